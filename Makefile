@@ -1,0 +1,61 @@
+# One door to every check: people, pre-commit habits and CI all come through here.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+FIXTURES := tests/fixtures/seeds
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fmt format lint types imports docs docs-write schemas bench lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY) ## build .venv with assay, every extra and all developer tools
+
+$(READY): constraints.txt pyproject.toml scripts/setup
+	@PYTHON=$(PYTHON) sh scripts/setup .venv
+
+demo: setup ## run the main job, nothing to install or to pay
+	@$(BIN)/assay schema check $(FIXTURES)
+	@$(BIN)/assay demo
+
+test: setup ## run all tests; branch coverage of contracts and rules must be 100 %
+	$(BIN)/coverage erase
+	$(BIN)/pytest -n 2 --cov --cov-report=
+	$(BIN)/coverage report --include='src/assay/contracts/*,src/assay/rules/*' --fail-under=100
+
+check: format lint types imports test docs ## everything CI runs
+
+fmt: setup ## format the code in place
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+format: setup
+	$(BIN)/ruff format --check .
+
+lint: setup
+	$(BIN)/ruff check .
+
+types: setup
+	$(BIN)/mypy
+
+imports: setup
+	$(BIN)/lint-imports --no-cache
+
+docs: setup ## fail when a generated page no longer tells the truth
+	$(BIN)/python scripts/docs.py --check
+
+docs-write: setup ## write the generated pages anew
+	$(BIN)/python scripts/docs.py
+
+schemas: setup ## export JSON Schemas; a published version is never overwritten
+	$(BIN)/assay schema export schemas
+
+bench: setup ## print ratios against named baselines (not part of check)
+	$(BIN)/python -m bench
+
+lock: ## pin every version with hashes in constraints.txt (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	  --no-header --upgrade --all-extras --group dev pyproject.toml -o constraints.txt
+
+clean: ## remove .venv and every cache
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

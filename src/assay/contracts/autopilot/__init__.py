@@ -1,0 +1,1 @@
+"""The files, returns and events of autopilot (seed 003)."""

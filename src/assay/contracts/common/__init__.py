@@ -1,0 +1,1 @@
+"""Shapes that all three workflows speak: scalars, ids, words, header, completion, approvals, events."""

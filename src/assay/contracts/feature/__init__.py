@@ -1,0 +1,1 @@
+"""The documents of the feature pipeline (seed 000) and its events."""

@@ -1,0 +1,1 @@
+"""The artifacts and events of forge (seed 004)."""

@@ -1,0 +1,1 @@
+"""The task executor that all three workflows use: a loop in one re-runnable step."""

@@ -1,0 +1,1 @@
+"""Durable execution: the one module that knows DBOS."""

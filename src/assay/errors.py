@@ -1,0 +1,83 @@
+"""Every error Assay raises on purpose; each says what, where, and what to do next.
+
+AssayError
+├── BadDocument          a text is not an acceptable document (position and reason)
+├── UsageError           the caller asked for something that cannot be meant (exit 2)
+├── NotReady             the environment lacks something (exit 3)
+└── StoreError           a file could not be read or written as asked
+    ├── UnsafePath       an id or path would leave its folder, or a link was planted
+    ├── NotStored        there is no such file
+    ├── AlreadyWritten   a write-once file exists with other content
+    ├── Immutable        the write would change what may only stay or grow
+    ├── HashMismatch     the content is not the content that was asked for
+    └── DiskRefused      the operating system said no (full, read-only, not permitted)
+"""
+
+from dataclasses import dataclass
+
+
+class AssayError(Exception):
+    """One sentence about what and where, and one about what to do next."""
+
+    def __init__(self, what: str, *, next_step: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.next_step = next_step
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a text, counted from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+class BadDocument(AssayError):
+    """The only thing a reader of documents raises."""
+
+    def __init__(self, reason: str, position: Position, *, source: str = "", next_step: str = "") -> None:
+        place = f"{source}:{position}" if source else f"line {position.line}, column {position.column}"
+        super().__init__(f"{place}: {reason}", next_step=next_step)
+        self.reason = reason
+        self.position = position
+        self.source = source
+
+
+class UsageError(AssayError):
+    """The request itself is wrong; trying again unchanged cannot help."""
+
+
+class NotReady(AssayError):
+    """Something outside Assay is missing; `next_step` says how to get it."""
+
+
+class StoreError(AssayError):
+    """A file could not be read or written as asked; what stood there before still stands."""
+
+
+class UnsafePath(StoreError):
+    """The path would leave its folder, or is not a plain file of ours."""
+
+
+class NotStored(StoreError):
+    """There is no file at this path."""
+
+
+class AlreadyWritten(StoreError):
+    """The file is write-once and exists with other content."""
+
+
+class Immutable(StoreError):
+    """The write would change what may only stay or grow."""
+
+
+class HashMismatch(StoreError):
+    """The content on disk is not the content that was asked for."""
+
+
+class DiskRefused(StoreError):
+    """The operating system refused; the old content is untouched."""

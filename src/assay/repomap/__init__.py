@@ -1,0 +1,1 @@
+"""The repository map and its structural queries."""

@@ -1,0 +1,1 @@
+"""Runs commands that are not ours: isolation, limits, capture."""

@@ -1,0 +1,1 @@
+"""The ll tier: Landlock and seccomp by a small supervisor."""

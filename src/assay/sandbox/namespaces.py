@@ -1,0 +1,1 @@
+"""The ns tier: Linux namespaces through bubblewrap."""

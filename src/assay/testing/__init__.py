@@ -1,0 +1,1 @@
+"""Scripted worlds and conformance kits that ship with the product."""

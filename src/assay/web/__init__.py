@@ -1,0 +1,1 @@
+"""The dashboard: pages and streams over the read models of app."""

@@ -1,0 +1,1 @@
+"""The body of autopilot: a roadmap of phases."""

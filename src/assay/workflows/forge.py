@@ -1,0 +1,1 @@
+"""The body of forge: a task graph run by a captain, workers and refineries."""
