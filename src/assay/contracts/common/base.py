@@ -60,12 +60,12 @@ def _one_line(value: str) -> str:
 OneLine = Annotated[Text, AfterValidator(_one_line)]
 Summary = Annotated[str, Field(pattern=r"\S", max_length=200), AfterValidator(_one_line)]
 
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def _timestamp(value: str) -> str:
     try:
-        if _TIMESTAMP.fullmatch(value, re.ASCII) is None:
+        if _TIMESTAMP.fullmatch(value) is None:
             raise ValueError
         datetime.fromisoformat(value)
     except ValueError:
@@ -90,6 +90,26 @@ def instant(timestamp: str) -> datetime:
     True
     """
     return datetime.fromisoformat(timestamp)
+
+
+def _not_a_truth_value(value: object) -> object:
+    if isinstance(value, bool | float):
+        raise PydanticCustomError("whole_number", "a whole number or a word")
+    return value
+
+
+WholeLiteral = BeforeValidator(_not_a_truth_value)
+"""For literals that hold numbers: to Python `True` equals 1 and so does 1.0."""
+
+
+def _only_a_truth_value(value: object) -> object:
+    if not isinstance(value, bool):
+        raise PydanticCustomError("truth_value", "true or false")
+    return value
+
+
+TruthLiteral = BeforeValidator(_only_a_truth_value)
+"""For literals that hold a truth value."""
 
 
 def _decimal(value: object) -> object:

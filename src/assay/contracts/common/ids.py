@@ -22,7 +22,7 @@ def is_safe_name(value: str) -> bool:
     >>> [is_safe_name(text) for text in ("task-001", "../x", "a..b", "x.lock", "2026-02-26T14-30-00Z")]
     [True, False, False, False, True]
     """
-    return _NAME.fullmatch(value, re.ASCII) is not None and ".." not in value and not value.endswith(".lock")
+    return _NAME.fullmatch(value) is not None and ".." not in value and not value.endswith(".lock")
 
 
 def _safe_name(value: str) -> str:

@@ -1,0 +1,207 @@
+"""The contracts as a person meets them: listed, exported as JSON Schema, and held against documents."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from assay.app.recognition import recognise
+from assay.app.violations import problems_of
+from assay.contracts.catalog import BY_NAME, CATALOG, Entry
+from assay.contracts.common.problems import Level, Problem, spell_path
+from assay.errors import AssayError, BadDocument, Position, UsageError
+from assay.kit import files, json_text
+from assay.kit.documents import SUFFIXES, Document, Format, read
+from assay.kit.limits import DEFAULT_LIMITS
+from assay.kit.text import visible
+from assay.rules.documents import document_problems
+from assay.rules.versions import version_place, version_warning
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing wrong with a document, at its place."""
+
+    line: int
+    column: int
+    level: Level
+    field: str
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of checking one file; `unread` says why it could not be checked at all."""
+
+    path: str
+    contract: str | None = None
+    violations: tuple[Violation, ...] = ()
+    unread: str | None = None
+    next_step: str = ""
+
+    @property
+    def errors(self) -> int:
+        """How many violations refuse the document."""
+        return sum(violation.level is Level.ERROR for violation in self.violations)
+
+
+@cache
+def _adapter(entry: Entry) -> TypeAdapter[Any]:
+    return TypeAdapter(entry.shape)
+
+
+def json_schema(entry: Entry) -> dict[str, Any]:
+    """One contract as JSON Schema 2020-12."""
+    schema = _adapter(entry).json_schema()
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:assay:schema:{entry.name}:{entry.version}",
+        "title": f"{entry.name} {entry.version}",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }
+
+
+def entry_named(name: str) -> Entry:
+    """The contract of a name."""
+    if name not in BY_NAME:
+        raise UsageError(f"there is no contract called {visible(name)!r}", next_step="assay schema list")
+    return BY_NAME[name]
+
+
+@dataclass(slots=True)
+class Export:
+    """What an export did, file by file."""
+
+    written: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+def export(folder: Path, *, replace: bool = False) -> Export:
+    """Writes every contract's schema; a published version with other content is left alone unless `replace`."""
+    done = Export()
+    folder.mkdir(parents=True, exist_ok=True)
+    for entry in CATALOG:
+        name = f"{entry.name}-{entry.version}.json"
+        content = json_text.render(json_schema(entry)).encode()
+        target = folder / name
+        present = target.read_bytes() if target.exists() else None
+        if present == content:
+            done.unchanged.append(name)
+        elif present is not None and not replace:
+            done.refused.append(name)
+        else:
+            files.replace_file(folder, name, content)
+            done.written.append(name)
+    return done
+
+
+def check(paths: Iterable[Path], *, contract: str | None = None, strict: bool = False) -> list[Report]:
+    """Holds documents against their contracts; a folder stands for every document below it.
+
+    A broken contract refuses a document. A broken rule between fields (a total that is no sum) only warns, unless
+    `strict`: published examples break some of their own.
+    """
+    entry = entry_named(contract) if contract else None
+    return [_check_file(path, entry, strict=strict) for path in _documents_below(paths)]
+
+
+def _documents_below(paths: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(
+                inner
+                for inner in path.rglob("*")
+                if inner.suffix in SUFFIXES and inner.is_file() and not files.is_temporary(inner.name)
+            )
+        else:
+            found.append(path)
+    return found
+
+
+def _check_file(path: Path, entry: Entry | None, *, strict: bool) -> Report:
+    source = visible(str(path))
+    form = SUFFIXES.get(path.suffix)
+    if form is None and entry is not None:
+        form = Format(entry.written_as)
+    if form is None:
+        known = ", ".join(SUFFIXES)
+        return Report(
+            source, unread=f"{source}: not a kind of file we read ({known})", next_step="name it with --as NAME"
+        )
+    try:
+        document = read(files.read_given(path, limit=DEFAULT_LIMITS.bytes), form)
+    except BadDocument as error:
+        return Report(source, entry.name if entry else None, (_unreadable(error),))
+    except AssayError as error:
+        return Report(source, unread=error.what, next_step=error.next_step)
+    try:
+        known_entry = entry or recognise(document.value, form, source)
+    except UsageError as error:
+        return Report(source, unread=error.what, next_step=error.next_step)
+    return Report(source, known_entry.name, check_document(document, known_entry, strict=strict))
+
+
+def _unreadable(error: BadDocument) -> Violation:
+    return Violation(
+        error.position.line, error.position.column, Level.ERROR, "(document)", "a readable document", error.reason
+    )
+
+
+def check_document(document: Document, entry: Entry, *, strict: bool = False) -> tuple[Violation, ...]:
+    """Everything wrong with one document: what its schema refuses, or else what its rules say."""
+    if document.format is Format.JSONL and entry.written_as != "jsonl":
+        shape: TypeAdapter[Any] = TypeAdapter(list[entry.shape])  # type: ignore[name-defined]  # a type known at run time
+    else:
+        shape = _adapter(entry)
+    problems: tuple[Problem, ...]
+    try:
+        problems = document_problems(shape.validate_python(document.value))
+        if not strict:
+            problems = tuple(problem.model_copy(update={"level": Level.WARNING}) for problem in problems)
+    except ValidationError as error:
+        problems = problems_of(document.value, error.errors(include_url=False))
+    problems = (*problems, *_version_warnings(document.value))
+    if not problems:
+        return ()
+    positions = document.positions([problem.where for problem in problems])
+    return tuple(
+        _violation(problem, position)
+        for position, problem in sorted(zip(positions, problems, strict=True), key=lambda pair: _order(pair[0]))
+    )
+
+
+def _order(position: Position) -> tuple[int, int]:
+    return (position.line, position.column)
+
+
+def _version_warnings(value: Any) -> tuple[Problem, ...]:
+    place = version_place(value) if isinstance(value, dict) else None
+    if place is None:
+        return ()
+    version = value
+    for part in place:
+        version = version[part]
+    try:
+        warning = version_warning(version, place)
+    except ValueError:
+        return ()  # not a version at all: the schema has said so already
+    return (warning,) if warning is not None else ()
+
+
+def _violation(problem: Problem, position: Position) -> Violation:
+    return Violation(
+        position.line,
+        position.column,
+        problem.level,
+        visible(spell_path(problem.where)),
+        visible(problem.expected),
+        visible(problem.found),
+    )

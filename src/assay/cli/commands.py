@@ -1,0 +1,34 @@
+"""The commands that exist: where each lives and what it does in one line. Help is printed from this table alone."""
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A command, imported only when it is called."""
+
+    name: str
+    module: str
+    summary: str
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("demo", "assay.cli.demo", "see what Assay does, on documents it brings along"),
+    Command("status", "assay.cli.status", "the runs of this repository and where each stands"),
+    Command("schema", "assay.cli.schema", "list and export contracts, check documents against them"),
+)
+
+USAGE = "Usage: assay [--version] [--help] COMMAND [ARGUMENTS]"
+PROMISE = "Assay drives AI coding agents from a request to a commit: agents propose, evidence decides."
+
+
+def help_text() -> str:
+    """What `assay --help` prints."""
+    width = max(len(command.name) for command in COMMANDS)
+    listed = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
+    return (
+        f"{USAGE}\n\n{PROMISE}\n\nExamples:\n"
+        "  assay demo\n"
+        "  assay schema check docs/feature/login/plan-output.yaml\n\n"
+        f"Commands:\n{listed}\n\n"
+        "`assay COMMAND --help` says more. Every command takes --json.\n"
+    )

@@ -1,0 +1,87 @@
+"""The click group: commands are imported when called, and every failure ends in one sentence and an exit code."""
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from assay.cli.commands import COMMANDS, help_text
+from assay.cli.exit_codes import ExitCode, exit_code_of
+from assay.errors import AssayError
+
+_MODULES = {command.name: command.module for command in COMMANDS}
+
+
+class _Lazy(click.Group):
+    """A group whose commands cost nothing until one is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MODULES:
+            return None
+        command = importlib.import_module(_MODULES[cmd_name]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def get_help(self, ctx: click.Context) -> str:
+        return help_text().rstrip("\n")
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in _MODULES and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], _MODULES, n=1)
+            hint = f" Did you mean `assay {near[0]}`?" if near else " Next: assay --help"
+            raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Lazy, name="assay", context_settings={"help_option_names": ["-h", "--help"]})
+def _assay() -> None:
+    """Replaced by the help text of the table."""
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line and answers its exit code; nothing escapes as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show 🟢 shows its escape; no output is worth a crash.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # always text streams here
+    try:
+        return int(_assay.main(arguments, prog_name="assay", standalone_mode=False) or 0)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.UsageError as error:
+        _say(error.format_message(), _usage_hint(error))
+        return ExitCode.USAGE
+    except click.Abort:
+        _say("interrupted", "")
+        return ExitCode.INTERRUPTED
+    except AssayError as error:
+        _say(error.what, error.next_step)
+        return exit_code_of(error)
+    except BrokenPipeError:
+        # The reader went away (`| head`): that is no error, and nothing is left to say to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.REACHED
+    except Exception as error:  # the last line of defence: a person gets a sentence, not a traceback
+        if os.environ.get("ASSAY_DEBUG"):
+            raise
+        _say(
+            f"a bug in Assay: {type(error).__name__}: {error}", "run again with ASSAY_DEBUG=1 and report what it prints"
+        )
+        return ExitCode.BUG
+
+
+def _usage_hint(error: click.UsageError) -> str:
+    return f"{error.ctx.command_path} --help" if error.ctx is not None else "assay --help"
+
+
+def _say(what: str, next_step: str) -> None:
+    sentence = what[:1].lower() + what[1:] if not what[:2].isupper() else what
+    click.echo(f"assay: {sentence}", err=True)
+    if next_step:
+        click.echo(f"next:  {next_step}", err=True)

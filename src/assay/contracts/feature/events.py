@@ -1,0 +1,300 @@
+"""Everything that can happen in a feature run, as one closed union; each event is the `data` of an `Envelope`."""
+
+from enum import StrEnum
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from assay.contracts.common.approvals import ApprovalMode
+from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts
+from assay.contracts.common.completion import Agent, StepId
+from assay.contracts.common.ids import Commit, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
+from assay.contracts.common.words import Confidence, Severity, Verdict
+from assay.contracts.feature.pushback import PushbackOption
+from assay.contracts.feature.review import Category, Perspective, ReviewScope
+
+
+class RunOutcome(StrEnum):
+    """How a run can end."""
+
+    COMMITTED = "committed"
+    LOW_CONFIDENCE = "low_confidence"
+    ABANDONED = "abandoned"
+    HALTED = "halted"
+    ERROR = "error"
+    OUT_OF_BUDGET = "out_of_budget"
+
+
+class StepOutcome(StrEnum):
+    """How a step can end."""
+
+    ADVANCED = "advanced"
+    SKIPPED = "skipped"
+    REVISED = "revised"
+    FAILED = "failed"
+
+
+class DispatchStatus(StrEnum):
+    """How a dispatch can end; a time-out is recorded by the harness."""
+
+    DONE = "DONE"
+    NEEDS_REVISION = "NEEDS_REVISION"
+    ERROR = "ERROR"
+    TIMEOUT = "TIMEOUT"
+
+
+class Degradation(StrEnum):
+    """Every way a run may go on with less than it wanted."""
+
+    FEWER_RESEARCHERS = "fewer_researchers"
+    KNOWLEDGE_FAILED = "knowledge_failed"
+    TIER3_INFEASIBLE = "tier3_infeasible"
+    SINGLE_MODEL = "single_model"
+    DESIGN_NOT_APPROVED = "design_not_approved"
+    REPLAN_EXHAUSTED = "replan_exhausted"
+    REVIEW_EXHAUSTED = "review_exhausted"
+    SANDBOX_TIER = "sandbox_tier"
+
+
+class RunStarted(Contract):
+    """A run began."""
+
+    type: Literal["run_started"] = "run_started"
+    slug: Slug
+    mode: ApprovalMode
+    base_commit: Commit
+    baseline_tag: GitRef
+    settings_hash: Sha256
+
+
+class RunResumed(Contract):
+    """A run went on after a stop."""
+
+    type: Literal["run_resumed"] = "run_resumed"
+    from_step: StepId
+
+
+class RunFinished(Contract):
+    """A run ended."""
+
+    type: Literal["run_finished"] = "run_finished"
+    outcome: RunOutcome
+    confidence: Confidence | None
+    commit: Maybe[Commit] = None
+    reason: Prose
+
+
+class StepStarted(Contract):
+    """A step began."""
+
+    type: Literal["step_started"] = "step_started"
+    step: StepId
+
+
+class StepFinished(Contract):
+    """A step ended."""
+
+    type: Literal["step_finished"] = "step_finished"
+    step: StepId
+    outcome: StepOutcome
+    reason: Maybe[Text] = None
+
+
+class DispatchStarted(Contract):
+    """An agent was called; its telemetry row follows when it ends."""
+
+    type: Literal["dispatch_started"] = "dispatch_started"
+    dispatch_id: SafeName
+    step: StepId
+    agent: Agent
+    instance: Text
+
+
+class DispatchFinished(Contract):
+    """An agent's call ended."""
+
+    type: Literal["dispatch_finished"] = "dispatch_finished"
+    dispatch_id: SafeName
+    status: DispatchStatus
+    duration_ms: Count
+    tokens: Count
+    reason: Maybe[Text] = None
+
+
+class CallRefused(Contract):
+    """An agent asked for something its role may not do."""
+
+    type: Literal["call_refused"] = "call_refused"
+    dispatch_id: SafeName
+    tool: Text
+    target: Prose
+    reason: Text
+
+
+class ArtifactWritten(Contract):
+    """A document was stored."""
+
+    type: Literal["artifact_written"] = "artifact_written"
+    path: RelPath
+    sha256: Sha256
+
+
+class PushbackRecorded(Contract):
+    """Concerns were raised and answered."""
+
+    type: Literal["pushback_recorded"] = "pushback_recorded"
+    step: StepId
+    concerns: Count
+    worst: Severity | None
+    selected_option: PushbackOption
+    auto_selected: Flag
+
+
+class ApprovalRequested(Contract):
+    """A question waits for a person."""
+
+    type: Literal["approval_requested"] = "approval_requested"
+    gate_id: SafeName
+    options: Annotated[tuple[SafeName, ...], Field(min_length=2)]
+
+
+class ApprovalAnswered(Contract):
+    """A question was answered."""
+
+    type: Literal["approval_answered"] = "approval_answered"
+    gate_id: SafeName
+    selected_option: SafeName
+    auto_selected: Flag
+    actor: Text
+
+
+class GateEvaluated(Contract):
+    """A gate was asked; what it lacked stands here too."""
+
+    type: Literal["gate_evaluated"] = "gate_evaluated"
+    gate: SafeName
+    open: Flag
+    count: Count
+    threshold: Count
+    missing: Texts
+
+
+class AttemptStarted(Contract):
+    """A try at a task began in its own worktree."""
+
+    type: Literal["attempt_started"] = "attempt_started"
+    task: TaskId
+    attempt: Positive
+    branch: GitRef
+    start_tree: Commit
+
+
+class AttemptFinished(Contract):
+    """A try at a task ended."""
+
+    type: Literal["attempt_finished"] = "attempt_finished"
+    task: TaskId
+    attempt: Positive
+    verified: Flag
+    tree: Maybe[Commit] = None
+    reason: Maybe[Text] = None
+
+
+class TaskMerged(Contract):
+    """A verified tree became reachable from the target."""
+
+    type: Literal["task_merged"] = "task_merged"
+    task: TaskId
+    attempt: Positive
+    commit: Commit
+
+
+class TaskReverted(Contract):
+    """A task's files were put back to the baseline."""
+
+    type: Literal["task_reverted"] = "task_reverted"
+    task: TaskId
+    files: tuple[RelPath, ...]
+
+
+class ReplanStarted(Contract):
+    """The planner was asked to replace failing tasks."""
+
+    type: Literal["replan_started"] = "replan_started"
+    iteration: Positive
+    failing: Annotated[tuple[TaskId, ...], Field(min_length=1)]
+
+
+class ReviewSubmitted(Contract):
+    """A reviewer's verdicts were recorded."""
+
+    type: Literal["review_submitted"] = "review_submitted"
+    scope: ReviewScope
+    round: Positive
+    perspective: Perspective
+    verdicts: dict[Category, Verdict]
+
+
+class Degraded(Contract):
+    """The run goes on with less than it wanted."""
+
+    type: Literal["degraded"] = "degraded"
+    kind: Degradation
+    detail: Text
+
+
+class BudgetExhausted(Contract):
+    """A cap was reached; nothing more is started."""
+
+    type: Literal["budget_exhausted"] = "budget_exhausted"
+    what: Text
+    cap: Count
+    used: Count
+
+
+class HeadRecorded(Contract):
+    """The ledger's chain head, so that a truncation shows."""
+
+    type: Literal["head_recorded"] = "head_recorded"
+    head: Sha256
+    rows: Count
+
+
+class Committed(Contract):
+    """The run's work stands in one commit."""
+
+    type: Literal["committed"] = "committed"
+    commit: Commit
+    rollback_command: Text
+
+
+FeatureEvent = Annotated[
+    RunStarted
+    | RunResumed
+    | RunFinished
+    | StepStarted
+    | StepFinished
+    | DispatchStarted
+    | DispatchFinished
+    | CallRefused
+    | ArtifactWritten
+    | PushbackRecorded
+    | ApprovalRequested
+    | ApprovalAnswered
+    | GateEvaluated
+    | AttemptStarted
+    | AttemptFinished
+    | TaskMerged
+    | TaskReverted
+    | ReplanStarted
+    | ReviewSubmitted
+    | Degraded
+    | BudgetExhausted
+    | HeadRecorded
+    | Committed,
+    Field(discriminator="type"),
+]
+
+FEATURE_EVENT_TYPES: tuple[str, ...] = tuple(
+    event.model_fields["type"].default for event in get_args(get_args(FeatureEvent)[0])
+)

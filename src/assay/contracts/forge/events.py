@@ -1,0 +1,253 @@
+"""Everything that can happen in a forge run, as one closed union; each event is the `data` of an `Envelope`."""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from assay.contracts.common.base import Contract, Count, Fraction, Maybe, Positive, Prose, Text, Texts, Timestamp
+from assay.contracts.common.ids import Commit, GitRef, NodeId, RelPath
+from assay.contracts.forge.dag import CrId, NodeState
+from assay.contracts.forge.documents import WalkthroughStatus
+
+
+class RunCreated(Contract):
+    """A run was asked for."""
+
+    type: Literal["run.created"] = "run.created"
+    repoUrl: Text
+    model: Text
+    request: Text
+
+
+class CaptainMessage(Contract):
+    """A line of the interview."""
+
+    type: Literal["captain.message"] = "captain.message"
+    speaker: Literal["captain", "user"]
+    text: Prose
+
+
+class PlanProposed(Contract):
+    """Specs, tasks and graph are written and wait for review."""
+
+    type: Literal["plan.proposed"] = "plan.proposed"
+    tasks: Count
+    refineries: Count
+
+
+class PlanApproved(Contract):
+    """The plan may run; from here on specs are sealed."""
+
+    type: Literal["plan.approved"] = "plan.approved"
+    actor: Text
+
+
+class PlanReturned(Contract):
+    """The plan goes back to the captain."""
+
+    type: Literal["plan.returned"] = "plan.returned"
+    actor: Text
+    feedback: Text
+
+
+class RunStarted(Contract):
+    """Execution began."""
+
+    type: Literal["run.started"] = "run.started"
+
+
+class RunPaused(Contract):
+    """Nothing new is started; what runs may finish."""
+
+    type: Literal["run.paused"] = "run.paused"
+    reason: Text
+
+
+class RunResumed(Contract):
+    """A paused or stopped run went on."""
+
+    type: Literal["run.resumed"] = "run.resumed"
+
+
+class RunCompleted(Contract):
+    """Every node is merged."""
+
+    type: Literal["run.completed"] = "run.completed"
+
+
+class RunFailed(Contract):
+    """Nothing can run any more and not everything is merged."""
+
+    type: Literal["run.failed"] = "run.failed"
+    reason: Text
+
+
+class NodeChanged(Contract):
+    """A node moved from one state to another."""
+
+    type: Literal["node.changed"] = "node.changed"
+    nodeId: NodeId
+    previousStatus: NodeState
+    newStatus: NodeState
+    timestamp: Timestamp
+    attemptId: Maybe[Positive] = None
+    reason: Maybe[Text] = None
+
+
+class TaskStarted(Contract):
+    """An attempt began on its own branch."""
+
+    type: Literal["task.started"] = "task.started"
+    nodeId: NodeId
+    attemptId: Positive
+    branch: GitRef
+    agent: Text
+
+
+class TaskStale(Contract):
+    """A worker was lost."""
+
+    type: Literal["task.stale"] = "task.stale"
+    nodeId: NodeId
+    attemptId: Positive
+    lastHeartbeat: Timestamp
+
+
+class TaskRetried(Contract):
+    """A node goes back to the queue for another attempt."""
+
+    type: Literal["task.retried"] = "task.retried"
+    nodeId: NodeId
+    nextAttempt: Positive
+    reason: Text
+
+
+class TaskExhausted(Contract):
+    """A node has no attempt left."""
+
+    type: Literal["task.exhausted"] = "task.exhausted"
+    nodeId: NodeId
+    attempts: Positive
+    lastError: Text
+
+
+class WalkthroughWritten(Contract):
+    """A worker told what it did."""
+
+    type: Literal["walkthrough.written"] = "walkthrough.written"
+    nodeId: NodeId
+    attemptId: Positive
+    status: WalkthroughStatus
+    confidence: Fraction
+    path: RelPath
+
+
+class LowConfidence(Contract):
+    """A worker is unsure of its own work; worth a look, not a failure."""
+
+    type: Literal["review.low_confidence"] = "review.low_confidence"
+    nodeId: NodeId
+    confidence: Fraction
+
+
+class PotentialConflict(Contract):
+    """Two running tasks touch the same files."""
+
+    type: Literal["conflict.potential"] = "conflict.potential"
+    nodeId: NodeId
+    otherNodeId: NodeId
+    files: Annotated[tuple[RelPath, ...], Field(min_length=1)]
+
+
+class FollowupSpawned(Contract):
+    """A throwaway agent was sent after a follow-up."""
+
+    type: Literal["followup.spawned"] = "followup.spawned"
+    nodeId: NodeId
+    followup: Text
+
+
+class BranchMerged(Contract):
+    """A refinery took a branch in."""
+
+    type: Literal["branch.merged"] = "branch.merged"
+    refineryId: NodeId
+    nodeId: NodeId
+    commit: Commit
+
+
+class ChangeRequestEmitted(Contract):
+    """The plan should grow."""
+
+    type: Literal["cr.emitted"] = "cr.emitted"
+    crId: CrId
+    emittedBy: Text
+    affectedTasks: tuple[NodeId, ...]
+
+
+class ChangeRequestApproved(Contract):
+    """A change request left pending."""
+
+    type: Literal["cr.approved"] = "cr.approved"
+    crId: CrId
+    actor: Text
+
+
+class ChangeRequestRejected(Contract):
+    """A change request was turned down."""
+
+    type: Literal["cr.rejected"] = "cr.rejected"
+    crId: CrId
+    actor: Text
+    reason: Text
+
+
+class OverlayApplied(Contract):
+    """The graph grew."""
+
+    type: Literal["overlay.applied"] = "overlay.applied"
+    crId: CrId
+    addedNodes: tuple[NodeId, ...]
+    addedEdges: Count
+
+
+class OverlayRefused(Contract):
+    """An overlay did not fit the graph; nothing of it was applied."""
+
+    type: Literal["overlay.refused"] = "overlay.refused"
+    crId: CrId
+    problems: Texts
+
+
+ForgeEvent = Annotated[
+    RunCreated
+    | CaptainMessage
+    | PlanProposed
+    | PlanApproved
+    | PlanReturned
+    | RunStarted
+    | RunPaused
+    | RunResumed
+    | RunCompleted
+    | RunFailed
+    | NodeChanged
+    | TaskStarted
+    | TaskStale
+    | TaskRetried
+    | TaskExhausted
+    | WalkthroughWritten
+    | LowConfidence
+    | PotentialConflict
+    | FollowupSpawned
+    | BranchMerged
+    | ChangeRequestEmitted
+    | ChangeRequestApproved
+    | ChangeRequestRejected
+    | OverlayApplied
+    | OverlayRefused,
+    Field(discriminator="type"),
+]
+
+FORGE_EVENT_TYPES: tuple[str, ...] = tuple(
+    event.model_fields["type"].default for event in get_args(get_args(ForgeEvent)[0])
+)

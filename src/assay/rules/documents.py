@@ -1,0 +1,37 @@
+"""The semantic checks that need one document only, by the kind of document."""
+
+from assay.contracts.common.completion import CompletionDocument
+from assay.contracts.common.problems import Problem
+from assay.contracts.feature.implementation import ImplementationReport
+from assay.contracts.feature.plan import PlanOutput
+from assay.contracts.feature.review import ReviewReturn, ReviewVerdict
+from assay.contracts.feature.task import TaskDocument
+from assay.contracts.feature.verification import VerificationReport
+from assay.contracts.forge.dag import Dag
+from assay.rules.dag import dag_problems
+from assay.rules.plan import plan_problems, task_problems
+from assay.rules.reports import completion_problems, implementation_problems, verification_problems
+from assay.rules.review import review_problems, verdict_problems
+
+
+def document_problems(document: object) -> tuple[Problem, ...]:
+    """Everything wrong inside one document that its schema cannot say; nothing for kinds without such rules."""
+    match document:
+        case PlanOutput():
+            return plan_problems(document)
+        case TaskDocument():
+            return task_problems(document)
+        case ImplementationReport():
+            return implementation_problems(document)
+        case VerificationReport():
+            return verification_problems(document)
+        case CompletionDocument():
+            return completion_problems(document.completion)
+        case ReviewVerdict():
+            return verdict_problems(document)
+        case ReviewReturn():
+            return review_problems(document)
+        case Dag():
+            return dag_problems(document)
+        case _:
+            return ()
