@@ -12,7 +12,7 @@ _ENOUGH = 0.5
 
 _SAME_FAMILY = {
     Format.YAML: ("yaml", "json"),
-    Format.JSON: ("json", "yaml"),
+    Format.JSON: ("json", "yaml", "jsonl"),
     Format.JSONL: ("jsonl", "json"),
     Format.MARKDOWN: ("markdown",),
 }
@@ -55,10 +55,10 @@ def _shows(value: Any, sign: str) -> bool:
         return not _shows(value, sign[1:])
     way, _, wanted = sign.partition("=")
     for part in way.split("."):
-        if part == "[]":
-            if not isinstance(value, list) or not value:
-                return False
+        if part == "[]" and isinstance(value, list) and value:
             value = value[0]
+        elif part == "*" and isinstance(value, dict) and value:
+            value = next(iter(value.values()))
         elif isinstance(value, dict) and part in value:
             value = value[part]
         else:

@@ -157,10 +157,8 @@ def _unreadable(error: BadDocument) -> Violation:
 
 def check_document(document: Document, entry: Entry, *, strict: bool = False) -> tuple[Violation, ...]:
     """Everything wrong with one document: what its schema refuses, or else what its rules say."""
-    if document.format is Format.JSONL and entry.written_as != "jsonl":
-        shape: TypeAdapter[Any] = TypeAdapter(list[entry.shape])  # type: ignore[name-defined]  # a type known at run time
-    else:
-        shape = _adapter(entry)
+    lines = document.format is Format.JSONL
+    shape: TypeAdapter[Any] = TypeAdapter(tuple[entry.shape, ...]) if lines else _adapter(entry)  # type: ignore[name-defined]  # a shape known at run time
     problems: tuple[Problem, ...]
     try:
         problems = document_problems(shape.validate_python(document.value))

@@ -31,8 +31,15 @@ _EXPECTED = {
 def problems_of(value: Any, errors: Iterable[ErrorDetails]) -> tuple[Problem, ...]:
     """One problem for each complaint about a plain value, in the order of the document."""
     return tuple(
-        Problem(where=_place(value, error), expected=_expected(error), found=_found(error)) for error in errors
+        Problem(where=_place(value, error), expected=_expected(error), found=_found(error))
+        for error in errors
+        if not _is_echo(error)
     )
+
+
+def _is_echo(error: ErrorDetails) -> bool:
+    """True when a list is only called too short because the validator does not count its bad entries."""
+    return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]
 
 
 def _place(value: Any, error: ErrorDetails) -> Path:
@@ -44,7 +51,7 @@ def _place(value: Any, error: ErrorDetails) -> Path:
         if inside is not None:
             path.append(part)
             value = inside[0]
-    if error["type"] == "missing" or _inside(value, last) is not None:
+    if error["type"] in ("missing", "refused") or _inside(value, last) is not None:
         path.append(last)
     discriminator = error.get("ctx", {}).get("discriminator")
     if error["type"].startswith("union_tag") and discriminator is not None:

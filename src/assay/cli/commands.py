@@ -18,7 +18,7 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 USAGE = "Usage: assay [--version] [--help] COMMAND [ARGUMENTS]"
-PROMISE = "Assay drives AI coding agents from a request to a commit: agents propose, evidence decides."
+PROMISE = "Assay drives AI coding agents from a request to a commit:\nagents propose, evidence decides."
 
 
 def help_text() -> str:

@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     UNTRUSTED = 6
     BUG = 70
     INTERRUPTED = 130
+    UNHEARD = 141
     TERMINATED = 143
 
 

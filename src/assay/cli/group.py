@@ -14,6 +14,13 @@ from assay.errors import AssayError
 _MODULES = {command.name: command.module for command in COMMANDS}
 
 
+def command_named(name: str) -> click.Command:
+    """A command of the table, imported now."""
+    command = importlib.import_module(_MODULES[name]).command
+    assert isinstance(command, click.Command)
+    return command
+
+
 class _Lazy(click.Group):
     """A group whose commands cost nothing until one is called."""
 
@@ -21,11 +28,7 @@ class _Lazy(click.Group):
         return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
-            return None
-        command = importlib.import_module(_MODULES[cmd_name]).command
-        assert isinstance(command, click.Command)
-        return command
+        return command_named(cmd_name) if cmd_name in _MODULES else None
 
     def get_help(self, ctx: click.Context) -> str:
         return help_text().rstrip("\n")
@@ -63,10 +66,11 @@ def run(arguments: list[str]) -> int:
     except AssayError as error:
         _say(error.what, error.next_step)
         return exit_code_of(error)
-    except BrokenPipeError:
-        # The reader went away (`| head`): that is no error, and nothing is left to say to it.
+    except (BrokenPipeError, SystemExit):
+        # The reader went away (`| head`; click turns it into SystemExit). Nothing is left to say, but what was not
+        # said must not look like success: the same code as a program that died of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.REACHED
+        return ExitCode.UNHEARD
     except Exception as error:  # the last line of defence: a person gets a sentence, not a traceback
         if os.environ.get("ASSAY_DEBUG"):
             raise

@@ -1,7 +1,7 @@
 """Every contract by name: its shape, how it is written, its version, and the signs by which a document is known.
 
 A sign is a dotted way to a field: `a.b` must be there, `a.b=x|y` must be there with one of these values, `!a` must
-not be there. Lists are entered at their first entry by `[]`.
+not be there. `[]` enters a list at its first entry, `*` a mapping at its first value.
 """
 
 from typing import Any, NamedTuple
@@ -60,7 +60,11 @@ _FEATURE = (
     Entry("plan-output", "feature", PlanOutput, "yaml", _signed("planner", "overall_risk_summary", "waves")),
     Entry("task-schema", "feature", TaskDocument, "yaml", ("task", "!agent_output")),
     Entry(
-        "implementation-report", "feature", ImplementationReport, "yaml", _signed("implementer", "changes", "self_check")
+        "implementation-report",
+        "feature",
+        ImplementationReport,
+        "yaml",
+        _signed("implementer", "changes", "self_check"),
     ),
     Entry(
         "verification-report", "feature", VerificationReport, "yaml", _signed("verifier", "evidence_gate", "findings")

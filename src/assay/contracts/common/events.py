@@ -2,13 +2,23 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from assay.contracts.common.base import Contract, Maybe, Positive, Timestamp
 from assay.contracts.common.ids import PhaseId, RunId, SafeName
 from assay.contracts.common.words import Workflow
 
 EventType = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$", max_length=64)]
+
+
+def _type_is_required(schema: dict[str, Any]) -> None:
+    schema["required"] = ["type", *schema.get("required", ())]
+
+
+class EventData(Contract):
+    """What is inside an envelope. Each kind fills in its own `type`; a document must say it."""
+
+    model_config = ConfigDict(json_schema_extra=_type_is_required)
 
 
 class Envelope(Contract):

@@ -6,8 +6,9 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts
+from assay.contracts.common.base import Count, Flag, Maybe, Positive, Prose, Text, Texts
 from assay.contracts.common.completion import Agent, StepId
+from assay.contracts.common.events import EventData
 from assay.contracts.common.ids import Commit, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
 from assay.contracts.common.words import Confidence, Severity, Verdict
 from assay.contracts.feature.pushback import PushbackOption
@@ -56,7 +57,7 @@ class Degradation(StrEnum):
     SANDBOX_TIER = "sandbox_tier"
 
 
-class RunStarted(Contract):
+class RunStarted(EventData):
     """A run began."""
 
     type: Literal["run_started"] = "run_started"
@@ -67,14 +68,14 @@ class RunStarted(Contract):
     settings_hash: Sha256
 
 
-class RunResumed(Contract):
+class RunResumed(EventData):
     """A run went on after a stop."""
 
     type: Literal["run_resumed"] = "run_resumed"
     from_step: StepId
 
 
-class RunFinished(Contract):
+class RunFinished(EventData):
     """A run ended."""
 
     type: Literal["run_finished"] = "run_finished"
@@ -84,14 +85,14 @@ class RunFinished(Contract):
     reason: Prose
 
 
-class StepStarted(Contract):
+class StepStarted(EventData):
     """A step began."""
 
     type: Literal["step_started"] = "step_started"
     step: StepId
 
 
-class StepFinished(Contract):
+class StepFinished(EventData):
     """A step ended."""
 
     type: Literal["step_finished"] = "step_finished"
@@ -100,7 +101,7 @@ class StepFinished(Contract):
     reason: Maybe[Text] = None
 
 
-class DispatchStarted(Contract):
+class DispatchStarted(EventData):
     """An agent was called; its telemetry row follows when it ends."""
 
     type: Literal["dispatch_started"] = "dispatch_started"
@@ -110,7 +111,7 @@ class DispatchStarted(Contract):
     instance: Text
 
 
-class DispatchFinished(Contract):
+class DispatchFinished(EventData):
     """An agent's call ended."""
 
     type: Literal["dispatch_finished"] = "dispatch_finished"
@@ -121,7 +122,7 @@ class DispatchFinished(Contract):
     reason: Maybe[Text] = None
 
 
-class CallRefused(Contract):
+class CallRefused(EventData):
     """An agent asked for something its role may not do."""
 
     type: Literal["call_refused"] = "call_refused"
@@ -131,7 +132,7 @@ class CallRefused(Contract):
     reason: Text
 
 
-class ArtifactWritten(Contract):
+class ArtifactWritten(EventData):
     """A document was stored."""
 
     type: Literal["artifact_written"] = "artifact_written"
@@ -139,7 +140,7 @@ class ArtifactWritten(Contract):
     sha256: Sha256
 
 
-class PushbackRecorded(Contract):
+class PushbackRecorded(EventData):
     """Concerns were raised and answered."""
 
     type: Literal["pushback_recorded"] = "pushback_recorded"
@@ -150,7 +151,7 @@ class PushbackRecorded(Contract):
     auto_selected: Flag
 
 
-class ApprovalRequested(Contract):
+class ApprovalRequested(EventData):
     """A question waits for a person."""
 
     type: Literal["approval_requested"] = "approval_requested"
@@ -158,7 +159,7 @@ class ApprovalRequested(Contract):
     options: Annotated[tuple[SafeName, ...], Field(min_length=2)]
 
 
-class ApprovalAnswered(Contract):
+class ApprovalAnswered(EventData):
     """A question was answered."""
 
     type: Literal["approval_answered"] = "approval_answered"
@@ -168,7 +169,7 @@ class ApprovalAnswered(Contract):
     actor: Text
 
 
-class GateEvaluated(Contract):
+class GateEvaluated(EventData):
     """A gate was asked; what it lacked stands here too."""
 
     type: Literal["gate_evaluated"] = "gate_evaluated"
@@ -179,7 +180,7 @@ class GateEvaluated(Contract):
     missing: Texts
 
 
-class AttemptStarted(Contract):
+class AttemptStarted(EventData):
     """A try at a task began in its own worktree."""
 
     type: Literal["attempt_started"] = "attempt_started"
@@ -189,7 +190,7 @@ class AttemptStarted(Contract):
     start_tree: Commit
 
 
-class AttemptFinished(Contract):
+class AttemptFinished(EventData):
     """A try at a task ended."""
 
     type: Literal["attempt_finished"] = "attempt_finished"
@@ -200,7 +201,7 @@ class AttemptFinished(Contract):
     reason: Maybe[Text] = None
 
 
-class TaskMerged(Contract):
+class TaskMerged(EventData):
     """A verified tree became reachable from the target."""
 
     type: Literal["task_merged"] = "task_merged"
@@ -209,7 +210,7 @@ class TaskMerged(Contract):
     commit: Commit
 
 
-class TaskReverted(Contract):
+class TaskReverted(EventData):
     """A task's files were put back to the baseline."""
 
     type: Literal["task_reverted"] = "task_reverted"
@@ -217,7 +218,7 @@ class TaskReverted(Contract):
     files: tuple[RelPath, ...]
 
 
-class ReplanStarted(Contract):
+class ReplanStarted(EventData):
     """The planner was asked to replace failing tasks."""
 
     type: Literal["replan_started"] = "replan_started"
@@ -225,7 +226,7 @@ class ReplanStarted(Contract):
     failing: Annotated[tuple[TaskId, ...], Field(min_length=1)]
 
 
-class ReviewSubmitted(Contract):
+class ReviewSubmitted(EventData):
     """A reviewer's verdicts were recorded."""
 
     type: Literal["review_submitted"] = "review_submitted"
@@ -235,7 +236,7 @@ class ReviewSubmitted(Contract):
     verdicts: dict[Category, Verdict]
 
 
-class Degraded(Contract):
+class Degraded(EventData):
     """The run goes on with less than it wanted."""
 
     type: Literal["degraded"] = "degraded"
@@ -243,7 +244,7 @@ class Degraded(Contract):
     detail: Text
 
 
-class BudgetExhausted(Contract):
+class BudgetExhausted(EventData):
     """A cap was reached; nothing more is started."""
 
     type: Literal["budget_exhausted"] = "budget_exhausted"
@@ -252,7 +253,7 @@ class BudgetExhausted(Contract):
     used: Count
 
 
-class HeadRecorded(Contract):
+class HeadRecorded(EventData):
     """The ledger's chain head, so that a truncation shows."""
 
     type: Literal["head_recorded"] = "head_recorded"
@@ -260,7 +261,7 @@ class HeadRecorded(Contract):
     rows: Count
 
 
-class Committed(Contract):
+class Committed(EventData):
     """The run's work stands in one commit."""
 
     type: Literal["committed"] = "committed"

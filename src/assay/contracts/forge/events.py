@@ -4,13 +4,14 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from assay.contracts.common.base import Contract, Count, Fraction, Maybe, Positive, Prose, Text, Texts, Timestamp
+from assay.contracts.common.base import Count, Fraction, Maybe, Positive, Prose, Text, Texts, Timestamp
+from assay.contracts.common.events import EventData
 from assay.contracts.common.ids import Commit, GitRef, NodeId, RelPath
 from assay.contracts.forge.dag import CrId, NodeState
 from assay.contracts.forge.documents import WalkthroughStatus
 
 
-class RunCreated(Contract):
+class RunCreated(EventData):
     """A run was asked for."""
 
     type: Literal["run.created"] = "run.created"
@@ -19,7 +20,7 @@ class RunCreated(Contract):
     request: Text
 
 
-class CaptainMessage(Contract):
+class CaptainMessage(EventData):
     """A line of the interview."""
 
     type: Literal["captain.message"] = "captain.message"
@@ -27,7 +28,7 @@ class CaptainMessage(Contract):
     text: Prose
 
 
-class PlanProposed(Contract):
+class PlanProposed(EventData):
     """Specs, tasks and graph are written and wait for review."""
 
     type: Literal["plan.proposed"] = "plan.proposed"
@@ -35,14 +36,14 @@ class PlanProposed(Contract):
     refineries: Count
 
 
-class PlanApproved(Contract):
+class PlanApproved(EventData):
     """The plan may run; from here on specs are sealed."""
 
     type: Literal["plan.approved"] = "plan.approved"
     actor: Text
 
 
-class PlanReturned(Contract):
+class PlanReturned(EventData):
     """The plan goes back to the captain."""
 
     type: Literal["plan.returned"] = "plan.returned"
@@ -50,39 +51,39 @@ class PlanReturned(Contract):
     feedback: Text
 
 
-class RunStarted(Contract):
+class RunStarted(EventData):
     """Execution began."""
 
     type: Literal["run.started"] = "run.started"
 
 
-class RunPaused(Contract):
+class RunPaused(EventData):
     """Nothing new is started; what runs may finish."""
 
     type: Literal["run.paused"] = "run.paused"
     reason: Text
 
 
-class RunResumed(Contract):
+class RunResumed(EventData):
     """A paused or stopped run went on."""
 
     type: Literal["run.resumed"] = "run.resumed"
 
 
-class RunCompleted(Contract):
+class RunCompleted(EventData):
     """Every node is merged."""
 
     type: Literal["run.completed"] = "run.completed"
 
 
-class RunFailed(Contract):
+class RunFailed(EventData):
     """Nothing can run any more and not everything is merged."""
 
     type: Literal["run.failed"] = "run.failed"
     reason: Text
 
 
-class NodeChanged(Contract):
+class NodeChanged(EventData):
     """A node moved from one state to another."""
 
     type: Literal["node.changed"] = "node.changed"
@@ -94,7 +95,7 @@ class NodeChanged(Contract):
     reason: Maybe[Text] = None
 
 
-class TaskStarted(Contract):
+class TaskStarted(EventData):
     """An attempt began on its own branch."""
 
     type: Literal["task.started"] = "task.started"
@@ -104,7 +105,7 @@ class TaskStarted(Contract):
     agent: Text
 
 
-class TaskStale(Contract):
+class TaskStale(EventData):
     """A worker was lost."""
 
     type: Literal["task.stale"] = "task.stale"
@@ -113,7 +114,7 @@ class TaskStale(Contract):
     lastHeartbeat: Timestamp
 
 
-class TaskRetried(Contract):
+class TaskRetried(EventData):
     """A node goes back to the queue for another attempt."""
 
     type: Literal["task.retried"] = "task.retried"
@@ -122,7 +123,7 @@ class TaskRetried(Contract):
     reason: Text
 
 
-class TaskExhausted(Contract):
+class TaskExhausted(EventData):
     """A node has no attempt left."""
 
     type: Literal["task.exhausted"] = "task.exhausted"
@@ -131,7 +132,7 @@ class TaskExhausted(Contract):
     lastError: Text
 
 
-class WalkthroughWritten(Contract):
+class WalkthroughWritten(EventData):
     """A worker told what it did."""
 
     type: Literal["walkthrough.written"] = "walkthrough.written"
@@ -142,7 +143,7 @@ class WalkthroughWritten(Contract):
     path: RelPath
 
 
-class LowConfidence(Contract):
+class LowConfidence(EventData):
     """A worker is unsure of its own work; worth a look, not a failure."""
 
     type: Literal["review.low_confidence"] = "review.low_confidence"
@@ -150,7 +151,7 @@ class LowConfidence(Contract):
     confidence: Fraction
 
 
-class PotentialConflict(Contract):
+class PotentialConflict(EventData):
     """Two running tasks touch the same files."""
 
     type: Literal["conflict.potential"] = "conflict.potential"
@@ -159,7 +160,7 @@ class PotentialConflict(Contract):
     files: Annotated[tuple[RelPath, ...], Field(min_length=1)]
 
 
-class FollowupSpawned(Contract):
+class FollowupSpawned(EventData):
     """A throwaway agent was sent after a follow-up."""
 
     type: Literal["followup.spawned"] = "followup.spawned"
@@ -167,7 +168,7 @@ class FollowupSpawned(Contract):
     followup: Text
 
 
-class BranchMerged(Contract):
+class BranchMerged(EventData):
     """A refinery took a branch in."""
 
     type: Literal["branch.merged"] = "branch.merged"
@@ -176,7 +177,7 @@ class BranchMerged(Contract):
     commit: Commit
 
 
-class ChangeRequestEmitted(Contract):
+class ChangeRequestEmitted(EventData):
     """The plan should grow."""
 
     type: Literal["cr.emitted"] = "cr.emitted"
@@ -185,7 +186,7 @@ class ChangeRequestEmitted(Contract):
     affectedTasks: tuple[NodeId, ...]
 
 
-class ChangeRequestApproved(Contract):
+class ChangeRequestApproved(EventData):
     """A change request left pending."""
 
     type: Literal["cr.approved"] = "cr.approved"
@@ -193,7 +194,7 @@ class ChangeRequestApproved(Contract):
     actor: Text
 
 
-class ChangeRequestRejected(Contract):
+class ChangeRequestRejected(EventData):
     """A change request was turned down."""
 
     type: Literal["cr.rejected"] = "cr.rejected"
@@ -202,7 +203,7 @@ class ChangeRequestRejected(Contract):
     reason: Text
 
 
-class OverlayApplied(Contract):
+class OverlayApplied(EventData):
     """The graph grew."""
 
     type: Literal["overlay.applied"] = "overlay.applied"
@@ -211,7 +212,7 @@ class OverlayApplied(Contract):
     addedEdges: Count
 
 
-class OverlayRefused(Contract):
+class OverlayRefused(EventData):
     """An overlay did not fit the graph; nothing of it was applied."""
 
     type: Literal["overlay.refused"] = "overlay.refused"

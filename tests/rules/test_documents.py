@@ -1,0 +1,29 @@
+"""Every kind of document that has rules is sent to them; the others have none."""
+
+import pytest
+from pydantic import TypeAdapter
+
+from assay.contracts.catalog import BY_NAME
+from assay.rules.documents import document_problems
+from assay.rules.versions import version_place, version_warning
+from support import instances, value_of
+
+BREAKS_ITS_OWN_RULES = {"000/plan-output.yaml": 3, "000/verification-report.yaml": 2}
+
+
+@pytest.mark.parametrize(("file", "contract"), instances())
+def test_every_published_example_keeps_the_rules_but_for_the_two_we_name(file: str, contract: str) -> None:
+    document = TypeAdapter(BY_NAME[contract].shape).validate_python(value_of(file))
+    assert len(document_problems(document)) == BREAKS_ITS_OWN_RULES.get(file, 0)
+
+
+def test_a_version_is_looked_for_where_it_may_stand() -> None:
+    assert version_place({"agent_output": {"schema_version": "1.0"}}) == ("agent_output", "schema_version")
+    assert version_place({"schema_version": "1.0"}) == ("schema_version",)
+    assert version_place({"agent_output": {"schema_version": 1.0}}) is None
+    assert version_place({"agent_output": []}) is None
+
+
+@pytest.mark.parametrize(("version", "warns"), [("1.0", False), ("1.99", False), ("0.9", True), ("2.0", True)])
+def test_only_an_unknown_major_version_is_worth_a_warning(version: str, warns: bool) -> None:
+    assert (version_warning(version, ("v",)) is not None) == warns

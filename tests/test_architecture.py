@@ -1,0 +1,72 @@
+"""The house is as drawn: rooms with a sentence each, imports that point down, and a fast front door."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from support import ROOT
+
+SOURCE = ROOT / "src" / "assay"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
+
+
+def _rooms() -> list[str]:
+    layers = next(contract for contract in CONTRACTS if contract["type"] == "layers")["layers"]
+    return [room.strip() for layer in layers for room in layer.split("|")]
+
+
+def test_all_nine_import_contracts_stand() -> None:
+    assert len(CONTRACTS) == 9
+    assert next(contract for contract in CONTRACTS if contract["type"] == "layers")["exhaustive"] is True
+
+
+@pytest.mark.parametrize("room", _rooms())
+def test_every_room_opens_with_a_sentence(room: str) -> None:
+    path = SOURCE / room / "__init__.py" if (SOURCE / room).is_dir() else SOURCE / f"{room}.py"
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring is not None
+    assert docstring.splitlines()[0].endswith(".")
+
+
+def test_every_module_says_what_lives_in_it() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for folder in (SOURCE, ROOT / "tests", ROOT / "bench", ROOT / "scripts")
+        for path in sorted(folder.rglob("*.py"))
+        if ast.get_docstring(ast.parse(path.read_text())) is None
+    ]
+    assert silent == []
+
+
+def test_no_module_has_grown_a_second_noun() -> None:
+    long = [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if len(path.read_text().splitlines()) > 400]
+    assert long == []
+
+
+def _modules_after(*arguments: str, folder: Path) -> set[str]:
+    """The modules a fresh `assay …` has loaded when it leaves."""
+    program = (
+        "import sys, atexit\n"
+        "atexit.register(lambda: print('\\n'.join(sorted(sys.modules)), file=sys.stderr))\n"
+        f"sys.argv = ['assay', *{list(arguments)!r}]\n"
+        "from assay.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_help_is_printed_without_a_single_library(tmp_path: Path) -> None:
+    loaded = _modules_after("--help", folder=tmp_path)
+    assert not loaded & {"click", "rich", "pydantic", "yaml", "sqlite3", "importlib.metadata"}
+
+
+def test_status_loads_neither_contracts_nor_engine(tmp_path: Path) -> None:
+    loaded = _modules_after("status", folder=tmp_path)
+    assert "click" in loaded
+    assert not loaded & {"pydantic", "yaml", "rich", "dbos", "sqlalchemy", "asyncio", "assay.engine"}
