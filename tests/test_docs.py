@@ -1,0 +1,60 @@
+"""Generated pages tell the truth, every link leads somewhere, and every command is written down."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from docs import DOCS, PAGES, REQUIREMENTS, marked_tests
+
+from assay.cli.commands import COMMANDS
+from support import ROOT
+
+ROW = re.compile(r"^\| ([PAFX]\d+) \| (\S+) \|$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_generated_page_is_what_the_code_says(page: str) -> None:
+    assert (DOCS / page).read_text() == PAGES[page](), "next: make docs-write"
+
+
+def test_every_test_in_the_conformance_table_exists() -> None:
+    rows = ROW.findall((DOCS / "conformance.md").read_text())
+    assert {requirement for requirement, _ in rows} == set(REQUIREMENTS)
+    for _, test in rows:
+        if test != "none":
+            file, name = test.split("::")
+            assert name in {
+                node.name
+                for node in ast.walk(ast.parse((ROOT / file).read_text()))
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            }
+
+
+def test_a_mark_for_a_requirement_that_does_not_exist_fails(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_x.py").write_text('@pytest.mark.req("Q1")\ndef test_x(): ...\n')
+    with pytest.raises(KeyError):
+        marked_tests(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "page", sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")))
+)
+def test_every_link_leads_to_a_file(page: str) -> None:
+    dead = [link for link in LINK.findall((ROOT / page).read_text()) if not ((ROOT / page).parent / link).exists()]
+    assert dead == []
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+def test_every_command_is_in_the_readme(command: str) -> None:
+    assert f"assay {command}" in (ROOT / "README.md").read_text()
+
+
+def test_no_index_address_and_no_path_of_a_machine_is_committed() -> None:
+    constraints = (ROOT / "constraints.txt").read_text()
+    assert "http" not in constraints
+    assert "index" not in constraints
+    assert "--find-links" not in constraints
+    assert all("--hash=sha256:" in line for line in constraints.replace("\\\n", "").splitlines() if "==" in line)
