@@ -255,8 +255,10 @@ def _library() -> tuple[Any, dict[str, int]]:
     """The C library and the numbers of the calls that Python has no name for; none where we know no number."""
     if sys.platform != "linux" or sys.maxsize < 2**32:
         return None, {}
-    import ctypes  # here and not above: other systems need none of it
-
+    try:
+        import ctypes  # here and not above: other systems need none of it
+    except ImportError:  # some builds of Python come without
+        return None, {}
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long
     return library, _CALLS.get(os.uname().machine, {})

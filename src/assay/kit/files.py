@@ -48,7 +48,8 @@ __all__ = [
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
-_LOCK_PATIENCE_S = 30.0
+PATIENCE_S = 30.0
+"""How long a writer waits for its turn; whoever holds a lock longer than that is not one of ours."""
 _CHUNK = 65_536
 
 
@@ -130,10 +131,12 @@ def create_file(root: Path, relative: str, content: bytes, *, portable: bool = F
         return True
 
 
-def revise_file(root: Path, relative: str, revise: Callable[[bytes | None], bytes], *, limit: int) -> bytes:
+def revise_file(
+    root: Path, relative: str, revise: Callable[[bytes | None], bytes], *, limit: int, patience_s: float = PATIENCE_S
+) -> bytes:
     """Replace a file by what `revise` makes of its present bytes; revisers of one folder take turns."""
     with Place("write", root, relative, create=True) as place:
-        _lock(place.folder)
+        _lock(place.folder, patience_s)
         old = place.read(limit) if place.is_taken() else None
         new = revise(old)
         if new != old:
@@ -143,7 +146,7 @@ def revise_file(root: Path, relative: str, revise: Callable[[bytes | None], byte
         return new
 
 
-def append_line(root: Path, relative: str, line: bytes) -> int:
+def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = PATIENCE_S) -> int:
     """Add one line and its newline; returns how many bytes of a torn last line were dropped first.
 
     Appending processes take turns by a lock on the file, so that a line in flight is never taken for a torn one.
@@ -157,7 +160,7 @@ def append_line(root: Path, relative: str, line: bytes) -> int:
             try:
                 place.refuse_unplain(os.fstat(handle))
                 reach("store.append.opened")
-                _lock(handle)
+                _lock(handle, patience_s)
                 status = os.fstat(handle)
                 if status.st_nlink:  # none: it was replaced while we waited, so the new file is opened
                     return _append(place, handle, status.st_size, line)
@@ -294,11 +297,11 @@ def _adopt(place: Place, content: bytes) -> bool:
     return False
 
 
-def _lock(handle: int) -> None:
+def _lock(handle: int, patience_s: float) -> None:
     """Take turns; the lock goes when the handle is closed, also by a crash."""
     import fcntl  # here and not above: not every system has it
 
-    give_up = time.monotonic() + _LOCK_PATIENCE_S
+    give_up = time.monotonic() + patience_s
     while True:
         try:
             return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Contract(BaseModel):
     """A closed, frozen value: a file that only Assay writes, or a part of one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, defer_build=True)
 
     def plain(self) -> dict[str, Any]:
         """The document as plain values, in the order of its fields."""

@@ -5,27 +5,45 @@ import re
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-_HEADING = re.compile(r"## +(.+?)(?: +#+)? *")
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_HEADING = re.compile(r" {0,3}##[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\r?")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
+
+
+def split_sections(text: str) -> tuple[tuple[str, str], ...]:
+    """The sections of a text in order: each second-level heading with all below it up to the next one.
+
+    What stands in a fenced code block is no heading.
+
+    >>> split_sections("## Summary\\ntext\\n```\\n## not one\\n```\\n## Testing")
+    (('Summary', 'text\\n```\\n## not one\\n```'), ('Testing', ''))
+    """
+    found: list[tuple[str, list[str]]] = []
+    fence: str | None = None
+    for line in text.split("\n"):
+        heading = _HEADING.fullmatch(line) if fence is None else None
+        if heading is not None:
+            found.append((heading.group(1), []))
+        elif found:
+            found[-1][1].append(line)
+        fence = _fence_after(line, fence)
+    return tuple((name, "\n".join(body)) for name, body in found)
+
+
+def _fence_after(line: str, fence: str | None) -> str | None:
+    """The fence that is open after a line: it closes with at least as many of the same sign and nothing else."""
+    match = _FENCE.fullmatch(line)
+    if match is None:
+        return fence
+    signs, rest = match.groups()
+    if fence is None:
+        return None if signs[0] == "`" and "`" in rest else signs
+    closes = signs[0] == fence[0] and len(signs) >= len(fence) and not rest.strip()
+    return None if closes else fence
 
 
 def headings(body: str) -> tuple[str, ...]:
-    """The second-level headings of a text, in order; what stands in a code block is no heading.
-
-    >>> headings("## Summary\\ntext\\n```\\n## not one\\n```\\n## Testing\\n")
-    ('Summary', 'Testing')
-    """
-    found = []
-    fence = ""
-    for line in body.split("\n"):
-        mark = _FENCE.match(line)
-        if mark is not None and not fence:
-            fence = mark.group(1)
-        elif mark is not None and mark.group(1).startswith(fence):
-            fence = ""
-        elif not fence and (heading := _HEADING.fullmatch(line)) is not None:
-            found.append(heading.group(1))
-    return tuple(found)
+    """The second-level headings of a text, in order."""
+    return tuple(name for name, _ in split_sections(body))
 
 
 def first_missing(body: str, required: tuple[str, ...]) -> str | None:

@@ -1,0 +1,22 @@
+"""Runs every benchmark, or those named on the command line; leaves with 1 if a goal was missed."""
+
+import sys
+
+from bench import documents, startup, store
+
+BENCHMARKS = {"store": store.run, "documents": documents.run, "startup": startup.run}
+
+
+def main(names: list[str]) -> int:
+    """Runs the benchmarks in order."""
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"bench: there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    met = [BENCHMARKS[name]() for name in names or BENCHMARKS]
+    print("\nall goals met" if all(met) else "\nat least one goal was MISSED")
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
