@@ -59,7 +59,7 @@ def test_version_is_one_line(tmp_path: Path) -> None:
     ("arguments", "sentence", "next_step"),
     [
         (("stats",), "there is no command 'stats'. Did you mean `assay status`?", "assay --help"),
-        (("frobnicate",), "there is no command 'frobnicate'. Next: assay --help", "assay --help"),
+        (("frobnicate",), "there is no command 'frobnicate'.", "assay --help"),
         (("schema", "check"), "missing argument 'FILE...'.", "assay schema check --help"),
         (
             ("schema", "check", "--what", "x"),

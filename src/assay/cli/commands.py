@@ -1,14 +1,15 @@
 """The commands that exist: where each lives and what it does in one line. Help is printed from this table alone."""
 
-from typing import NamedTuple
 
+class Command:
+    """A command, imported only when it is called. A plain class: `typing` alone would double the time of --help."""
 
-class Command(NamedTuple):
-    """A command, imported only when it is called."""
+    __slots__ = ("module", "name", "summary")
 
-    name: str
-    module: str
-    summary: str
+    def __init__(self, name: str, module: str, summary: str) -> None:
+        self.name = name
+        self.module = module
+        self.summary = summary
 
 
 COMMANDS: tuple[Command, ...] = (

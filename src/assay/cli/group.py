@@ -38,7 +38,7 @@ class _Lazy(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], _MODULES, n=1)
-            hint = f" Did you mean `assay {near[0]}`?" if near else " Next: assay --help"
+            hint = f" Did you mean `assay {near[0]}`?" if near else ""
             raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

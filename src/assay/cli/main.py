@@ -1,4 +1,4 @@
-"""The door: help without a single import, everything else through click."""
+"""The door: help without any library, everything else through click."""
 
 import sys
 

@@ -90,10 +90,14 @@ def check_documents(paths: tuple[Path, ...], contract: str | None, strict: bool,
     if not quiet and not as_json:
         valid = len(reports) - refused - unread
         parts = [f"{valid} valid", f"{refused} refused", *([f"{unread} could not be checked"] if unread else [])]
-        click.echo(f"{len(reports)} {'document' if len(reports) == 1 else 'documents'}: {', '.join(parts)}", err=True)
+        click.echo(f"{_count(len(reports), 'document')}: {', '.join(parts)}", err=True)
     if unread:
         return ExitCode.USAGE
     return ExitCode.GATE_SHUT if refused else ExitCode.REACHED
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _print_report(report: "Report", *, quiet: bool) -> None:
@@ -105,7 +109,7 @@ def _print_report(report: "Report", *, quiet: bool) -> None:
     if not quiet:
         word = "refused" if report.errors else "valid"
         warnings = len(report.violations) - report.errors
-        counts = [f"{report.errors} errors"] * bool(report.errors) + [f"{warnings} warnings"] * bool(warnings)
+        counts = [_count(number, noun) for number, noun in ((report.errors, "error"), (warnings, "warning")) if number]
         click.echo(f"{word:<8} {report.path} ({', '.join([report.contract or 'unreadable', *counts])})")
     for violation in report.violations:
         click.echo(
