@@ -4,6 +4,9 @@ AssayError
 ├── BadDocument          a text is not an acceptable document (position and reason)
 ├── UsageError           the caller asked for something that cannot be meant (exit 2)
 ├── NotReady             the environment lacks something (exit 3)
+│   └── DatabaseUnusable the database is missing, foreign, newer, corrupt or stays locked
+│       └── DatabaseBusy another process held it too long; trying again may help
+├── RowRefused           the database's own constraints refused a row
 └── StoreError           a file could not be read or written as asked
     ├── UnsafePath       an id or path would leave its folder, or a link was planted
     ├── NotStored        there is no such file
@@ -53,6 +56,18 @@ class UsageError(AssayError):
 
 class NotReady(AssayError):
     """Something outside Assay is missing; `next_step` says how to get it."""
+
+
+class DatabaseUnusable(NotReady):
+    """The database cannot be used as it is; it was not written to."""
+
+
+class DatabaseBusy(DatabaseUnusable):
+    """Another process held the database for too long; nothing was written, and a later try may succeed."""
+
+
+class RowRefused(AssayError):
+    """A constraint or trigger of the database refused what was to be written; nothing of the transaction stands."""
 
 
 class StoreError(AssayError):

@@ -1,0 +1,150 @@
+"""The evidence ledger of a repository: records go in, tallies and events come out, nothing is ever changed."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from assay.contracts.common.events import Envelope
+from assay.contracts.common.evidence import CheckRow, Phase, Query, Tally
+from assay.db.base import Database, Transaction
+from assay.db.migrations import Migration, check_version, migrate
+from assay.db.sqlite import SqliteDatabase
+from assay.errors import DatabaseUnusable
+from assay.kit.clock import Clock, spell, spell_sql, system_clock
+from assay.kit.killpoints import reach
+from assay.ledger.chain import START, Head, add_link
+from assay.ledger.record import Record
+from assay.ledger.tables import create_all
+
+T = TypeVar("T")
+
+MIGRATIONS = (Migration("the four published tables, our own, and the chain", create_all),)
+
+DATABASE = Path(".assay") / "evidence.db"
+
+TALLY_SQL = """\
+SELECT c.id, c.check_name, c.phase, c.round, c.passed, c.verdict, c.severity, c.instance,
+       s.provenance, e.assessment, COALESCE(e.tree, o.tree), e.sandbox
+FROM anvil_checks c
+JOIN check_sources s ON s.check_id = c.id
+LEFT JOIN executions e ON e.id = s.execution_id
+LEFT JOIN observations o ON o.id = s.observation_id
+WHERE c.run_id = ? AND c.task_id = ? AND c.phase = ?"""
+"""Every row a gate may look at; `AND c.round = ?` follows where a round is asked for."""
+
+_EVENT_COLUMNS = "event_id, seq, timestamp, workflow, run_id, phase, task, attempt, type, version, data"
+_PAGE = 1000
+
+
+class Ledger:
+    """An open ledger."""
+
+    def __init__(self, database: Database, *, clock: Clock = system_clock) -> None:
+        self.database = database
+        self._clock = clock
+
+    @classmethod
+    def open(cls, database: Database, *, clock: Clock = system_clock) -> "Ledger":
+        """Opens a ledger for writing, moving its tables forward if need be."""
+        migrate(database, MIGRATIONS, spell(clock()))
+        return cls(database, clock=clock)
+
+    @classmethod
+    def open_file(cls, path: Path, *, clock: Clock = system_clock) -> "Ledger":
+        """Opens a ledger file for writing, or begins one; a file that is something else is not touched."""
+        if path.exists() and path.stat().st_size:
+            looking = SqliteDatabase(path, read_only=True)
+            try:
+                check_version(looking, len(MIGRATIONS))
+            finally:
+                looking.close()
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return cls.open(SqliteDatabase(path), clock=clock)
+
+    @classmethod
+    def read_only(cls, path: Path) -> "Ledger":
+        """Opens a ledger file to look at it; it is not written to."""
+        database = SqliteDatabase(path, read_only=True)
+        if check_version(database, len(MIGRATIONS)) == 0:
+            database.close()
+            raise DatabaseUnusable(f"{path} holds no ledger", next_step="check the path")
+        return cls(database)
+
+    def record(self, run_id: str, work: Callable[[Record], T]) -> T:
+        """Writes one record: all its rows and their link, or nothing."""
+        now = spell_sql(self._clock())
+
+        def write(transaction: Transaction) -> T:
+            transaction.take_turns(run_id)
+            record = Record(transaction, run_id, now)
+            result = work(record)
+            reach("ledger.record.inserted")
+            if record.members:
+                add_link(transaction, run_id, record.members)
+            reach("ledger.record.linked")
+            return result
+
+        result = self.database.write(write)
+        reach("ledger.record.committed")
+        return result
+
+    def runs(self) -> tuple[str, ...]:
+        """Every run with a record, in the order of their ids."""
+        return tuple(run for (run,) in self.database.read("SELECT DISTINCT run_id FROM chain ORDER BY run_id"))
+
+    def head(self, run_id: str) -> Head:
+        """The end of a run's chain."""
+        rows = self.database.read("SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1", (run_id,))
+        return Head(*rows[0]) if rows else Head(0, START)
+
+    def tally(self, run_id: str, task_id: str, phase: Phase, round_: int | None = None) -> Tally:
+        """The latest row for each check and instance; earlier ones stay on record but no longer vote."""
+        sql, values = TALLY_SQL, [run_id, task_id, phase.value]
+        query_values: tuple[str | int | None, ...] = (*values, *(() if round_ is None else (round_,)))
+        if round_ is not None:
+            sql += " AND c.round = ?"
+        sql += " ORDER BY c.id"
+        latest: dict[tuple[str, int, str | None], CheckRow] = {}
+        for row in self.database.read(sql, query_values):
+            check = CheckRow(
+                id=row[0],
+                check_name=row[1],
+                phase=row[2],
+                round=row[3],
+                passed=bool(row[4]),
+                verdict=row[5],
+                severity=row[6],
+                instance=row[7],
+                provenance=row[8],
+                assessment=row[9],
+                tree=row[10],
+                sandbox=row[11],
+            )
+            latest[check.check_name, check.round, check.instance] = check
+        return Tally(query=Query(sql=sql, values=query_values), rows=tuple(latest.values()))
+
+    def execution_id(self, run_id: str, key: str) -> int | None:
+        """The execution a repeated step left behind, so that it is adopted and not run again."""
+        rows = self.database.read("SELECT id FROM executions WHERE run_id = ? AND key = ?", (run_id, key))
+        return rows[0][0] if rows else None
+
+    def events(self, run_id: str, *, after: int = 0) -> Iterator[Envelope]:
+        """The events of a run in order, from just after a sequence number."""
+        while True:
+            rows = self.database.read(
+                f"SELECT {_EVENT_COLUMNS} FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}",
+                (run_id, after),
+            )
+            for row in rows:
+                yield Envelope.model_validate(
+                    {**dict(zip(_EVENT_COLUMNS.split(", "), row, strict=True)), "data": json.loads(row[-1])}
+                )
+            if len(rows) < _PAGE:
+                return
+            after = rows[-1][1]
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        self.database.close()

@@ -1,0 +1,63 @@
+"""Fixtures that several rooms' tests share: every database there is, and a ledger on each."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import postgres
+from assay.db.base import Database
+from assay.db.postgres import PostgresDatabase
+from assay.db.sqlite import SqliteDatabase
+from assay.ledger.ledger import Ledger
+
+MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
+
+OpenDatabase = Callable[[], Database]
+"""Opens the test's database; each call a connection of its own."""
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that lives as long as the tests."""
+    if postgres.binaries() is None:
+        reason = "there is no Postgres on this machine (apt-get install postgresql)"
+        if os.environ.get(postgres.REQUIRED):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with postgres.server(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenDatabase]:
+    """A fresh database of each kind, to be opened as often as a test likes."""
+    opened: list[Database] = []
+
+    def remember(database: Database) -> Database:
+        opened.append(database)
+        return database
+
+    if request.param == "sqlite":
+        yield lambda: remember(SqliteDatabase(tmp_path / "evidence.db"))
+    else:
+        url = request.getfixturevalue("postgres_url")
+        _forget(url)
+        yield lambda: remember(PostgresDatabase(url))
+    for database in opened:
+        database.close()
+
+
+def _forget(url: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS assay CASCADE")
+
+
+@pytest.fixture
+def ledger(open_database: OpenDatabase) -> Ledger:
+    """An empty ledger on each database, with the clock standing still."""
+    return Ledger.open(open_database(), clock=lambda: MOMENT)
