@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,8 @@ from assay.cli.commands import COMMANDS
 from assay.cli.exit_codes import ExitCode, exit_code_of
 from assay.errors import AssayError, BadDocument, DiskRefused, NotReady, Position, UsageError
 from assay.kit.documents import Format, render
+from cli.runner import ASSAY, assay
 from support import SEEDS, edited, value_of
-
-ASSAY = Path(sys.executable).with_name("assay")
-
-
-def assay(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [ASSAY, *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-    )
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_the_database_itself_refuses_a_verdict_where_none_belongs_and_a_review_t
     ],
 )
 def test_the_published_checks_hold_on_both_databases(ledger: Ledger, row: dict[str, Any]) -> None:
-    plain = {"run_id": RUN, "phase": "after", "check_name": "tests", "passed": 0} | row
+    plain: dict[str, Any] = {"run_id": RUN, "phase": "after", "check_name": "tests", "passed": 0} | row
     sql = f"INSERT INTO anvil_checks ({', '.join(plain)}) VALUES ({', '.join('?' * len(plain))})"
     with pytest.raises(RowRefused):
         ledger.database.write(lambda transaction: transaction.run(sql, tuple(plain.values())))

@@ -15,6 +15,9 @@ class Command:
 COMMANDS: tuple[Command, ...] = (
     Command("demo", "assay.cli.demo", "see what Assay does, on documents it brings along"),
     Command("status", "assay.cli.status", "the runs of this repository and where each stands"),
+    Command("events", "assay.cli.events", "what happened in a run, in order"),
+    Command("gate", "assay.cli.gate", "why a gate is open or shut"),
+    Command("ledger", "assay.cli.ledger", "check the evidence, its gates, and ask its tables"),
     Command("schema", "assay.cli.schema", "list and export contracts, check documents against them"),
 )
 

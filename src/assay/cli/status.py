@@ -12,12 +12,18 @@ from assay.cli.exit_codes import ExitCode
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(as_json: bool) -> int:
     """Show the runs of this repository and where each stands."""
-    from assay.app.status import repository_status
+    from assay.app.status import repository_root, runs_of
 
-    status = repository_status(Path.cwd())
+    root = repository_root(Path.cwd())
+    runs = runs_of(root)
     if as_json:
-        click.echo(json.dumps({"root": status.root, "runs": list(status.runs)}))
-    else:
-        click.echo(f"No runs in {status.root} yet.")
+        listed = [{name: getattr(run, name) for name in run.__slots__} for run in runs]
+        click.echo(json.dumps({"root": str(root), "runs": listed}))
+    elif not runs:
+        click.echo(f"No runs in {root} yet.")
         click.echo("next:  assay demo", err=True)
+    else:
+        for run in runs:
+            click.echo(f"{run.run_id}  {run.workflow:<9}  {run.last_event}  {run.last_time}  ({run.events} events)")
+        click.echo(f"next:  assay events {runs[0].run_id}", err=True)
     return ExitCode.REACHED

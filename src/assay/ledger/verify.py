@@ -146,3 +146,9 @@ def _check_heads(run_id: str, hashes: dict[int, str], heads: Iterable[Head]) -> 
             )
         elif head.links and hashes.get(head.links) != head.hash:
             yield Finding(Tampering.EDITED, run_id, "chain", head.links, "not the head that was kept")
+
+
+def hash_at(database: Database, run_id: str, links: int) -> str | None:
+    """The hash a run's chain had when it was this long, if it ever was."""
+    rows = database.read("SELECT hash FROM chain WHERE run_id = ? AND seq = ?", (run_id, links))
+    return str(rows[0][0]) if rows else None

@@ -1,0 +1,68 @@
+"""Git is called so that a hostile repository runs nothing, and keeps heads where the ledger is not."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from assay.errors import NotReady, UsageError
+from assay.git.call import GitFailed, git
+from assay.git.heads import KeptHead, keep_head, kept_heads
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.req("X2")
+def test_a_head_is_kept_and_read_back_for_each_run(repository: Path) -> None:
+    keep_head(repository, "2026-02-26T14:30:00Z", KeptHead(3, "sha256:abc"))
+    keep_head(repository, "run-2", KeptHead(1, "sha256:def"))
+    keep_head(repository, "run-2", KeptHead(2, "sha256:fff"))
+    assert kept_heads(repository) == {
+        "2026-02-26T14-30-00Z": KeptHead(3, "sha256:abc"),
+        "run-2": KeptHead(2, "sha256:fff"),
+    }
+
+
+def test_outside_a_repository_there_are_no_heads_and_none_can_be_kept(tmp_path: Path) -> None:
+    assert kept_heads(tmp_path) == {}
+    with pytest.raises(GitFailed, match="not a git repository"):
+        keep_head(tmp_path, "run-1", KeptHead(1, "sha256:abc"))
+
+
+def test_a_run_that_cannot_name_a_ref_is_refused(repository: Path) -> None:
+    with pytest.raises(UsageError):
+        keep_head(repository, "../../heads/main", KeptHead(1, "sha256:abc"))
+
+
+def test_hooks_and_programs_planted_in_a_repository_are_not_run(repository: Path) -> None:
+    trap = repository / "trap.sh"
+    sprung = repository / "sprung"
+    trap.write_text(f"#!/bin/sh\ntouch {sprung}\n")
+    trap.chmod(0o755)
+    hook = repository / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(trap.read_text())
+    hook.chmod(0o755)
+    config = repository / ".git" / "config"
+    config.write_text(
+        config.read_text()
+        + f"[core]\n\tfsmonitor = {trap}\n\tpager = {trap}\n\tsshCommand = {trap}\n[diff]\n\texternal = {trap}\n"
+    )
+    (repository / "a").write_text("x")
+    keep_head(repository, "run-1", KeptHead(1, "sha256:abc"))
+    git(repository, "status", "--porcelain")
+    git(repository, "diff", "--no-ext-diff")
+    assert not sprung.exists()
+    subprocess.run(["git", "update-ref", "refs/heads/x", "HEAD"], cwd=repository, check=False, capture_output=True)
+    subprocess.run(["git", "status"], cwd=repository, check=False, capture_output=True)
+    assert sprung.exists(), "the trap works where git is called plainly"
+
+
+def test_a_failure_says_what_git_said(repository: Path) -> None:
+    with pytest.raises(GitFailed, match="git cat-file failed in .*Not a valid object name nothing"):
+        git(repository, "cat-file", "blob", "nothing")
+    assert issubclass(GitFailed, NotReady)
