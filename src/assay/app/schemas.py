@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from assay.app.recognition import recognise
-from assay.app.violations import problems_of
+from assay.app.validation import CHECKED, adapter, problems_in
 from assay.contracts.catalog import BY_NAME, CATALOG, Entry
 from assay.contracts.common.problems import Level, Problem, spell_path
 from assay.errors import AssayError, BadDocument, Position, UsageError
@@ -17,8 +14,6 @@ from assay.kit import files, json_text
 from assay.kit.documents import SUFFIXES, Document, Format, read
 from assay.kit.limits import DEFAULT_LIMITS
 from assay.kit.text import visible
-from assay.rules.documents import document_problems
-from assay.rules.versions import version_place, version_warning
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -51,14 +46,9 @@ class Report:
         return sum(violation.level is Level.ERROR for violation in self.violations)
 
 
-@cache
-def _adapter(entry: Entry) -> TypeAdapter[Any]:
-    return TypeAdapter(entry.shape)
-
-
 def json_schema(entry: Entry) -> dict[str, Any]:
     """One contract as JSON Schema 2020-12."""
-    schema = _adapter(entry).json_schema()
+    schema = adapter(entry).json_schema()
     return {
         "$schema": DIALECT,
         "$id": f"urn:assay:schema:{entry.name}:{entry.version}",
@@ -137,7 +127,8 @@ def _check_file(path: Path, entry: Entry | None, *, strict: bool) -> Report:
             source, unread=f"{source}: not a kind of file we read ({known})", next_step="name it with --as NAME"
         )
     try:
-        document = read(files.read_given(path, limit=DEFAULT_LIMITS.bytes), form)
+        limits = DEFAULT_LIMITS if form is Format.JSONL else CHECKED
+        document = read(files.read_given(path, limit=limits.bytes), form, limits=limits)
     except BadDocument as error:
         return Report(source, entry.name if entry else None, (_unreadable(error),))
     except AssayError as error:
@@ -157,16 +148,7 @@ def _unreadable(error: BadDocument) -> Violation:
 
 def check_document(document: Document, entry: Entry, *, strict: bool = False) -> tuple[Violation, ...]:
     """Everything wrong with one document: what its schema refuses, or else what its rules say."""
-    lines = document.format is Format.JSONL
-    shape: TypeAdapter[Any] = TypeAdapter(tuple[entry.shape, ...]) if lines else _adapter(entry)  # type: ignore[name-defined]  # a shape known at run time
-    problems: tuple[Problem, ...]
-    try:
-        problems = document_problems(shape.validate_python(document.value))
-        if not strict:
-            problems = tuple(problem.model_copy(update={"level": Level.WARNING}) for problem in problems)
-    except ValidationError as error:
-        problems = problems_of(document.value, error.errors(include_url=False))
-    problems = (*problems, *_version_warnings(document.value))
+    problems = problems_in(document, entry, strict=strict)
     if not problems:
         return ()
     positions = document.positions([problem.where for problem in problems])
@@ -178,20 +160,6 @@ def check_document(document: Document, entry: Entry, *, strict: bool = False) ->
 
 def _order(position: Position) -> tuple[int, int]:
     return (position.line, position.column)
-
-
-def _version_warnings(value: Any) -> tuple[Problem, ...]:
-    place = version_place(value) if isinstance(value, dict) else None
-    if place is None:
-        return ()
-    version = value
-    for part in place:
-        version = version[part]
-    try:
-        warning = version_warning(version, place)
-    except ValueError:
-        return ()  # not a version at all: the schema has said so already
-    return (warning,) if warning is not None else ()
 
 
 def _violation(problem: Problem, position: Position) -> Violation:

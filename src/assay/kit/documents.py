@@ -1,6 +1,6 @@
 """One door for every document format: bytes in, plain values out, and the place of any value on request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -8,8 +8,7 @@ from typing import Any
 from assay.errors import BadDocument, Position
 from assay.kit import front_matter, json_text, yaml_text
 from assay.kit.limits import DEFAULT_LIMITS, Limits
-from assay.kit.text import decode
-from assay.kit.yaml_text import Marks
+from assay.kit.text import Marks, Way, decode
 
 
 class Format(StrEnum):
@@ -35,7 +34,7 @@ _PARSERS: dict[Format, Callable[[str, Limits], Any]] = {
     Format.JSONL: json_text.parse_lines,
     Format.MARKDOWN: front_matter.parse,
 }
-_MARKERS: dict[Format, Callable[[str], Marks]] = {
+_MARKERS: dict[Format, Callable[[str, Iterable[Way]], Marks]] = {
     Format.YAML: yaml_text.marks,
     Format.JSON: json_text.marks,
     Format.JSONL: json_text.marks_of_lines,
@@ -51,13 +50,13 @@ class Document:
     format: Format
     text: str
 
-    def positions(self, paths: list[tuple[str | int, ...]]) -> list[Position]:
+    def positions(self, paths: list[Way]) -> list[Position]:
         """Where some values stand; a value that is not there is placed at its nearest parent that is."""
-        marks = _MARKERS[self.format](self.text)
+        marks = _MARKERS[self.format](self.text, paths)
         return [_nearest(marks, path) for path in paths]
 
 
-def _nearest(marks: Marks, path: tuple[str | int, ...]) -> Position:
+def _nearest(marks: Marks, path: Way) -> Position:
     while path and path not in marks:
         path = path[:-1]
     return marks.get(path, Position(1, 1))

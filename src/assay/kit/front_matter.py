@@ -1,12 +1,13 @@
 """Markdown with a YAML head: the head's fields and, under `body`, the text after it."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from assay.errors import BadDocument, Position
 from assay.kit import yaml_text
 from assay.kit.limits import DEFAULT_LIMITS, Limits
-from assay.kit.yaml_text import Marks
+from assay.kit.text import Marks, Way, position_at, refuse_control
 
 BODY = "body"
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
@@ -30,20 +31,24 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadDocument("the front matter must be a mapping of fields", Position(2, 1))
     if BODY in value:
-        raise BadDocument(f"a front matter field may not be called {BODY!r}", yaml_text.marks(head)[BODY,])
+        raise BadDocument(f"a front matter field may not be called {BODY!r}", yaml_text.marks(head, [(BODY,)])[BODY,])
     return {**value, BODY: body}
 
 
-def marks(text: str) -> Marks:
-    """Where each field of an accepted document stands; `body` is the line after the head."""
+def marks(text: str, ways: Iterable[Way]) -> Marks:
+    """Where some fields of an accepted document stand; `body` is the line after the head."""
     head, _ = _split(text)
-    found = yaml_text.marks(head)
+    found = yaml_text.marks(head, ways)
     found[()] = Position(1, 1)
     found[BODY,] = Position(head.count("\n") + 2, 1)
     return found
 
 
 def render(value: dict[str, Any]) -> str:
-    """The document of some fields plus `body`."""
+    """The document of some fields plus `body`; `BadDocument` for a body that could not be read back."""
+    body = value[BODY]
+    refuse_control(body)
+    if "\r" in body:
+        raise BadDocument("a carriage return in the body is refused", position_at(body, body.index("\r")))
     head = {key: field for key, field in value.items() if key != BODY}
-    return f"---\n{yaml_text.render(head)}---\n{value[BODY]}"
+    return f"---\n{yaml_text.render(head)}---\n{body}"

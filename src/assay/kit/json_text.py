@@ -6,19 +6,24 @@ say exactly where and what.
 
 import json
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from assay.errors import BadDocument, Position
 from assay.kit.limits import DEFAULT_LIMITS, Limits
 from assay.kit.scalars import Unrepresentable, decimal, integer
-from assay.kit.text import Lines
-from assay.kit.yaml_text import Marks
+from assay.kit.text import Lines, Marks, Places, Way
 
 _ODD_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _TOKEN = re.compile(
-    r"""[ \t\n]*(?:(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<number>-?[0-9][0-9.eE+-]*)|(?P<word>[A-Za-z-]+)"""
-    r"|(?P<sign>[][{}:,]))"
+    # Commas and colons tell a scan nothing, so they are passed over like white space.
+    r"""[ \t\r\n,:]*(?:(?P<string>")|(?P<number>-?[0-9][0-9.eE+-]*)|(?P<word>[A-Za-z-]+)|(?P<sign>[][{}]))"""
 )
+_HALF = re.compile("[\ud800-\udfff]")
+_WHOLE = re.compile(r"-?[0-9]+")
+_UNWRITTEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+_DECODER = json.JSONDecoder()
 
 
 class _Suspicious(Exception):
@@ -27,8 +32,8 @@ class _Suspicious(Exception):
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Any:
     """The value of a JSON document; `BadDocument` with the place and the reason otherwise."""
-    if _may_exceed(text, limits) or _ODD_ESCAPE.search(text):
-        _scan(text, limits, None)
+    if _opened(text) > limits.depth or _most_nodes(text) > limits.nodes or _has_odd_text(text):
+        _scan(text, limits)
     try:
         return json.loads(
             text,
@@ -42,14 +47,21 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Any:
             f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}", Position(error.lineno, error.colno)
         ) from None
     except (_Suspicious, RecursionError):
-        _scan(text, limits, None)
+        _scan(text, limits)
         raise BadDocument("not an acceptable JSON document", Position(1, 1)) from None
 
 
-def _may_exceed(text: str, limits: Limits) -> bool:
-    # Counting signs is an upper bound for both, and C-fast; strings that hold signs only cost a scan.
-    opened = text.count("[") + text.count("{")
-    return opened > limits.depth or opened + text.count(",") + text.count(":") + 1 > limits.nodes
+def _opened(text: str) -> int:
+    return text.count("[") + text.count("{")
+
+
+def _most_nodes(text: str) -> int:
+    # Counting signs is an upper bound, and C-fast; strings that hold signs only cost a scan.
+    return _opened(text) + text.count(",") + text.count(":") + 1
+
+
+def _has_odd_text(text: str) -> bool:
+    return _ODD_ESCAPE.search(text) is not None or (not text.isascii() and _HALF.search(text) is not None)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -70,93 +82,61 @@ def _constant(_word: str) -> NoReturn:
     raise _Suspicious
 
 
-def marks(text: str) -> Marks:
-    """Where each value of an accepted document stands."""
-    found: Marks = {}
-    _scan(text, DEFAULT_LIMITS, found)
-    return found
-
-
-def _scan(text: str, limits: Limits, found: Marks | None) -> None:
-    """Walks the tokens; raises at the first thing that is refused, fills `found` on the way.
+def _scan(text: str, limits: Limits) -> int:
+    """Walks the tokens and raises at the first thing that is refused; returns how many keys and values there were.
 
     It leaves grammar to the standard parser: where the text stops being JSON it simply stops.
     """
-    # A frame is [path, next list index or None, key waiting for its value, keys seen so far]
-    stack: list[list[Any]] = []
+    # For each list or mapping around the token: the keys seen so far (None for a list), and whether a key comes next.
+    stack: list[tuple[set[str] | None, bool]] = []
     lines = Lines(text)
     offset, nodes = 0, 0
     while (token := _TOKEN.match(text, offset)) is not None:
         kind = str(token.lastgroup)
         start, offset = token.start(kind), token.end()
         word = token.group(kind)
-        if kind == "sign" and word in ",:":
-            continue
         if kind == "sign" and word in "]}":
-            if not stack:
-                return
-            stack.pop()
-            continue
-        frame = stack[-1] if stack else None
-        here = lines.at(start)
-        if frame is not None and frame[1] is None and frame[2] is None:
-            if kind != "string":
-                return
-            frame[2] = _key(word, here, frame[3])
-            if found is not None:
-                found[(*frame[0], frame[2])] = here
-            continue
-        path = _step(frame)
-        if found is not None:
-            found.setdefault(path, here)
-        nodes += 1
-        if nodes > limits.nodes:
-            raise BadDocument(f"more than {limits.nodes} values", here)
-        if kind == "sign":
-            if len(stack) >= limits.depth:
-                raise BadDocument(f"nested deeper than {limits.depth} levels", here)
-            stack.append([path, 0 if word == "[" else None, None, set()])
-        elif kind == "string":
-            _refuse_odd_text(word, here)
+            if stack:
+                stack.pop()
         else:
-            _refuse_odd_number(word, here, limits)
+            here = lines.at(start)
+            nodes += 1
+            if nodes > limits.nodes:
+                raise BadDocument(f"more than {limits.nodes} values", here)
+            keys, is_key = stack[-1] if stack else (None, False)
+            if keys is not None:
+                stack[-1] = (keys, not is_key)
+            if kind == "string":
+                try:
+                    word, offset = _DECODER.raw_decode(text, start)
+                except json.JSONDecodeError:
+                    break
+                _refuse_odd_text(word, here)
+                if is_key and keys is not None:
+                    _refuse_twice(word, here, keys)
+            elif is_key:
+                break
+            elif kind == "sign":
+                if len(stack) >= limits.depth:
+                    raise BadDocument(f"nested deeper than {limits.depth} levels", here)
+                stack.append((None, False) if word == "[" else (set(), True))
+            else:
+                _refuse_odd_number(word, here, limits)
+        if not stack:
+            break  # the one value of the document is over
+    return nodes
 
 
-def _step(frame: list[Any] | None) -> tuple[str | int, ...]:
-    """The path of the value that comes next in a frame."""
-    if frame is None:
-        return ()
-    if frame[1] is None:
-        path = (*frame[0], frame[2])
-        frame[2] = None
-        return path
-    path = (*frame[0], frame[1])
-    frame[1] += 1
-    return path
-
-
-def _key(word: str, here: Position, seen: set[str]) -> str:
-    _refuse_odd_text(word, here)
-    try:
-        key = str(json.loads(word))
-    except json.JSONDecodeError:
-        return word
+def _refuse_twice(key: str, here: Position, seen: set[str]) -> None:
     if key in seen:
         raise BadDocument(f"the key {key[:80]!r} stands twice", here)
     seen.add(key)
-    return key
 
 
-def _refuse_odd_text(word: str, here: Position) -> None:
-    if _ODD_ESCAPE.search(word) is None:
-        return
-    try:
-        value = str(json.loads(word))
-    except json.JSONDecodeError:
-        return
+def _refuse_odd_text(value: str, here: Position) -> None:
     if "\0" in value:
         raise BadDocument("a NUL character is refused", here)
-    if any("\ud800" <= sign <= "\udfff" for sign in value):
+    if not value.isascii() and _HALF.search(value):
         raise BadDocument("half of a surrogate pair is refused", here)
 
 
@@ -164,7 +144,7 @@ def _refuse_odd_number(word: str, here: Position, limits: Limits) -> None:
     if word in ("NaN", "Infinity", "-Infinity"):
         raise BadDocument("a number that is not finite is refused", here)
     try:
-        if re.fullmatch(r"-?[0-9]+", word):
+        if _WHOLE.fullmatch(word):
             integer(word, limits)
         elif word[-1].isdigit():
             decimal(word, limits)
@@ -174,20 +154,50 @@ def _refuse_odd_number(word: str, here: Position, limits: Limits) -> None:
         return  # not a number at all: the parser will say so
 
 
+def marks(text: str, ways: Iterable[Way]) -> Marks:
+    """Where some values of an accepted document stand, and what holds them."""
+    places = Places(ways)
+    lines = Lines(text)
+    offset = 0
+    while (token := _TOKEN.match(text, offset)) is not None:
+        kind = str(token.lastgroup)
+        start, offset = token.start(kind), token.end()
+        word = token.group(kind)
+        if kind == "string":
+            word, offset = _DECODER.raw_decode(text, start)
+        if kind == "sign" and word in "]}":
+            places.leave()
+        elif kind == "string" and places.awaits_key:
+            places.key(word, lines.at(start))
+        else:
+            places.value(lines.at(start))
+            if kind == "sign":
+                places.enter(is_list=word == "[")
+    return places.found
+
+
 def render(value: Any) -> str:
     """The JSON text of plain values: two spaces, keys in the order given, real letters."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return _written(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def render_line(value: Any) -> str:
     """One line of JSON lines, without its line end."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _written(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+
+
+def _written(text: str) -> str:
+    """The same JSON with escapes for what our reader refuses, or other readers take for a line end."""
+    return _UNWRITTEN.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
 def parse_lines(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Any]:
-    """The values of a JSON lines document; every line must hold exactly one."""
+    """The values of a JSON lines document: one on every line; a text without any line has none."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if _most_nodes(text) + len(lines) > limits.nodes:
+        _refuse_many(lines, limits)
     values = []
-    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             values.append(parse(line, limits))
         except BadDocument as error:
@@ -195,10 +205,26 @@ def parse_lines(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Any]:
     return values
 
 
-def marks_of_lines(text: str) -> Marks:
-    """Where each value of an accepted JSON lines document stands; the first step of a path is the line's index."""
+def _refuse_many(lines: list[str], limits: Limits) -> None:
+    """The bound on keys and values holds for all lines together."""
+    nodes = 0
+    for number, line in enumerate(lines, start=1):
+        try:
+            nodes += max(1, _scan(line, limits))  # an empty line is worth a look too
+        except BadDocument as error:
+            raise BadDocument(error.reason, Position(number, error.position.column)) from None
+        if nodes > limits.nodes:
+            raise BadDocument(f"more than {limits.nodes} values", Position(number, 1))
+
+
+def marks_of_lines(text: str, ways: Iterable[Way]) -> Marks:
+    """Where some values of an accepted JSON lines document stand; the first step of a way is the line's index."""
     found: Marks = {(): Position(1, 1)}
+    asked: dict[str | int, list[Way]] = defaultdict(list)
+    for way in ways:
+        asked[way[0] if way else 0].append(way[1:])
     for index, line in enumerate(text.removesuffix("\n").split("\n")):
-        for path, position in marks(line).items():
-            found[(index, *path)] = Position(index + 1, position.column)
+        if index in asked:
+            for way, position in marks(line, asked[index]).items():
+                found[index, *way] = Position(index + 1, position.column)
     return found

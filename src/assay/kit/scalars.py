@@ -56,7 +56,7 @@ def resolve(text: str, limits: Limits) -> Scalar:
     ['no', '12:30:45', 10, 1000.0, None, True, 31]
     """
     if text[:1] not in _NUMBER_START:
-        return _WORDS.get(text, text)  # type: ignore[return-value]  # "" is a key of the table, so no empty text is left
+        return _WORDS.get(text, text)
     if _INTEGER.fullmatch(text):
         if text[:2] in ("0x", "0o"):
             return integer(text[2:], limits, base=16 if text[1] == "x" else 8)

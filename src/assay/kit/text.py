@@ -1,12 +1,18 @@
-"""Bytes to text: UTF-8 only, size first, no NUL, no control codes, line ends made equal."""
+"""Bytes to text: UTF-8 only, size first, no control codes, line ends made equal; and the places of values in a text."""
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from assay.errors import BadDocument, Position
 from assay.kit.limits import Limits
 
+Way = tuple[str | int, ...]
+"""The way to a value in a document, through keys and list indexes."""
+Marks = dict[Way, Position]
+
 _BOM = b"\xef\xbb\xbf"
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def decode(data: bytes, limits: Limits) -> str:
@@ -16,18 +22,25 @@ def decode(data: bytes, limits: Limits) -> str:
     if data.startswith(_BOM):
         data = data[len(_BOM) :]
     try:
-        text = data.decode("utf-8")
+        text = _with_equal_line_ends(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8")
+        before = _with_equal_line_ends(data[: error.start].decode("utf-8"))
         raise BadDocument("the bytes here are not UTF-8", position_at(before, len(before))) from None
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    refuse_control(text)
+    return text
+
+
+def _with_equal_line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def refuse_control(text: str) -> None:
+    """`BadDocument` at the first character that commands a terminal rather than says something."""
     control = _CONTROL.search(text)
     if control is not None:
         raise BadDocument(
             f"control character U+{ord(control.group()):04X} is refused", position_at(text, control.start())
         )
-    return text
 
 
 def position_at(text: str, offset: int) -> Position:
@@ -50,6 +63,61 @@ class Lines:
             self._line += 1
             self._line_start = newline + 1
         return Position(self._line, offset - self._line_start + 1)
+
+
+@dataclass(slots=True)
+class _Inside:
+    """A list or mapping whose end has not come; `way` is None where nobody asks for anything in it."""
+
+    way: Way | None
+    index: int | None
+    key: tuple[str, Position] | None = None
+
+
+class Places:
+    """Goes through a document with its reader and keeps the places of some values, and of what holds them."""
+
+    def __init__(self, ways: Iterable[Way]) -> None:
+        self.found: Marks = {}
+        self._wanted = {way[:length] for way in ways for length in range(len(way) + 1)}
+        self._inside: list[_Inside] = []
+        self._way: Way | None = None
+
+    @property
+    def awaits_key(self) -> bool:
+        """True if what comes next in the document is a key."""
+        return bool(self._inside) and self._inside[-1].index is None and self._inside[-1].key is None
+
+    def key(self, key: str, here: Position) -> None:
+        """The reader met a key; the value after it is placed here."""
+        self._inside[-1].key = (key, here)
+
+    def value(self, here: Position) -> None:
+        """The reader met a value."""
+        self._way, here = self._next(here)
+        if self._way is not None:
+            self.found[self._way] = here
+
+    def enter(self, *, is_list: bool) -> None:
+        """The value met last is a list or mapping; what comes next is inside it."""
+        self._inside.append(_Inside(self._way, 0 if is_list else None))
+
+    def leave(self) -> None:
+        """The innermost list or mapping ended."""
+        self._inside.pop()
+
+    def _next(self, here: Position) -> tuple[Way | None, Position]:
+        if not self._inside:
+            return (), here
+        outer = self._inside[-1]
+        step: str | int
+        if outer.key is not None:
+            (step, here), outer.key = outer.key, None
+        else:
+            step = outer.index or 0
+            outer.index = step + 1
+        way = None if outer.way is None else (*outer.way, step)
+        return (way if way in self._wanted else None), here
 
 
 def visible(text: str) -> str:

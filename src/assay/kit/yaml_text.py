@@ -2,9 +2,13 @@
 
 Reading takes the events of PyYAML's C parser and builds plain values itself. Whatever makes YAML more than a way to
 write values is refused: anchors, aliases, tags, merge keys, directives, duplicate or non-scalar keys, second
-documents. Keys are always text. Writing quotes whatever our own reader would take for something else.
+documents. Raw characters that some readers take for a line end, or do not see, are refused as well: in quotes they
+can be written as escapes. Keys are always text. Writing quotes whatever our own reader would take for something else.
 """
 
+import math
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
@@ -22,10 +26,10 @@ from yaml.events import (
 from assay.errors import BadDocument, Position
 from assay.kit.limits import DEFAULT_LIMITS, Limits
 from assay.kit.scalars import Unrepresentable, resolve
-
-Marks = dict[tuple[str | int, ...], Position]
+from assay.kit.text import Marks, Places, Way, position_at
 
 _NO_KEY: Any = object()
+_UNCLEAR = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 def _at(mark: Any) -> Position:
@@ -34,6 +38,8 @@ def _at(mark: Any) -> Position:
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Any:
     """The value of a YAML document; `BadDocument` if it is anything but one plain document."""
+    if not text.isascii():
+        _refuse_unclear(text)
     loader = yaml.CSafeLoader(text)
     try:
         return _build(loader.get_event, limits)
@@ -41,9 +47,19 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Any:
         mark = error.problem_mark or error.context_mark
         raise BadDocument(f"not YAML: {error.problem or error.context}", _at(mark)) from None
     except yaml.YAMLError as error:
+        _refuse_unclear(text)
         raise BadDocument(f"not YAML: {error}".splitlines()[0], Position(1, 1)) from None
     finally:
         loader.dispose()
+
+
+def _refuse_unclear(text: str) -> None:
+    unclear = _UNCLEAR.search(text)
+    if unclear is not None:
+        raise BadDocument(
+            f"character U+{ord(unclear.group()):04X} is refused outside of an escape",
+            position_at(text, unclear.start()),
+        )
 
 
 def _build(next_event: Any, limits: Limits) -> Any:
@@ -124,21 +140,26 @@ def _decorated(event: Any) -> BadDocument:
     return BadDocument(f"{what} are refused", _at(event.start_mark))
 
 
-def marks(text: str) -> Marks:
-    """Where each value of an accepted document stands; only asked for when something is wrong with one."""
-    found: Marks = {}
-    waiting: list[tuple[tuple[str | int, ...], Any, Any]] = []
-    root = yaml.compose(text, Loader=yaml.CSafeLoader)
-    if root is not None:
-        waiting.append(((), root, root.start_mark))
-    while waiting:
-        path, node, mark = waiting.pop()
-        found[path] = _at(mark)
-        if isinstance(node, yaml.MappingNode):
-            waiting.extend(((*path, key.value), value, key.start_mark) for key, value in node.value)
-        elif isinstance(node, yaml.SequenceNode):
-            waiting.extend(((*path, index), item, item.start_mark) for index, item in enumerate(node.value))
-    return found
+def marks(text: str, ways: Iterable[Way]) -> Marks:
+    """Where some values of an accepted document stand, and what holds them; asked for when something is wrong."""
+    places = Places(ways)
+    loader = yaml.CSafeLoader(text)
+    while loader.check_event():
+        event = loader.get_event()
+        match event:
+            case ScalarEvent() if places.awaits_key:
+                places.key(event.value, _at(event.start_mark))
+            case ScalarEvent():
+                places.value(_at(event.start_mark))
+            case MappingStartEvent() | SequenceStartEvent():
+                places.value(_at(event.start_mark))
+                places.enter(is_list=isinstance(event, SequenceStartEvent))
+            case MappingEndEvent() | SequenceEndEvent():
+                places.leave()
+            case _:
+                pass  # stream and document begin and end
+    loader.dispose()
+    return places.found
 
 
 class _Writer(yaml.SafeDumper):
@@ -174,7 +195,14 @@ def _text(writer: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     return writer.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
+def _decimal(writer: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
+    if not math.isfinite(value):
+        raise ValueError("a number that is not finite cannot be written")
+    return writer.represent_float(value)
+
+
 _Writer.add_representer(str, _text)
+_Writer.add_representer(float, _decimal)
 
 
 def render(value: Any) -> str:

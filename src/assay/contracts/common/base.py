@@ -52,9 +52,10 @@ Texts = tuple[Text, ...]
 
 
 def _one_line(value: str) -> str:
-    if "\n" in value.strip():
+    line = value.strip()
+    if len(line.splitlines()) != 1:  # also none: some signs are no white space to a pattern, but are to strip()
         raise PydanticCustomError("one_line", "one line of text")
-    return value.strip()
+    return line
 
 
 OneLine = Annotated[Text, AfterValidator(_one_line)]

@@ -1,0 +1,96 @@
+"""What the rules between fields ask of a generated document: each function makes one kind of document keep them.
+
+A document is generated field by field, so sums, pairs and repeated names first fit by chance only. Filtering would
+throw nearly all of them away; here the dependent field is set to what the others say.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from assay.contracts.common.approvals import ApprovalRecord, ApprovalRequest
+from assay.contracts.common.words import Risk, Status
+from assay.contracts.feature.document import SIGNATURES, Presence, SignedDocument
+from assay.contracts.feature.pushback import PushbackLog
+from assay.contracts.forge.status import DagStatus, NodeStatus, RunState
+
+Plain = dict[str, Any]
+Fitting = Callable[[Plain], None]
+SOME_TIME = "2026-02-26T14:30:00Z"
+
+
+def ordered(low: str, high: str) -> Fitting:
+    """The lower of two numbers belongs into the first field."""
+
+    def fit(document: Plain) -> None:
+        document[low], document[high] = sorted((document[low], document[high]))
+
+    return fit
+
+
+def together(first: str, second: str) -> Fitting:
+    """Two fields that are both null or both filled."""
+
+    def fit(document: Plain) -> None:
+        if document[first] is None or document[second] is None:
+            document[first] = document[second] = None
+
+    return fit
+
+
+def distinct(items: Iterable[Plain], field: str) -> list[Plain]:
+    """Only one entry for each value of a field."""
+    return list({item[field]: item for item in items}.values())
+
+
+def fit_signed(document: Plain, shape: type[SignedDocument[Any]]) -> None:
+    """Signed by the shape's own agent, with the completion this agent may give."""
+    signature = SIGNATURES[shape.signer]
+    document["agent_output"]["agent"] = shape.signer.value
+    said = document["completion"]
+    if said["status"] not in signature.statuses:
+        said["status"] = Status.DONE.value
+    for name in ("severity", "risk_level", "evidence_summary"):
+        presence = getattr(signature, name)
+        if presence is Presence.NULL:
+            said[name] = None
+        elif presence is Presence.REQUIRED and said[name] is None:
+            said[name] = Risk.GREEN.value
+
+
+def _request(document: Plain) -> None:
+    for number, option in enumerate(document["options"]):
+        if [other["id"] for other in document["options"]].count(option["id"]) > 1:
+            option["id"] = f"option-{number}"
+    chosen = document["options"][-1]["id"]
+    for option in document["options"]:
+        option["is_default"] = option["id"] == chosen
+
+
+def _record(document: Plain) -> None:
+    document["auto_selected"] = document["auto_selected"] and document["mode"] == "autonomous"
+
+
+def _pushback(document: Plain) -> None:
+    _record(document)
+    document["concerns_identified"] = len(document["concerns"])
+
+
+def _dag_status(document: Plain) -> None:
+    for key, node in document["nodes"].items():
+        node["taskId"] = key
+
+
+def _run_state(document: Plain) -> None:
+    if document.get("startedAt") is None:
+        document["startedAt"] = SOME_TIME
+    document["completedAt"] = SOME_TIME if document["status"] in ("completed", "failed") else None
+
+
+FITTINGS: dict[type, Fitting] = {
+    ApprovalRequest: _request,
+    ApprovalRecord: _record,
+    PushbackLog: _pushback,
+    NodeStatus: ordered("currentAttempt", "maxAttempts"),
+    DagStatus: _dag_status,
+    RunState: _run_state,
+}
