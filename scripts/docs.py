@@ -99,7 +99,21 @@ def _what(shape: object) -> str:
     return text.strip().splitlines()[0] if text else "A closed union: one shape for each kind of event."
 
 
-PAGES = {"conformance.md": conformance, "commands.md": commands, "contracts.md": contracts}
+def decision_tables() -> str:
+    """docs/decision-tables.md: the policy of the system, drawn from the rules."""
+    import decision_tables as feature
+    import decision_tables_autopilot as autopilot
+
+    more = "\n".join(f"## {heading}\n\n{text.strip()}\n" for heading, text in autopilot.sections())
+    return f"{feature.page().strip()}\n\n{more}"
+
+
+PAGES = {
+    "conformance.md": conformance,
+    "commands.md": commands,
+    "contracts.md": contracts,
+    "decision-tables.md": decision_tables,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,15 +1,30 @@
-"""Graphs, overlays and run counts: all problems, at their places; an overlay only ever adds."""
+"""Graphs, overlays, moves and run counts: all problems, at their places; an overlay only ever adds."""
+# ruff: noqa: E501  # the sentences of the table stay whole
 
+from itertools import permutations, product
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from assay.contracts.common.problems import Problem, spell_path
-from assay.contracts.forge.dag import Dag, DagOverlay
-from assay.contracts.forge.status import DagStatus, RunState
-from assay.rules.dag import apply_overlay, dag_problems, overlay_problems, run_count_problems
+from assay.contracts.forge.dag import Dag, DagOverlay, NodeState
+from assay.contracts.forge.status import DagStatus, NodeStatus, RunState
+from assay.rules.dag import (
+    MOVES,
+    Move,
+    apply_overlay,
+    dag_problems,
+    effective_dag,
+    grown_dag,
+    is_exhausted,
+    moved,
+    overlay_problems,
+    run_count_problems,
+    run_counts,
+)
 from support import edited, value_of
 
 
@@ -20,11 +35,17 @@ def _dag(**changes: Any) -> Dag:
     return Dag.model_validate(value)
 
 
-def _overlay(nodes: list[dict[str, Any]], edges: list[tuple[str, str]]) -> DagOverlay:
+def _overlay(
+    nodes: list[dict[str, Any]],
+    edges: list[tuple[str, str]],
+    *,
+    cr: str = "cr-001",
+    at: str = "2024-01-15T11:00:00Z",
+) -> DagOverlay:
     return DagOverlay.model_validate(
         {
-            "crId": "cr-001",
-            "appliedAt": "2024-01-15T11:00:00Z",
+            "crId": cr,
+            "appliedAt": at,
             "addedNodes": nodes,
             "addedEdges": [{"from": start, "to": end} for start, end in edges],
         }
@@ -74,6 +95,7 @@ def test_each_problem_of_a_graph_is_named_at_its_place(changes: dict[str, Any], 
         ([], [("task-404", "task-405")], ["addedEdges[0].from", "addedEdges[0].to"]),
         ([], [("task-002", "task-001")], ["addedEdges"]),
         ([_node("task-006", "task-404")], [], ["addedEdges"]),
+        ([_node("task-006") | {"status": "MERGED"}], [], ["addedNodes[0].status"]),
     ],
 )
 def test_an_overlay_that_does_not_fit_is_refused_with_every_reason(
@@ -130,3 +152,256 @@ def test_a_failed_node_counts_only_when_its_attempts_are_spent() -> None:
     assert run_count_problems(run, DagStatus.model_validate(value)) == ()
     value["nodes"]["task-002"]["currentAttempt"] = 3
     assert _said(run_count_problems(run, DagStatus.model_validate(value))) == ["failedTasks"]
+
+
+def _status(**states: str) -> DagStatus:
+    nodes = {
+        name.replace("_", "-"): {
+            "taskId": name.replace("_", "-"),
+            "status": state,
+            "currentAttempt": 1,
+            "maxAttempts": 3,
+        }
+        for name, state in states.items()
+    }
+    return DagStatus.model_validate({"runId": "run-7f2", "updatedAt": "2024-01-15T10:00:00Z", "nodes": nodes})
+
+
+def _grown(answer: Dag | tuple[Problem, ...]) -> Dag:
+    assert isinstance(answer, Dag)
+    return answer
+
+
+def _refused(answer: Dag | tuple[Problem, ...]) -> list[str]:
+    assert isinstance(answer, tuple)
+    return _said(answer)
+
+
+@pytest.mark.req("F5")
+@pytest.mark.parametrize("state", list(NodeState))
+def test_an_edge_comes_too_late_for_a_node_that_is_no_longer_pending(state: NodeState) -> None:
+    overlay = _overlay([_node("task-006")], [("task-006", "task-002"), ("task-002", "task-006")])
+    answer = grown_dag(_dag(), overlay, _status(task_001="MERGED", task_002=state, refinery_001="PENDING"))
+    if state is NodeState.PENDING:
+        assert isinstance(answer, tuple)  # the two edges form a ring: still refused, but not for being late
+        assert _refused(answer) == ["addedEdges"]
+    else:
+        assert "addedEdges[0].to" in _refused(answer)
+        assert isinstance(answer, tuple)
+        assert [problem.found for problem in answer][-1] == f"task-002, {state.value}"
+
+
+@pytest.mark.req("F5")
+def test_a_fitting_overlay_grows_a_running_graph() -> None:
+    status = _status(task_001="RUNNING", task_002="PENDING", refinery_001="PENDING")
+    grown = _grown(grown_dag(_dag(), _overlay([_node("task-006")], [("task-006", "task-002")]), status))
+    assert {node.id: node.dependencies for node in grown.nodes}["task-002"] == ("task-001", "task-006")
+    late = grown_dag(_dag(), _overlay([], [("task-002", "task-001")]), status)
+    assert _refused(late) == ["addedEdges", "addedEdges[0].to"]
+
+
+@pytest.mark.req("F5")
+def test_overlays_are_applied_by_time_and_number_whatever_the_order_they_come_in() -> None:
+    overlays = [
+        _overlay([_node("task-010")], [], cr="cr-010", at="2024-01-15T11:00:00Z"),
+        _overlay([_node("task-011", "task-010")], [], cr="cr-1000", at="2024-01-15T12:00:00+01:00"),
+        _overlay([_node("task-012", "task-011")], [("task-011", "task-002")], cr="cr-002", at="2024-01-15T11:00:01Z"),
+    ]
+    grown = _grown(effective_dag(_dag(), overlays))
+    assert all(effective_dag(_dag(), order) == grown for order in permutations(overlays))
+    assert [node.id for node in grown.nodes] == [
+        *(node.id for node in _dag().nodes),
+        "task-010",
+        "task-011",
+        "task-012",
+    ]
+    assert (grown.metadata.totalTasks, grown.metadata.totalRefineries) == (5, 1)
+    assert effective_dag(_dag(), []) == _dag()
+
+
+@pytest.mark.req("F5")
+def test_each_change_request_is_applied_once_and_two_that_differ_are_refused() -> None:
+    once = _overlay([_node("task-006")], [])
+    same = _overlay([_node("task-006")], [])
+    later = _overlay([_node("task-007")], [], cr="cr-002", at="2024-01-15T12:00:00Z")
+    assert effective_dag(_dag(), [once, same, later]) == effective_dag(_dag(), [once, later])
+    other = _overlay([_node("task-007")], [], at="2024-01-15T12:00:00Z")
+    assert _refused(effective_dag(_dag(), [once, other])) == ["overlays.cr-001"]
+
+
+@pytest.mark.req("F5")
+def test_one_overlay_that_does_not_fit_leaves_no_graph_at_all() -> None:
+    good = _overlay([_node("task-006")], [])
+    bad = _overlay([_node("task-006")], [("task-404", "task-001")], cr="cr-002", at="2024-01-15T12:00:00Z")
+    assert _refused(effective_dag(_dag(), [good, bad])) == [
+        "overlays.cr-002.addedNodes[0].id",
+        "overlays.cr-002.addedEdges[0].from",
+    ]
+
+
+NEW_NODES = st.lists(st.sampled_from(["task-006", "task-007", "task-008"]), max_size=2, unique=True)
+
+
+@pytest.mark.req("F5")
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.tuples(NEW_NODES, st.lists(st.tuples(IDS, IDS), max_size=3)), max_size=4))
+def test_the_effective_graph_never_loses_a_node_or_edge_and_has_no_problem(
+    grown: list[tuple[list[str], list[tuple[str, str]]]],
+) -> None:
+    overlays = [
+        _overlay([_node(name) for name in nodes], edges, cr=f"cr-{number:03}")
+        for number, (nodes, edges) in enumerate(grown)
+    ]
+    answer = effective_dag(_dag(), overlays)
+    if isinstance(answer, tuple):
+        assert answer
+        return
+    after = {node.id: set(node.dependencies) for node in answer.nodes}
+    assert dag_problems(answer) == ()
+    assert all(set(node.dependencies) <= after[node.id] for node in _dag().nodes)
+    assert len(answer.nodes) == len(_dag().nodes) + sum(len(nodes) for nodes, _ in grown)
+
+
+def _at(state: NodeState, attempt: int = 1, most: int = 3) -> NodeStatus:
+    return NodeStatus(taskId="task-001", status=state, currentAttempt=attempt, maxAttempts=most)
+
+
+@pytest.mark.req("F3")
+def test_every_change_of_state_is_a_step_a_repetition_or_an_error() -> None:
+    assert set(MOVES) == set(product(NodeState, NodeState))
+    assert [f"{before} → {after}" for (before, after), move in MOVES.items() if move is Move.LEGAL] == snapshot(
+        [
+            "PENDING → RUNNING",
+            "RUNNING → DONE",
+            "RUNNING → FAILED",
+            "RUNNING → STALE",
+            "DONE → MERGE_READY",
+            "MERGE_READY → MERGED",
+            "FAILED → PENDING",
+            "STALE → PENDING",
+        ]
+    )
+    assert all((MOVES[before, after] is Move.NOTHING) == (before is after) for before, after in MOVES)
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(("before", "after"), list(product(NodeState, NodeState)))
+def test_a_node_moves_where_the_table_lets_it_and_nowhere_else(before: NodeState, after: NodeState) -> None:
+    node = _at(before)
+    answer = moved(node, after)
+    match MOVES[before, after]:
+        case Move.NOTHING:
+            assert answer == node
+        case Move.LEGAL:
+            next_attempt = 2 if after is NodeState.PENDING else 1
+            assert answer == _at(after, next_attempt)
+        case Move.ILLEGAL:
+            assert isinstance(answer, Problem)
+            assert answer.where == ("nodes", "task-001", "status")
+            assert answer.found == f"{before.value} → {after.value}"
+
+
+@pytest.mark.req("F3")
+def test_an_illegal_move_is_told_what_would_be_legal() -> None:
+    told = {
+        before.value: answer.expected
+        for before in NodeState
+        for answer in [moved(_at(before), NodeState.MERGED if before is not NodeState.MERGE_READY else NodeState.DONE)]
+        if isinstance(answer, Problem)
+    }
+    assert told == snapshot(
+        {
+            "PENDING": "RUNNING",
+            "RUNNING": "DONE or FAILED or STALE",
+            "DONE": "MERGE_READY",
+            "MERGE_READY": "MERGED",
+            "FAILED": "PENDING",
+            "STALE": "PENDING",
+        }
+    )
+
+
+@pytest.mark.req("F3", "F10")
+@pytest.mark.parametrize("lost", [NodeState.FAILED, NodeState.STALE])
+def test_a_node_goes_back_to_the_queue_until_its_last_attempt(lost: NodeState) -> None:
+    assert moved(_at(lost, 2, 3), NodeState.PENDING) == _at(NodeState.PENDING, 3, 3)
+    refused = moved(_at(lost, 3, 3), NodeState.PENDING)
+    assert isinstance(refused, Problem)
+    assert refused.expected == "at most 3 attempts"
+    assert [is_exhausted(_at(lost, attempt, 3)) for attempt in (1, 2, 3)] == [False, False, True]
+    assert not any(
+        is_exhausted(_at(state, 3, 3)) for state in NodeState if state not in (NodeState.FAILED, NodeState.STALE)
+    )
+
+
+@pytest.mark.req("F3", "F10")
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.sampled_from(NodeState), max_size=40), st.integers(1, 4))
+def test_no_row_of_moves_goes_beyond_the_attempts_or_out_of_merged(moves: list[NodeState], most: int) -> None:
+    node = _at(NodeState.PENDING, 1, most)
+    for state in moves:
+        after = moved(node, state)
+        if isinstance(after, Problem):
+            continue
+        assert node.status is not NodeState.MERGED or after == node
+        assert node.currentAttempt <= after.currentAttempt <= most
+        node = after
+
+
+@pytest.mark.req("F6")
+def test_a_run_counts_all_nodes_and_by_their_states() -> None:
+    status = _status(**{f"n{number}": state for number, state in enumerate(NodeState)})
+    assert run_counts(status) == {"totalTasks": 7, "completedTasks": 1, "failedTasks": 0, "runningTasks": 1}
+
+
+def _sentences(*answers: object) -> list[str]:
+    problems = [problem for answer in answers for problem in (answer if isinstance(answer, tuple) else (answer,))]
+    assert all(isinstance(problem, Problem) for problem in problems)
+    return [f"{spell_path(problem.where)}: expected {problem.expected}, found {problem.found}" for problem in problems]
+
+
+@pytest.mark.req("F3", "F5", "F6")
+def test_every_problem_in_its_own_words() -> None:
+    graphs: list[dict[str, Any]] = [
+        {"nodes[0].dependencies": ["task-001"]},
+        {"nodes[0].dependencies": ["task-404"]},
+        {"nodes[0].dependencies": ["refinery-001"]},
+        {"nodes[2].dependencies": []},
+        {"nodes[2].agentType": 2},
+        {"metadata.totalTasks": 3, "metadata.totalRefineries": 0},
+    ]
+    overlays = [
+        _overlay([_node("task-001"), _node("task-006") | {"status": "DONE"}], [("task-404", "task-001")]),
+        _overlay([], [("task-002", "task-001")]),
+    ]
+    late = _status(task_001="RUNNING", task_002="PENDING", refinery_001="PENDING")
+    twice = [_overlay([_node("task-006")], []), _overlay([_node("task-007")], [])]
+    run = RunState.model_validate(value_of("004/run-state.json") | {"totalTasks": 2})
+    assert _sentences(
+        *(dag_problems(_dag(**changes)) for changes in graphs),
+        *(overlay_problems(_dag(), overlay, late) for overlay in overlays),
+        effective_dag(_dag(), twice),
+        moved(_at(NodeState.MERGED), NodeState.DONE),
+        moved(_at(NodeState.FAILED, 3), NodeState.PENDING),
+        run_count_problems(run, DagStatus.model_validate(value_of("004/dag-status.json"))),
+    ) == snapshot(
+        [
+            "nodes[0].dependencies[0]: expected another node than itself, found task-001",
+            "nodes[0].dependencies[0]: expected a node of this graph, found task-404",
+            "nodes: expected nodes that do not wait for each other in a ring, found task-001 → refinery-001 → task-001",
+            "nodes[2].dependencies: expected something to refine, found nothing",
+            "nodes[2].agentType: expected an agent for a refinery, found 2",
+            "metadata.totalTasks: expected the number of nodes, 2, found 3",
+            "metadata.totalRefineries: expected the number of nodes, 1, found 0",
+            "addedNodes[0].id: expected an id that is not taken, found task-001",
+            "addedNodes[1].status: expected PENDING, found DONE",
+            "addedEdges[0].from: expected a node of the graph or of this overlay, found task-404",
+            "addedEdges[0].to: expected a node that is PENDING, found task-001, RUNNING",
+            "addedEdges: expected nodes that do not wait for each other in a ring, found task-001 → task-002 → task-001",
+            "addedEdges[0].to: expected a node that is PENDING, found task-001, RUNNING",
+            "overlays.cr-001: expected one overlay per change request, found two that differ",
+            "nodes.task-001.status: expected no change any more, found MERGED → DONE",
+            "nodes.task-001.status: expected at most 3 attempts, found one more",
+            "totalTasks: expected the count of the graph, 3, found 2",
+        ]
+    )

@@ -1,10 +1,15 @@
-"""What a schema cannot say about forge's task graph, its overlays, and the counts a run reports about them."""
+"""Forge's task graph: what a schema cannot say about it, how overlays grow it, how nodes move, and what runs count.
 
-from collections.abc import Iterator
+Which node starts next is `scheduling`.
+"""
 
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+
+from assay.contracts.common.base import instant
 from assay.contracts.common.problems import Problem
 from assay.contracts.forge.dag import Dag, DagMetadata, DagNode, DagOverlay, NodeState, NodeType
-from assay.contracts.forge.status import DagStatus, RunState
+from assay.contracts.forge.status import DagStatus, NodeStatus, RunState
 from assay.rules.graph import find_cycle
 
 
@@ -53,32 +58,49 @@ def _sizes(nodes: tuple[DagNode, ...]) -> tuple[int, int]:
     return len(nodes) - refineries, refineries
 
 
-def overlay_problems(dag: Dag, overlay: DagOverlay) -> tuple[Problem, ...]:
-    """Everything that keeps an overlay from fitting a graph; if anything does, nothing of it may be applied."""
-    return tuple(_overlay_problems(dag, overlay))
+def overlay_problems(dag: Dag, overlay: DagOverlay, status: DagStatus | None = None) -> tuple[Problem, ...]:
+    """Everything that keeps an overlay from fitting a graph; if anything does, nothing of it may be applied.
+
+    With the live status, an edge to a node that is no longer pending is refused too: it would come too late.
+    """
+    late = () if status is None else _late_edges(overlay, status)
+    return (*_overlay_problems(dag, overlay), *late)
+
+
+def _late_edges(overlay: DagOverlay, status: DagStatus) -> Iterator[Problem]:
+    for index, edge in enumerate(overlay.addedEdges):
+        node = status.nodes.get(edge.to)
+        if node is not None and node.status is not NodeState.PENDING:
+            yield Problem(
+                where=("addedEdges", index, "to"), expected="a node that is PENDING", found=f"{edge.to}, {node.status}"
+            )
 
 
 def _overlay_problems(dag: Dag, overlay: DagOverlay) -> Iterator[Problem]:
-    known = {node.id for node in dag.nodes}
-    fits = True
-    for index, node in enumerate(overlay.addedNodes):
-        if node.id in known:
-            fits = False
-            yield Problem(where=("addedNodes", index, "id"), expected="an id that is not taken", found=node.id)
-        known.add(node.id)
-    for index, edge in enumerate(overlay.addedEdges):
-        for end, name in (("from", edge.from_), ("to", edge.to)):
-            if name not in known:
-                fits = False
-                yield Problem(
-                    where=("addedEdges", index, end), expected="a node of the graph or of this overlay", found=name
-                )
-    if fits:
+    unfit = tuple(_parts_that_do_not_fit(dag, overlay))
+    yield from unfit
+    if not unfit:
         # Problems of the grown graph are placed by their own paths; those the base had already are not the overlay's.
         before = set(dag_problems(dag))
         for problem in dag_problems(apply_overlay(dag, overlay)):
             if problem not in before:
                 yield Problem(where=("addedEdges",), expected=problem.expected, found=problem.found)
+
+
+def _parts_that_do_not_fit(dag: Dag, overlay: DagOverlay) -> Iterator[Problem]:
+    known = {node.id for node in dag.nodes}
+    for index, node in enumerate(overlay.addedNodes):
+        if node.id in known:
+            yield Problem(where=("addedNodes", index, "id"), expected="an id that is not taken", found=node.id)
+        if node.status is not NodeState.PENDING:
+            yield Problem(where=("addedNodes", index, "status"), expected=NodeState.PENDING, found=node.status)
+        known.add(node.id)
+    for index, edge in enumerate(overlay.addedEdges):
+        for end, name in (("from", edge.from_), ("to", edge.to)):
+            if name not in known:
+                yield Problem(
+                    where=("addedEdges", index, end), expected="a node of the graph or of this overlay", found=name
+                )
 
 
 def apply_overlay(dag: Dag, overlay: DagOverlay) -> Dag:
@@ -100,19 +122,104 @@ def apply_overlay(dag: Dag, overlay: DagOverlay) -> Dag:
     return dag.model_copy(update={"nodes": nodes, "metadata": metadata})
 
 
-def run_count_problems(run: RunState, status: DagStatus) -> tuple[Problem, ...]:
-    """Every count of a run that is not the one its graph shows."""
+def effective_dag(base: Dag, overlays: Iterable[DagOverlay]) -> Dag | tuple[Problem, ...]:
+    """The graph with every overlay added, by time and then by number; each change request counts once.
+
+    All or nothing: if one overlay does not fit, the answer is what is wrong with it, and no graph.
+    """
+    dag = base
+    applied: dict[str, DagOverlay] = {}
+    for overlay in sorted(overlays, key=_by_time_and_number):
+        before = applied.setdefault(overlay.crId, overlay)
+        if before is not overlay:
+            if before == overlay:
+                continue
+            found = "two that differ"
+            return (Problem(where=("overlays", overlay.crId), expected="one overlay per change request", found=found),)
+        problems = overlay_problems(dag, overlay)
+        if problems:
+            return tuple(
+                problem.model_copy(update={"where": ("overlays", overlay.crId, *problem.where)}) for problem in problems
+            )
+        dag = apply_overlay(dag, overlay)
+    return dag
+
+
+def _by_time_and_number(overlay: DagOverlay) -> tuple[float, int, str]:
+    return instant(overlay.appliedAt).timestamp(), int(overlay.crId.removeprefix("cr-")), overlay.crId
+
+
+def grown_dag(dag: Dag, overlay: DagOverlay, status: DagStatus) -> Dag | tuple[Problem, ...]:
+    """A running graph with a new overlay added, or everything that forbids it."""
+    return overlay_problems(dag, overlay, status) or apply_overlay(dag, overlay)
+
+
+class Move(StrEnum):
+    """What a change of a node's state is: a step forward, a repetition, or an error."""
+
+    LEGAL = "legal"
+    NOTHING = "nothing"
+    ILLEGAL = "illegal"
+
+
+_NEXT: Mapping[NodeState, tuple[NodeState, ...]] = {
+    NodeState.PENDING: (NodeState.RUNNING,),
+    NodeState.RUNNING: (NodeState.DONE, NodeState.FAILED, NodeState.STALE),
+    NodeState.DONE: (NodeState.MERGE_READY,),
+    NodeState.MERGE_READY: (NodeState.MERGED,),
+    NodeState.MERGED: (),
+    NodeState.FAILED: (NodeState.PENDING,),
+    NodeState.STALE: (NodeState.PENDING,),
+}
+
+MOVES: Mapping[tuple[NodeState, NodeState], Move] = {
+    (before, after): Move.NOTHING if before is after else Move.LEGAL if after in _NEXT[before] else Move.ILLEGAL
+    for before in NodeState
+    for after in NodeState
+}
+"""Every change of state: the same one again does nothing, and a new attempt always goes through PENDING."""
+
+
+def is_exhausted(node: NodeStatus) -> bool:
+    """True if a node failed, or lost its worker, in its last attempt."""
+    return node.status in (NodeState.FAILED, NodeState.STALE) and node.currentAttempt >= node.maxAttempts
+
+
+def moved(node: NodeStatus, after: NodeState) -> NodeStatus | Problem:
+    """A node after a change of state; going back to PENDING takes its next attempt, if there is one.
+
+    >>> moved(NodeStatus(taskId="t-1", status="MERGED", currentAttempt=1, maxAttempts=3), NodeState.RUNNING).expected
+    'no change any more'
+    """
+    move = MOVES[node.status, after]
+    if move is Move.NOTHING:
+        return node
+    where = ("nodes", node.taskId, "status")
+    if move is Move.ILLEGAL:
+        expected = " or ".join(state.value for state in _NEXT[node.status]) or "no change any more"
+        return Problem(where=where, expected=expected, found=f"{node.status.value} → {after.value}")
+    if after is not NodeState.PENDING:
+        return node.model_copy(update={"status": after})
+    if is_exhausted(node):
+        return Problem(where=where, expected=f"at most {node.maxAttempts} attempts", found="one more")
+    return node.model_copy(update={"status": after, "currentAttempt": node.currentAttempt + 1})
+
+
+def run_counts(status: DagStatus) -> dict[str, int]:
+    """What a run says about its graph: all nodes, those merged, those that failed for good, those at work."""
     nodes = status.nodes.values()
-    counts = {
+    return {
         "totalTasks": len(nodes),
         "completedTasks": sum(node.status is NodeState.MERGED for node in nodes),
-        "failedTasks": sum(
-            node.status is NodeState.FAILED and node.currentAttempt == node.maxAttempts for node in nodes
-        ),
+        "failedTasks": sum(is_exhausted(node) for node in nodes),
         "runningTasks": sum(node.status is NodeState.RUNNING for node in nodes),
     }
+
+
+def run_count_problems(run: RunState, status: DagStatus) -> tuple[Problem, ...]:
+    """Every count of a run that is not the one its graph shows."""
     return tuple(
         Problem(where=(name,), expected=f"the count of the graph, {counted}", found=str(getattr(run, name)))
-        for name, counted in counts.items()
+        for name, counted in run_counts(status).items()
         if getattr(run, name) != counted
     )

@@ -1,0 +1,139 @@
+"""Estimates and their warning, and what finished runs came to and how they compare."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from assay.contracts.autopilot.cost import CostConstants, CostEstimation
+from assay.contracts.autopilot.metrics import MetricsFile, RunMetrics
+from assay.contracts.autopilot.words import Complexity, FailureCategory, PhaseType
+from assay.rules.cost import CostWarning, cost_warning, estimated_tokens, trend
+from support import value_of
+
+CONSTANTS = CostEstimation()
+TASKS = st.lists(st.sampled_from(Complexity), max_size=12)
+
+
+@pytest.mark.req("A9")
+def test_the_seeds_constants_are_ours() -> None:
+    assert CostConstants.model_validate(value_of("003/cost-constants.json")).cost_estimation == CONSTANTS
+
+
+@pytest.mark.req("A9")
+def test_the_whole_table_of_estimates() -> None:
+    table = [f"no plan, {kind.value}: {estimated_tokens(CONSTANTS, kind)}" for kind in PhaseType]
+    table += [f"one {task.value} task: {estimated_tokens(CONSTANTS, PhaseType.UI, [task])}" for task in Complexity]
+    table += [f"an empty plan: {estimated_tokens(CONSTANTS, PhaseType.UI, [])}"]
+    assert table == snapshot(
+        [
+            "no plan, ui: 300000",
+            "no plan, protocol: 180000",
+            "no plan, data: 120000",
+            "no plan, mixed: 240000",
+            "one simple task: 78000",
+            "one medium task: 96000",
+            "one complex task: 132000",
+            "an empty plan: 60000",
+        ]
+    )
+
+
+@pytest.mark.req("A9")
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(TASKS, st.sampled_from(Complexity), st.sampled_from(PhaseType))
+def test_one_more_task_never_makes_a_phase_cheaper_and_order_does_not_matter(
+    tasks: list[Complexity], more: Complexity, kind: PhaseType
+) -> None:
+    before = estimated_tokens(CONSTANTS, kind, tasks)
+    assert estimated_tokens(CONSTANTS, kind, [*tasks, more]) > before
+    assert estimated_tokens(CONSTANTS, kind, tasks[::-1]) == before
+
+
+@pytest.mark.req("A9")
+def test_an_estimate_is_never_rounded_down() -> None:
+    odd = CONSTANTS.model_copy(update={"buffer_multiplier": 1.1, "pipeline_overhead": 3})
+    assert estimated_tokens(odd, PhaseType.UI, []) == 4
+    assert Fraction("1.1") * 3 > 3
+
+
+@pytest.mark.req("A9")
+@pytest.mark.parametrize(
+    ("estimated", "warning"),
+    [
+        (0, None),
+        (400_000, None),
+        (400_001, CostWarning(estimated=400_001, cap=500_000, percent=80.0)),
+        (450_000, CostWarning(estimated=450_000, cap=500_000, percent=90.0)),
+        (501_249, CostWarning(estimated=501_249, cap=500_000, percent=100.2)),
+    ],
+)
+def test_a_warning_comes_above_eighty_percent_of_the_cap(estimated: int, warning: CostWarning | None) -> None:
+    assert cost_warning(CONSTANTS, estimated, 500_000) == warning
+
+
+def _run(number: int, **changes: object) -> RunMetrics:
+    value = value_of("003/metrics.json")[0]
+    return RunMetrics.model_validate(value | {"run_id": f"run-2026-02-{number:02}-143052"} | changes)
+
+
+@pytest.mark.req("A9")
+def test_a_trend_needs_two_runs() -> None:
+    assert trend(MetricsFile(())) is None
+    assert trend(MetricsFile((_run(1),))) is None
+
+
+@pytest.mark.req("A9")
+def test_a_trend_compares_the_last_two_runs_and_spans_all() -> None:
+    runs = (
+        _run(1, avg_alignment_score=None, phases_succeeded=2, success_rate=0.4, total_estimated_tokens=100_000),
+        _run(2, avg_alignment_score=7.2, phases_succeeded=3, success_rate=0.6, total_estimated_tokens=400_000),
+        _run(
+            3,
+            avg_alignment_score=8.1,
+            total_estimated_tokens=300_000,
+            failure_taxonomy_histogram={"tool_failure": 2, "executor_incomplete": 1},
+        ),
+    )
+    summary = trend(MetricsFile(runs))
+    assert summary is not None
+    assert summary.plain() == snapshot(
+        {
+            "success_rate_delta": 0.2,
+            "avg_alignment_delta": 0.9,
+            "estimated_cost_delta": -100000,
+            "recurring_failures": ["executor_incomplete"],
+            "historical": {
+                "total_runs": 3,
+                "success_rate": {"min": 0.4, "max": 0.8, "avg": 0.6},
+                "avg_alignment": {"min": 7.2, "max": 8.1, "avg": 7.65},
+                "total_cost": {"min": 100000.0, "max": 400000.0, "avg": 266666.6667},
+            },
+        }
+    )
+    assert summary.recurring_failures == (FailureCategory.EXECUTOR_INCOMPLETE,)
+
+
+@pytest.mark.req("A9")
+def test_runs_without_a_score_have_no_trend_in_it() -> None:
+    without = trend(MetricsFile((_run(1, avg_alignment_score=None), _run(2, avg_alignment_score=None))))
+    one = trend(MetricsFile((_run(1, avg_alignment_score=7.0), _run(2, avg_alignment_score=None))))
+    assert without is not None
+    assert one is not None
+    assert (without.avg_alignment_delta, without.historical.avg_alignment) == (None, None)
+    assert one.avg_alignment_delta is None
+    assert one.historical.avg_alignment is not None
+
+
+@pytest.mark.req("A9")
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=8))
+def test_a_mean_lies_between_the_extremes_whatever_the_rounding(tokens: list[int]) -> None:
+    runs = tuple(_run(number + 1, total_estimated_tokens=count) for number, count in enumerate(tokens))
+    summary = trend(MetricsFile(runs))
+    assert summary is not None
+    cost = summary.historical.total_cost
+    assert cost.min == min(tokens) <= cost.avg <= cost.max == max(tokens)
+    assert summary.estimated_cost_delta == tokens[-1] - tokens[-2]

@@ -1,0 +1,213 @@
+"""The fold of a forge run: counts that are the graph's, moves that are the table's."""
+
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from assay.contracts.common.problems import Problem, spell_path
+from assay.contracts.common.words import Workflow
+from assay.contracts.forge.dag import Dag, NodeState
+from assay.contracts.forge.events import FORGE_EVENT_TYPES
+from assay.contracts.forge.status import DagStatus, RunState
+from assay.contracts.forge.status import RunStatus as ForgeStatus
+from assay.rules.dag import run_count_problems
+from assay.rules.fold_forge import RUN_MOVES, ForgeState, fold_forge
+from rules.fold_streams import DAG, EXHAUSTED, FORGE, FORGE_RUN, Said, node_moved, stream, time_of
+
+
+def _forge(said: list[Said], dag: Dag | None = DAG, *, attempts: int = 3) -> ForgeState | Problem:
+    return fold_forge(stream(Workflow.FORGE, FORGE_RUN, said), dag, max_attempts=attempts)
+
+
+def _forge_state(said: list[Said], *, attempts: int = 3) -> ForgeState:
+    state = _forge(said, attempts=attempts)
+    assert isinstance(state, ForgeState)
+    return state
+
+
+@pytest.mark.req("F6", "F3", "F10")
+def test_every_event_of_a_forge_run_has_its_place_in_the_state() -> None:
+    assert {kind for kind, _ in FORGE} | {kind for kind, _ in EXHAUSTED} == set(FORGE_EVENT_TYPES)
+    run, dag = _forge_state(FORGE)
+    assert RunState.model_validate(run.plain()) == run
+    assert DagStatus.model_validate(dag.plain()) == dag
+    assert run.plain() == snapshot(
+        {
+            "runId": "run-7f2",
+            "repoUrl": "file:///srv/shop",
+            "status": "completed",
+            "createdAt": "2026-02-26T14:01:00Z",
+            "startedAt": "2026-02-26T14:07:00Z",
+            "completedAt": "2026-02-26T14:45:00Z",
+            "currentPhase": "completed",
+            "model": "m-1",
+            "totalTasks": 4,
+            "completedTasks": 4,
+            "failedTasks": 0,
+            "runningTasks": 0,
+            "activeCRs": [],
+            "lastEventId": "evt-0045",
+            "lastEventSeq": 45,
+        }
+    )
+    assert dag.plain()["nodes"] == snapshot(
+        {
+            "task-001": {
+                "taskId": "task-001",
+                "status": "MERGED",
+                "currentAttempt": 2,
+                "maxAttempts": 3,
+                "startedAt": "2024-01-15T09:30:00Z",
+                "completedAt": "2024-01-15T09:30:00Z",
+                "lastError": "worker lost",
+            },
+            "task-002": {
+                "taskId": "task-002",
+                "status": "MERGED",
+                "currentAttempt": 1,
+                "maxAttempts": 3,
+                "startedAt": "2024-01-15T09:30:00Z",
+                "completedAt": "2024-01-15T09:30:00Z",
+            },
+            "refinery-001": {
+                "taskId": "refinery-001",
+                "status": "MERGED",
+                "currentAttempt": 1,
+                "maxAttempts": 3,
+                "startedAt": "2024-01-15T09:30:00Z",
+                "completedAt": "2024-01-15T09:30:00Z",
+            },
+            "task-006": {
+                "taskId": "task-006",
+                "status": "MERGED",
+                "currentAttempt": 1,
+                "maxAttempts": 3,
+                "startedAt": "2024-01-15T09:30:00Z",
+                "completedAt": "2024-01-15T09:30:00Z",
+            },
+        }
+    )
+
+
+@pytest.mark.req("F6")
+@pytest.mark.parametrize("length", range(1, len(FORGE) + 1))
+def test_after_every_event_the_counts_are_those_of_the_graph_and_the_number_is_the_events(length: int) -> None:
+    run, dag = _forge_state(FORGE[:length])
+    assert run_count_problems(run, dag) == ()
+    assert run.lastEventSeq == length
+    assert RunState.model_validate(run.plain()) == run
+    assert DagStatus.model_validate(dag.plain()) == dag
+
+
+@pytest.mark.req("F6", "F10")
+def test_a_failed_run_keeps_its_phase_its_dependents_stay_pending_and_it_may_be_resumed() -> None:
+    run, dag = _forge_state(EXHAUSTED, attempts=1)
+    assert (run.status, run.currentPhase.value, run.failedTasks) == (ForgeStatus.FAILED, "execution", 1)
+    assert (dag.nodes["task-001"].lastError, dag.nodes["task-002"].status) == ("exit 2", NodeState.PENDING)
+    assert run.completedAt == time_of(len(EXHAUSTED))
+    resumed, _ = _forge_state([*EXHAUSTED, ("run.resumed", {})], attempts=1)
+    assert (resumed.status, resumed.completedAt, resumed.startedAt) == (ForgeStatus.EXECUTING, None, run.startedAt)
+
+
+@pytest.mark.req("F6")
+def test_the_whole_table_of_how_a_run_moves() -> None:
+    table = [
+        f"{event} when {before.value}: {after.value}, {'keeps its phase' if phase is None else phase.value}"
+        for (event, before), (after, phase) in RUN_MOVES.items()
+    ]
+    assert table == snapshot(
+        [
+            "plan.proposed when planning: plan_review, plan_review",
+            "plan.approved when plan_review: plan_review, plan_review",
+            "plan.returned when plan_review: planning, captain_interview",
+            "run.started when plan_review: executing, execution",
+            "run.paused when executing: paused, paused",
+            "run.resumed when paused: executing, execution",
+            "run.resumed when executing: executing, execution",
+            "run.resumed when failed: executing, execution",
+            "run.completed when executing: completed, completed",
+            "run.failed when planning: failed, keeps its phase",
+            "run.failed when plan_review: failed, keeps its phase",
+            "run.failed when executing: failed, keeps its phase",
+            "run.failed when paused: failed, keeps its phase",
+        ]
+    )
+
+
+@pytest.mark.req("F6")
+@pytest.mark.parametrize("event", sorted({event for event, _ in RUN_MOVES}))
+@pytest.mark.parametrize("status", list(ForgeStatus))
+def test_what_the_table_does_not_have_is_refused(event: str, status: ForgeStatus) -> None:
+    reach: dict[ForgeStatus, list[Said]] = {
+        ForgeStatus.PLANNING: FORGE[:1],
+        ForgeStatus.PLAN_REVIEW: FORGE[:3],
+        ForgeStatus.EXECUTING: FORGE[:7],
+        ForgeStatus.PAUSED: [*FORGE[:7], ("run.paused", {"reason": "x"})],
+        ForgeStatus.COMPLETED: FORGE,
+        ForgeStatus.FAILED: [*FORGE[:7], ("run.failed", {"reason": "x"})],
+    }
+    data: dict[str, dict[str, Any]] = {
+        "plan.proposed": {"tasks": 1, "refineries": 0},
+        "plan.approved": {"actor": "ada"},
+        "plan.returned": {"actor": "ada", "feedback": "x"},
+        "run.paused": {"reason": "x"},
+        "run.failed": {"reason": "x"},
+    }
+    answer = _forge([*reach[status], (event, data.get(event, {}))])
+    if (event, status) not in RUN_MOVES:
+        assert isinstance(answer, Problem)
+        assert answer.found == status.value
+    elif event == "run.completed":
+        assert isinstance(answer, Problem)  # from executing, with nothing merged
+        assert answer.found == "task-001, task-002, refinery-001"
+    else:
+        assert isinstance(answer, ForgeState)
+        assert answer.run.status is RUN_MOVES[event, status][0]
+
+
+@pytest.mark.req("F6", "F3", "F5")
+@pytest.mark.parametrize(
+    ("said", "where", "expected"),
+    [
+        (FORGE[1:2], "events[1].type", "run.created as the first event"),
+        ([FORGE[0], FORGE[0]], "events[2].type", "run.created once"),
+        ([*FORGE[:7], node_moved("task-404", "PENDING", "RUNNING")], "events[8].data.nodeId", "a node of the graph"),
+        ([*FORGE[:7], ("task.started", FORGE[8][1] | {"nodeId": "x"})], "events[8].data.nodeId", "a node of the graph"),
+        ([*FORGE[:7], node_moved("task-001", "RUNNING", "DONE")], "events[8].data.previousStatus", "PENDING"),
+        ([*FORGE[:7], node_moved("task-001", "PENDING", "MERGED")], "events[8].data.newStatus", "RUNNING"),
+        (
+            [*FORGE[:7], node_moved("task-001", "PENDING", "RUNNING", attemptId=2)],
+            "events[8].data.attemptId",
+            "attempt 1",
+        ),
+        ([*FORGE[:10], *FORGE[10:13], FORGE[7]], "events[14].data.attemptId", "attempt 2"),
+        (
+            [*FORGE[:7], ("overlay.applied", {"crId": "cr-001", "addedNodes": ["task-001"], "addedEdges": 0})],
+            "events[8].data.addedNodes",
+            "nodes that are new",
+        ),
+    ],
+)
+def test_a_forge_stream_that_cannot_be_is_told_where(said: list[Said], where: str, expected: str) -> None:
+    problem = _forge(said)
+    assert isinstance(problem, Problem)
+    assert (spell_path(problem.where), problem.expected) == (where, expected)
+
+
+@pytest.mark.req("F6")
+def test_a_plan_needs_a_graph_and_a_run_without_nodes_is_not_completed() -> None:
+    without = _forge(FORGE[:3], None)
+    assert isinstance(without, Problem)
+    assert without.expected == "a graph behind the plan"
+    empty = DAG.model_copy(update={"nodes": ()})
+    nothing = _forge([*FORGE[:3], FORGE[6], ("run.completed", {})], empty)
+    assert isinstance(nothing, Problem)
+    assert nothing.found == "no graph"
+
+
+@pytest.mark.req("F10")
+def test_a_node_without_attempts_does_not_go_back_to_the_queue() -> None:
+    problem = _forge([*EXHAUSTED[:-1], node_moved("task-001", "FAILED", "PENDING")], attempts=1)
+    assert isinstance(problem, Problem)
+    assert (spell_path(problem.where), problem.expected) == ("events[10].data.newStatus", "at most 1 attempts")
