@@ -7,6 +7,7 @@ AssayError
 │   └── DatabaseUnusable the database is missing, foreign, newer, corrupt or stays locked
 │       └── DatabaseBusy another process held it too long; trying again may help
 ├── RowRefused           the database's own constraints refused a row
+├── EventsBroken         a run's events cannot have happened in this order (exit 6)
 └── StoreError           a file could not be read or written as asked
     ├── UnsafePath       an id or path would leave its folder, or a link was planted
     ├── NotStored        there is no such file
@@ -68,6 +69,10 @@ class DatabaseBusy(DatabaseUnusable):
 
 class RowRefused(AssayError):
     """A constraint or trigger of the database refused what was to be written; nothing of the transaction stands."""
+
+
+class EventsBroken(AssayError):
+    """The events of a run contradict themselves, so no state can be told from them."""
 
 
 class StoreError(AssayError):

@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 from assay import __version__
 from assay.cli.commands import COMMANDS
 from assay.cli.exit_codes import ExitCode, exit_code_of
-from assay.errors import AssayError, BadDocument, DiskRefused, NotReady, Position, UsageError
+from assay.errors import AssayError, BadDocument, DiskRefused, EventsBroken, NotReady, Position, UsageError
 from assay.kit.documents import Format, render
 from cli.runner import ASSAY, assay
 from support import SEEDS, edited, value_of
@@ -199,9 +199,13 @@ def test_the_demo_shows_what_it_promises_twice_in_the_same_folder(tmp_path: Path
             "refused",
             "equal",
             "refused",
+            "blocked",
+            "refused",
+            "noticed",
             "noticed",
         ]
         assert (tmp_path / "play" / ".assay" / "artifacts" / f"demo-{number}").is_dir()
+    assert assay("ledger", "verify", cwd=tmp_path / "play").returncode == 0
 
 
 def test_the_demo_fits_eighty_columns_but_for_names_and_hashes(tmp_path: Path) -> None:
@@ -224,6 +228,7 @@ def test_a_terminal_without_colours_or_letters_still_gets_an_answer(tmp_path: Pa
         (NotReady("x"), 3),
         (DiskRefused("x"), 3),
         (BadDocument("x", Position(1, 1)), 1),
+        (EventsBroken("x"), 6),
         (AssayError("x"), 70),
     ],
 )

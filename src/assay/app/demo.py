@@ -1,8 +1,9 @@
 """What exists today, shown on documents that come with the package: nothing is simulated."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from assay.app import demo_ledger
+from assay.app.scenes import Demo, Scene
 from assay.app.schemas import Violation, check_document
 from assay.contracts.catalog import BY_NAME
 from assay.errors import AlreadyWritten, BadDocument, HashMismatch
@@ -26,32 +27,11 @@ _WALKTHROUGH = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """One thing that was tried and what came of it."""
-
-    title: str
-    promised: str
-    outcome: str
-    lines: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Demo:
-    """All scenes, and whether each came out as promised."""
-
-    scenes: tuple[Scene, ...]
-
-    @property
-    def as_promised(self) -> bool:
-        """True if nothing surprised us."""
-        return all(scene.outcome == scene.promised for scene in self.scenes)
-
-
 def run_demo(folder: Path) -> Demo:
     """Plays every scene in a folder and tells what really happened."""
     store = Store(folder)
-    first = _free_walkthrough(store)
+    run_id = _free_run(store)
+    first = ForgeLayout(run_id).walkthrough(TASK, 1)
     text = render(_WALKTHROUGH, Format.MARKDOWN).encode()
     return Demo(
         (
@@ -60,17 +40,18 @@ def run_demo(folder: Path) -> Demo:
             _hostile(),
             _kept(store, first, text),
             _not_overwritten(store, first),
+            *demo_ledger.play(folder, run_id, TASK, first, content_hash(text)),
             _tampered(store, folder, first, text),
         )
     )
 
 
-def _free_walkthrough(store: Store) -> str:
-    """Where the first demo in this folder that has not been played yet keeps its walkthrough."""
+def _free_run(store: Store) -> str:
+    """The id of the first demo in this folder that has not been played yet."""
     number = 1
-    while store.exists(path := ForgeLayout(f"demo-{number}").walkthrough(TASK, 1)):
+    while store.exists(ForgeLayout(f"demo-{number}").walkthrough(TASK, 1)):
         number += 1
-    return path
+    return f"demo-{number}"
 
 
 def _check(text: bytes, form: Format, contract: str) -> tuple[Violation, ...]:
