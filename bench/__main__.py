@@ -2,9 +2,9 @@
 
 import sys
 
-from bench import documents, startup, store
+from bench import documents, ledger, startup, store
 
-BENCHMARKS = {"store": store.run, "documents": documents.run, "startup": startup.run}
+BENCHMARKS = {"store": store.run, "documents": documents.run, "ledger": ledger.run, "startup": startup.run}
 
 
 def main(names: list[str]) -> int:

@@ -63,6 +63,6 @@ def test_hooks_and_programs_planted_in_a_repository_are_not_run(repository: Path
 
 
 def test_a_failure_says_what_git_said(repository: Path) -> None:
-    with pytest.raises(GitFailed, match="git cat-file failed in .*Not a valid object name nothing"):
+    with pytest.raises(GitFailed, match=r"git cat-file failed in .*Not a valid object name nothing"):
         git(repository, "cat-file", "blob", "nothing")
     assert issubclass(GitFailed, NotReady)

@@ -2,78 +2,128 @@
 
 The first writer leads. When its commit is done it wakes one of those who queued up meanwhile to lead the next, which
 takes all of them along. A lone writer leads itself and waits for nobody; nobody leads twice while others wait.
+
+A thread may be interrupted anywhere. Whoever leaves, however, passes through `_leave`: a leader hands the lead on and
+tells its company what became of them, one who only waited takes its work back out of the queue.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from assay.db.base import Transaction
+from assay.errors import DatabaseBusy, UsageError
 
 LARGEST = 64
 """How many writers one commit takes along at the most, so that the last of them does not wait for ever."""
+
+_LONGEST_SLEEP_S = 1.0
+"""After which a waiting writer looks up by itself, in case an interrupt struck between choosing and waking it."""
 
 
 class Job:
     """One writer's work and what came of it."""
 
-    __slots__ = ("_woken", "error", "is_done", "result", "work")
+    __slots__ = ("_woken", "error", "is_settled", "result", "work")
 
     def __init__(self, work: Callable[[Transaction], Any]) -> None:
         self.work = work
         self.result: Any = None
         self.error: BaseException | None = None
-        self.is_done = False
+        self.is_settled = False
+        """Whether it is known that the work stands, or that nothing of it does."""
         self._woken = threading.Lock()  # a bare lock wakes a thread at a third of the price of an Event
         self._woken.acquire()
 
-    def wait(self) -> None:
-        """Sleeps until woken."""
-        self._woken.acquire()
+    def settle(self, error: BaseException | None = None) -> None:
+        """Says what became of the work; an error of its own goes before one that it shares."""
+        if not self.is_settled:
+            self.error = self.error or error
+            self.is_settled = True
+
+    def sleep(self) -> bool:
+        """Waits to be woken; False if nobody did for a while."""
+        return self._woken.acquire(timeout=_LONGEST_SLEEP_S)
 
     def wake(self) -> None:
-        """Wakes the writer: its work is done, or it is to lead."""
-        self._woken.release()
+        """Wakes the writer: its work is settled, or it is to lead."""
+        if self._woken.locked():
+            self._woken.release()
 
 
 class GroupCommit:
-    """Hands writers' jobs, in the order they came, to a function that commits some of them together."""
+    """Hands writers' jobs, in the order they came, to a function that commits some of them together.
+
+    The function settles every job it is given; the jobs run in the thread of whoever leads.
+    """
 
     def __init__(self, commit: Callable[[list[Job]], None]) -> None:
         self._commit = commit
         self._guard = threading.Lock()
         self._waiting: deque[Job] = deque()
-        self._is_busy = False
+        self._company: list[Job] = []
+        self._leader: Job | None = None
+        self._leading_thread: int | None = None
+
+    def refuse_from_within(self, action: str) -> None:
+        """Raises if this thread is in the middle of a commit, where waiting for the database would never end."""
+        if self._leading_thread == threading.get_ident():
+            raise UsageError(
+                f"{action} from within a write of the same database",
+                next_step="use the transaction that the work is given",
+            )
 
     def submit(self, job: Job) -> None:
-        """Returns when the job is committed or has failed."""
-        with self._guard:
-            leads = not self._is_busy
-            self._is_busy = True
-            if not leads:
-                self._waiting.append(job)
-        if leads:
-            self._lead([job])
-            return
-        job.wait()
-        if not job.is_done:
-            self._lead(self._take())
-
-    def _take(self) -> list[Job]:
-        with self._guard:
-            return [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST))]
-
-    def _lead(self, jobs: list[Job]) -> None:
+        """Returns when the job is settled."""
+        self.refuse_from_within("a write")
         try:
-            self._commit(jobs)
-        finally:
-            for job in jobs:
-                job.is_done = True
             with self._guard:
-                successor = self._waiting[0] if self._waiting else None
-                self._is_busy = successor is not None
-            if successor is not None:
-                successor.wake()
-            for job in jobs[1:]:
-                job.wake()
+                if self._leader is None:
+                    self._leader = job
+                    self._company = [job]
+                else:
+                    self._waiting.append(job)
+            while self._leader is not job and not job.is_settled:
+                job.sleep()
+            if self._leader is job:
+                self._lead()
+        finally:
+            try:
+                self._leave(job)
+            except BaseException:
+                self._leave(job)  # interrupted while leaving; each of its steps may be taken twice
+                raise
+
+    def _lead(self) -> None:
+        if not self._company:
+            with self._guard:
+                self._company = list(islice(self._waiting, LARGEST))
+                for _ in self._company:
+                    self._waiting.popleft()
+        self._leading_thread = threading.get_ident()
+        self._commit(self._company)
+
+    def _leave(self, job: Job) -> None:
+        with self._guard:
+            if not job.is_settled and job in self._waiting:  # interrupted before anybody took it along
+                self._waiting.remove(job)
+            if self._leader is not job:
+                return
+            for member in self._company:
+                member.settle(interrupted())
+            for member in self._company:
+                member.wake()
+            self._company = []
+            self._leading_thread = None
+            while self._waiting and self._waiting[0].is_settled:
+                self._waiting.popleft()
+            self._leader = self._waiting[0] if self._waiting else None
+            if self._leader is not None:
+                self._leader.wake()
+
+
+def interrupted() -> DatabaseBusy:
+    """What the others are told when the thread that led them was interrupted."""
+    return DatabaseBusy("the commit was interrupted and nothing of it was written", next_step="try again")

@@ -2,12 +2,14 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from assay.db.base import Database, Dialect, Transaction
 from assay.db.sqlite import SqliteDatabase
 from assay.errors import DatabaseUnusable
+from assay.kit.killpoints import reach
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -51,47 +53,50 @@ def check_version(database: Database, known: int) -> int:
     """The database's version, if this program can read it."""
     version = version_of(database)
     if version > known:
-        raise DatabaseUnusable(
-            f"{database.name} has version {version}, written by a newer Assay; this one knows {known}",
-            next_step="use the newer Assay; the database was not touched",
-        )
+        raise _newer(database, version, known)
     return version
 
 
 def migrate(database: Database, migrations: Sequence[Migration], now: str) -> int:
     """Applies what is missing, all in one transaction; returns how many were applied."""
-    version = check_version(database, len(migrations))
-    if version == len(migrations):
+    if check_version(database, len(migrations)) == len(migrations):
         return 0
-    if version > 0 and isinstance(database, SqliteDatabase):
-        _back_up(database.path, version)
 
     def move_forward(transaction: Transaction) -> int:
         transaction.take_turns("migrations")
         transaction.run(_TABLE)
         # Another process may have moved it while we waited for our turn.
         ((done,),) = transaction.run("SELECT COALESCE(MAX(number), 0) FROM migrations")
+        if done > len(migrations):
+            raise _newer(database, done, len(migrations))
+        if 0 < done < len(migrations) and isinstance(database, SqliteDatabase):
+            # Nobody can write meanwhile, and a second connection still sees what stood before this transaction.
+            _back_up(database.path, done)
+            reach("db.migration.backed-up")
         for number, migration in enumerate(migrations[done:], start=done + 1):
             migration.apply(transaction, database.dialect)
             transaction.run(
                 "INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, migration.name, now)
             )
+            reach("db.migration.applied")
         return len(migrations) - int(done)
 
     return database.write(move_forward)
 
 
+def _newer(database: Database, version: int, known: int) -> DatabaseUnusable:
+    return DatabaseUnusable(
+        f"{database.name} has version {version}, written by a newer Assay; this one knows {known}",
+        next_step="use the newer Assay; the database was not touched",
+    )
+
+
 def _back_up(path: Path, version: int) -> None:
-    """A copy beside the database, made by SQLite itself so that it is whole."""
+    """A copy beside the database, made by SQLite itself so that it is whole; one from an earlier try is replaced."""
     copy = path.with_name(f"{path.name}.v{version}.backup")
-    if copy.exists():
-        return  # an earlier try was interrupted after its backup; that one is the older, and so the safer, state
     partial = path.with_name(f"{copy.name}.partial")
     partial.unlink(missing_ok=True)
-    source, target = sqlite3.connect(path), sqlite3.connect(partial)
-    try:
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(partial)) as target:
         source.backup(target)
-    finally:
-        source.close()
-        target.close()
-    partial.rename(copy)
+        target.execute("PRAGMA journal_mode=DELETE")  # one file that needs no other beside it
+    partial.replace(copy)

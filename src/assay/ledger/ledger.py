@@ -11,7 +11,7 @@ from assay.db.base import Database, Transaction
 from assay.db.migrations import Migration, check_version, migrate
 from assay.db.sqlite import SqliteDatabase
 from assay.errors import DatabaseUnusable
-from assay.kit.clock import Clock, spell, spell_sql, system_clock
+from assay.kit.clock import Clock, spell, system_clock
 from assay.kit.killpoints import reach
 from assay.ledger.chain import START, Head, add_link
 from assay.ledger.record import Record
@@ -74,7 +74,7 @@ class Ledger:
 
     def record(self, run_id: str, work: Callable[[Record], T]) -> T:
         """Writes one record: all its rows and their link, or nothing."""
-        now = spell_sql(self._clock())
+        now = self._clock()
 
         def write(transaction: Transaction) -> T:
             transaction.take_turns(run_id)

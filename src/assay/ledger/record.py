@@ -7,7 +7,8 @@ the execution passed, if what was observed holds, or if the claimed verdict appr
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from assay.contracts.common.approvals import ApprovalRecord
 from assay.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
@@ -16,25 +17,34 @@ from assay.contracts.feature.evaluation import ArtifactEvaluation
 from assay.contracts.feature.instructions import InstructionUpdate
 from assay.db.base import Transaction, Value
 from assay.errors import UsageError
+from assay.kit.clock import spell_sql
 from assay.ledger.chain import Member, row_digest
-from assay.ledger.tables import CHAINED
+from assay.ledger.tables import CHAINED, Table
 
 SNIPPET = 500
 
 
-def plain_json(value: object) -> str:
-    """JSON as it stands in a column: one spelling for one value."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+plain_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+"""JSON as it stands in a column: one spelling for one value."""
+
+
+def snippet(output: str) -> str:
+    """The first 500 characters of an output, without what a database refuses or cuts text at."""
+    return output[: 2 * SNIPPET].replace("\0", "").encode(errors="replace").decode()[:SNIPPET]
 
 
 class Record:
     """The rows of one record, while its transaction is open."""
 
-    def __init__(self, transaction: Transaction, run_id: str, ts: str) -> None:
+    def __init__(self, transaction: Transaction, run_id: str, moment: datetime) -> None:
         self._transaction = transaction
         self._run_id = run_id
-        self._ts = ts
+        self._moment = moment
         self.members: list[Member] = []
+
+    @property
+    def _ts(self) -> str:
+        return spell_sql(self._moment)
 
     def executed(self, execution: Execution, *, phase: Phase, check_name: str, round_: int, output: str = "") -> int:
         """A command that was run, and the check that rests on it."""
@@ -46,7 +56,7 @@ class Record:
             tool=execution.tool,
             command=shlex.join(execution.argv),
             exit_code=execution.exit_code,
-            output_snippet=output[:SNIPPET] or None,
+            output_snippet=snippet(output) or None,
             passed=execution.assessment is Assessment.PASS,
             round_=round_,
         )
@@ -63,7 +73,7 @@ class Record:
             phase=phase,
             check_name=check_name,
             tool=observation.kind,
-            output_snippet=output[:SNIPPET] or None,
+            output_snippet=snippet(output) or None,
             passed=observation.holds,
             round_=round_,
         )
@@ -90,7 +100,7 @@ class Record:
                 check_name=check_name,
                 tool="adversarial-review",
                 command="adversarial-review",
-                output_snippet=summary[:SNIPPET],
+                output_snippet=snippet(summary),
                 passed=verdict is Verdict.APPROVE,
                 verdict=verdict,
                 severity=severity,
@@ -223,19 +233,34 @@ class Record:
     def _insert(self, table: str, row: Mapping[str, Value]) -> int:
         if row["run_id"] != self._run_id:
             raise UsageError(f"a row of run {row['run_id']!r} in a record of run {self._run_id!r}")
-        columns = [column for column in CHAINED[table].columns if column in row]
-        key = CHAINED[table].key
-        ((number,),) = self._transaction.run(
-            _insert_statement(table, tuple(columns)), [row[column] for column in columns]
-        )
-        values = [number if column == key else row.get(column) for column in CHAINED[table].columns]
+        shape = _SHAPES[table]
+        values = [row.get(column) for column in shape.columns]
+        if shape.is_numbered:
+            ((number,),) = self._transaction.run(shape.insert, values)
+            values.insert(0, number)
+        else:
+            self._transaction.run(shape.insert, values)
+            number = row[shape.key]
         self.members.append(Member(table, number, row_digest(table, values)))
         return int(number)
 
 
-def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
+class _Shape(NamedTuple):
+    """How rows of a table are written: a missing value is written as NULL, never left to a default."""
+
+    columns: tuple[str, ...]
+    key: str
+    is_numbered: bool
+    """Whether the database gives the row its number."""
+    insert: str
+
+
+def _shape(table: Table) -> _Shape:
+    is_numbered = table.key == "id"
+    columns = table.columns[1:] if is_numbered else table.columns
     # table and columns come from the tables of this room, never from outside
-    return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
-        f"RETURNING {CHAINED[table].key}"
-    )
+    insert = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    return _Shape(columns, table.key, is_numbered, f"{insert} RETURNING id" if is_numbered else insert)
+
+
+_SHAPES = {name: _shape(table) for name, table in CHAINED.items()}
