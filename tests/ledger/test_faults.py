@@ -65,6 +65,7 @@ def test_a_writer_killed_at_a_kill_point_leaves_all_of_a_record_or_nothing(
 
 @needs_strace
 @pytest.mark.req("P16")
+@pytest.mark.timeout(900)  # the full sweep, on a busy machine
 def test_a_writer_killed_at_any_system_call_that_writes_leaves_whole_records(database: Path) -> None:
     _, first, rest = writing_calls(fresh_copy(database, "dry"), NEW)
     assert {call for call, _ in first + rest} >= {"pwrite64", "fdatasync", "unlink"}
@@ -78,6 +79,7 @@ def test_a_writer_killed_at_any_system_call_that_writes_leaves_whole_records(dat
 
 @needs_strace
 @pytest.mark.req("P16")
+@pytest.mark.timeout(900)  # the full sweep, on a busy machine
 def test_a_ledger_whose_making_was_killed_at_any_moment_can_be_made_again(tmp_path: Path) -> None:
     (tmp_path / "dry").mkdir()
     opening = writing_calls(tmp_path / "dry" / "evidence.db", NEW).opening
@@ -105,6 +107,7 @@ def _chosen(calls: list[Call]) -> list[tuple[str, str, str]]:
 
 @needs_strace
 @pytest.mark.req("P16")
+@pytest.mark.timeout(900)  # the full sweep, on a busy machine
 def test_a_refused_write_or_sync_is_a_typed_error_and_the_next_record_is_written(database: Path) -> None:
     outcomes: set[str] = set()
     _, first_calls, rest = writing_calls(fresh_copy(database, "dry"), NEW)

@@ -68,6 +68,7 @@ def _keys_after(path: Path, *, opened_to_write: bool) -> set[str]:
 
 
 @pytest.mark.req("X2", "P16")
+@pytest.mark.timeout(900)  # the full sweep, on a busy machine
 def test_a_power_cut_takes_back_no_acknowledged_record_and_corrupts_nothing(
     statements: list[str], tmp_path: Path
 ) -> None:

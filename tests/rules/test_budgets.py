@@ -223,3 +223,20 @@ def test_the_whole_table_of_a_small_budget() -> None:
             "cap 5, spent 6, asked 6: over_budget",
         ]
     )
+
+
+@pytest.mark.req("P12", "A4")
+def test_the_run_pays_for_all_its_phases() -> None:
+    budget = _reserved(_budget(phase=_tokens(9), run=_tokens(10)), _wanted("d-1", 8, phase="1"))
+    answer = reserve(budget, _wanted("d-2", 3, phase="2"))
+    assert answer == OverBudget(level=Level.RUN, what=Resource.TOKENS, cap=10, used=8, asked=3)
+
+
+@pytest.mark.req("P12")
+def test_a_problem_names_the_dispatch_it_is_about() -> None:
+    budget = _reserved(_budget(), _wanted("d-1", 8))
+    problems = [reserve(budget, _wanted("d-1", 9)), settle(budget, "d-9", Amounts())]
+    assert [(one.where, one.expected, one.found) for one in problems if isinstance(one, Problem)] == [
+        (("reserved", "d-1"), "an id that no other dispatch has", "d-1"),
+        (("reserved", "d-9"), "a reservation to settle", "nothing"),
+    ]

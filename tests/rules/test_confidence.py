@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.policy import Policy
+from assay.contracts.common.policy import Policy, VerificationPolicy
 from assay.contracts.common.words import Confidence, Severity
 from assay.contracts.feature.events import Degradation
 from assay.contracts.feature.facts import ConfidenceFacts
@@ -51,7 +51,7 @@ def test_the_whole_table_of_one_trouble() -> None:
         "nothing wrong": {},
         "two tasks without evidence": {"unverified": ("task-01", "task-02")},
         "the whole not verified": {"whole_verified": False},
-        "a regression": {"regressions": ("tests",)},
+        "two regressions": {"regressions": ("lint", "tests")},
         "red before and after": {"red_before_too": ("lint",)},
         **{f"{approvals} approvals": {"approvals": approvals} for approvals in range(4)},
         **{f"one {severity.value} left": {"open_findings": (severity,)} for severity in Severity},
@@ -67,7 +67,7 @@ def test_the_whole_table_of_one_trouble() -> None:
             "nothing wrong: High",
             "two tasks without evidence: Low at most Low: without enough evidence: task-01, task-02",
             "the whole not verified: Low at most Low: the tree to be committed has not passed its checks",
-            "a regression: Low at most Low: passed before the change and fails now: tests",
+            "two regressions: Low at most Low: passed before the change and fails now: lint, tests",
             "red before and after: Medium at most Medium: lint failed before the change and fails still",
             "0 approvals: Low at most Low: 0 of 3 reviewers approve",
             "1 approvals: Low at most Low: 1 of 3 reviewers approve",
@@ -146,14 +146,14 @@ def test_one_more_trouble_never_raises_confidence(
 
 @pytest.mark.req("P11")
 def test_the_facts_are_read_from_the_ledger() -> None:
-    red = tally(baseline("tests", passed=False), baseline("lint"))
+    red = tally(baseline("tests", passed=False), baseline("lint"), baseline("build", passed=False))
     run = facts(
         tasks=(
             task("task-02", failed("tests"), row("syntax-check"), row("build"), baseline=red),
             task("task-03", failed("lint"), row("tests"), row("build"), baseline=red),
             task("task-01", row("tests")),
         ),
-        whole=task("whole", failed("tests"), failed("type-check"), row("lint"), row("build"), baseline=red),
+        whole=task("whole", failed("build"), failed("type-check"), row("lint"), row("tests"), baseline=red),
         code_review=review(*votes(ALL, (A, R, A), ALL)),
         degradations=(Degradation.SINGLE_MODEL,),
     )
@@ -161,7 +161,7 @@ def test_the_facts_are_read_from_the_ledger() -> None:
         unverified=("task-01", "task-03"),
         whole_verified=False,
         regressions=("lint",),
-        red_before_too=("tests",),
+        red_before_too=("build", "tests"),
         approvals=2,
         open_findings=(Severity.MAJOR,),
         degradations=(Degradation.SINGLE_MODEL,),
@@ -176,6 +176,9 @@ def test_what_nobody_looked_at_is_not_trusted() -> None:
     unconfined = facts(whole=task("whole", row("tests", sandbox=SandboxTier.NONE), row("lint")))
     assert not confidence_facts(unconfined, Policy()).whole_verified
     assert confidence_facts(facts(whole=task("whole")), Policy()).whole_verified
+    demanding = Policy(verification=VerificationPolicy(standard_checks=4))
+    read = confidence_facts(facts(tasks=(task(),), whole=task("whole")), demanding)
+    assert (read.unverified, read.whole_verified) == (("task-01",), False)
 
 
 @pytest.mark.req("P7", "P11")

@@ -137,3 +137,12 @@ def test_a_mean_lies_between_the_extremes_whatever_the_rounding(tokens: list[int
     cost = summary.historical.total_cost
     assert cost.min == min(tokens) <= cost.avg <= cost.max == max(tokens)
     assert summary.estimated_cost_delta == tokens[-1] - tokens[-2]
+
+
+@pytest.mark.req("A9")
+def test_what_is_compared_is_rounded_to_what_it_can_say() -> None:
+    before = _run(1, phases_attempted=3, phases_succeeded=1, success_rate=0.333333, avg_alignment_score=7.1234)
+    last = _run(2, phases_attempted=3, phases_succeeded=2, success_rate=0.666688, avg_alignment_score=8.0)
+    summary = trend(MetricsFile((before, last)))
+    assert summary is not None
+    assert (summary.success_rate_delta, summary.avg_alignment_delta) == (0.3334, 0.88)

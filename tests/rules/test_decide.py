@@ -28,7 +28,7 @@ from assay.contracts.common.decisions import (
     WaitsFor,
 )
 from assay.contracts.common.gates import Blocked, Gate
-from assay.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy
+from assay.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
 from assay.contracts.common.words import Assessment, Confidence, Severity
 from assay.contracts.feature.events import Degradation
 from assay.contracts.feature.facts import OPTIONS, Approval, CanStart, Choice, FeatureFacts, FixFacts, HumanGate, Step
@@ -274,6 +274,9 @@ def test_every_answer_at_every_gate_the_first_and_the_second_time() -> None:
             "gate-post-planning abort again: halt (a person ended the run; its outputs are kept: a person chose abort)",
         ]
     )
+    third = _at(HumanGate.RESEARCH, Choice.OTHER, Choice.EXPAND)
+    assert isinstance(third, Revise)
+    assert third.round == 3
     outcome, resumable, _ = _halt(_at(HumanGate.PLAN, Choice.ABORT))
     assert (outcome, resumable) == (HaltOutcome.ABANDONED, False)
 
@@ -282,6 +285,7 @@ def test_every_answer_at_every_gate_the_first_and_the_second_time() -> None:
 def test_a_design_goes_through_review_back_to_design_and_into_its_second_round() -> None:
     begun = _advance(_decide(Step.DESIGN_REVIEW))
     assert (begun.to, begun.start, begun.round) == ("step-3b", REVIEWERS, 1)
+    assert begun.reason == "the design review begins"
     wanted = review(*votes((A, R, A), (A, R, A), ALL, scope=ReviewScope.DESIGN), scope=ReviewScope.DESIGN)
     back = _decide(Step.DESIGN_REVIEW, design_review=wanted)
     assert isinstance(back, Revise)
@@ -291,6 +295,8 @@ def test_a_design_goes_through_review_back_to_design_and_into_its_second_round()
     approved = review(*votes(ALL, ALL, ALL, scope=ReviewScope.DESIGN), scope=ReviewScope.DESIGN)
     go = _advance(_decide(Step.DESIGN_REVIEW, design_review=approved))
     assert (go.to, go.start, go.round) == ("step-4", ("planner",), None)
+    done = _advance(_decide(Step.DESIGN, calls=(call("designer"),)))
+    assert done.reason == "the design is done"
     nobody = review(scope=ReviewScope.DESIGN, reviewers=())
     assert _advance(_decide(Step.DESIGN_REVIEW, Policy(max_concurrent=2), design_review=nobody)).start == REVIEWERS[:2]
 
@@ -315,6 +321,10 @@ def test_implementers_run_for_the_tasks_that_are_ready_in_this_iteration() -> No
     assert _halt(_decide(Step.IMPLEMENT, tasks=tasks, calls=broken))[2] == (
         "it failed for good: task-03 (schema_violation)"
     )
+    both = (call("task-03", "ERROR", attempts=2), call("task-01", "ERROR", ErrorCause.NOT_FOUND))
+    assert _halt(_decide(Step.IMPLEMENT, tasks=tasks, calls=both))[2] == (
+        "it failed for good: task-01 (not_found), task-03 (agent_error)"
+    )
     assert _halt(_decide(Step.IMPLEMENT))[2] == "it failed for good: the plan has no task"
 
 
@@ -329,8 +339,9 @@ def test_without_a_baseline_nothing_is_verified() -> None:
     assert again.reason == "nobody knows yet what held before the change"
     assert len(again.gates) == 2
     spent = bare.model_copy(update={"baseline_runs": 2})
-    decision = _decide(Step.IMPLEMENT, tasks=(spent, other), calls=calls)
-    assert _halt(decision) == (HaltOutcome.ERROR, True, "it failed for good: no baseline: task-01")
+    neither = task("task-02", baseline=tally())
+    decision = _decide(Step.IMPLEMENT, tasks=(spent, neither), calls=calls)
+    assert _halt(decision) == (HaltOutcome.ERROR, True, "it failed for good: no baseline: task-01, task-02")
     assert len(decision.gates) == 2
 
 
@@ -412,6 +423,7 @@ WANTED = review(*votes((A, R, A), (A, A, R), ALL))
 def test_a_code_review_begins_goes_back_and_ends() -> None:
     begun = _advance(_decide(Step.CODE_REVIEW))
     assert (begun.to, begun.start, begun.round) == ("step-7", REVIEWERS, 1)
+    assert begun.reason == "the code review begins"
     for step in (Step.CODE_REVIEW, Step.IMPLEMENT, Step.VERIFY):
         back = _decide(step, code_review=WANTED)
         assert isinstance(back, Revise)
@@ -461,6 +473,31 @@ def test_a_fix_without_evidence_is_dropped_and_its_findings_stay_known_issues(fi
     assert _halt(_fixed(fix, STRICT))[0] is HaltOutcome.ERROR
 
 
+@pytest.mark.req("P9")
+def test_the_thresholds_of_the_policy_are_asked_everywhere() -> None:
+    demanding = Policy(verification=VerificationPolicy(standard_checks=4))
+    failing = _decide(Step.VERIFY, demanding, tasks=(task(),), calls=(call("task-01"),))
+    assert isinstance(failing, Replan)
+    assert [answer.threshold for answer in failing.gates] == [1, 4]
+    lost = task("fix", nothing("tests", Assessment.LOST), row("lint"))
+    again = _fixed(FixFacts(call=call("fix"), checks=lost), demanding)
+    assert [answer.threshold for answer in again.gates] == [1, 4]
+    assert _advance(_fixed(FixFacts(call=call("fix"), checks=task("fix")), demanding)).to == "step-8"
+    assert isinstance(_decide(Step.EVIDENCE, demanding, **END, calls=(call("evidence-bundle"),)), Finish)
+    assert isinstance(_decide(Step.COMMIT, demanding, **END), Finish)
+
+
+@pytest.mark.req("P9")
+def test_every_task_that_was_put_back_is_named() -> None:
+    tasks = tuple(
+        task(name, failed("tests", round=3), observed(f"revert-{name}", False, round=3), iteration=3)
+        for name in ("task-02", "task-01")
+    )
+    last = _advance(_decide(Step.VERIFY, iteration=3, tasks=tasks, calls=(call("task-01"), call("task-02"))))
+    assert last.reason == "the last iteration is spent; what failed was put back: task-01, task-02"
+    assert last.known_issues == ("task-01: without enough evidence", "task-02: without enough evidence")
+
+
 END: dict[str, Any] = {
     "tasks": (task(),),
     "whole": task("whole"),
@@ -488,6 +525,11 @@ def test_only_what_the_evidence_supports_is_committed() -> None:
         "the evidence could not be bundled; the ledger still holds it: confidence High",
     )
     assert _advance(_decide(Step.EVIDENCE, **END)).start == ("evidence-bundle",)
+    lower = _decide(Step.EVIDENCE, **(LOW | {"code_review": None}), **bundled)
+    assert lower.reason == (
+        "nothing is committed: at most Low: the tree to be committed has not passed its checks; "
+        "at most Low: 0 of 3 reviewers approve"
+    )
     exhausted = END | {"degradations": (Degradation.REPLAN_EXHAUSTED,)}
     assert isinstance(_decide(Step.EVIDENCE, **exhausted, **bundled), Finish)
 

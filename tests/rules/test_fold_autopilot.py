@@ -502,3 +502,59 @@ def test_a_verdict_settles_the_open_deferral_of_its_phase_and_no_other() -> None
     settled = _pilot_state([*_before("human_verdict_recorded"), deferral, other, verdict])
     history = settled.state.meta.deferral_history
     assert [(one.phase_id, one.human_verdict) for one in history] == [("7", "issues_found"), ("7", "pass"), ("6", None)]
+
+
+@pytest.mark.req("A1")
+def test_a_run_begins_with_nothing_done_and_nothing_used() -> None:
+    state = _pilot_state(PILOT[:1]).state
+    assert state.metrics.plain() == {
+        "total_tokens_used": 0,
+        "total_duration_minutes": 0.0,
+        "phases_completed": 0,
+        "phases_failed": 0,
+        "debug_loops_total": 0,
+        "replan_count": 0,
+    }
+    meta = state.meta
+    assert (meta.total_phases, meta.total_phases_processed, meta.human_deferred_count) == (3, 0, 0)
+    assert (meta.orchestrator_context_pct, meta.autonomous_resolution_rate, meta.deferral_confidence) == (0, 0.0, 6.0)
+    assert {record.status for record in state.phases.values()} == {PhaseStatus.NOT_STARTED}
+    assert {record.tokens_used for record in state.phases.values()} == {0}
+
+
+@pytest.mark.req("A1")
+def test_a_part_of_a_split_phase_has_a_letter_its_parents_type_and_a_record_of_its_own() -> None:
+    begun: list[Said] = [PILOT[0], ("phase_started", {"phase": "6.1a"})]
+    later: list[Said] = [*begun, ("step_started", {"phase": "6.1a", "step": "plan"})]
+    assert _pilot_state(later).state.phases["6.1a"].phase_type.value == "data"
+    assert _pilot_state(later).state.phases["6.1a"].status is PhaseStatus.IN_PROGRESS
+    assert isinstance(_pilot([PILOT[0], ("phase_started", {"phase": "70"})]), Problem)
+
+
+@pytest.mark.req("A1")
+@pytest.mark.parametrize(
+    ("later", "minutes"),
+    [("2026-02-26T14:01:20Z", 0.33), ("2026-02-26T14:00:00Z", 0.0), ("2026-02-26T14:01:30Z", 0.5)],
+)
+def test_time_is_counted_to_the_hundredth_of_a_minute_and_never_backwards(later: str, minutes: float) -> None:
+    first, second = stream(Workflow.AUTOPILOT, PILOT_RUN, [PILOT[0], ("checkpoint_written", {})])
+    folded = fold_autopilot([first, second.model_copy(update={"timestamp": later})], SETUP)
+    assert isinstance(folded, AutopilotState)
+    assert folded.state.metrics.total_duration_minutes == minutes
+    assert run_metrics(folded, now=later).total_duration_minutes == minutes
+
+
+@pytest.mark.req("A5")
+def test_an_old_event_of_autopilot_is_brought_up_to_date() -> None:
+    said: list[Said] = [PILOT[0], ("step_started", {"phase": "6", "name": "plan"})]
+    upcasters = {("step_started", 1): lambda data: {"step": data["name"]}}
+    envelopes = stream(Workflow.AUTOPILOT, PILOT_RUN, said)
+    folded = fold_autopilot(envelopes, SETUP, upcasters=upcasters)
+    assert isinstance(folded, AutopilotState)
+    assert folded.state.meta.current_step is StepName.PLAN
+
+
+@pytest.mark.req("A9", "A19")
+def test_a_deferred_phase_is_counted_as_deferred() -> None:
+    metrics = run_metrics(_pilot_state(_before("unnecessary_deferral_warning")), now=time_of(50))
+    assert (metrics.phases_human_deferred, metrics.phases_failed, metrics.phases_succeeded) == (1, 1, 1)

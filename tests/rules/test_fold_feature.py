@@ -222,3 +222,13 @@ def test_a_feature_run_is_named_by_the_second_it_began() -> None:
     problem = fold_feature(stream(Workflow.FEATURE, "run-7", FEATURE[:1]))
     assert isinstance(problem, Problem)
     assert spell_path(problem.where) == "events[1].data.run_id"
+
+
+@pytest.mark.req("P16")
+def test_what_is_under_way_claims_nothing_yet() -> None:
+    state = _feature_state(FEATURE[:6])
+    dispatch = state.dispatches["d-1"]
+    assert (dispatch.status, dispatch.duration_ms, dispatch.tokens, dispatch.refused_calls) == (None, 0, 0, 0)
+    assert (_feature_state(FEATURE[:4]).current_step, state.current_step) == (None, "step-1")
+    question = _feature_state(FEATURE[:11]).approvals["gate-1a"]
+    assert (question.selected_option, question.auto_selected, question.answered_at) == (None, False, None)

@@ -211,3 +211,12 @@ def test_a_node_without_attempts_does_not_go_back_to_the_queue() -> None:
     problem = _forge([*EXHAUSTED[:-1], node_moved("task-001", "FAILED", "PENDING")], attempts=1)
     assert isinstance(problem, Problem)
     assert (spell_path(problem.where), problem.expected) == ("events[10].data.newStatus", "at most 1 attempts")
+
+
+@pytest.mark.req("F6")
+def test_an_old_event_of_forge_is_brought_up_to_date() -> None:
+    said: list[Said] = [("run.created", {"url": "file:///srv/shop", "model": "m-1", "request": "a shop"})]
+    upcasters = {("run.created", 1): lambda data: {"repoUrl": data.pop("url"), **data}}
+    state = fold_forge(stream(Workflow.FORGE, FORGE_RUN, said), DAG, upcasters=upcasters)
+    assert isinstance(state, ForgeState)
+    assert state.run.repoUrl == "file:///srv/shop"

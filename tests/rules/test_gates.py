@@ -2,6 +2,7 @@
 # ruff: noqa: E501  # the sentences of the tables stay whole
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -283,6 +284,15 @@ def test_a_red_baseline_that_is_no_evidence_excuses_nothing(untrue: CheckRow) ->
 
 
 @pytest.mark.req("P9")
+@pytest.mark.parametrize(
+    "said", [{"passed": True, "assessment": Assessment.FAIL}, {"passed": False, "assessment": Assessment.PASS}]
+)
+def test_a_baseline_that_contradicts_itself_excuses_nothing(said: dict[str, Any]) -> None:
+    answer = _eg2(failed("tests"), row("lint"), row("build"), baseline=tally(baseline("tests", **said)))
+    assert _missing(answer) == ("tests (regressed)",)
+
+
+@pytest.mark.req("P9")
 def test_a_failed_inspection_is_never_excused_by_the_baseline() -> None:
     before = tally(baseline("secrets", passed=False))
     assert _missing(_eg2(row("tests"), row("lint"), failed("secrets"), baseline=before)) == ("secrets (failed)",)
@@ -340,6 +350,7 @@ def test_a_task_is_judged_at_the_size_its_changed_files_make_it() -> None:
     assert not is_verified(task(baseline=tally()), Policy())
     assert not is_verified(task(tree=OTHER_TREE), Policy())
     assert not is_verified(task(required=("ac-1",)), Policy())
+    assert not is_verified(task(), Policy(verification=VerificationPolicy(standard_checks=4)))
     assert not is_verified(task("task-01", failed("tests"), row("lint"), row("build")), Policy())
     assert is_verified(
         task("task-01", failed("tests"), row("lint"), row("build"), baseline=tally(baseline("tests", passed=False))),

@@ -63,6 +63,12 @@ def test_a_roadmap_without_an_order_is_refused_with_every_reason(
 @pytest.mark.req("A2")
 def test_a_ring_is_shown_as_it_closes() -> None:
     assert [problem.found for problem in roadmap_problems(_roadmap(p1="2", p2="1"))] == ["1 → 2 → 1"]
+    roadmap = (*_roadmap(p1="9"), *_roadmap(p1="", p2="3", p3="2"))
+    assert [(problem.expected, problem.found) for problem in roadmap_problems(roadmap)] == [
+        ("an id of its own", "1"),
+        ("a phase of the roadmap", "9"),
+        ("phases that do not wait for each other in a ring", "2 → 3 → 2"),
+    ]
 
 
 @pytest.mark.req("A11")

@@ -149,8 +149,28 @@ def test_a_category_is_clean_or_has_findings_and_the_reviewer_says_which() -> No
     review = _review((Category.SECURITY, Severity.MINOR))
     silent = review.model_copy(update={"clean_categories": (Category.ARCHITECTURE,)})
     both = review.model_copy(update={"clean_categories": tuple(Category)})
-    assert [problem.expected for problem in review_problems(silent)] == ["'correctness', or a finding in it"]
-    assert [spell_path(problem.where) for problem in review_problems(both)] == ["clean_categories[0]"]
+    assert [problem.plain() for problem in review_problems(silent)] == [
+        {
+            "where": ["clean_categories"],
+            "expected": "'correctness', or a finding in it",
+            "found": "neither of them",
+            "level": "error",
+        }
+    ]
+    assert [problem.plain() for problem in review_problems(both)] == [
+        {
+            "where": ["clean_categories", 0],
+            "expected": "a category without findings",
+            "found": "security",
+            "level": "error",
+        }
+    ]
+
+
+@pytest.mark.req("P7")
+def test_the_findings_of_each_severity_are_counted() -> None:
+    found = _review(*[(Category.SECURITY, severity) for severity in (*Severity, *Severity, Severity.MINOR)])
+    assert verdict_of(found).findings_count.plain() == {"blocker": 2, "critical": 2, "major": 2, "minor": 3}
 
 
 @pytest.mark.req("P7")
@@ -373,6 +393,8 @@ def test_an_exhausted_code_review_goes_on_low_or_ends_in_error_as_the_setting_sa
     assert isinstance(_after(said, policy=once), Advance)
     design = exhausted(review(scope=ReviewScope.DESIGN), STRICT, why="x")
     assert isinstance(design, Advance)
+    all_three = exhausted(review(), Policy(review=ReviewPolicy(approvals=3)), why="x")
+    assert [answer.threshold for answer in all_three.gates] == [0, 3, 3, 3]
 
 
 @pytest.mark.req("P7")

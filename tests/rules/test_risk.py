@@ -56,6 +56,12 @@ def test_the_colours_of_many_paths_and_every_change() -> None:
         "src/login.test.ts",
         "docs/api/auth.md",
         "docs/conf.py",
+        "docs/guide/build.py",
+        "sub/README",
+        "sub/Changelog.txt",
+        "notes.v2.md",
+        "sub/.eslintrc",
+        "tool.settings.json",
         "src/doc/render.py",
         "LICENSE",
         "CHANGELOG.rst",
@@ -84,6 +90,12 @@ def test_the_colours_of_many_paths_and_every_change() -> None:
             "src/login.test.ts: 🟢🟡🔴",
             "docs/api/auth.md: 🟢🟢🟡",
             "docs/conf.py: 🟢🟢🟡",
+            "docs/guide/build.py: 🟢🟢🟡",
+            "sub/README: 🟢🟢🟡",
+            "sub/Changelog.txt: 🟢🟢🟡",
+            "notes.v2.md: 🟢🟢🟡",
+            "sub/.eslintrc: 🟢🟢🔴",
+            "tool.settings.json: 🟢🟢🔴",
             "src/doc/render.py: 🟢🟡🔴",
             "LICENSE: 🟢🟢🟡",
             "CHANGELOG.rst: 🟢🟢🟡",
@@ -122,6 +134,8 @@ def test_what_a_path_is_about() -> None:
     assert about(".ENV") == "cryptography"
     assert about("src/HTTPAuth.py") == "authentication"
     assert about("auth.service.ts") == "authentication"
+    assert about("orders.proto") == "public API"
+    assert about("auth.handler.ts") is None
 
 
 @pytest.mark.req("P8")
@@ -163,6 +177,11 @@ def test_a_persons_settings_have_the_first_word_and_the_first_match_holds() -> N
         ("[ab].py", "a.py", False),
         ("[ab].py", "[ab].py", True),
         ("*.py", "a\n.py", True),
+        ("src/**/*.py", "src/b/a.ts", False),
+        ("**/a.py", "x/b.py", False),
+        ("src/**/b/*.py", "src/b/a.py", True),
+        ("src/**/b/*.py", "src/c/a.py", False),
+        ("Xa/b", "Xa/b", True),
     ],
 )
 def test_globs_stay_in_their_folder_unless_told(pattern: str, path: str, means: bool) -> None:

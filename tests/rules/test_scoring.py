@@ -358,11 +358,11 @@ def test_a_failure_halts_only_what_others_wait_for_unless_the_run_completes_the_
 
 @pytest.mark.req("A14")
 def test_gaps_go_one_by_one_widest_first_and_keep_the_better_score() -> None:
-    def gap(name: str, current: float) -> Deficiency:
+    def gap(name: str, current: float, target: float = 9.5) -> Deficiency:
         return Deficiency(
             criterion=name,
             current_score=current,
-            target_score=9.5,
+            target_score=target,
             deficiency="no handler for 404",
             target_file="src/a.py",
             expected_impact="+0.3",
@@ -370,6 +370,8 @@ def test_gaps_go_one_by_one_widest_first_and_keep_the_better_score() -> None:
 
     ordered = in_order_of_gap((gap("a", 9.0), gap("b", 7.5), gap("c", 9.0), gap("d", 8.0)))
     assert [one.criterion for one in ordered] == ["b", "d", "a", "c"]
+    wide, narrow = gap("wide", 9.0, 9.8), gap("narrow", 8.0, 8.5)
+    assert in_order_of_gap((narrow, wide)) == (wide, narrow)
     assert (kept_tenths(88, 91), kept_tenths(91, 88), kept_tenths(90, 90)) == (91, 91, 90)
     assert [worth_gaps(score) for score in (97, 98)] == [True, False]
 
@@ -566,5 +568,28 @@ def test_an_item_without_file_deficiency_or_impact_is_told_everything_it_lacks()
         ("the file is not named", "the deficiency is vague", "the impact names neither a number nor a criterion")
     )
     assert path_problems(_item(impact="raises 'security' to the threshold")) is None
+    assert path_problems(_item(file="src/v1.0/auth")) is not None
+    assert path_problems(_item(deficiency="headers are silently dropped")) is None
+    assert path_problems(_item(deficiency="headers are dropped")) is not None
     for name in ("a.py", "docs/a.md", "Makefile", "build/Dockerfile"):
         assert path_problems(_item(file=name)) is None
+
+
+@pytest.mark.req("A13", "A14")
+def test_the_gate_says_why() -> None:
+    asked = [
+        _facts(score=None),
+        _facts(score=69),
+        _facts(score=89),
+        _facts(score=89, cycles=2),
+        _facts(score=94, threshold=95, quality=True),
+        _facts(score=94, threshold=95, quality=True, cycles=3),
+    ]
+    assert [phase_gate(facts).because for facts in asked] == [
+        "it is completed, but has no score",
+        "its score is below 7.0",
+        "it is below the threshold",
+        "remediation is exhausted",
+        "it is below the quality it should have",
+        "more cycles bring no more quality",
+    ]

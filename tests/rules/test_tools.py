@@ -313,9 +313,7 @@ def test_no_spelling_of_a_path_reaches_git_or_leaves_the_tree(segments: list[str
 
 @pytest.mark.req("X3")
 def test_files_that_only_look_like_git_are_files() -> None:
-    assert [path_problem(path) for path in (".gitignore", "src/git/a.py", ".github/x.yml", ".gitattributes")] == [
-        None
-    ] * 4
+    assert [path_problem(path) for path in (".gitignore", "src/git/a.py", ".github/x.yml", ".gitX")] == [None] * 4
 
 
 @pytest.mark.req("P15", "X3")
@@ -466,7 +464,7 @@ def test_a_refusal_says_why() -> None:
         why("git", "diff\x1b"),
         why("sh", "-c", "x"),
         why("pytest", ";"),
-        why("git", "push"),
+        why("git", "push", "origin"),
         why("git", "diff", "--output=x"),
         why("git", "diff", "/x"),
         why("curl", "x"),
@@ -547,6 +545,8 @@ def test_the_knowledge_agent_asks_the_ledger(sql: str) -> None:
 )
 def test_nobody_changes_the_ledger_by_asking(sql: str) -> None:
     assert sql_problem(sql) is not None
+    assert sql_problem("SELECT 1; DELETE FROM t") == "it has ; in it"
+    assert sql_problem("WITH x AS (SELECT 1) DELETE FROM t") == "it has delete in it"
     for role in Role:
         assert not _allowed(role, ToolCall(tool="query_ledger", sql=sql))
 

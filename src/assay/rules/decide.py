@@ -160,8 +160,8 @@ def _routed(
         return Halt(reason=reason, gates=gates, outcome=route.halt, resumable=route.halt is HaltOutcome.ERROR)
     assert target is not None
     if route.action is Action.REVISE:
-        again = facts.approval.spent if facts.approval else ()
-        return Revise(reason=reason, gates=gates, to=target.value, round=len(again) + 2)
+        assert facts.approval is not None
+        return Revise(reason=reason, to=target.value, round=len(facts.approval.spent) + 2)
     return _enter(target, facts, policy, reason=reason).model_copy(
         update={
             "gates": gates,

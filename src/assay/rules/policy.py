@@ -151,9 +151,12 @@ def latest(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
 
 
 def baseline_results(tally: Tally) -> Mapping[str, bool]:
-    """Check → whether it passed before the change, for checks whose baseline is evidence."""
+    """Check → whether it passed before the change, for checks whose baseline is evidence.
+
+    A row that contradicts itself passed: then a failure now is a regression, and nothing is excused.
+    """
     return {
-        row.check_name.removeprefix("baseline-"): row.passed and row.assessment is Assessment.PASS
+        row.check_name.removeprefix("baseline-"): row.passed or row.assessment is Assessment.PASS
         for row in latest(tally.rows)
         if row.phase is Phase.BASELINE and kind_of(row.check_name, Phase.BASELINE) and is_evidence(row)
     }

@@ -72,10 +72,10 @@ def about(path: str) -> str | None:
         return None
     if name.lower().startswith(".env"):
         return "cryptography"
-    stem = _words(name.rsplit(".", 1)[0])
+    own = set(_words(name))
     # a handler calls what is critical: the seeds' own example `auth_handler.py` is yellow
     spoken = {word for folder in folders for word in _words(folder)} | (
-        set() if _HANDLER_WORDS.intersection(stem) else set(stem)
+        own if own.isdisjoint(_HANDLER_WORDS) else set()
     )
     for what, words in RED_WORDS.items():
         if words & spoken:

@@ -117,7 +117,7 @@ def _plain(path: str) -> str:
 
 def may_write(policy: Policy, path: str, scope: Scope) -> bool:
     """Whether a path is one of a role's own documents, or for a role that builds one of the task's declared files."""
-    globs = [f"{scope.folder.rstrip('/')}/{output}" for output in policy.outputs if scope.folder]
+    globs = [f"{scope.folder}/{output}" for output in policy.outputs if scope.folder]
     globs += scope.writes if policy.source else ()
     return any(_pattern(glob).fullmatch(_plain(path)) for glob in globs)
 
