@@ -120,6 +120,20 @@ def test_a_check_without_evidence_is_missing_even_when_the_count_is_reached(asse
 
 
 @pytest.mark.req("P9")
+def test_every_reason_is_told() -> None:
+    few = _eg2(failed("tests"), failed("lint"), row("build"))
+    assert isinstance(few, Blocked)
+    assert few.because == "tests (failed), lint (failed); 1 of 2 checks passed"
+    lacking = _eg2(
+        row("tests"), row("lint"), nothing("build", Assessment.LOST), nothing("type-check", Assessment.TIMEOUT)
+    )
+    assert isinstance(lacking, Blocked)
+    assert lacking.because == (
+        "not everything gave evidence: build (no evidence: lost), type-check (no evidence: timeout)"
+    )
+
+
+@pytest.mark.req("P9")
 def test_a_row_that_contradicts_its_own_assessment_falls_to_the_failing_side() -> None:
     good = (row("tests"), row("lint"))
     assert _missing(_eg2(*good, row("build", passed=True, assessment=Assessment.FAIL))) == ("build (failed)",)

@@ -145,6 +145,8 @@ def test_failed_calls_are_retried_once_after_all_have_returned() -> None:
 @pytest.mark.req("P12")
 def test_a_security_failure_halts_at_once_and_is_not_resumed() -> None:
     calls = (call("b", "ERROR", ErrorCause.SECURITY_BLOCKER), call("a", None))
+    both = (call("c", "ERROR", ErrorCause.SECURITY_BLOCKER), *calls)
+    assert _under_way(*both).reason == "a security blocker: b, c"
     assert _under_way(*calls) == Halt(reason="a security blocker: b", outcome=HaltOutcome.HALTED, resumable=False)
 
 

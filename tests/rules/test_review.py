@@ -405,6 +405,8 @@ def test_a_blocker_halts_before_anybody_else_is_waited_for() -> None:
         "a blocker is never outvoted, deferred or retried: security-sentinel: correctness (Blocker)"
     )
     assert len(decision.gates) == 4
+    two = _after(((A, A, B), (B, A, A), ALL))
+    assert two.reason.endswith("security-sentinel: correctness (Blocker), architecture-guardian: security (Blocker)")
     stranger = after_review(review(verdict("x", Category.SECURITY, B)), Policy())
     assert stranger.reason == ("a blocker is never outvoted, deferred or retried: a row of an unknown reviewer")
 
@@ -439,6 +441,7 @@ def test_a_reviewer_who_left_a_category_out_is_asked_once_more_then_the_run_stop
     assert (again.step, again.what, again.instances) == ("step-7", RetryOf.CALL, ("pragmatic-verifier",))
     assert again.reason == "verdicts are missing: pragmatic-verifier"
     assert len(again.gates) == 4
+    assert _after((None, ALL, None)).reason == "verdicts are missing: security-sentinel, pragmatic-verifier"
     final = after_review(review(*rows, reviewers=FINAL), Policy())
     assert isinstance(final, Halt)
     assert (final.outcome, final.resumable) == (HaltOutcome.ERROR, True)
@@ -461,6 +464,17 @@ def test_fewer_than_three_reviewers_after_the_retry_is_an_error_that_can_be_resu
     assert decision.reason == (
         "fewer than three reviewers judged the design: architecture-guardian, pragmatic-verifier"
     )
+
+
+@pytest.mark.req("P7")
+def test_a_quorum_of_three_sends_a_lone_dissent_back() -> None:
+    three = Policy(review=ReviewPolicy(approvals=3))
+    back = _after((ALL, (A, R, A), ALL), policy=three)
+    assert isinstance(back, Revise)
+    assert [answer.threshold for answer in back.gates] == [0, 3, 3, 3]
+    assert situation_of(review(*votes(ALL, (A, R, A), ALL)), three) is Situation.NO_MAJORITY
+    assert situation_of(review(*votes(ALL, ALL, ALL)), three) is Situation.UNANIMOUS
+    assert _after((ALL, ALL, ALL)).reason == "the reviewers approve the code: all approve"
 
 
 @pytest.mark.req("P7")

@@ -89,7 +89,7 @@ def verification_sufficient(
     demanded = dict.fromkeys((*depth.required, *required))
     lacking += [f"{name} (not run)" for name in demanded if name not in satisfied | named]
     short = depth.checks - len(counted)
-    reasons = [f"{', '.join(shut)}"] if shut else []
+    reasons = [", ".join(shut)] if shut else []
     if short > 0:
         # red before and unknown names excuse nothing: they are told only where they explain a missing count
         lacking += [_told(row, worth) for row, worth in rows if worth in (Standing.RED_BEFORE_TOO, Standing.UNKNOWN)]
