@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.contracts.common.evidence import Phase
-from assay.contracts.common.words import Assessment, Severity, Verdict, Workflow
+from assay.contracts.common.words import Assessment, Severity, Size, Verdict, Workflow
 from assay.db.base import Dialect
 from assay.errors import DatabaseUnusable, RowRefused, UsageError
 from assay.ledger.chain import START, Head
@@ -17,6 +17,7 @@ from assay.ledger.ledger import Ledger
 from assay.ledger.queries import BY_NAME
 from assay.ledger.record import Record
 from assay.ledger.tables import CHAINED, PUBLISHED
+from assay.rules.gates import verification_sufficient
 from conftest import OpenDatabase
 from ledger.samples import RUN, TASK, claim, execution, fill_all, observation
 from support import SEEDS
@@ -79,15 +80,32 @@ def test_a_review_is_a_claim_with_one_row_for_each_category(ledger: Ledger) -> N
 
 
 @pytest.mark.req("P7", "P9")
-def test_only_the_latest_row_of_a_check_and_instance_votes(ledger: Ledger) -> None:
-    _tests(ledger, "k1", assessment="fail", exit_code=1)
-    latest = _tests(ledger, "k2")
-    _tests(ledger, "k3", round_=2)
+def test_a_tally_holds_every_row_of_its_round_oldest_first_and_the_query_behind_it(ledger: Ledger) -> None:
+    first = _tests(ledger, "k1", assessment="fail", exit_code=1)
+    second = _tests(ledger, "k2")
+    third = _tests(ledger, "k3", round_=2)
     tally = ledger.tally(RUN, TASK, Phase.AFTER, 1)
-    assert [row.id for row in tally.rows] == [latest]
+    assert [row.id for row in tally.rows] == [first, second]
     assert tally.query.values == (RUN, TASK, "after", 1)
-    assert len(ledger.database.read(tally.query.sql, tally.query.values)) == 2
-    assert len(ledger.tally(RUN, TASK, Phase.AFTER).rows) == 2
+    assert [row[0] for row in ledger.database.read(tally.query.sql, tally.query.values)] == [first, second]
+    assert [row.id for row in ledger.tally(RUN, TASK, Phase.AFTER).rows] == [first, second, third]
+
+
+@pytest.mark.req("P9")
+def test_only_the_latest_row_of_a_check_votes_at_its_gate(ledger: Ledger) -> None:
+    _tests(ledger, "k1", assessment="fail", exit_code=1)
+    lint = execution("k2")
+    ledger.record(RUN, lambda record: record.executed(lint, phase=Phase.AFTER, check_name="lint", round_=1))
+
+    def answer() -> str:
+        tally = ledger.tally(RUN, TASK, Phase.AFTER, 1)
+        return verification_sufficient(tally, size=Size.STANDARD, iteration=1).answer
+
+    assert answer() == "blocked"
+    _tests(ledger, "k3")
+    assert answer() == "open"
+    _tests(ledger, "k4", assessment="fail", exit_code=1)
+    assert answer() == "blocked"
 
 
 def test_a_row_of_another_run_or_task_is_not_counted(ledger: Ledger) -> None:

@@ -100,15 +100,11 @@ class Ledger:
         return Head(*rows[0]) if rows else Head(0, START)
 
     def tally(self, run_id: str, task_id: str, phase: Phase, round_: int | None = None) -> Tally:
-        """The latest row for each check and instance; earlier ones stay on record but no longer vote."""
-        sql, values = TALLY_SQL, [run_id, task_id, phase.value]
-        query_values: tuple[str | int | None, ...] = (*values, *(() if round_ is None else (round_,)))
-        if round_ is not None:
-            sql += " AND c.round = ?"
-        sql += " ORDER BY c.id"
-        latest: dict[tuple[str, int, str | None], CheckRow] = {}
-        for row in self.database.read(sql, query_values):
-            check = CheckRow(
+        """Every row about a task in one phase (and round), oldest first; which of them still vote is for the rules."""
+        values: tuple[str | int | None, ...] = (run_id, task_id, phase.value, *(() if round_ is None else (round_,)))
+        sql = f"{TALLY_SQL}{'' if round_ is None else ' AND c.round = ?'} ORDER BY c.id"
+        rows = tuple(
+            CheckRow(
                 id=row[0],
                 check_name=row[1],
                 phase=row[2],
@@ -122,8 +118,9 @@ class Ledger:
                 tree=row[10],
                 sandbox=row[11],
             )
-            latest[check.check_name, check.round, check.instance] = check
-        return Tally(query=Query(sql=sql, values=query_values), rows=tuple(latest.values()))
+            for row in self.database.read(sql, values)
+        )
+        return Tally(query=Query(sql=sql, values=values), rows=rows)
 
     def execution_id(self, run_id: str, key: str) -> int | None:
         """The execution a repeated step left behind, so that it is adopted and not run again."""

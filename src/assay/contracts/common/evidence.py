@@ -137,7 +137,10 @@ class Query(Contract):
 
 
 class Tally(Contract):
-    """The latest row for each check and instance, of one run, task and phase (and round, where one was asked for)."""
+    """The rows of one run, task and phase (and round, where one was asked for), oldest first.
+
+    Rules hear the latest row of each check from one source; a blocker is heard even if it was followed by another row.
+    """
 
     query: Query
     rows: tuple[CheckRow, ...]
