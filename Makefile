@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 FIXTURES := tests/fixtures/seeds
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt format lint types imports docs docs-write schemas sweep bench lock clean
+.PHONY: help setup demo test check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ schemas: setup ## export JSON Schemas; a published version is never overwritten
 
 sweep: setup ## the long tests: full-size concurrency, every crash point (minutes)
 	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db
+
+mutate: ## mutation testing of some rules: make mutate RULES="gates review"
+	@sh scripts/mutate $(RULES)
 
 bench: setup ## print ratios against named baselines (not part of check)
 	$(BIN)/python -m bench
