@@ -15,8 +15,9 @@ def record_head(ledger: Ledger, work_tree: Path, run_id: str, workflow: Workflow
     A crash between the two leaves an older ref, which a longer chain still agrees with.
     """
     before = ledger.head(run_id)
-    noted = HeadRecorded(head=before.hash, rows=before.links).plain()
-    ledger.record(run_id, lambda record: record.event(workflow, noted.pop("type"), noted, timestamp=timestamp))
+    note = HeadRecorded(head=before.hash, rows=before.links)
+    data = note.model_dump(mode="json", exclude={"type"})
+    ledger.record(run_id, lambda record: record.event(workflow, note.type, data, timestamp=timestamp))
     after = ledger.head(run_id)
     keep_head(work_tree, run_id, KeptHead(after.links, after.hash))
     return after
