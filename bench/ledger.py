@@ -87,9 +87,8 @@ def _append(root: Path) -> bool:
     ledger = Ledger.open_file(root / "append.db")
     ((ddl,),) = ledger.database.read("SELECT sql FROM sqlite_master WHERE name = 'events'")
     keyed = _by_hand(root / "keyed.db", str(ddl))
-    plain = _by_hand(
-        root / "plain.db", str(ddl).replace(" UNIQUE", "").replace("PRIMARY KEY (run_id, seq)", "CHECK (1)")
-    )
+    bare = str(ddl).replace("PRIMARY KEY (run_id, seq)", "CHECK (1)").replace("WITHOUT ROWID", "")
+    plain = _by_hand(root / "plain.db", bare)
     executions = _executions()
     count = 0
 
