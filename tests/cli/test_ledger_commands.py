@@ -93,7 +93,7 @@ def test_a_cut_or_vanished_ledger_shows_against_the_git_ref(repository: Path) ->
     assert "the ledger holds no such link" in done.stdout
 
 
-@pytest.mark.req("P9", "X6")
+@pytest.mark.req("P9")
 def test_gates_are_shown_with_what_is_missing(repository: Path) -> None:
     done = assay("ledger", "gates", "last", cwd=repository)
     assert done.returncode == 1
@@ -108,7 +108,7 @@ OPEN     EG-6:login-code-review       2 of 2
     assert assay("ledger", "gates", RUN, "--size", "Standard", cwd=repository).returncode == 0
 
 
-@pytest.mark.req("P9", "X6")
+@pytest.mark.req("P9")
 def test_a_gate_explains_itself_with_query_values_and_rows(repository: Path) -> None:
     done = assay("gate", "explain", RUN, "EG-6", cwd=repository)
     assert done.returncode == 0

@@ -262,7 +262,7 @@ def test_without_a_scope_nothing_is_written_and_every_path_of_a_call_is_judged()
     )
 
 
-@pytest.mark.req("X3", "X8")
+@pytest.mark.req("X3")
 @pytest.mark.parametrize(
     "path",
     [
@@ -297,7 +297,7 @@ def test_no_role_reads_or_writes_outside_the_work_tree_or_in_the_harness_own_fol
         assert not _runs(role, "rm", "-rf", path, scope=WIDE)
 
 
-@pytest.mark.req("X3", "X8")
+@pytest.mark.req("X3")
 @GENERATED
 @given(
     st.lists(st.sampled_from(["..", ".", "", ".git", ".GiT", ".assay", "src", "a.py", "~", "."]), max_size=5),
@@ -386,13 +386,13 @@ TRICKS = [
 ]
 
 
-@pytest.mark.req("P15", "X3", "X8")
+@pytest.mark.req("X3")
 @pytest.mark.parametrize("argv", TRICKS, ids=repr)
 def test_a_reviewer_does_nothing_else(argv: tuple[str, ...]) -> None:
     assert not _runs(Role.REVIEWER, *argv)
 
 
-@pytest.mark.req("X3", "X8")
+@pytest.mark.req("X3")
 @pytest.mark.parametrize("role", [role for role in Role if Tool.RUN_IN_TERMINAL in POLICIES[role].tools])
 def test_no_role_at_all_changes_the_repository_or_hides_a_command_in_another(role: Role) -> None:
     for argv in TRICKS:
@@ -514,7 +514,7 @@ def test_the_knowledge_agent_asks_the_ledger(sql: str) -> None:
     assert not _allowed(Role.REVIEWER, ToolCall(tool="query_ledger", sql=sql))
 
 
-@pytest.mark.req("X3", "X8", "P10")
+@pytest.mark.req("X3", "P10")
 @pytest.mark.parametrize(
     "sql",
     [
