@@ -56,7 +56,7 @@ def _reason(role: str, call: ToolCall, scope: Scope = SCOPE) -> str:
     return answer.reason
 
 
-@pytest.mark.req("P15", "X3")
+@pytest.mark.req("X3")
 def test_every_role_has_a_policy_and_every_field_of_the_matrix_a_word() -> None:
     assert set(POLICIES) == set(Role)
     for role, tool in product(Role, Tool):
@@ -70,7 +70,7 @@ def test_every_role_has_a_policy_and_every_field_of_the_matrix_a_word() -> None:
 _SIGNS = {Access.ALLOWED: "+", Access.SCOPED: "o", Access.DENIED: "-"}
 
 
-@pytest.mark.req("P15", "X3")
+@pytest.mark.req("X3")
 def test_the_whole_published_matrix() -> None:
     assert len(MATRIX_TOOLS) == 14
     nine = [role for role in tuple(Role)[:10] if role is not Role.INTAKE]
@@ -108,7 +108,7 @@ def test_the_whole_published_matrix() -> None:
     )
 
 
-@pytest.mark.req("P15", "X3", "F8")
+@pytest.mark.req("X3", "F8")
 def test_the_whole_list_of_tools_by_role() -> None:
     table = [f"{role.value}: {', '.join(tool.value for tool in Tool if tool in POLICIES[role].tools)}" for role in Role]
     assert table == snapshot(
@@ -178,7 +178,7 @@ def test_the_whole_table_of_who_may_start_whom() -> None:
     assert _reason(Role.WORKER, ToolCall(tool="agent")) == "this role may not start (nothing)"
 
 
-@pytest.mark.req("X3", "P15")
+@pytest.mark.req("X3")
 @pytest.mark.parametrize(
     ("role", "tool", "reason"),
     [
@@ -198,7 +198,7 @@ def test_the_rater_has_nothing_but_what_it_is_handed() -> None:
     assert POLICIES[Role.RATER].tools == frozenset()
 
 
-@pytest.mark.req("P15", "X3")
+@pytest.mark.req("X3")
 @pytest.mark.parametrize(
     ("role", "path"),
     [
@@ -219,7 +219,7 @@ def test_a_role_writes_its_own_documents_and_a_builder_the_declared_files(role: 
     assert _writes(role, path)
 
 
-@pytest.mark.req("P15", "X3")
+@pytest.mark.req("X3")
 @pytest.mark.parametrize(
     ("role", "path"),
     [
@@ -245,7 +245,7 @@ def test_everything_else_is_not_theirs_to_write(role: Role, path: str) -> None:
     )
 
 
-@pytest.mark.req("P15", "X3")
+@pytest.mark.req("X3")
 def test_without_a_scope_nothing_is_written_and_every_path_of_a_call_is_judged() -> None:
     for role in Role:
         for tool in (Tool.CREATE_FILE, Tool.REPLACE_STRING, Tool.MULTI_REPLACE):
@@ -316,7 +316,7 @@ def test_files_that_only_look_like_git_are_files() -> None:
     assert [path_problem(path) for path in (".gitignore", "src/git/a.py", ".github/x.yml", ".gitX")] == [None] * 4
 
 
-@pytest.mark.req("P15", "X3")
+@pytest.mark.req("X3")
 @pytest.mark.parametrize(
     "argv",
     [
@@ -551,7 +551,7 @@ def test_nobody_changes_the_ledger_by_asking(sql: str) -> None:
         assert not _allowed(role, ToolCall(tool="query_ledger", sql=sql))
 
 
-@pytest.mark.req("P15", "P5")
+@pytest.mark.req("P5")
 def test_questions_are_asked_only_when_someone_is_there() -> None:
     asks = [role for role in Role if Tool.ASK_QUESTIONS in POLICIES[role].tools]
     assert asks == [Role.ORCHESTRATOR, Role.SPEC, Role.CAPTAIN]
