@@ -44,6 +44,16 @@ def main(path: str, seconds: float) -> dict[str, list[str]]:
         while not is_over.wait(chance.uniform(0.0005, 0.004)):
             os.kill(os.getpid(), signal.SIGINT)
 
+    armed = False
+
+    def strike(_signal: int, _frame: object) -> None:
+        """Interrupts the main thread while it writes, and not while it tells or tidies up."""
+        nonlocal armed
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, strike)
     others = [threading.Thread(target=write_on, args=(f"other-{number}",)) for number in range(OTHERS)]
     troublemaker = threading.Thread(target=interrupt_on)
     clock = threading.Timer(seconds, is_over.set)
@@ -55,7 +65,9 @@ def main(path: str, seconds: float) -> dict[str, list[str]]:
         try:
             word = f"main-{number}"
             number += 1
+            armed = True
             insert(database, word)
+            armed = False
             told["written"].append(word)
         except KeyboardInterrupt:
             told["interrupted"].append(word)

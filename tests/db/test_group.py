@@ -4,13 +4,14 @@ import json
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from assay.db.base import Transaction
-from assay.db.group import LARGEST, GroupCommit, Job
+from assay.db.group import LARGEST, PASSES, GroupCommit, Job
 from assay.db.sqlite import SqliteDatabase
 from assay.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
 
@@ -122,7 +123,7 @@ def test_those_who_wait_are_committed_together_in_the_order_they_came(
     assert [len(jobs) for jobs in noted] == [1, LARGEST, 10]
 
 
-def test_nobody_waits_for_more_than_the_commit_under_way_and_the_next(
+def test_in_a_crowd_hardly_anybody_waits_for_more_than_the_commit_under_way_and_the_next(
     group: GroupCommit, noted: list[list[Job]]
 ) -> None:
     waited: list[int] = []
@@ -142,6 +143,29 @@ def test_nobody_waits_for_more_than_the_commit_under_way_and_the_next(
     # one under way, one of its own, and those that begin between its settling and its looking
     assert sorted(waited)[len(waited) * 9 // 10] <= 3
     assert sum(len(jobs) for jobs in noted) == 8 * 200
+
+
+def test_a_few_who_wait_are_passed_over_only_so_often() -> None:
+    passed: Counter[Job] = Counter()
+
+    def commit(jobs: list[Job]) -> None:
+        passed.update(tuple(shared._waiting))
+        for job in jobs:
+            job.settle()
+
+    shared = GroupCommit(commit)
+
+    def write_on() -> None:
+        for _ in range(400):
+            shared.submit(Job(lambda _: None))
+
+    threads = [threading.Thread(target=write_on) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a writer sleeps for ever"
+    assert max(passed.values(), default=0) <= PASSES + 1  # and the commit that was under way when it came
 
 
 def test_a_failing_work_in_company_takes_back_only_its_own_part(database: SqliteDatabase) -> None:

@@ -1,7 +1,8 @@
 """Group commit for the threads of one process: whoever comes while the disk is busy shares the next commit.
 
-The first writer leads. When its commit is done it wakes one of those who queued up meanwhile to lead the next, which
-takes all of them along. A lone writer leads itself and waits for nobody; nobody leads twice while others wait.
+The first writer leads. Where many queued up meanwhile, the first of them leads the next commit and takes all along.
+Where only a few did, the lead stays open for a moment: a writer that is awake anyway goes ahead alone, which is quicker
+for most, but only so often before the next commit takes everybody along. A lone writer waits for nobody.
 
 A thread may be interrupted anywhere. Whoever leaves, however, passes through `_leave`: a leader hands the lead on and
 tells its company what became of them, one who only waited takes its work back out of the queue.
@@ -18,6 +19,12 @@ from assay.errors import DatabaseBusy, UsageError
 
 LARGEST = 64
 """How many writers one commit takes along at the most, so that the last of them does not wait for ever."""
+
+CROWD = 4
+"""How many must wait so that sharing a commit beats going ahead alone."""
+
+PASSES = 8
+"""How often those who wait are passed over before a commit takes them along."""
 
 _LONGEST_SLEEP_S = 1.0
 """After which a waiting writer looks up by itself, in case an interrupt struck between choosing and waking it."""
@@ -66,6 +73,7 @@ class GroupCommit:
         self._company: list[Job] = []
         self._leader: Job | None = None
         self._leading_thread: int | None = None
+        self._passed = 0
 
     def refuse_from_within(self, action: str) -> None:
         """Raises if this thread is in the middle of a commit, where waiting for the database would never end."""
@@ -80,12 +88,13 @@ class GroupCommit:
         self.refuse_from_within("a write")
         try:
             with self._guard:
-                if self._leader is None:
+                if self._leader is None and not self._must_share():
                     self._leader = job
                     self._company = [job]
+                    self._passed += bool(self._waiting)
                 else:
                     self._waiting.append(job)
-            while self._leader is not job and not job.is_settled:
+            while not self._leads(job) and not job.is_settled:
                 job.sleep()
             if self._leader is job:
                 self._lead()
@@ -96,12 +105,23 @@ class GroupCommit:
                 self._leave(job)  # interrupted while leaving; each of its steps may be taken twice
                 raise
 
+    def _must_share(self) -> bool:
+        return len(self._waiting) >= CROWD or self._passed >= PASSES
+
+    def _leads(self, job: Job) -> bool:
+        """Whether the job leads, or may now because nobody does and it is the first in the queue."""
+        with self._guard:
+            if self._leader is None and self._waiting and self._waiting[0] is job:
+                self._leader = job
+            return self._leader is job
+
     def _lead(self) -> None:
         if not self._company:
             with self._guard:
                 self._company = list(islice(self._waiting, LARGEST))
                 for _ in self._company:
                     self._waiting.popleft()
+                self._passed = 0
         self._leading_thread = threading.get_ident()
         self._commit(self._company)
 
@@ -109,19 +129,18 @@ class GroupCommit:
         with self._guard:
             if not job.is_settled and job in self._waiting:  # interrupted before anybody took it along
                 self._waiting.remove(job)
-            if self._leader is not job:
-                return
-            for member in self._company:
-                member.settle(interrupted())
-            for member in self._company:
-                member.wake()
-            self._company = []
-            self._leading_thread = None
-            while self._waiting and self._waiting[0].is_settled:
-                self._waiting.popleft()
-            self._leader = self._waiting[0] if self._waiting else None
-            if self._leader is not None:
-                self._leader.wake()
+            if self._leader is job:
+                for member in self._company:
+                    member.settle(interrupted())
+                for member in self._company:
+                    member.wake()
+                self._company = []
+                self._leading_thread = None
+                while self._waiting and self._waiting[0].is_settled:
+                    self._waiting.popleft()
+                self._leader = self._waiting[0] if self._waiting and self._must_share() else None
+            if self._waiting and self._leader in (None, self._waiting[0]):
+                self._waiting[0].wake()
 
 
 def interrupted() -> DatabaseBusy:
