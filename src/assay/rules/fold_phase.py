@@ -111,8 +111,7 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -
                 record |= fresh(record["phase_type"] if said.phase_type is None else said.phase_type)
                 record |= {"completed_at": None, "quality_exhausted": False, "gaps_exhausted": False}
                 record |= {"status": PhaseStatus.IN_PROGRESS, "started_at": event.timestamp}
-            if said.estimated_tokens is not None:
-                record["estimated_tokens"] = said.estimated_tokens
+            record |= {} if said.estimated_tokens is None else {"estimated_tokens": said.estimated_tokens}
         case of_phase.PhaseCompleted(details=said):
             record |= {"status": PhaseStatus.COMPLETED, "completed_at": event.timestamp}
             if said.tokens_used is not None:
@@ -123,9 +122,8 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -
                     _score(record, event.timestamp, said.alignment_score, first, 0)
         case of_phase.PhaseFailed():
             record |= {"status": PhaseStatus.FAILED, "completed_at": event.timestamp}
-        case of_phase.PhaseSkipped():
-            if record["status"] == PhaseStatus.NOT_STARTED:
-                record["status"] = PhaseStatus.SKIPPED
+        case of_phase.PhaseSkipped() if record["status"] == PhaseStatus.NOT_STARTED:
+            record["status"] = PhaseStatus.SKIPPED
         case of_phase.StepStarted(step=StepName() as step):
             _step(record, event.timestamp, step, BEGUN[step])
         case of_phase.StepFailed(step=StepName() as step):
