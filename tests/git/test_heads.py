@@ -33,6 +33,18 @@ def test_outside_a_repository_there_are_no_heads_and_none_can_be_kept(tmp_path: 
         keep_head(tmp_path, "run-1", KeptHead(1, "sha256:abc"))
 
 
+@pytest.mark.req("X2")
+def test_refs_that_cannot_be_read_or_hold_no_head_are_an_error_and_never_no_heads(repository: Path) -> None:
+    keep_head(repository, "run-1", KeptHead(3, "sha256:abc"))
+    blob = git(repository, "hash-object", "-w", "--stdin", stdin=b"three sha256:abc\n").decode().strip()
+    git(repository, "update-ref", "refs/assay/heads/run-1", blob)
+    with pytest.raises(GitFailed, match="does not hold the head of a ledger"):
+        kept_heads(repository)
+    (repository / ".git" / "HEAD").unlink()
+    with pytest.raises(GitFailed, match="not a git repository"):
+        kept_heads(repository)
+
+
 def test_a_run_that_cannot_name_a_ref_is_refused(repository: Path) -> None:
     with pytest.raises(UsageError):
         keep_head(repository, "../../heads/main", KeptHead(1, "sha256:abc"))

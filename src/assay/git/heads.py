@@ -28,14 +28,20 @@ def keep_head(work_tree: Path, run_id: str, head: KeptHead) -> None:
 
 
 def kept_heads(work_tree: Path) -> dict[str, KeptHead]:
-    """Every head that was kept, by the spelling of its run in refs; none outside a repository."""
-    try:
-        listed = git(work_tree, "for-each-ref", "--format=%(refname) %(objectname)", PREFIX).decode()
-    except GitFailed:
+    """Every head that was kept, by the spelling of its run in refs; none outside a repository.
+
+    A repository whose refs cannot be read is an error: without them a cut ledger would look whole.
+    """
+    if not any((folder / ".git").exists() for folder in (work_tree, *work_tree.absolute().parents)):
         return {}
-    heads = {}
-    for line in listed.splitlines():
-        ref, blob = line.split()
-        links, hash_ = git(work_tree, "cat-file", "blob", blob).decode().split()
-        heads[ref.removeprefix(PREFIX)] = KeptHead(int(links), hash_)
-    return heads
+    listed = git(work_tree, "for-each-ref", "--format=%(refname) %(objectname)", PREFIX).decode()
+    return dict(_kept_head(work_tree, *line.split()) for line in listed.splitlines())
+
+
+def _kept_head(work_tree: Path, ref: str, blob: str) -> tuple[str, KeptHead]:
+    content = git(work_tree, "cat-file", "blob", blob)
+    try:
+        links, hash_ = content.decode().split()
+        return ref.removeprefix(PREFIX), KeptHead(int(links), hash_)
+    except ValueError:
+        raise GitFailed(f"{ref} does not hold the head of a ledger", next_step="find out who changed the ref") from None

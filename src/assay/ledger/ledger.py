@@ -21,8 +21,6 @@ T = TypeVar("T")
 
 MIGRATIONS = (Migration("the four published tables, our own, and the chain", create_all),)
 
-DATABASE = Path(".assay") / "evidence.db"
-
 TALLY_SQL = """\
 SELECT c.id, c.check_name, c.phase, c.round, c.passed, c.verdict, c.severity, c.instance,
        s.provenance, e.assessment, COALESCE(e.tree, o.tree), e.sandbox

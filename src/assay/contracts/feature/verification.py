@@ -7,12 +7,10 @@ from pydantic import Field
 
 from assay.contracts.common.base import AgentDocument, Count, Flag, Integer, Maybe, Positive, Prose, Text, TruthLiteral
 from assay.contracts.common.completion import Agent
+from assay.contracts.common.evidence import Snippet
 from assay.contracts.common.ids import FeatureRunId, TaskId
 from assay.contracts.feature.document import SignedDocument
 from assay.contracts.feature.evaluation import ArtifactEvaluation
-
-Snippet = Annotated[str, Field(max_length=500)]
-"""The first 500 characters of an output."""
 
 
 class GateStatus(StrEnum):
