@@ -90,6 +90,25 @@ def typed(envelope: Envelope, value: Data, shape: TypeAdapter[EventT]) -> EventT
         return at(envelope, ("data", *place), first["msg"], _short(first["input"]))
 
 
+def next_event(
+    envelope: Envelope,
+    workflow: Workflow,
+    shape: TypeAdapter[EventT],
+    upcasters: Upcasters,
+    *,
+    last_seq: int,
+    run_id: str | None,
+) -> EventT | Problem:
+    """The typed event of the envelope that comes next in a stream, in today's version, or why it is none."""
+    misplaced = order_problem(envelope, workflow, last_seq=last_seq, run_id=run_id)
+    if misplaced is not None:
+        return misplaced
+    data = up_to_date(envelope, upcasters)
+    if isinstance(data, Problem):
+        return data
+    return typed(envelope, {**data, "type": envelope.type}, shape)
+
+
 _SHOWN = 80
 
 

@@ -26,7 +26,7 @@ from assay.contracts.feature.state import (
     StepState,
     TaskState,
 )
-from assay.rules.fold import UPCASTERS, Upcasters, at, fold, order_problem, typed, up_to_date
+from assay.rules.fold import UPCASTERS, Upcasters, at, fold, next_event, typed
 
 Changes: TypeAlias = dict[str, Any]
 
@@ -45,18 +45,14 @@ def fold_feature(
 
 
 def _apply(state: FeatureState | None, envelope: Envelope, upcasters: Upcasters) -> FeatureState | Problem:
-    misplaced = order_problem(
+    event = next_event(
         envelope,
         Workflow.FEATURE,
+        _SHAPE,
+        upcasters,
         last_seq=state.seq if state is not None else 0,
         run_id=state.run_id if state is not None else None,
     )
-    if misplaced is not None:
-        return misplaced
-    data = up_to_date(envelope, upcasters)
-    if isinstance(data, Problem):
-        return data
-    event = typed(envelope, {**data, "type": envelope.type}, _SHAPE)
     if isinstance(event, Problem):
         return event
     if state is None:

@@ -17,7 +17,7 @@ from assay.contracts.forge.dag import Dag, NodeState
 from assay.contracts.forge.events import ForgeEvent
 from assay.contracts.forge.status import DagStatus, NodeStatus, RunPhase, RunState, RunStatus
 from assay.rules.dag import MOVES, Move, moved, run_counts
-from assay.rules.fold import UPCASTERS, Upcasters, at, fold, order_problem, typed, up_to_date
+from assay.rules.fold import UPCASTERS, Upcasters, at, fold, next_event
 
 Nodes: TypeAlias = dict[str, NodeStatus]
 Changes: TypeAlias = dict[str, Any]
@@ -66,18 +66,14 @@ def fold_forge(
 def _apply(
     state: ForgeState | None, envelope: Envelope, dag: Dag | None, max_attempts: int, upcasters: Upcasters
 ) -> ForgeState | Problem:
-    misplaced = order_problem(
+    event = next_event(
         envelope,
         Workflow.FORGE,
+        _SHAPE,
+        upcasters,
         last_seq=state.run.lastEventSeq if state is not None else 0,
         run_id=state.run.runId if state is not None else None,
     )
-    if misplaced is not None:
-        return misplaced
-    data = up_to_date(envelope, upcasters)
-    if isinstance(data, Problem):
-        return data
-    event = typed(envelope, {**data, "type": envelope.type}, _SHAPE)
     if isinstance(event, Problem):
         return event
     if state is None:
