@@ -1,4 +1,4 @@
-"""A second migration that only the tests know, and a process that applies it.
+"""One migration more, that only the tests know, and a process that applies it.
 
 usage: migrator.py DATABASE; prints how many migrations it applied.
 """
@@ -26,14 +26,14 @@ def add_notes(transaction: Transaction, dialect: Dialect) -> None:
     transaction.run("ALTER TABLE executions ADD COLUMN note TEXT")
 
 
-TWO = (*MIGRATIONS, Migration("notes", add_notes))
+NEXT = (*MIGRATIONS, Migration("notes", add_notes))
 
 
 def move(address: str) -> int:
     """Applies what is missing."""
     database = open_again(address)
     try:
-        return migrate(database, TWO, NOW)
+        return migrate(database, NEXT, NOW)
     finally:
         database.close()
 

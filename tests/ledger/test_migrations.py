@@ -23,19 +23,31 @@ from assay.ledger.verify import verify
 from conftest import OpenDatabase
 from db import migrator
 from db.ledger_jobs import write
-from db.migrator import NOW, TWO
+from db.migrator import NEXT, NOW
 from ledger.samples import RUN, TASK
 from support import ROOT
 
-KEPT = ROOT / "tests" / "fixtures" / "databases" / "evidence-v1.db"
+KNOWN = len(MIGRATIONS)
+EVERY_VERSION = range(1, KNOWN + 1)
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["db.migrator", "assay.db.postgres"])
 
 
+def fixture_of(version: int) -> Path:
+    """The ledger that a version of Assay wrote."""
+    return ROOT / "tests" / "fixtures" / "databases" / f"evidence-v{version}.db"
+
+
+@pytest.fixture(params=EVERY_VERSION, ids=lambda version: f"v{version}")
+def kept_version(request: pytest.FixtureRequest) -> int:
+    """Every version there has been."""
+    return int(request.param)
+
+
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
-    """A copy of the ledger that version 1 wrote."""
-    return Path(shutil.copy(KEPT, tmp_path / "evidence.db"))
+def kept(kept_version: int, tmp_path: Path) -> Path:
+    """A copy of the ledger that this version wrote."""
+    return Path(shutil.copy(fixture_of(kept_version), tmp_path / "evidence.db"))
 
 
 def whole(ledger: Ledger) -> int:
@@ -43,6 +55,11 @@ def whole(ledger: Ledger) -> int:
     for run in ledger.runs():
         assert verify(ledger.database, run, (ledger.head(run),)) == []
     return sum(ledger.database.read(f"SELECT COUNT(*) FROM {table}")[0][0] for table in (*CHAINED, "chain"))
+
+
+def backup_of(path: Path, version: int) -> Path:
+    """The copy that a migration from this version leaves."""
+    return path.with_name(f"{path.name}.v{version}.backup")
 
 
 def tables(database: Database) -> set[str]:
@@ -55,7 +72,7 @@ def tables(database: Database) -> set[str]:
 
 
 @pytest.mark.req("X2")
-def test_the_ledger_kept_from_version_1_is_read_without_a_byte_being_changed(kept: Path) -> None:
+def test_a_ledger_kept_from_any_version_is_read_without_a_byte_being_changed(kept: Path, kept_version: int) -> None:
     with closing(Ledger.read_only(kept)) as ledger:
         assert whole(ledger) > 40
         assert [ledger.head(run).links for run in ledger.runs()] == [5, 1]
@@ -64,43 +81,43 @@ def test_the_ledger_kept_from_version_1_is_read_without_a_byte_being_changed(kep
         assert [event.type for event in ledger.events(RUN)] == ["step_started"] * 3 + ["head_recorded"]
         for table in CHAINED:
             assert ledger.database.read(f"SELECT COUNT(*) FROM {table}") != [(0,)], table
-    assert kept.read_bytes() == KEPT.read_bytes()
+    assert kept.read_bytes() == fixture_of(kept_version).read_bytes()
     assert [path.name for path in kept.parent.iterdir()] == ["evidence.db"]
 
 
 @pytest.mark.req("X2")
-def test_the_ledger_kept_from_version_1_can_be_written_on(kept: Path) -> None:
+def test_a_ledger_kept_from_any_version_can_be_written_on(kept: Path) -> None:
     with closing(Ledger.open_file(kept)) as ledger:
         before = whole(ledger)
         assert write(ledger, "new") == "written"
         assert whole(ledger) == before + 5
 
 
-def test_a_fresh_ledger_has_the_shape_of_the_one_kept_from_version_1(tmp_path: Path) -> None:
+def test_a_fresh_ledger_has_the_shape_of_the_one_kept_from_this_version(tmp_path: Path) -> None:
     """If this fails, tables were changed in place: after a release that must be a migration of its own."""
     Ledger.open_file(tmp_path / "fresh.db").close()
     shapes = []
-    for path in (tmp_path / "fresh.db", KEPT):
+    for path in (tmp_path / "fresh.db", fixture_of(KNOWN)):
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             shapes.append(sorted(connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall(), key=str))
     assert shapes[0] == shapes[1]
 
 
 @pytest.mark.req("X2")
-def test_a_ledger_moves_forward_after_a_backup_and_keeps_every_row(kept: Path) -> None:
+def test_a_ledger_moves_forward_after_a_backup_and_keeps_every_row(kept: Path, kept_version: int) -> None:
     database = SqliteDatabase(kept)
     before = whole(Ledger(database))
-    assert migrate(database, TWO, NOW) == 1
-    assert migrate(database, TWO, NOW) == 0
-    assert version_of(database) == 2
+    assert migrate(database, NEXT, NOW) == len(NEXT) - kept_version
+    assert migrate(database, NEXT, NOW) == 0
+    assert version_of(database) == len(NEXT)
     assert database.read("SELECT word FROM notes") == [("sqlite",)]
     assert whole(Ledger(database)) == before
     database.close()
-    backup = kept.with_name("evidence.db.v1.backup")
+    backup = backup_of(kept, kept_version)
     with closing(Ledger.read_only(backup)) as ledger:
         assert whole(ledger) == before
-        assert version_of(ledger.database) == 1
-    assert sorted(path.name for path in kept.parent.iterdir()) == ["evidence.db", "evidence.db.v1.backup"]
+        assert version_of(ledger.database) == kept_version
+    assert sorted(path.name for path in kept.parent.iterdir()) == ["evidence.db", backup.name]
 
 
 def test_a_backup_holds_what_stood_last_and_not_what_an_earlier_try_saw(kept: Path) -> None:
@@ -109,7 +126,7 @@ def test_a_backup_holds_what_stood_last_and_not_what_an_earlier_try_saw(kept: Pa
     with closing(Ledger.open_file(kept)) as ledger:
         assert write(ledger, "since then") == "written"
     migrator.move(str(kept))
-    with closing(Ledger.read_only(kept.with_name("evidence.db.v1.backup"))) as ledger:
+    with closing(Ledger.read_only(backup_of(kept, KNOWN))) as ledger:
         assert ledger.execution_id(RUN, "since then") is not None
 
 
@@ -124,16 +141,16 @@ def test_a_migration_that_fails_leaves_the_version_before_it(open_database: Open
     assert write(ledger, "k1") == "written"
     with pytest.raises(LookupError):
         migrate(database, (*MIGRATIONS, Migration("broken", _break_half_way)), NOW)
-    assert version_of(database) == 1
+    assert version_of(database) == KNOWN
     assert "notes" not in tables(database)
     assert whole(ledger) == 5
-    assert migrate(database, TWO, NOW) == 1
+    assert migrate(database, NEXT, NOW) == 1
     assert whole(ledger) == 5
 
 
 @pytest.mark.req("P16")
 @pytest.mark.parametrize("point", ["db.migration.backed-up", "db.migration.applied"])
-def test_a_migration_that_was_killed_is_done_again(kept: Path, point: str) -> None:
+def test_a_migration_that_was_killed_is_done_again(kept: Path, kept_version: int, point: str) -> None:
     command = [sys.executable, migrator.__file__, str(kept)]
     killed = subprocess.run(command, env={**os.environ, "ASSAY_KILL_AT": point}, capture_output=True, check=False)
     assert killed.returncode == -9
@@ -141,10 +158,10 @@ def test_a_migration_that_was_killed_is_done_again(kept: Path, point: str) -> No
         before = whole(ledger)
         assert "notes" not in tables(ledger.database)
     again = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert again.stdout == "1"
+    assert again.stdout == str(len(NEXT) - kept_version)
     with closing(SqliteDatabase(kept, read_only=True)) as database:
         assert whole(Ledger(database)) == before
-    with closing(Ledger.read_only(kept.with_name("evidence.db.v1.backup"))) as ledger:
+    with closing(Ledger.read_only(backup_of(kept, kept_version))) as ledger:
         assert whole(ledger) == before
 
 
@@ -168,7 +185,7 @@ def test_of_many_processes_that_migrate_at_once_one_does(
     assert len(database.read("SELECT word FROM notes")) == 1
     assert whole(ledger) == 5
     if is_file:
-        with closing(Ledger.read_only(tmp_path / "evidence.db.v1.backup")) as backup:
+        with closing(Ledger.read_only(backup_of(tmp_path / "evidence.db", KNOWN))) as backup:
             assert whole(backup) == 5
     assert not list(tmp_path.glob("*.partial*"))
 
@@ -177,17 +194,17 @@ def test_a_newer_ledger_is_refused_and_not_touched(kept: Path) -> None:
     migrator.move(str(kept))
     before = kept.read_bytes()
     for attempt in (Ledger.open_file, Ledger.read_only):
-        with pytest.raises(DatabaseUnusable, match="version 2, written by a newer Assay; this one knows 1"):
+        with pytest.raises(DatabaseUnusable, match=f"version {len(NEXT)}, written by a newer Assay; this one knows {KNOWN}"):
             attempt(kept)
     assert kept.read_bytes() == before
 
 
 def test_a_newer_ledger_on_any_database_is_refused(open_database: OpenDatabase) -> None:
     Ledger.open(open_database())
-    migrate(open_database(), TWO, NOW)
+    migrate(open_database(), NEXT, NOW)
     with pytest.raises(DatabaseUnusable, match="newer Assay"):
         Ledger.open(open_database())
-    assert version_of(open_database()) == 2
+    assert version_of(open_database()) == len(NEXT)
 
 
 def test_a_ledger_that_becomes_newer_while_we_wait_for_our_turn_is_refused(open_database: OpenDatabase) -> None:
@@ -205,7 +222,7 @@ def test_a_ledger_that_becomes_newer_while_we_wait_for_our_turn_is_refused(open_
     def work(transaction: Transaction) -> None:
         transaction.take_turns("migrations")
         transaction.run("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT, applied_at TEXT)")
-        transaction.run("INSERT INTO migrations (number, name, applied_at) VALUES (1, 'a', ''), (2, 'b', '')")
+        transaction.run("INSERT INTO migrations (number, name, applied_at) VALUES (?, 'a', '')", (len(NEXT),))
         thread.start()
         thread.join(1)  # by now it has seen an empty database and waits
 

@@ -421,6 +421,11 @@ def test_the_worth_of_every_check_from_every_source() -> None:
             "scope: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
             "secrets: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
             "test-drift: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
+            "regressions: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
+            "tests-vacuous: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
+            "suppressions: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
+            "special-cases: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
+            "forgery: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
         ]
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from assay.errors import DatabaseUnusable
 
-KNOWN_VERSION = 1
+KNOWN_VERSION = 2
 """How many migrations this program knows; held equal to the ledger's own list by a test."""
 
 _RUNS = """

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from assay.contracts.common.events import Envelope
-from assay.contracts.common.evidence import CheckRow, Phase, Query, Tally
+from assay.contracts.common.evidence import CheckRow, Execution, Observation, Phase, Query, Tally
 from assay.db.base import Database, Transaction
 from assay.db.migrations import Migration, check_version, migrate
 from assay.db.sqlite import SqliteDatabase
@@ -15,11 +15,14 @@ from assay.kit.clock import Clock, spell, system_clock
 from assay.kit.killpoints import reach
 from assay.ledger.chain import START, Head, add_link
 from assay.ledger.record import Record
-from assay.ledger.tables import create_all
+from assay.ledger.tables import CHAINED, create_all, index_keys
 
 T = TypeVar("T")
 
-MIGRATIONS = (Migration("the four published tables, our own, and the chain", create_all),)
+MIGRATIONS = (
+    Migration("the four published tables, our own, and the chain", create_all),
+    Migration("executions by their key alone, so that the same question is found again in any run", index_keys),
+)
 
 TALLY_SQL = """\
 SELECT c.id, c.check_name, c.phase, c.round, c.passed, c.verdict, c.severity, c.instance,
@@ -32,6 +35,7 @@ WHERE c.run_id = ? AND c.task_id = ? AND c.phase = ?"""
 """Every row a gate may look at; `AND c.round = ?` follows where a round is asked for."""
 
 _EVENT_COLUMNS = "event_id, seq, timestamp, workflow, run_id, phase, task, attempt, type, version, data"
+_EXECUTION = CHAINED["executions"].columns[1:]
 _PAGE = 1000
 
 
@@ -124,6 +128,31 @@ class Ledger:
         """The execution a repeated step left behind, so that it is adopted and not run again."""
         rows = self.database.read("SELECT id FROM executions WHERE run_id = ? AND key = ?", (run_id, key))
         return rows[0][0] if rows else None
+
+    def executions_of(self, key: str) -> tuple[tuple[str, int], ...]:
+        """The run and number of every execution that answered the same question, newest first."""
+        rows = self.database.read("SELECT run_id, id FROM executions WHERE key = ? ORDER BY id DESC", (key,))
+        return tuple((str(run), int(number)) for run, number in rows)
+
+    def execution(self, number: int) -> Execution | None:
+        """An execution by its number."""
+        rows = self.database.read(f"SELECT {', '.join(_EXECUTION)} FROM executions WHERE id = ?", (number,))
+        if not rows:
+            return None
+        return Execution.model_validate(
+            {**dict(zip(_EXECUTION, rows[0], strict=True)), "argv": tuple(json.loads(rows[0][_EXECUTION.index("argv")]))}
+        )
+
+    def observation(self, run_id: str, key: str) -> Observation | None:
+        """What was observed under a key, for what is recorded beside a check."""
+        columns = CHAINED["observations"].columns[1:]
+        rows = self.database.read(
+            f"SELECT {', '.join(columns)} FROM observations WHERE run_id = ? AND key = ?", (run_id, key)
+        )
+        if not rows:
+            return None
+        row = dict(zip(columns, rows[0], strict=True))
+        return Observation.model_validate({**row, "holds": bool(row["holds"]), "detail": json.loads(row["detail"])})
 
     def events(self, run_id: str, *, after: int = 0) -> Iterator[Envelope]:
         """The events of a run in order, from just after a sequence number."""

@@ -46,8 +46,17 @@ class Record:
     def _ts(self) -> str:
         return spell_sql(self._moment)
 
-    def executed(self, execution: Execution, *, phase: Phase, check_name: str, round_: int, output: str = "") -> int:
-        """A command that was run, and the check that rests on it."""
+    def executed(
+        self,
+        execution: Execution,
+        *,
+        phase: Phase,
+        check_name: str,
+        round_: int,
+        output: str = "",
+        instance: str | None = None,
+    ) -> int:
+        """A command that was run, and the check that rests on it; `instance` tells several of one name apart."""
         source = self.execution(execution)
         check = self._check(
             task_id=execution.task_id,
@@ -59,12 +68,20 @@ class Record:
             output_snippet=snippet(output) or None,
             passed=execution.assessment is Assessment.PASS,
             round_=round_,
+            instance=instance,
         )
         self._source(check, "executed", execution_id=source)
         return check
 
     def observed(
-        self, observation: Observation, *, phase: Phase, check_name: str, round_: int, output: str = ""
+        self,
+        observation: Observation,
+        *,
+        phase: Phase,
+        check_name: str,
+        round_: int,
+        output: str = "",
+        instance: str | None = None,
     ) -> int:
         """Something seen, and the check that rests on it."""
         source = self.observation(observation)
@@ -76,6 +93,7 @@ class Record:
             output_snippet=snippet(output) or None,
             passed=observation.holds,
             round_=round_,
+            instance=instance,
         )
         self._source(check, "observed", observation_id=source)
         return check

@@ -278,6 +278,11 @@ def create_all(transaction: Transaction, dialect: Dialect) -> None:
         transaction.run(statement)
 
 
+def index_keys(transaction: Transaction, dialect: Dialect) -> None:
+    """The second migration: the same question asked in another run is found by its key."""
+    transaction.run("CREATE INDEX IF NOT EXISTS idx_assay_execution_key ON executions(key)")
+
+
 def _in(dialect: Dialect, ddl: str) -> str:
     """A statement of this module in the words of a dialect."""
     if dialect is Dialect.SQLITE:

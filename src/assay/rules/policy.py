@@ -83,6 +83,11 @@ CHECKS: tuple[CheckKind, ...] = (
     CheckKind("scope", Phase.AFTER, None, Voice.INSPECTION, False, "the change stays inside its plan"),
     CheckKind("secrets", Phase.AFTER, None, Voice.INSPECTION, False, "the change carries no secret"),
     CheckKind("test-drift", Phase.AFTER, None, Voice.INSPECTION, False, "no test vanished or began to be skipped"),
+    CheckKind("regressions", Phase.AFTER, None, Voice.INSPECTION, False, "nothing that held before is worse"),
+    CheckKind("tests-vacuous", Phase.AFTER, None, Voice.INSPECTION, False, "the new tests notice a wrong change"),
+    CheckKind("suppressions", Phase.AFTER, None, Voice.INSPECTION, False, "no check was switched off in a file"),
+    CheckKind("special-cases", Phase.AFTER, None, Voice.INSPECTION, False, "no code knows that it is being tested"),
+    CheckKind("forgery", Phase.AFTER, None, Voice.INSPECTION, False, "a test that must fail is reported as failed"),
     CheckKind("review-<scope>-<category>", Phase.REVIEW, None, Voice.VERDICT, False, "a reviewer's verdict"),
 )
 
@@ -150,13 +155,17 @@ def latest(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
     return tuple(sorted(newest.values(), key=lambda row: row.id))
 
 
-def baseline_results(tally: Tally) -> Mapping[str, bool]:
-    """Check → whether it passed before the change, for checks whose baseline is evidence.
+Before = Mapping[tuple[str, str | None], bool]
+"""Check and instance → whether it passed before the change."""
+
+
+def baseline_results(tally: Tally) -> Before:
+    """What each check said before the change, for checks whose baseline is evidence.
 
     A row that contradicts itself passed: then a failure now is a regression, and nothing is excused.
     """
     return {
-        row.check_name.removeprefix("baseline-"): row.passed or row.assessment is Assessment.PASS
+        (row.check_name.removeprefix("baseline-"), row.instance): row.passed or row.assessment is Assessment.PASS
         for row in latest(tally.rows)
         if row.phase is Phase.BASELINE and kind_of(row.check_name, Phase.BASELINE) and is_evidence(row)
     }
@@ -170,7 +179,7 @@ def is_evidence(row: CheckRow) -> bool:
     )
 
 
-def standing(row: CheckRow, *, tree: str | None, before: Mapping[str, bool]) -> Standing:
+def standing(row: CheckRow, *, tree: str | None, before: Before) -> Standing:
     """What one row of phase after is worth; `before` is what its checks said at the baseline."""
     kind = kind_of(row.check_name, Phase.AFTER)
     if kind is None:
@@ -180,16 +189,17 @@ def standing(row: CheckRow, *, tree: str | None, before: Mapping[str, bool]) -> 
     return Standing.STALE if worth is not Standing.SILENT and _is_stale(row, kind, tree) else worth
 
 
-def _executed(row: CheckRow, kind: CheckKind, before: Mapping[str, bool]) -> Standing:
+def _executed(row: CheckRow, kind: CheckKind, before: Before) -> Standing:
     heard = HEARD[kind.voice]
     if Provenance.EXECUTED not in heard.no:
         return Standing.SILENT
     if row.assessment not in (Assessment.PASS, Assessment.FAIL):
         return Standing.NO_EVIDENCE
     if not row.passed or row.assessment is Assessment.FAIL:
-        if kind.voice is not Voice.COMMAND or row.check_name not in before:
+        said_before = before.get((row.check_name, row.instance)) if kind.voice is Voice.COMMAND else None
+        if said_before is None:
             return Standing.FAILED
-        return Standing.REGRESSED if before[row.check_name] else Standing.RED_BEFORE_TOO
+        return Standing.REGRESSED if said_before else Standing.RED_BEFORE_TOO
     if Provenance.EXECUTED not in heard.yes:
         return Standing.SILENT
     if row.sandbox in (None, SandboxTier.NONE):
