@@ -10,7 +10,7 @@ from assay.contracts.common.evidence import Query
 
 
 class Gate(StrEnum):
-    """The six questions that evidence answers."""
+    """The questions that evidence answers: six of the pipeline, and the one of `assay verify`."""
 
     BASELINE_EXISTS = "EG-1"
     VERIFICATION_SUFFICIENT = "EG-2"
@@ -18,6 +18,7 @@ class Gate(StrEnum):
     NO_BLOCKER = "EG-4"
     CATEGORIES_COVERED = "EG-5"
     MAJORITY_APPROVES = "EG-6"
+    CHANGE_HOLDS = "verify"
 
 
 class Open(Contract):
