@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.contracts.common.base import Contract, Flag, Maybe, Positive, Text, Texts
+from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import Seconds
 
 CheckId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,119}$")]
@@ -25,6 +26,8 @@ class ReportFormat(StrEnum):
     TAP = "tap"
     CARGO = "cargo"
     UNITTEST = "unittest"
+    JEST = "jest-json"
+    """`jest --json`: it has no other report of its own."""
     RUFF = "ruff"
     FLAKE8 = "flake8"
     MYPY = "mypy"
@@ -38,7 +41,14 @@ class ReportFormat(StrEnum):
 
 
 TEST_FORMATS = frozenset(
-    {ReportFormat.JUNIT, ReportFormat.GO_TEST, ReportFormat.TAP, ReportFormat.CARGO, ReportFormat.UNITTEST}
+    {
+        ReportFormat.JUNIT,
+        ReportFormat.GO_TEST,
+        ReportFormat.TAP,
+        ReportFormat.CARGO,
+        ReportFormat.UNITTEST,
+        ReportFormat.JEST,
+    }
 )
 """Formats whose things are tests; the others' are diagnostics, except `exit`."""
 
@@ -149,7 +159,8 @@ class SetupSettings(Contract):
 class SandboxSettings(Contract):
     """How strongly commands are confined."""
 
-    min_tier: Annotated[str, Field(pattern=r"^(ns|ll|uid|none)$")] = "uid"
+    tier: SandboxTier = SandboxTier.UID
+    """The weakest that will do."""
     memory_mb: Positive = 4096
     processes: Positive = 512
 

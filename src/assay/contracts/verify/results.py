@@ -116,3 +116,17 @@ class Comparison(Contract):
 
     counts: dict[Move, Count]
     moved: tuple[Moved, ...]
+
+
+class RedProof(Contract):
+    """One new test and what it said on the code of the base."""
+
+    id: Text
+    reason: Text
+
+
+class RedBefore(Contract):
+    """Which new tests are red without the change, and which prove nothing."""
+
+    red: tuple[RedProof, ...]
+    not_red: tuple[RedProof, ...]
