@@ -1,0 +1,96 @@
+"""What each tool means by its exit code, and whether that agrees with its report: exit code 0 alone is no evidence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+NO_TESTS = "no test was collected"
+"""How a report without a single test is told; callers look for these words."""
+
+
+class Tool(StrEnum):
+    """Who wrote a report, as far as exit codes go."""
+
+    PYTEST = "pytest"
+    UNITTEST = "unittest"
+    GO = "go test"
+    CARGO = "cargo test"
+    JEST = "jest"
+    IDLE = "an idle runner"
+    """Some end with a failure when there is nothing to run: jest and vitest with 1, ctest with 8."""
+    MOCHA = "mocha"
+    RUNNER = "the test runner"
+    """Any other: ctest, node, vitest, surefire, a TAP producer."""
+    RUFF = "ruff"
+    FLAKE8 = "flake8"
+    MYPY = "mypy"
+    PYRIGHT = "pyright"
+    ESLINT = "eslint"
+    TSC = "tsc"
+    COMPILER = "the compiler"
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """The exit codes of a tool; 0 always means that nothing is red."""
+
+    red: frozenset[int] | None
+    """Codes that mean: something is red. None: any below those of a shell."""
+    broke: Mapping[int, str] = field(default_factory=dict)
+    """Codes that mean: I could not do my work, and how."""
+    warnings_may_fail: bool = False
+    """Whether it can be told to fail on warnings alone."""
+
+
+_ONE = frozenset({1})
+CONVENTIONS: Mapping[Tool, Convention] = {
+    Tool.PYTEST: Convention(
+        _ONE,
+        {
+            2: "it was interrupted, or gave up at a file it cannot collect",
+            3: "it failed internally",
+            4: "it was called wrongly, or what it was asked for is not there",
+            5: NO_TESTS,
+        },
+    ),
+    Tool.UNITTEST: Convention(_ONE, {2: "it was called wrongly", 5: NO_TESTS}),
+    Tool.GO: Convention(frozenset({1, 2})),
+    Tool.CARGO: Convention(frozenset({101})),
+    Tool.JEST: Convention(_ONE),
+    Tool.IDLE: Convention(frozenset(), {1: NO_TESTS, 8: NO_TESTS}),
+    Tool.MOCHA: Convention(frozenset(range(1, 256))),  # how many failed
+    Tool.RUNNER: Convention(None),
+    Tool.RUFF: Convention(_ONE, {2: "it could not do its work"}),
+    Tool.FLAKE8: Convention(_ONE, {2: "it could not do its work"}),
+    Tool.MYPY: Convention(_ONE, {2: "errors prevented further checking"}),
+    Tool.PYRIGHT: Convention(
+        _ONE,
+        {2: "it failed fatally", 3: "its configuration cannot be read", 4: "it was called wrongly"},
+        warnings_may_fail=True,
+    ),
+    Tool.ESLINT: Convention(_ONE, {2: "it could not do its work"}, warnings_may_fail=True),
+    # 1: diagnostics, nothing written; 2: diagnostics, and output written nevertheless
+    Tool.TSC: Convention(frozenset({1, 2}), {3: "the project is invalid", 4: "project references form a circle"}),
+    Tool.COMPILER: Convention(None),
+}
+_SHELL = 126
+"""From here on codes are a shell's: not executable, not found, ended by a signal."""
+
+
+def exit_problem(tool: Tool, exit_code: int | None, *, red: int) -> str | None:
+    """Why an exit code and a report with that many red things do not fit together; None if they do."""
+    convention = CONVENTIONS[tool]
+    if exit_code is None:
+        return "the command did not end by itself, so its report may be cut short"
+    if exit_code == 0:
+        return f"the exit code is 0, but the report says that {red} failed" if red else None
+    if exit_code in convention.broke:
+        return f"{tool.value} ended with exit code {exit_code}: {convention.broke[exit_code]}"
+    if convention.red is None or exit_code not in convention.red:
+        if not 0 < exit_code < _SHELL:
+            return f"exit code {exit_code}: the command was killed or could not be started"
+        if convention.red is not None:
+            return f"exit code {exit_code} is none that {tool.value} gives for what it finds"
+    if not red:
+        return f"the exit code is {exit_code}, but nothing in the report failed"
+    return None
