@@ -12,8 +12,9 @@ from assay.git.heads import KeptHead, keep_head, kept_heads
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    return tmp_path
+    folder = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
 
 
 @pytest.mark.req("X2")
@@ -25,6 +26,28 @@ def test_a_head_is_kept_and_read_back_for_each_run(repository: Path) -> None:
         "2026-02-26T14-30-00Z": KeptHead(3, "sha256:abc"),
         "run-2": KeptHead(2, "sha256:fff"),
     }
+
+
+@pytest.mark.req("X2")
+def test_ledgers_in_other_folders_and_worktrees_of_a_repository_do_not_miss_each_others_runs(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    inner, other = repository / "demo", repository / "demo" / "in it"
+    other.mkdir(parents=True)
+    linked = tmp_path_factory.mktemp("worktree") / "linked"
+    identity = ["-c", "user.name=n", "-c", "user.email=e@x"]
+    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "1"], cwd=repository, check=True)
+    subprocess.run(["git", "worktree", "add", "-q", "-b", "x", str(linked)], cwd=repository, check=True)
+    folders = [repository, inner, other, linked]
+    for number, folder in enumerate(folders):
+        assert kept_heads(folder) == {}
+        keep_head(folder, f"run-{number}", KeptHead(number, "sha256:abc"))
+    assert [kept_heads(folder) for folder in folders] == [
+        {f"run-{number}": KeptHead(number, "sha256:abc")} for number in range(len(folders))
+    ]
+    moved = repository.parent / "moved"
+    repository.rename(moved)
+    assert kept_heads(moved / "demo") == {"run-1": KeptHead(1, "sha256:abc")}, "a place is known wherever the whole is"
 
 
 def test_outside_a_repository_there_are_no_heads_and_none_can_be_kept(tmp_path: Path) -> None:
