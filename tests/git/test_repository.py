@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import NotReady, UsageError
+from assay.errors import UsageError
 from assay.git.call import GitFailed
 from assay.git.repository import Repository
 from git.person import Person
@@ -131,7 +131,7 @@ def test_an_unknown_ref_is_one_sentence_and_a_next_step(person: Person, ref: str
 
 
 def test_outside_a_repository_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(NotReady, match="is not in a git repository"):
+    with pytest.raises(UsageError, match="is not in a git repository"):
         Repository.open(tmp_path)
     with pytest.raises(UsageError, match="there is no"):
         Repository.open(tmp_path / "missing")

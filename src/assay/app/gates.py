@@ -7,10 +7,12 @@ from assay.contracts.common.evidence import Phase
 from assay.contracts.common.gates import Blocked, Gate, Open
 from assay.contracts.common.words import Size
 from assay.contracts.feature.review import ReviewScope
+from assay.contracts.verify.report import CHANGE
 from assay.errors import UsageError
 from assay.ledger.ledger import Ledger
 from assay.ledger.subjects import Subject, subjects
 from assay.rules import gates
+from assay.steps.verify.asking import answer_of
 
 _REVIEWS = {f"-{scope.value}-review": scope for scope in ReviewScope}
 
@@ -37,6 +39,9 @@ def run_gates(ledger: Ledger, run_id: str, *, size: Size = Size.LARGE) -> tuple[
     """Every gate of a run. How large a task is stands in the plan, not in the ledger: the stricter is assumed."""
     views: list[GateView] = []
     for subject in subjects(ledger.database, run_id):
+        if subject.task_id == CHANGE and (answer := answer_of(ledger, run_id)) is not None:
+            views.append(GateView(CHANGE, 1, answer))
+            continue
         scope = next((scope for end, scope in _REVIEWS.items() if subject.task_id.endswith(end)), None)
         views += _review_gates(ledger, run_id, subject, scope) if scope else _task_gates(ledger, run_id, subject, size)
     return tuple(views)

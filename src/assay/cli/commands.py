@@ -13,10 +13,13 @@ class Command:
 
 
 COMMANDS: tuple[Command, ...] = (
+    Command("verify", "assay.cli.verify", "prove a change by running its checks before and after"),
+    Command("doctor", "assay.cli.doctor", "what this machine lacks and how to mend it"),
     Command("demo", "assay.cli.demo", "see what Assay does, on documents it brings along"),
     Command("status", "assay.cli.status", "the runs of this repository and where each stands"),
     Command("events", "assay.cli.events", "what happened in a run, in order"),
     Command("gate", "assay.cli.gate", "why a gate is open or shut"),
+    Command("evidence", "assay.cli.evidence", "what a check ran and everything it printed"),
     Command("ledger", "assay.cli.ledger", "check the evidence, its gates, and ask its tables"),
     Command("schema", "assay.cli.schema", "list and export contracts, check documents against them"),
 )
@@ -32,6 +35,7 @@ def help_text() -> str:
     return (
         f"{USAGE}\n\n{PROMISE}\n\nExamples:\n"
         "  assay demo\n"
+        "  assay verify --base main\n"
         "  assay schema check docs/feature/login/plan-output.yaml\n\n"
         f"Commands:\n{listed}\n\n"
         "`assay COMMAND --help` says more. Every command takes --json.\n"

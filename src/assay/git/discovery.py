@@ -48,7 +48,7 @@ def _search(path: Path) -> Place:
             return Place(folder, _git_dir(pointer))
         if looks_like_git_dir(folder):
             return Place(None, folder)
-    raise NotReady(
+    raise UsageError(
         f"{visible(str(path))} is not in a git repository", next_step="go to a repository, or make one: git init"
     )
 

@@ -1,0 +1,50 @@
+"""One execution of the ledger with everything that is known of it: command, isolation, result, whole output."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from assay.app.ledger import open_ledger
+from assay.errors import StoreError, UsageError
+from assay.store.artifacts import Store
+
+
+class Shown(NamedTuple):
+    """An execution, what was noted beside it, and what it printed."""
+
+    execution: dict[str, Any]
+    detail: dict[str, Any]
+    stdout: str
+    stderr: str
+
+
+def show_execution(root: Path, state: Path, number: int) -> Shown:
+    """What the ledger and the stored outputs say of an execution."""
+    ledger = open_ledger(root)
+    try:
+        execution = ledger.execution(number)
+        if execution is None:
+            raise UsageError(f"the ledger has no execution {number}", next_step="assay ledger query --list")
+        observation = ledger.observation(execution.run_id, execution.key)
+        detail = observation.detail if observation else {}
+        taken = detail.get("taken_from")
+        if isinstance(taken, dict):
+            # the same question was answered by an earlier run: that run holds what it printed
+            earlier = ledger.observation(str(taken.get("run")), execution.key.split("#", 1)[0])
+            detail = {**(earlier.detail if earlier else {}), **detail}
+    finally:
+        ledger.close()
+    kept = detail.get("kept", {})
+    return Shown(
+        {"id": number, **execution.plain()}, detail, _output(state, kept, "stdout"), _output(state, kept, "stderr")
+    )
+
+
+def _output(state: Path, kept: Any, stream: str) -> str:
+    digest = kept.get(stream) if isinstance(kept, dict) else None
+    if not isinstance(digest, str):
+        return ""
+    try:
+        content = Store(state).get(f"outputs/{digest.removeprefix('sha256:')}", sha256=digest, limit=4 << 20)
+    except StoreError:
+        return "(no longer stored)"
+    return content.decode(errors="replace")

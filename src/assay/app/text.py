@@ -1,0 +1,11 @@
+"""Text of others, safe for a terminal."""
+
+from collections.abc import Iterator
+
+from assay.kit.text import visible
+
+
+def safe_lines(text: str) -> Iterator[str]:
+    """Each line with everything a terminal would act on spelled out."""
+    for line in text.split("\n"):
+        yield visible(line.expandtabs())

@@ -1,0 +1,209 @@
+"""`assay verify`: any repository, any change, no model; evidence in, an answer out."""
+
+import os
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.app.planned import declared_files
+from assay.app.settings import NAME as SETTINGS
+from assay.app.settings import verify_settings
+from assay.app.state import state_of
+from assay.app.wiring import runner
+from assay.contracts.common.evidence import SandboxTier
+from assay.contracts.common.gates import Open
+from assay.contracts.verify.checks import VerifySettings
+from assay.contracts.verify.report import Side, VerifyReport
+from assay.errors import UsageError
+from assay.git.identity import read_identity
+from assay.git.repository import Repository
+from assay.git.shadow import Shadow
+from assay.kit.clock import Clock, system_clock
+from assay.ledger.ledger import Ledger
+from assay.steps.discovery.discover import discover
+from assay.steps.verify.environments import Environments, TreeView
+from assay.steps.verify.harness import Harness
+from assay.steps.verify.model import Accept, Change, Tell, Told
+from assay.steps.verify.verify import Proven, verify_change
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asks to be verified."""
+
+    where: Path
+    base: str | None = None
+    head: str | None = None
+    staged: bool = False
+    worktree: bool = False
+    plan: Path | None = None
+    accepts: tuple[Accept, ...] = ()
+    strict: bool = False
+    use_cache: bool = True
+    setup_network: bool = False
+    unconfined: bool = False
+
+
+def accepts_of(subjects: tuple[str, ...], reason: str) -> tuple[Accept, ...]:
+    """A person's word for each path or test they named."""
+    return tuple(Accept(subject, reason) for subject in subjects)
+
+
+def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> VerifyReport:
+    """Proves a change, or says what is missing; the person's repository is left as it was."""
+    began = time.monotonic()
+    repository = Repository.open(request.where)
+    state = state_of(repository)
+    shadow = Shadow.open(state / "git", repository)
+    change = _change(request, repository, shadow)
+    settings = _settings(request, repository, shadow, change)
+    tier = SandboxTier.NONE if request.unconfined else None
+    sandbox = runner(tier, allow_unconfined=request.unconfined)
+    before, after = (discover(TreeView(shadow, tree), settings) for tree in (change.base.tree, change.head.tree))
+    run_id = f"verify-{clock():%Y%m%dT%H%M%S-%f}"
+    tell(
+        Told("note", "", f"{len(after.checks)} checks, {len(change.files)} changed files, sandbox {sandbox.tier.value}")
+    )
+    with closing(Ledger.open_file(state / "evidence.db", clock=clock)) as ledger:
+        environments = Environments(
+            runner=sandbox,
+            shadow=shadow,
+            state=state,
+            settings=settings,
+            persons=repository.top,
+            checks=(*before.checks, *after.checks),
+            tell=tell,
+        )
+        harness = Harness(
+            runner=sandbox,
+            shadow=shadow,
+            ledger=ledger,
+            state=state,
+            settings=settings,
+            run_id=run_id,
+            clock=clock,
+            prepare=environments.prepare,
+            use_cache=request.use_cache,
+        )
+        try:
+            proven = verify_change(
+                harness,
+                change,
+                before,
+                after,
+                settings,
+                actor=_actor(repository),
+                strict=request.strict,
+                tell=tell,
+                lanes=max(1, min(2, os.cpu_count() or 1)),
+            )
+        finally:
+            harness.close()
+    return VerifyReport(
+        run_id=run_id,
+        base=change.base,
+        head=change.head,
+        sandbox=sandbox.tier,
+        warnings=sandbox.features.warnings,
+        answer=proven.answer,
+        checks=proven.checks,
+        findings=proven.findings,
+        missing=proven.missing,
+        notes=proven.notes,
+        changed=len(change.files),
+        duration_ms=int((time.monotonic() - began) * 1000),
+        next=_next_step(proven, request, run_id),
+    )
+
+
+def _settings(request: Request, repository: Repository, shadow: Shadow, change: Change) -> VerifySettings:
+    """The person's settings; the base's, if the change touches them."""
+    is_changed = any(file.path == SETTINGS for file in change.files)
+    settings, _ = verify_settings(
+        repository.top, instead=(lambda: shadow.read(change.base.tree, SETTINGS)) if is_changed else None
+    )
+    if request.setup_network:
+        setup = settings.setup.model_copy(update={"network": True})
+        settings = settings.model_copy(update={"setup": setup})
+    return settings
+
+
+def _change(request: Request, repository: Repository, shadow: Shadow) -> Change:
+    base, head = _sides(request, repository, shadow)
+    files = shadow.diff(base.tree, head.tree)
+    declared = None
+    if request.plan is not None:
+        _refuse_own_plan(request.plan, repository, {file.path for file in files})
+        declared = declared_files(request.plan)
+    return Change(base=base, head=head, files=files, accepts=request.accepts, declared=declared)
+
+
+def _sides(request: Request, repository: Repository, shadow: Shadow) -> tuple[Side, Side]:
+    if sum((request.staged, request.worktree, request.head is not None)) > 1:
+        raise UsageError("--head, --staged and --worktree exclude each other", next_step="give one of them")
+    if request.staged or request.worktree:
+        what = "the index" if request.staged else "the working tree"
+        repository.checkout(what)
+        take = shadow.staged_tree if request.staged else shadow.worktree_tree
+        head = Side(ref=what, commit=None, tree=take(repository))
+        base_commit = repository.commit(request.base or "HEAD")
+        return Side(ref=request.base or "HEAD", commit=base_commit, tree=repository.tree_of(base_commit)), head
+    if request.head is None and repository.head is not None and repository.is_dirty():
+        raise UsageError(
+            "the working tree has changes that are not committed",
+            next_step="assay verify --worktree verifies them, assay verify --head HEAD leaves them out",
+        )
+    commit = repository.commit(request.head or "HEAD")
+    head = Side(ref=request.head or "HEAD", commit=commit, tree=repository.tree_of(commit))
+    return _base_of(request, repository, commit), head
+
+
+def _base_of(request: Request, repository: Repository, head: str) -> Side:
+    base = repository.commit(request.base) if request.base is not None else _default_base(repository, head)
+    if base is None:
+        raise UsageError("there is no commit to compare with: this is the first", next_step="name one with --base REF")
+    if not repository.is_ancestor(base, head):
+        common = repository.merge_base(base, head)
+        raise UsageError(
+            f"{request.base} is not an ancestor of {request.head or 'HEAD'}",
+            next_step=f"assay verify --base {common[:12]} compares with where they parted"
+            if common
+            else "name a base with a common history",
+        )
+    return Side(ref=request.base or base[:12], commit=base, tree=repository.tree_of(base))
+
+
+def _default_base(repository: Repository, head: str) -> str | None:
+    return repository.default_base() if head == repository.head else repository.ref(f"{head}~1^{{commit}}")
+
+
+def _refuse_own_plan(plan: Path, repository: Repository, changed: set[str]) -> None:
+    """A change must not bring its own permission."""
+    top = repository.top
+    inside = plan.resolve()
+    if top is not None and inside.is_relative_to(top) and inside.relative_to(top).as_posix() in changed:
+        raise UsageError(
+            f"{plan} is part of the change it would allow", next_step="give a plan from outside the change"
+        )
+
+
+def _actor(repository: Repository) -> str:
+    """Who accepts what they accept."""
+    identity = read_identity(repository)
+    return f"{identity.author_name} <{identity.author_email}>"
+
+
+def _next_step(proven: Proven, request: Request, run_id: str) -> str:
+    if isinstance(proven.answer, Open):
+        return f"assay ledger gates {run_id}"
+    for line in proven.missing:
+        if not line.excused and line.next_step:
+            return line.next_step
+    subject = next(
+        (one.subject for one in proven.findings if one.blocks and one.accepted is None and one.subject), None
+    )
+    if subject is not None:
+        return f'undo it, or: assay verify --accept "{subject}" --reason "why it is right"'
+    failing = next((line.execution for line in proven.checks if line.output and line.execution), None)
+    return f"assay evidence show {failing}" if failing else f"assay gate explain {run_id} verify"

@@ -1,0 +1,102 @@
+"""The environments of one verification: prepared once for each set of manifests, however many trees share it."""
+
+import shutil
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from assay.contracts.verify.checks import CheckSpec, Project, VerifySettings
+from assay.git.shadow import Shadow
+from assay.sandbox.runner import Runner
+from assay.steps.environment.model import Environment, NoEnvironment
+from assay.steps.environment.prepare import prepare
+from assay.steps.verify.model import Tell, Told
+
+FILE_LIMIT = 4 << 20
+
+
+class TreeView:
+    """A tree's files as discovery wants them."""
+
+    def __init__(self, shadow: Shadow, tree: str) -> None:
+        self._shadow = shadow
+        self._entries = shadow.entries(tree)
+        self.paths = tuple(path for path, entry in self._entries.items() if entry.mode in ("100644", "100755"))
+
+    def id_of(self, path: str) -> str:
+        """What stands at a path, by its hash."""
+        entry = self._entries.get(path)
+        return entry.id if entry else ""
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a plain file of the tree; None if it is none."""
+        entry = self._entries.get(path)
+        if entry is None or not entry.mode.startswith("100"):
+            return None
+        return self._shadow.blob(entry.id, limit=FILE_LIMIT)
+
+
+class Environments:
+    """Prepares on first demand; the same project with the same manifests is prepared once, also from two threads."""
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        shadow: Shadow,
+        state: Path,
+        settings: VerifySettings,
+        persons: Path | None,
+        checks: Iterable[CheckSpec],
+        tell: Tell,
+    ) -> None:
+        self._runner = runner
+        self._shadow = shadow
+        self._state = state
+        self._settings = settings
+        self._persons = persons
+        self._tools: dict[tuple[str, str], set[str]] = {}
+        for spec in checks:
+            self._tools.setdefault((spec.root, spec.language), set()).add(spec.tool)
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, ...], Environment | NoEnvironment] = {}
+
+    def prepare(self, project: Project, tree: str) -> Environment | NoEnvironment:
+        """The environment of a project at a tree, or why there is none."""
+        files = TreeView(self._shadow, tree)
+        key = (project.root, project.language, *(f"{path} {files.id_of(path)}" for path in project.manifests))
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = self._prepare(project, tree, files)
+            return self._known[key]
+
+    def _prepare(self, project: Project, tree: str, files: TreeView) -> Environment | NoEnvironment:
+        place = project.language if project.root == "." else f"{project.root} ({project.language})"
+        self._tell(Told("begin", "environment", place))
+        checkout = self._checked_out(tree) if self._settings.setup.commands else None
+        try:
+            made = prepare(
+                project,
+                files,
+                checkout,
+                state=self._state,
+                persons_checkout=self._persons,
+                settings=self._settings.setup,
+                runner=self._runner,
+                tools=sorted(self._tools.get((project.root, project.language), ())),
+                min_tier=self._settings.sandbox.tier,
+            )
+        finally:
+            if checkout is not None:
+                shutil.rmtree(checkout, ignore_errors=True)
+        said = made.prepared_by if isinstance(made, Environment) else f"none: {made.reason}"
+        self._tell(Told("end", "environment", f"{place}: {said}"))
+        return made
+
+    def _checked_out(self, tree: str) -> Path:
+        """The tree as a folder, for commands of [setup] that want more than manifests."""
+        folder = self._state / "work" / f"setup-{tree[:16]}"
+        shutil.rmtree(folder, ignore_errors=True)
+        self._shadow.checkout(tree, folder)
+        return folder

@@ -1,0 +1,364 @@
+"""Runs one check at one tree: checkout, environment, sandbox, report, origin; then it stands in the ledger.
+
+The same question (tree, command, tool version, environment, confinement) is asked once: its answer is found again by
+the execution's key, and is believed only if the ledger holds it and the stored result has the hash the ledger names.
+What gave no evidence is asked again.
+"""
+
+import hashlib
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from assay.contracts.common.evidence import Execution, Observation, Phase
+from assay.contracts.common.sandbox import Command, Confinement, Limits, Network
+from assay.contracts.verify.checks import CheckSpec, Project, VerifySettings
+from assay.contracts.verify.report import CHANGE
+from assay.contracts.verify.results import Evidence, Ran
+from assay.errors import StoreError
+from assay.git.shadow import Shadow
+from assay.kit.clock import Clock, spell
+from assay.kit.files import read_plain
+from assay.kit.text import visible
+from assay.ledger.ledger import Ledger
+from assay.ledger.record import Record
+from assay.sandbox.runner import Finished, Runner
+from assay.steps.environment.furnishing import furnish
+from assay.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
+from assay.steps.environment.origin import origin_problem
+from assay.steps.environment.resolve import resolve
+from assay.steps.reports import read_report
+from assay.steps.verify.judging import judge
+from assay.store.artifacts import Store
+
+VERSION = 1
+"""Of how checks are run: a change here asks every question anew."""
+TAIL = 8_000
+REPORT_LIMIT = 64 << 20
+ROUND = {Phase.BASELINE: 0, Phase.AFTER: 1}
+
+Prepare = Callable[[Project, str], Environment | NoEnvironment]
+"""The environment of a project at a tree."""
+
+
+class Question(NamedTuple):
+    """One check at one tree."""
+
+    spec: CheckSpec
+    project: Project
+    tree: str
+    purpose: str
+    """`baseline`, `after`, `protected`, `red`, `canary`, `mutant`, `again`."""
+    phase: Phase | None = None
+    """Under which phase the check's row stands; None for a run that only feeds another check."""
+    ids: tuple[str, ...] = ()
+    """Only these things, where the tool can."""
+    environment_tree: str | None = None
+    """Whose environment to use; the tree's own unless said."""
+    turn: int = 0
+    """How often the very same question was asked before, on purpose."""
+
+
+def narrowed(spec: CheckSpec, ids: Sequence[str]) -> tuple[str, ...]:
+    """What to ask a tool for so that it runs some of its things; nothing if it can only run all.
+
+    Pytest is asked for whole files: a test whose file does not load any more has no name that it would know.
+    """
+    if spec.select is None:
+        return ()
+    if spec.tool == "pytest":
+        return tuple(dict.fromkeys(id_.split("::", 1)[0] for id_ in ids))
+    return tuple(ids)
+
+
+class Harness:
+    """What one run of `assay verify` needs to run checks, from any thread."""
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        shadow: Shadow,
+        ledger: Ledger,
+        state: Path,
+        settings: VerifySettings,
+        run_id: str,
+        clock: Clock,
+        prepare: Prepare,
+        use_cache: bool,
+    ) -> None:
+        self.runner = runner
+        self.shadow = shadow
+        self.ledger = ledger
+        self.run_id = run_id
+        self.clock = clock
+        self._state = state
+        self._store = Store(state)
+        self._settings = settings
+        self._prepare = prepare
+        self._use_cache = use_cache
+        self._lock = threading.Lock()
+        self._work = state / "work" / run_id.replace(":", "-")
+        self._number = 0
+        self._checkouts: dict[Path, threading.Lock] = {}
+
+    def record(self, work: Callable[[Record], None]) -> None:
+        """Writes a record; one thread at a time."""
+        with self._lock:
+            self.ledger.record(self.run_id, work)
+
+    def run(self, question: Question) -> Ran:
+        """The answer to a question: from the ledger if it is there, else by running it."""
+        spec = question.spec
+        environment = self._prepare(question.project, question.environment_tree or question.tree)
+        if isinstance(environment, NoEnvironment):
+            return _silent(spec, environment.reason, environmental=environment.environmental)
+        with self._folders() as (report, temporary):
+            checkout = temporary.parent / "tree" if spec.writes else self._shared_path(question, environment)
+            resolved = resolve(
+                spec,
+                environment,
+                checkout=checkout,
+                report=report,
+                tmp=temporary,
+                ids=question.ids,
+                project=question.project,
+            )
+            if isinstance(resolved, Unavailable):
+                return _silent(spec, resolved.reason, environmental=resolved.environmental)
+            key = self._key(question, environment, resolved)
+            known = self._known(question, key) if self._use_cache else None
+            if known is not None:
+                return known
+            self._check_out(question, environment, checkout)
+            return self._run(question, key, resolved, checkout, report, temporary, environment)
+
+    def _shared_path(self, question: Question, environment: Environment) -> Path:
+        """One checkout for all checks that cannot write to it."""
+        return self._work / "shared" / f"{question.tree[:16]}-{environment.digest[-16:]}"
+
+    def _check_out(self, question: Question, environment: Environment, checkout: Path) -> None:
+        with self._lock_of(checkout):
+            if not checkout.exists():
+                arriving = checkout.with_name(f"{checkout.name}.arriving")
+                self.shadow.checkout(question.tree, arriving)
+                arriving.rename(checkout)
+            furnish(checkout, question.project, environment)
+
+    def _lock_of(self, checkout: Path) -> threading.Lock:
+        with self._lock:
+            return self._checkouts.setdefault(checkout, threading.Lock())
+
+    def close(self) -> None:
+        """Removes what was only needed while running."""
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def _run(
+        self,
+        question: Question,
+        key: str,
+        resolved: Resolved,
+        checkout: Path,
+        report: Path,
+        temporary: Path,
+        environment: Environment,
+    ) -> Ran:
+        spec = question.spec
+        command = Command(
+            argv=resolved.argv,
+            cwd=spec.root,
+            confinement=Confinement(
+                worktree=str(checkout),
+                writable=spec.writes,
+                read=tuple(map(str, resolved.read)),
+                write=(str(report.parent), str(temporary)),
+                network=Network.LOOPBACK,
+                env=resolved.env,
+                min_tier=self._settings.sandbox.tier,
+            ),
+            limits=self._limits(spec),
+            purpose=f"{question.purpose} {spec.id}",
+        )
+        finished = self.runner.run(command)
+        content = self._report_of(spec, finished, report)
+        confined = finished.result
+        parsed = read_report(spec.report, content, exit_code=confined.exit_code, root=str(checkout / spec.root))
+        origin = origin_problem(question.project, resolved, checkout)
+        judged = judge(confined, parsed, origin)
+        ran = Ran(
+            check=spec.id,
+            evidence=judged.evidence,
+            reason=judged.reason,
+            environmental=judged.environmental,
+            assessment=judged.assessment,
+            exit_code=confined.exit_code,
+            items=parsed.items,
+            stdout=_tail(finished.stdout),
+            stderr=_tail(finished.stderr),
+            duration_ms=confined.wall_ms,
+        )
+        execution = Execution(
+            run_id=self.run_id,
+            task_id=CHANGE,
+            key=key,
+            argv=confined.argv,
+            cwd=spec.root,
+            env_digest=confined.env_sha256,
+            tool=spec.tool,
+            tool_version=resolved.tool_version,
+            tree=question.tree,
+            sandbox=confined.tier,
+            started_at=confined.started_at,
+            duration_ms=confined.wall_ms,
+            exit_code=confined.exit_code,
+            signal=confined.signal if confined.exit_code is None else None,
+            stdout=confined.stdout.sha256,
+            stderr=confined.stderr.sha256,
+            assessment=judged.assessment,
+        )
+        detail: dict[str, object] = {
+            "purpose": question.purpose,
+            "kept": {"stdout": self._keep(finished.stdout), "stderr": self._keep(finished.stderr)},
+            "environment": {"digest": environment.digest, "prepared_by": environment.prepared_by},
+            "confined": confined.plain(),
+        }
+        return self._write(question, execution, ran, detail)
+
+    def _write(self, question: Question, execution: Execution, ran: Ran, detail: dict[str, object]) -> Ran:
+        """Puts a run into the ledger, with its check if it is one, and its result beside it by hash."""
+        result = self._keep(ran.model_dump_json(exclude={"execution", "cached"}).encode())
+        if self.ledger.execution_id(self.run_id, execution.key) is not None:
+            # the same question for another purpose, as when nothing was changed: it needs a row of its own
+            execution = execution.model_copy(update={"key": f"{execution.key}#{question.purpose}"})
+        observation = Observation(
+            run_id=self.run_id,
+            task_id=CHANGE,
+            key=execution.key,
+            kind="run",
+            subject=question.spec.id,
+            holds=ran.evidence is Evidence.PASSED,
+            detail={**detail, "result": result, **({"reason": ran.reason} if ran.reason else {})},
+            tree=question.tree,
+            observed_at=spell(self.clock()),
+        )
+        numbers: list[int] = []
+
+        def write(record: Record) -> None:
+            if question.phase is None:
+                numbers.append(record.execution(execution))
+            else:
+                name = question.spec.name
+                record.executed(
+                    execution,
+                    phase=question.phase,
+                    check_name=f"baseline-{name}" if question.phase is Phase.BASELINE else name,
+                    round_=ROUND[question.phase],
+                    output=ran.stderr or ran.stdout or "",
+                    instance=question.spec.id,
+                )
+            record.observation(observation)
+
+        self.record(write)
+        number = numbers[0] if numbers else self.ledger.execution_id(self.run_id, execution.key)
+        return ran.model_copy(update={"execution": number})
+
+    def _known(self, question: Question, key: str) -> Ran | None:
+        """An answer the ledger already holds, taken over into this run."""
+        for run_id, number in self.ledger.executions_of(key):
+            execution = self.ledger.execution(number)
+            observation = self.ledger.observation(run_id, key)
+            if execution is None or observation is None:
+                continue
+            result = str(observation.detail.get("result"))
+            try:
+                content = self._store.get(f"outputs/{result.removeprefix('sha256:')}", sha256=result)
+                ran = Ran.model_validate_json(content)
+            except (StoreError, ValueError):
+                continue  # lost or changed: then the question is asked anew
+            if ran.evidence is Evidence.NONE:
+                continue
+            taken = ran.model_copy(update={"cached": True})
+            if run_id == self.run_id:
+                return taken.model_copy(update={"execution": number})
+            copied = execution.model_copy(update={"run_id": self.run_id, "task_id": CHANGE})
+            detail: dict[str, object] = {
+                "purpose": question.purpose,
+                "taken_from": {"run": run_id, "execution": number},
+            }
+            return self._write(question, copied, taken, detail)
+        return None
+
+    def _key(self, question: Question, environment: Environment, resolved: Resolved) -> str:
+        """One text for one question; temporary folders have no part in it."""
+        spec = question.spec
+        asked = [
+            VERSION,
+            question.tree,
+            spec.root,
+            spec.argv if not question.ids else spec.select,
+            sorted(question.ids),
+            spec.report,
+            resolved.tool_version,
+            environment.digest,
+            self._limits(spec).plain(),
+            self.runner.tier,
+            spec.writes,
+            question.turn,
+        ]
+        return "check:" + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+    def _limits(self, spec: CheckSpec) -> Limits:
+        memory = self._settings.sandbox.memory_mb << 20
+        return Limits(
+            wall_s=spec.timeout_s,
+            cpu_s=max(60, int(spec.timeout_s) * 4),
+            processes=self._settings.sandbox.processes,
+            memory=memory,
+            memory_process=memory,
+            file_size=1 << 30,
+            disk=4 << 30,
+        )
+
+    @contextmanager
+    def _folders(self) -> Iterator[tuple[Path, Path]]:
+        """A report file to be written and a private folder, both gone afterwards."""
+        with self._lock:
+            self._number += 1
+            own = self._work / str(self._number)
+        (own / "report").mkdir(parents=True)
+        (own / "tmp").mkdir()
+        try:
+            yield own / "report" / "report", own / "tmp"
+        finally:
+            shutil.rmtree(own, ignore_errors=True)
+
+    def _report_of(self, spec: CheckSpec, finished: Finished, report: Path) -> bytes | None:
+        match spec.report_on:
+            case "stdout":
+                return None if finished.result.stdout.truncated else finished.stdout
+            case "stderr":
+                return None if finished.result.stderr.truncated else finished.stderr
+            case _:
+                try:
+                    return read_plain(report.parent, report.name, limit=REPORT_LIMIT)
+                except StoreError:
+                    return None
+
+    def _keep(self, content: bytes) -> str:
+        """Stores bytes under their own hash and returns it."""
+        digest = hashlib.sha256(content).hexdigest()
+        self._store.create(f"outputs/{digest}", content)
+        return f"sha256:{digest}"
+
+
+def _silent(spec: CheckSpec, reason: str, *, environmental: bool) -> Ran:
+    return Ran(check=spec.id, evidence=Evidence.NONE, reason=reason, environmental=environmental, assessment=None)
+
+
+def _tail(output: bytes) -> str | None:
+    lines = output[-TAIL:].decode(errors="replace").split("\n")
+    return "\n".join(visible(line.expandtabs()) for line in lines).strip()[-TAIL:] or None

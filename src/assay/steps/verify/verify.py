@@ -1,0 +1,155 @@
+"""The whole proof of a change, from two trees to the gate's answer."""
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from assay.contracts.common.approvals import ApprovalMode, ApprovalRecord
+from assay.contracts.common.gates import Blocked, Open
+from assay.contracts.verify.checks import Discovered, Language, VerifySettings
+from assay.contracts.verify.report import CheckLine, FindingLine, MissingLine
+from assay.contracts.verify.results import Evidence
+from assay.kit.clock import spell
+from assay.ledger.record import Record
+from assay.steps.inspections.model import ChangedFile
+from assay.steps.verify.answering import (
+    asked_of,
+    check_line,
+    comparison_proofs,
+    finding_proofs,
+    missing_lines,
+    record_proofs,
+    record_question,
+)
+from assay.steps.verify.asking import answer_of
+from assay.steps.verify.canary import must_fail
+from assay.steps.verify.cascade import Checked, run_checks, run_protected
+from assay.steps.verify.diff import INSPECTED, changed_files, inspect
+from assay.steps.verify.harness import Harness
+from assay.steps.verify.model import Change, Tell
+from assay.steps.verify.mutating import chosen_mutants
+from assay.steps.verify.proofs import Proof, new_tests, red_at_baseline, survives_mutants
+from assay.steps.verify.trees import production, protected_tree, red_tree
+
+
+class Proven(NamedTuple):
+    """Everything the report is made of."""
+
+    answer: Open | Blocked
+    checks: tuple[CheckLine, ...]
+    findings: tuple[FindingLine, ...]
+    missing: tuple[MissingLine, ...]
+    notes: tuple[str, ...]
+
+
+def verify_change(
+    harness: Harness,
+    change: Change,
+    before: Discovered,
+    after: Discovered,
+    settings: VerifySettings,
+    *,
+    actor: str,
+    strict: bool,
+    tell: Tell,
+    lanes: int,
+) -> Proven:
+    """Runs, compares, inspects, writes it all down, and asks the gate."""
+    _record_accepts(harness, change, actor)
+    files = changed_files(harness.shadow, change)
+    findings = inspect(change, files)
+    checked = run_checks(harness, change, before, after, tell=tell, lanes=lanes)
+    loosened = {one.path for one in findings if one.check == "oracle-files" and one.blocks and one.accepted is None}
+    tree = protected_tree(
+        harness.shadow,
+        change.head.tree,
+        change.files,
+        loosened=loosened,
+        accepted=lambda path: change.accepted(path) is not None,
+    )
+    checked = run_protected(harness, change, checked, tree, tell=tell, lanes=lanes)
+    proofs = comparison_proofs(change, checked)
+    notes: list[str] = []
+    for each in checked:
+        if each.are_tests and each.after.evidence is Evidence.PASSED:
+            proofs += _about_new_tests(harness, change, each, files, settings, notes, tell=tell, lanes=lanes)
+    rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the change stays inside its plan"))
+    proofs += finding_proofs(findings, rows)
+    record_proofs(harness, change, proofs)
+    undiscovered = after.undiscovered
+    asked = asked_of(change, checked, undiscovered, strict=strict)
+    record_question(harness, asked)
+    answer = answer_of(harness.ledger, harness.run_id)
+    assert answer is not None
+    excused = {silent.instance for silent in asked.silent if silent.excused}
+    notes += [proof.text for proof in proofs if proof.check == "tests-vacuous" and proof.holds]
+    return Proven(
+        answer=answer,
+        checks=tuple(check_line(each, proofs, excused=each.spec.id in excused) for each in checked),
+        findings=findings,
+        missing=missing_lines(asked, undiscovered),
+        notes=tuple(notes),
+    )
+
+
+def _record_accepts(harness: Harness, change: Change, actor: str) -> None:
+    if not change.accepts:
+        return
+    moment = spell(harness.clock())
+
+    def write(record: Record) -> None:
+        for number, accept in enumerate(change.accepts, start=1):
+            approval = ApprovalRecord(
+                gate_id=f"accept-{number}",
+                run_id=harness.run_id,
+                timestamp=moment,
+                mode=ApprovalMode.INTERACTIVE,
+                selected_option="accept",
+                auto_selected=False,
+                actor=actor,
+                user_response_raw=f"{accept.subject}: {accept.reason}",
+            )
+            record.approval(approval)
+
+    harness.record(write)
+
+
+def _about_new_tests(
+    harness: Harness,
+    change: Change,
+    checked: Checked,
+    files: Sequence[ChangedFile],
+    settings: VerifySettings,
+    notes: list[str],
+    *,
+    tell: Tell,
+    lanes: int,
+) -> list[Proof]:
+    """Forged, red at the baseline, vacuous: asked of a check whose tests pass."""
+    proofs = [must_fail(harness, change, checked, tell=tell)]
+    new = new_tests(checked)
+    if production(change.files):
+        if not new:
+            notes.append(
+                f"{checked.spec.id}: no new test passes with this change; only the tests that were there speak"
+            )
+        proofs.append(
+            red_at_baseline(
+                harness, change, checked, red_tree(harness.shadow, change.base.tree, change.files), tell=tell
+            )
+        )
+    if new and checked.spec.language is Language.PYTHON and settings.mutants:
+        chosen = chosen_mutants(harness.shadow, change, checked, files, new, settings)
+        proofs.append(
+            survives_mutants(
+                harness,
+                change,
+                checked,
+                chosen,
+                tell=tell,
+                lanes=lanes,
+                deadline=time.monotonic() + settings.mutants_s,
+                now=time.monotonic,
+            )
+        )
+    return [proof for proof in proofs if proof is not None]

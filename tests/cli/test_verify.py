@@ -1,0 +1,253 @@
+"""`assay verify` on a plain clone: what it says, what it leaves alone, one sentence for everything that is wrong."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.runner import assay
+from verify.belongings import belongings
+
+GIT = {
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "Ann",
+    "GIT_AUTHOR_EMAIL": "ann@example.org",
+    "GIT_COMMITTER_NAME": "Ann",
+    "GIT_COMMITTER_EMAIL": "ann@example.org",
+}
+SHOP = "def price(total, rate=0):\n    return total - total * rate // 100\n"
+TESTS = "from shop import price\n\n\ndef test_full_price():\n    assert price(100) == 100\n"
+HONEST = {
+    "shop.py": SHOP + "\n\ndef shipping(total):\n    if total >= 50:\n        return 0\n    return 5\n",
+    "test_shipping.py": (
+        "from shop import shipping\n\n\ndef test_free_above_fifty():\n    assert shipping(50) == 0\n\n\n"
+        "def test_small_orders_pay():\n    assert shipping(49) == 5\n"
+    ),
+}
+
+
+def git(repository: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=repository, env={**os.environ, **GIT}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def write(repository: Path, files: dict[str, str]) -> None:
+    for path, content in files.items():
+        (repository / path).parent.mkdir(parents=True, exist_ok=True)
+        (repository / path).write_text(content)
+
+
+def commit(repository: Path, files: dict[str, str], message: str = "change") -> str:
+    write(repository, files)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", message)
+    return git(repository, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A small Python project with one commit."""
+    repository = tmp_path / "shop"
+    repository.mkdir()
+    git(repository, "init", "-q", "-b", "main")
+    commit(repository, {"shop.py": SHOP, "test_shop.py": TESTS, "pytest.ini": "[pytest]\n"}, "begin")
+    return repository
+
+
+def verify(repository: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return assay("verify", *arguments, cwd=repository, PATH=path, **{**GIT, **environment})
+
+
+@pytest.mark.req("X5")
+def test_an_honest_change_holds_and_nothing_of_the_person_is_touched(shop: Path) -> None:
+    commit(shop, HONEST)
+    write(shop, {"notes.txt": "untracked"})
+    git(shop, "stash", "push", "-q", "--include-untracked")
+    git(shop, "stash", "apply", "-q")
+    before = belongings(shop)
+    done = verify(shop, "--head", "HEAD")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "HOLDS: 1 of 1 required checks hold" in done.stdout
+    assert "next:" in done.stderr
+    assert belongings(shop) == before
+    assert stat.S_IMODE((shop / ".assay").stat().st_mode) == 0o700
+    assert git(shop, "status", "--porcelain") == "?? notes.txt"
+
+
+@pytest.mark.req("X5")
+def test_a_lie_is_caught_and_the_gate_says_the_same_tomorrow(shop: Path) -> None:
+    broken = SHOP.replace("return total", "return 1 + total")
+    commit(shop, {"shop.py": broken, "test_shop.py": TESTS.replace("== 100", ">= 100")})
+    done = verify(shop, "--json")
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert report["answer"]["answer"] == "blocked"
+    assert any(missing.startswith("oracle-tests pytest") for missing in report["answer"]["missing"])
+    asked_again = assay("gate", "explain", report["run_id"], "verify", "--json", cwd=shop)
+    assert asked_again.returncode == 1
+    assert json.loads(asked_again.stdout)["missing"] == report["answer"]["missing"]
+    assert assay("ledger", "verify", cwd=shop).returncode == 0
+
+
+@pytest.mark.req("X5")
+def test_the_same_question_is_not_run_twice_and_no_cache_answers_the_same(shop: Path) -> None:
+    commit(shop, HONEST)
+    first, second, third = (json.loads(verify(shop, "--json", *flags).stdout) for flags in ((), (), ("--no-cache",)))
+    assert [check["cached"] for check in second["checks"]] == [True] * len(second["checks"])
+    assert not any(check["cached"] for check in (*first["checks"], *third["checks"]))
+    outcomes = [
+        [(check["id"], check["baseline"], check["after"], check["counts"]) for check in report["checks"]]
+        for report in (first, second, third)
+    ]
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert {report["answer"]["answer"] for report in (first, second, third)} == {"open"}
+
+
+@pytest.mark.req("X5")
+def test_staged_and_working_tree_changes_are_verified_as_they_are(shop: Path) -> None:
+    write(shop, HONEST)
+    refused = verify(shop)
+    assert refused.returncode == 2
+    assert "changes that are not committed" in refused.stderr
+    assert "--worktree" in refused.stderr
+    assert verify(shop, "--worktree").returncode == 0
+    write(shop, {"shop.py": HONEST["shop.py"].replace(">=", ">")})
+    git(shop, "add", "-A")
+    write(shop, HONEST)
+    assert verify(shop, "--staged").returncode == 1, "the index holds the broken form"
+    assert verify(shop, "--worktree").returncode == 0, "the files hold the good one"
+
+
+@pytest.mark.req("X5")
+def test_a_person_may_accept_a_changed_test_and_it_goes_on_record(shop: Path) -> None:
+    commit(
+        shop,
+        {
+            "shop.py": SHOP.replace("// 100", "// 100 + 1"),
+            "test_shop.py": TESTS.replace("== 100", "== 101"),
+        },
+    )
+    assert verify(shop).returncode == 1
+    done = verify(shop, "--accept", "test_shop.py", "--reason", "prices now end in one", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 0, report["answer"]
+    assert {one["accepted"] for one in report["findings"] if one["blocks"]} == {"prices now end in one"}
+    assert verify(shop, "--accept", "test_shop.py").returncode == 2
+
+
+@pytest.mark.req("X5")
+def test_a_plan_allows_what_it_declares_unless_the_change_brought_it(shop: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("files:\n  - shop.py\n")
+    commit(shop, HONEST)
+    report = json.loads(verify(shop, "--plan", str(plan), "--json").stdout)
+    assert [one["path"] for one in report["findings"] if one["check"] == "scope"] == ["test_shipping.py"]
+    plan.write_text("files:\n  - shop.py\n  - test_*.py\n")
+    assert verify(shop, "--plan", str(plan)).returncode == 0
+    commit(shop, {"plan.yaml": plan.read_text()})
+    own = verify(shop, "--base", "HEAD~2", "--plan", "plan.yaml")
+    assert own.returncode == 2
+    assert "part of the change it would allow" in own.stderr
+
+
+@pytest.mark.req("X5")
+def test_a_check_that_hangs_is_no_evidence(shop: Path) -> None:
+    hangs = '[[verify.check]]\nname = "smoke-execution"\nargv = ["sleep", "60"]\ntimeout_s = 1.0\n'
+    commit(shop, HONEST)
+    (shop / "assay.toml").write_text(hangs)
+    done = verify(shop, "--head", "HEAD", "--json")
+    assert done.returncode == 1
+    (silent,) = json.loads(done.stdout)["missing"]
+    assert silent["reason"] == "it did not end within 1 s"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--base", "nowhere"], 2, "unknown ref 'nowhere'"),
+        (["--base", "-x"], 2, "cannot be a ref"),
+        (["--base", "other"], 2, "is not an ancestor of"),
+        (["--head", "HEAD", "--staged"], 2, "exclude each other"),
+        (["--plan", "missing.yaml"], 2, "there is no plan"),
+        (["--reason", "because"], 2, "go together"),
+    ],
+)
+@pytest.mark.req("X5")
+def test_bad_input_gets_one_sentence_and_nothing_is_written(
+    shop: Path, arguments: list[str], code: int, words: str
+) -> None:
+    git(shop, "checkout", "-q", "--orphan", "other")
+    git(shop, "commit", "-qm", "apart")
+    git(shop, "checkout", "-q", "main")
+    commit(shop, HONEST)
+    before = belongings(shop)
+    done = verify(shop, *arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert belongings(shop) == before
+
+
+@pytest.mark.req("X5")
+def test_outside_a_repository_and_without_commits_it_says_so(tmp_path: Path) -> None:
+    nowhere = verify(tmp_path)
+    assert nowhere.returncode == 2
+    assert "is not in a git repository" in nowhere.stderr
+    git(tmp_path, "init", "-q")
+    empty = verify(tmp_path)
+    assert empty.returncode == 2
+    assert "no commits yet" in empty.stderr
+
+
+@pytest.mark.req("X5")
+def test_a_repository_without_checks_is_blocked_never_passed(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    commit(tmp_path, {"README.md": "one\n"})
+    commit(tmp_path, {"README.md": "two\n"})
+    done = verify(tmp_path)
+    assert done.returncode == 1
+    assert "no tests were found" in done.stdout
+
+
+@pytest.mark.req("X5")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere, so nothing is read-only to it")
+def test_a_read_only_repository_keeps_its_state_with_the_person(shop: Path, tmp_path: Path) -> None:
+    commit(shop, HONEST)
+    folders = [shop, *(path for path in shop.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        done = verify(shop, XDG_STATE_HOME=str(tmp_path / "state"))
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert not (shop / ".assay").exists()
+    assert list((tmp_path / "state").rglob("evidence.db"))
+
+
+def test_evidence_is_shown_by_its_number(shop: Path) -> None:
+    commit(shop, {"shop.py": SHOP.replace("return total", "return 1 + total")})
+    report = json.loads(verify(shop, "--json").stdout)
+    number = next(check["execution"] for check in report["checks"] if check["id"] == "pytest")
+    shown = assay("evidence", "show", str(number), cwd=shop)
+    assert shown.returncode == 0
+    assert "assert" in shown.stdout
+    assert "came to    fail" in shown.stdout
+    assert assay("evidence", "show", "99999", cwd=shop).returncode == 2
+
+
+def test_doctor_says_what_there_is(shop: Path) -> None:
+    done = assay("doctor", "--json", cwd=shop)
+    assert done.returncode == 0
+    found = {finding["what"]: finding["health"] for finding in json.loads(done.stdout)}
+    assert found["git"] == "ok"
+    assert found["sandbox"] in ("ok", "degraded")
