@@ -79,6 +79,8 @@ class Ran(Contract):
     stderr: Maybe[Text] = None
     duration_ms: Count = 0
     cached: Flag = False
+    beside: Maybe[str] = None
+    """What the command wrote beside its report, where it was asked to."""
 
 
 class Move(StrEnum):

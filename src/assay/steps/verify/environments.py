@@ -13,6 +13,7 @@ from assay.steps.environment.prepare import prepare
 from assay.steps.verify.model import Tell, Told
 
 FILE_LIMIT = 4 << 20
+_INTERPRETERS = frozenset({"python", "node"})
 
 
 class TreeView:
@@ -57,6 +58,8 @@ class Environments:
         self._persons = persons
         self._tools: dict[tuple[str, str], set[str]] = {}
         for spec in checks:
+            if spec.tool in _INTERPRETERS:
+                continue  # every environment is one
             self._tools.setdefault((spec.root, spec.language), set()).add(spec.tool)
         self._tell = tell
         self._lock = threading.Lock()

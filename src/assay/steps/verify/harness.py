@@ -39,6 +39,9 @@ VERSION = 1
 """Of how checks are run: a change here asks every question anew."""
 TAIL = 8_000
 REPORT_LIMIT = 64 << 20
+BESIDE = ".beside"
+"""Ends the name of a second file that a command may be asked to write."""
+BESIDE_LIMIT = 8 << 20
 ROUND = {Phase.BASELINE: 0, Phase.AFTER: 1}
 
 Prepare = Callable[[Project, str], Environment | NoEnvironment]
@@ -137,6 +140,11 @@ class Harness:
             self._check_out(question, environment, checkout)
             return self._run(question, key, resolved, checkout, report, temporary, environment)
 
+    def offers(self, project: Project, tree: str, distribution: str) -> bool:
+        """Whether a project's environment holds an installed distribution."""
+        environment = self._prepare(project, tree)
+        return isinstance(environment, Environment) and distribution in environment.versions
+
     def _shared_path(self, question: Question, environment: Environment) -> Path:
         """One checkout for all checks that cannot write to it."""
         return self._work / "shared" / f"{question.tree[:16]}-{environment.digest[-16:]}"
@@ -200,6 +208,7 @@ class Harness:
             stdout=_tail(finished.stdout),
             stderr=_tail(finished.stderr),
             duration_ms=confined.wall_ms,
+            beside=_beside(report),
         )
         execution = Execution(
             run_id=self.run_id,
@@ -353,6 +362,13 @@ class Harness:
         digest = hashlib.sha256(content).hexdigest()
         self._store.create(f"outputs/{digest}", content)
         return f"sha256:{digest}"
+
+
+def _beside(report: Path) -> str | None:
+    try:
+        return read_plain(report.parent, f"{report.name}{BESIDE}", limit=BESIDE_LIMIT).decode(errors="replace")
+    except StoreError:
+        return None
 
 
 def _silent(spec: CheckSpec, reason: str, *, environmental: bool) -> Ran:

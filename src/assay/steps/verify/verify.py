@@ -11,6 +11,7 @@ from assay.contracts.verify.report import CheckLine, FindingLine, MissingLine
 from assay.contracts.verify.results import Evidence
 from assay.kit.clock import spell
 from assay.ledger.record import Record
+from assay.steps.inspections.counts import Drift
 from assay.steps.inspections.model import ChangedFile
 from assay.steps.verify.answering import (
     asked_of,
@@ -24,6 +25,7 @@ from assay.steps.verify.answering import (
 from assay.steps.verify.asking import answer_of
 from assay.steps.verify.canary import must_fail
 from assay.steps.verify.cascade import Checked, run_checks, run_protected
+from assay.steps.verify.coverage import untouched_lines
 from assay.steps.verify.diff import INSPECTED, changed_files, inspect
 from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Change, Tell
@@ -73,6 +75,9 @@ def verify_change(
     for each in checked:
         if each.are_tests and each.after.evidence is Evidence.PASSED:
             proofs += _about_new_tests(harness, change, each, files, settings, notes, tell=tell, lanes=lanes)
+    drift = Drift.of(files)
+    if drift.files:
+        notes.append(f"in the changed test files: {drift}")
     rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the change stays inside its plan"))
     proofs += finding_proofs(findings, rows)
     record_proofs(harness, change, proofs)
@@ -138,6 +143,7 @@ def _about_new_tests(
                 harness, change, checked, red_tree(harness.shadow, change.base.tree, change.files), tell=tell
             )
         )
+        notes += untouched_lines(harness, change, checked, files, tell=tell)
     if new and checked.spec.language is Language.PYTHON and settings.mutants:
         chosen = chosen_mutants(harness.shadow, change, checked, files, new, settings)
         proofs.append(
