@@ -2,9 +2,15 @@
 
 import sys
 
-from bench import documents, ledger, startup, store
+from bench import documents, ledger, sandbox, startup, store
 
-BENCHMARKS = {"store": store.run, "documents": documents.run, "ledger": ledger.run, "startup": startup.run}
+BENCHMARKS = {
+    "store": store.run,
+    "documents": documents.run,
+    "ledger": ledger.run,
+    "startup": startup.run,
+    "sandbox": sandbox.run,
+}
 
 
 def main(names: list[str]) -> int:

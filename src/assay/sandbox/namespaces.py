@@ -1,1 +1,54 @@
 """The ns tier: Linux namespaces through bubblewrap."""
+
+import os
+import shutil
+import threading
+
+from assay.contracts.common.evidence import SandboxTier
+from assay.contracts.common.sandbox import Network
+from assay.sandbox import ruleset, scratch, seccomp, view
+from assay.sandbox.confine import Confining, plan, rlimits
+from assay.sandbox.launch import Ended, Launch
+from assay.sandbox.observer import observed
+from assay.sandbox.request import Request
+from assay.sandbox.supervise import supervise
+from assay.sandbox.watchdog import Watchdog
+
+
+class NamespaceRunner(Confining):
+    """Own user, process, network, ipc and host name; a view of the file system that holds only what is needed."""
+
+    tier = SandboxTier.NAMESPACES
+
+    def _run(self, asked: Request, stdin: bytes, cancel: threading.Event | None) -> Ended:
+        command = asked.command
+        limits = command.limits
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
+            raise FileNotFoundError("bwrap is not installed")
+        told = plan(asked, home=scratch.HOME, temporary=view.TMP, limits=self._limits(asked))
+        told["confined"] = True
+        network = command.confinement.network
+        # with the machine's network come its abstract sockets, which only Landlock can shut off
+        own_network = network is not Network.OPEN or self._features.landlock_abi >= ruleset.SCOPED
+        sockets = seccomp.families(network, own_network=own_network)
+        told["filter"] = seccomp.program(sockets, watch=False, alone=True)
+        told["landlock"] = ruleset.scope_only(self._features.landlock_abi)
+        launch = Launch(
+            argv=lambda status: [*view.arguments(bwrap, asked, status), *view.launcher()],
+            plan=told,
+            namespaced=True,
+            watchdog=Watchdog(limits, asked.write, (), (view.TMP, view.SHM, scratch.HOME)),
+            observer=None,
+        )
+        observed(launch, asked, self.tier, sockets, self._features, view.PRIVATE)
+        return supervise(launch, limits, stdin, cancel)
+
+    def _limits(self, asked: Request) -> list[tuple[int, int, int]]:
+        # the kernel never counts for root; and before 5.14 it counted all that the user runs, not the namespace
+        return rlimits(asked.command.limits, count_processes=os.getuid() != 0 and _kernel() >= (5, 14))
+
+
+def _kernel() -> tuple[int, int]:
+    major, minor = os.uname().release.split(".")[:2]
+    return int(major), int("".join(filter(str.isdigit, minor)) or 0)

@@ -1,0 +1,140 @@
+"""What the sandbox's tests stand on: a runner of each tier that works here, and a folder for it to work in."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.app import wiring
+from assay.contracts.common.evidence import SandboxTier
+from assay.contracts.common.sandbox import Command, Confinement, End, Limits
+from assay.sandbox.probe import is_kernel_able, probe
+from assay.sandbox.runner import Finished, Runner
+from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
+
+REQUIRED = "ASSAY_REQUIRE_SANDBOX"
+"""Set in CI: a tier that the kernel would allow but that does not work here is then a failure, not a skip."""
+SCRIPTED = "scripted"
+CONFINING = ("ns", "ll", "uid")
+REAL = (*CONFINING, "none")
+ALL = (*REAL, SCRIPTED)
+PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin:/bin") or ""
+"""An interpreter that every user may run."""
+
+
+def require(tier: str) -> None:
+    """Skips, by name, what the kernel refuses; fails where it is only not installed and CI wants it."""
+    wanted = SandboxTier(tier)
+    if wanted in probe().tiers:
+        return
+    why = "; ".join(warned.text for warned in probe().warnings)
+    if os.environ.get(REQUIRED) and is_kernel_able(wanted):
+        pytest.fail(f"tier {tier} does not work though the kernel allows it: {why}")
+    pytest.skip(f"tier {tier} does not work here: {why}")
+
+
+@dataclass
+class Bench:
+    """One runner and the folders of one test."""
+
+    tier: str
+    worktree: Path
+    outside: Path
+    """A folder beside the worktree that commands may not touch."""
+    answers: list[Answer] = field(default_factory=list)
+    runner: Runner = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.tier == SCRIPTED:
+            self.runner = ScriptedRunner([Answer("*", self._reply)])
+        else:
+            require(self.tier)
+            self.runner = wiring.runner(SandboxTier(self.tier), allow_unconfined=True)
+        self._replies: list[Reply] = []
+
+    def _reply(self, _command: Command) -> Reply:
+        return self._replies.pop(0)
+
+    def run(
+        self,
+        *argv: str,
+        plays: Reply | None = None,
+        stdin: bytes = b"",
+        cancel: threading.Event | None = None,
+        limits: dict[str, Any] | None = None,
+        **confinement: Any,
+    ) -> Finished:
+        """Runs a command; a scripted runner plays what it is told."""
+        if self.tier == SCRIPTED:
+            assert plays is not None
+            self._replies.append(plays)
+        command = self.command(*argv, limits=limits, **confinement)
+        return self.runner.run(command, stdin=stdin, cancel=cancel)
+
+    def command(self, *argv: str, limits: dict[str, Any] | None = None, **confinement: Any) -> Command:
+        """A command in the test's worktree, writable unless said otherwise."""
+        others = {name: confinement.pop(name) for name in ("cwd", "observe") if name in confinement}
+        given: dict[str, Any] = {
+            "worktree": str(self.worktree),
+            "writable": True,
+            "env": {},
+            "min_tier": SandboxTier.NONE,
+        }
+        return Command(
+            argv=argv,
+            confinement=Confinement(**(given | confinement)),
+            limits=Limits(**({"wall_s": 20.0} | (limits or {}))),
+            purpose="test",
+            **others,
+        )
+
+    def shell(self, script: str, **options: Any) -> Finished:
+        """Runs a script of the shell."""
+        return self.run("/bin/sh", "-c", script, **options)
+
+    def python(self, program: str, **options: Any) -> Finished:
+        """Runs a Python program."""
+        if not PYTHON and self.tier != SCRIPTED:
+            pytest.skip("there is no Python that every user may run")
+        return self.run(PYTHON or "/usr/bin/python3", "-I", "-S", "-c", program, **options)
+
+
+def said(finished: Finished) -> str:
+    """What a failing test shows."""
+    result = finished.result
+    words = (result.end, result.exit_code, result.sandbox_error, result.violations, finished.stdout, finished.stderr)
+    return "\n".join(map(str, words))
+
+
+def expect(finished: Finished, end: End) -> Finished:
+    """The same, if it ended so."""
+    assert finished.result.end is end, said(finished)
+    return finished
+
+
+def living(mark: str) -> list[int]:
+    """Processes of this machine whose command line holds a mark."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and mark.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def eventually(holds: Callable[[], bool], within_s: float = 5.0) -> bool:
+    """Whether something comes to hold soon."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        if holds():
+            return True
+        time.sleep(0.01)
+    return holds()

@@ -1,0 +1,209 @@
+"""The parts of a runner by themselves: what is kept of a stream, what counts as a changed `.git`, what was written."""
+
+import hashlib
+import os
+import shutil
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.app import wiring
+from assay.contracts.common.evidence import SandboxTier
+from assay.contracts.common.sandbox import TIERS, End
+from assay.errors import NotReady, UsageError
+from assay.sandbox import dotgit, scratch
+from assay.sandbox.capture import Capture
+from assay.sandbox.disk import Growth
+from assay.sandbox.private import private
+from assay.sandbox.probe import is_kernel_able, probe
+from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
+from assay.sandbox.watchdog import tree
+from sandbox.kit import Bench, expect, require
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30), st.integers(1, 60))
+def test_a_capture_keeps_head_and_tail_however_the_pieces_fall(pieces: list[bytes], kept: int) -> None:
+    capture = Capture(kept)
+    for piece in pieces:
+        capture.take(piece)
+    whole = b"".join(pieces)
+    tail = kept // 2
+    cut = whole[: kept - tail] + (whole[-tail:] if tail else b"")
+    assert capture.kept == (whole if len(whole) <= kept else cut)
+    stream = capture.stream()
+    assert stream.sha256 == f"sha256:{hashlib.sha256(whole).hexdigest()}"
+    assert (stream.total, stream.truncated) == (len(whole), len(whole) > kept)
+
+
+@pytest.mark.parametrize("change", ["content", "replaced", "removed", "made a folder", "a link", "nested"])
+def test_a_changed_git_pointer_is_seen(tmp_path: Path, change: str) -> None:
+    pointer = tmp_path / ".git"
+    pointer.write_text("gitdir: /a\n")
+    before = dotgit.look(str(tmp_path))
+    assert dotgit.changes(str(tmp_path), before, dotgit.look(str(tmp_path))) == ()
+    match change:
+        case "content":
+            pointer.write_text("gitdir: /b\n")
+        case "replaced":
+            (tmp_path / "copy").write_text("gitdir: /a\n")
+            (tmp_path / "copy").rename(pointer)
+        case "nested":
+            (tmp_path / "a" / ".git").mkdir(parents=True)
+        case _:
+            pointer.unlink()
+            if change == "made a folder":
+                pointer.mkdir()
+            elif change == "a link":
+                pointer.symlink_to("elsewhere")
+    (violation,) = dotgit.changes(str(tmp_path), before, dotgit.look(str(tmp_path)))
+    assert (violation.kind, violation.source, violation.blocked) == ("git-dir", "guard", False)
+
+
+def test_a_changed_file_in_a_git_folder_is_seen(tmp_path: Path) -> None:
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    before = dotgit.look(str(tmp_path))
+    (tmp_path / ".git" / "hooks" / "post-checkout").write_text("#!/bin/sh\n")
+    assert dotgit.changes(str(tmp_path), before, dotgit.look(str(tmp_path)))
+
+
+def test_only_what_was_written_since_counts(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"x" * 100_000)
+    os.utime(tmp_path / "old", (1, 1))
+    growth = Growth((str(tmp_path),), 1 << 20)
+    growth._since += 2_000_000_000  # the slack would cover the file just made
+    assert growth.written([]) == 0
+    growth._since -= 2_000_000_000
+    (tmp_path / "new").write_bytes(os.urandom(200_000))
+    os.link(tmp_path / "new", tmp_path / "same")
+    assert 200_000 <= growth.written([]) < 500_000
+    assert not growth.is_over([])
+
+
+def test_a_private_folder_goes_even_if_it_was_shut() -> None:
+    with private() as own:
+        inner = Path(own.home, "a", "b")
+        inner.mkdir(parents=True)
+        (inner / "file").write_text("x")
+        inner.chmod(0)
+        inner.parent.chmod(0)
+        above = Path(own.folder).parent
+        mode = above.stat().st_mode
+    assert not Path(own.folder).exists()
+    assert above.stat().st_mode == mode
+
+
+def test_the_private_folder_may_be_gone_already_without_harm() -> None:
+    with private() as own:
+        above = Path(own.folder).parent
+        mode = above.stat().st_mode
+        shutil.rmtree(own.folder)
+    assert above.stat().st_mode == mode
+
+
+def test_a_tree_of_processes_is_counted_with_its_dead() -> None:
+    assert tree(os.getpid()) == [] or all(process.pid != os.getpid() for process in tree(os.getpid()))
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        (dead,) = [process for process in tree(os.getpid()) if process.pid == child]
+        assert not dead.lives
+    finally:
+        os.waitpid(child, 0)
+
+
+def test_the_probe_answers_once_and_leaves_nothing() -> None:
+    features = probe()
+    assert features is probe()
+    assert features.tier is features.tiers[0]
+    assert list(features.tiers) == sorted(features.tiers, key=TIERS.index)
+    assert features.tiers[-1] is SandboxTier.NONE
+    assert all(is_kernel_able(tier) for tier in features.tiers)
+    codes = [warned.code for warned in features.warnings]
+    assert len(codes) == len(set(codes))
+    assert ("landlock-absent" in codes) is (features.landlock_abi == 0)
+
+
+@pytest.mark.parametrize("tier", ["ns", "ll", "uid"])
+def test_a_tier_that_the_kernel_allows_works(tier: str) -> None:
+    require(tier)
+    assert wiring.runner(SandboxTier(tier)).tier == tier
+
+
+def test_the_strongest_tier_is_taken_unless_one_is_named() -> None:
+    if probe().tier is SandboxTier.NONE:
+        with pytest.raises(NotReady) as refused:
+            wiring.runner()
+        assert refused.value.next_step
+    else:
+        assert wiring.runner().tier is probe().tier
+
+
+def test_unconfined_is_refused_unless_it_is_allowed() -> None:
+    with pytest.raises(UsageError, match="unconfined"):
+        wiring.runner(SandboxTier.NONE)
+    assert wiring.runner(SandboxTier.NONE, allow_unconfined=True).tier is SandboxTier.NONE
+
+
+@pytest.mark.parametrize("bench", ["none"], indirect=True)
+def test_what_runs_unconfined_says_so(bench: Bench) -> None:
+    result = expect(bench.run("/bin/true"), End.OK).result
+    assert result.degraded
+    assert "unsandboxed" in {warned.code for warned in result.warnings}
+    refused = bench.run("/bin/true", min_tier=SandboxTier.UID).result
+    assert refused.end is End.SANDBOX_ERROR
+
+
+@pytest.mark.parametrize("bench", ["ns"], indirect=True)
+def test_the_small_etc_is_made_again_if_somebody_removed_it(bench: Bench) -> None:
+    expect(bench.run("/bin/true"), End.OK)
+    shutil.rmtree(scratch.folder())
+    expect(bench.run("/bin/true"), End.OK)
+    assert not (scratch.etc() / "shadow").exists()
+
+
+@pytest.mark.parametrize("bench", ["uid"], indirect=True)
+def test_a_lent_worktree_is_given_back_with_its_owners(bench: Bench) -> None:
+    theirs, linked = bench.worktree / "theirs", bench.worktree / "linked"
+    theirs.write_text("x")
+    os.chown(theirs, 12345, 12346)
+    (bench.outside / "file").write_text("x")
+    os.link(bench.outside / "file", linked)
+    expect(bench.shell("echo y >> theirs; mkdir new; [ -O theirs ]; ! [ -O linked ]"), End.OK)
+    owners = {path.name: (path.stat().st_uid, path.stat().st_gid) for path in bench.worktree.iterdir()}
+    assert owners == {"theirs": (12345, 12346), "linked": (0, 0), "new": (0, 0)}
+
+
+@pytest.mark.parametrize("bench", ["uid"], indirect=True)
+def test_another_user_that_cannot_reach_the_worktree_is_told(bench: Bench) -> None:
+    bench.worktree.parent.chmod(stat.S_IRWXU)
+    result = bench.run("/bin/true").result
+    assert result.end is End.SANDBOX_ERROR
+    assert "cannot reach" in str(result.sandbox_error)
+
+
+def test_a_script_answers_writes_and_remembers(tmp_path: Path) -> None:
+    bench = Bench("scripted", tmp_path, tmp_path)
+    answers = [
+        Answer("*pytest*", Reply(exit_code=1, stdout=b"1 failed", files={"report.xml": b"<r/>"})),
+        Answer("*ruff*", lambda command: Reply(stdout=" ".join(command.argv).encode())),
+    ]
+    runner = ScriptedRunner(answers, tier=SandboxTier.NAMESPACES)
+    tested = runner.run(bench.command("/bin/sh", "pytest"), cancel=threading.Event())
+    assert (tested.result.end, tested.stdout) == (End.FAILED, b"1 failed")
+    assert (tmp_path / "report.xml").read_bytes() == b"<r/>"
+    assert runner.run(bench.command("/bin/sh", "ruff")).stdout == b"/bin/sh ruff"
+    assert runner.run(bench.command("/bin/sh", "mypy")).result.end is End.SANDBOX_ERROR
+    assert [command.argv[1] for command in runner.asked] == ["pytest", "ruff", "mypy"]
+
+
+def test_a_script_cannot_write_where_the_command_may_not(tmp_path: Path) -> None:
+    bench = Bench("scripted", tmp_path, tmp_path)
+    runner = ScriptedRunner([Answer("*", Reply(files={"../x": b""}))])
+    with pytest.raises(UsageError, match="may not"):
+        runner.run(bench.command("/bin/sh"))
