@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from itertools import product
 from pathlib import Path
 
 from bench.measure import medians, report
@@ -55,7 +56,7 @@ def run() -> bool:
         _verify(repository)  # prepares the environment, as an earlier verification would have
         measured = medians(
             {
-                "the commands by hand, base then head": lambda: [_by_hand(place) for place in (base, head)],
+                "the commands by hand, base then head": lambda: _by_hand(base, head),
                 "assay verify, nothing known": lambda: _verify(repository, "--no-cache"),
                 "assay verify, everything known": lambda: _verify(repository),
             },
@@ -76,13 +77,14 @@ def _verify(repository: Path, *arguments: str) -> None:
         raise SystemExit(f"bench: the sample change does not hold\n{done.stdout}{done.stderr}")
 
 
-def _by_hand(place: Path) -> None:
-    for command in (
+def _by_hand(*places: Path) -> None:
+    commands = (
         ["python", "-m", "compileall", "-q", "."],
         ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         ["ruff", "check", "--no-cache", "."],
         ["python", "-c", "import shop"],
-    ):
+    )
+    for place, command in product(places, commands):
         subprocess.run(command, cwd=place, env=_environment(), stdout=subprocess.DEVNULL, check=True)
 
 

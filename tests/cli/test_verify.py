@@ -83,6 +83,19 @@ def test_an_honest_change_holds_and_nothing_of_the_person_is_touched(shop: Path)
 
 
 @pytest.mark.req("X5")
+@pytest.mark.parametrize("tier", ["ns", "ll", "uid", "none"])
+def test_every_tier_proves_the_same_but_none_opens_no_gate(shop: Path, tier: str) -> None:
+    commit(shop, HONEST)
+    done = verify(shop, "--tier", tier, "--json")
+    if done.returncode == 3:
+        pytest.skip(done.stderr.splitlines()[0])
+    report = json.loads(done.stdout)
+    assert report["sandbox"] == tier
+    assert {check["id"]: check["after"] for check in report["checks"]}["pytest"] == "passed", report["checks"]
+    assert report["answer"]["answer"] == ("blocked" if tier == "none" else "open"), report["answer"]
+
+
+@pytest.mark.req("X5")
 def test_a_lie_is_caught_and_the_gate_says_the_same_tomorrow(shop: Path) -> None:
     broken = SHOP.replace("return total", "return 1 + total")
     commit(shop, {"shop.py": broken, "test_shop.py": TESTS.replace("== 100", ">= 100")})

@@ -2,8 +2,11 @@
 
 import hashlib
 import os
+import stat
+import tempfile
 from pathlib import Path
 
+from assay.contracts.common.evidence import SandboxTier
 from assay.errors import NotReady
 from assay.git.repository import Repository
 
@@ -20,6 +23,26 @@ def state_of(repository: Repository) -> Path:
     place = repository.top or repository.common_dir
     name = f"{place.name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
     return _made(user_state_path("assay") / "repositories" / name)
+
+
+def workroom(state: Path, tier: SandboxTier) -> Path:
+    """Where checkouts and environments stand: in the state folder, unless commands run as another user.
+
+    Such a user must be able to walk there, and nobody but the person may walk through the state folder.
+    """
+    if tier is not SandboxTier.UID:
+        return state
+    name = f"assay-{os.geteuid()}-{hashlib.sha256(os.fsencode(state)).hexdigest()[:16]}"
+    room = Path(tempfile.gettempdir()) / name
+    try:
+        room.mkdir(mode=0o711, exist_ok=True)
+        status = room.lstat()
+    except OSError as error:
+        raise NotReady(f"{room} cannot be made: {error.strerror}", next_step="make it writable") from None
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise NotReady(f"{room} belongs to somebody else", next_step="remove it")
+    room.chmod(0o711)
+    return room
 
 
 def _made(folder: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.app.planned import declared_files
 from assay.app.settings import NAME as SETTINGS
 from assay.app.settings import verify_settings
-from assay.app.state import state_of
+from assay.app.state import state_of, workroom
 from assay.app.wiring import runner
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.gates import Open
@@ -42,7 +42,8 @@ class Request:
     strict: bool = False
     use_cache: bool = True
     setup_network: bool = False
-    unconfined: bool = False
+    tier: SandboxTier | None = None
+    """A tier to use instead of the strongest; `none` runs unconfined, and opens no gate."""
 
 
 def accepts_of(subjects: tuple[str, ...], reason: str) -> tuple[Accept, ...]:
@@ -58,8 +59,8 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
     shadow = Shadow.open(state / "git", repository)
     change = _change(request, repository, shadow)
     settings = _settings(request, repository, shadow, change)
-    tier = SandboxTier.NONE if request.unconfined else None
-    sandbox = runner(tier, allow_unconfined=request.unconfined)
+    sandbox = runner(request.tier, allow_unconfined=request.tier is SandboxTier.NONE)
+    room = workroom(state, sandbox.tier)
     before, after = (discover(TreeView(shadow, tree), settings) for tree in (change.base.tree, change.head.tree))
     run_id = f"verify-{clock():%Y%m%dT%H%M%S-%f}"
     tell(
@@ -69,7 +70,7 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
         environments = Environments(
             runner=sandbox,
             shadow=shadow,
-            state=state,
+            state=room,
             settings=settings,
             persons=repository.top,
             checks=(*before.checks, *after.checks),
@@ -80,6 +81,7 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
             shadow=shadow,
             ledger=ledger,
             state=state,
+            work=room / "work" / run_id,
             settings=settings,
             run_id=run_id,
             clock=clock,
@@ -126,6 +128,9 @@ def _settings(request: Request, repository: Repository, shadow: Shadow, change: 
     if request.setup_network:
         setup = settings.setup.model_copy(update={"network": True})
         settings = settings.model_copy(update={"setup": setup})
+    if request.tier is not None:
+        sandbox = settings.sandbox.model_copy(update={"tier": request.tier})
+        settings = settings.model_copy(update={"sandbox": sandbox})
     return settings
 
 

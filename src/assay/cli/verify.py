@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Supporting checks without evidence block, too.")
 @click.option("--no-cache", is_flag=True, help="Run everything, even what the ledger already answers.")
 @click.option("--setup-network", is_flag=True, help="Dependencies may be fetched while an environment is prepared.")
-@click.option("--unconfined", is_flag=True, help="Run without a sandbox; what is run so opens no gate.")
+@click.option(
+    "--tier",
+    type=click.Choice(["ns", "ll", "uid", "none"]),
+    help="The sandbox to use instead of the strongest; what runs in none opens no gate.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Write findings as SARIF 2.1.0.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write checks as JUnit XML.")
@@ -44,7 +48,7 @@ def command(
     strict: bool,
     no_cache: bool,
     setup_network: bool,
-    unconfined: bool,
+    tier: str | None,
     as_json: bool,
     sarif: Path | None,
     junit: Path | None,
@@ -59,6 +63,7 @@ def command(
         raise click.UsageError("--accept and --reason go together: what is accepted, and why")
     from assay.app.verify import Request, accepts_of, verify
     from assay.cli.progress import Progress
+    from assay.contracts.common.evidence import SandboxTier
 
     request = Request(
         where=Path.cwd(),
@@ -71,7 +76,7 @@ def command(
         strict=strict,
         use_cache=not no_cache,
         setup_network=setup_network,
-        unconfined=unconfined,
+        tier=SandboxTier(tier) if tier else None,
     )
     with Progress(quiet=quiet) as progress:
         report = verify(request, tell=lambda told: progress(*told))

@@ -140,7 +140,10 @@ class Ledger:
         if not rows:
             return None
         return Execution.model_validate(
-            {**dict(zip(_EXECUTION, rows[0], strict=True)), "argv": tuple(json.loads(rows[0][_EXECUTION.index("argv")]))}
+            {
+                **dict(zip(_EXECUTION, rows[0], strict=True)),
+                "argv": tuple(json.loads(rows[0][_EXECUTION.index("argv")])),
+            }
         )
 
     def observation(self, run_id: str, key: str) -> Observation | None:

@@ -152,7 +152,7 @@ class SetupSettings(Contract):
     network: Flag = False
     commands: tuple[Annotated[Texts, Field(min_length=1)], ...] = ()
     """In `{env}`, run in order at the project's root instead of what would be discovered."""
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default_factory=dict)
     timeout_s: Seconds = LONG_S
 
 

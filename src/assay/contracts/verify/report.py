@@ -64,7 +64,7 @@ class CheckLine(Contract):
     reason: Maybe[Text] = None
     """Why there is no evidence, or what got worse."""
     excused: Flag = False
-    counts: dict[Move, Count] = {}
+    counts: dict[Move, Count] = Field(default_factory=dict)
     moved: Annotated[tuple[Moved, ...], Field(max_length=LISTED)] = ()
     duration_ms: Count = 0
     cached: Flag = False

@@ -92,6 +92,7 @@ def _ask(
         harness.shadow.compose(tree, files),
         "canary",
         ids=narrowed(spec, [canary.id for canary in canaries]),
+        environment_tree=tree,
     )
     (ran,) = ask_all(harness, [question], tell, 1)
     return ran

@@ -1,4 +1,4 @@
-"""The environments of one verification: prepared once for each set of manifests, however many trees share it."""
+"""The environments of one verification: those of the base and of the head; other trees borrow one of them."""
 
 import shutil
 import threading
@@ -24,11 +24,6 @@ class TreeView:
         self._entries = shadow.entries(tree)
         self.paths = tuple(path for path, entry in self._entries.items() if entry.mode in ("100644", "100755"))
 
-    def id_of(self, path: str) -> str:
-        """What stands at a path, by its hash."""
-        entry = self._entries.get(path)
-        return entry.id if entry else ""
-
     def read(self, path: str) -> bytes | None:
         """The content of a plain file of the tree; None if it is none."""
         entry = self._entries.get(path)
@@ -38,7 +33,7 @@ class TreeView:
 
 
 class Environments:
-    """Prepares on first demand; the same project with the same manifests is prepared once, also from two threads."""
+    """Prepares on first demand, once for each project and tree, also when two threads ask."""
 
     def __init__(
         self,
@@ -67,11 +62,10 @@ class Environments:
 
     def prepare(self, project: Project, tree: str) -> Environment | NoEnvironment:
         """The environment of a project at a tree, or why there is none."""
-        files = TreeView(self._shadow, tree)
-        key = (project.root, project.language, *(f"{path} {files.id_of(path)}" for path in project.manifests))
+        key = (project.root, project.language, tree)
         with self._lock:
             if key not in self._known:
-                self._known[key] = self._prepare(project, tree, files)
+                self._known[key] = self._prepare(project, tree, TreeView(self._shadow, tree))
             return self._known[key]
 
     def _prepare(self, project: Project, tree: str, files: TreeView) -> Environment | NoEnvironment:

@@ -88,6 +88,7 @@ class Harness:
         shadow: Shadow,
         ledger: Ledger,
         state: Path,
+        work: Path,
         settings: VerifySettings,
         run_id: str,
         clock: Clock,
@@ -99,13 +100,12 @@ class Harness:
         self.ledger = ledger
         self.run_id = run_id
         self.clock = clock
-        self._state = state
         self._store = Store(state)
         self._settings = settings
         self._prepare = prepare
         self._use_cache = use_cache
         self._lock = threading.Lock()
-        self._work = state / "work" / run_id.replace(":", "-")
+        self._work = work
         self._number = 0
         self._checkouts: dict[Path, threading.Lock] = {}
 
