@@ -9,7 +9,9 @@ from assay.contracts.common.words import RISKS, Size
 from assay.contracts.feature.events import DispatchStatus
 from assay.contracts.feature.facts import OPTIONS, Change, ChangedFile
 from assay.contracts.feature.review import Perspective
+from assay.contracts.verify.results import BAD, Move, Outcome
 from assay.rules.confidence import APPROVALS_AT_MOST, AT_MOST, FINDING_AT_MOST, may_commit
+from assay.rules.identity import DIAGNOSTIC_MOVES, TEST_MOVES
 from assay.rules.policy import CHECKS, HEARD, depth_of, effective_size
 from assay.rules.retry import CLASS_OF, after_failed_iteration, bounds, retries_inside
 from assay.rules.review import RESOLUTIONS, VERDICT_OF
@@ -50,11 +52,15 @@ GATE_WORDS = {
         "perspectives that approve in all three categories",
         f"at least {POLICY.review.approvals}",
     ),
+    Gate.CHANGE_HOLDS: (
+        "required checks that passed, or are red in exactly what was red before; nothing worse, nothing missing",
+        "all of them, and at least 1",
+    ),
 }
 
 
 def gates() -> str:
-    """The six gates and what each check may say in them."""
+    """The gates and what each check may say in them."""
     opening = _table(
         ("gate", "question", "counts", "opens at"),
         ((gate.value, gate.name.lower().replace("_", " "), *GATE_WORDS[gate]) for gate in Gate),
@@ -272,7 +278,26 @@ def risk() -> str:
     )
 
 
-SECTIONS: list[Callable[[], str]] = [gates, routing, review, retry, confidence, risk]
+def moves() -> str:
+    """What becomes of one test or diagnostic between two trees."""
+    parts = ["## What became of it\n\nBefore and after are compared thing by thing; the moves in bold block.\n"]
+    for title, table in (("A test", TEST_MOVES), ("A diagnostic", DIAGNOSTIC_MOVES)):
+        states = list(dict.fromkeys(after for _, after in table))
+        befores = list(dict.fromkeys(before for before, _ in table))
+        rows = [(_state(before), *(_move(table.get((before, after))) for after in states)) for before in befores]
+        parts.append(f"### {title}\n\n{_table(('before \\ after', *map(_state, states)), rows)}")
+    return "\n".join(parts)
+
+
+def _state(outcome: Outcome | None) -> str:
+    return outcome.value if outcome else "not there"
+
+
+def _move(move: Move | None) -> str:
+    return "" if move is None else f"**{move.value}**" if move in BAD else move.value
+
+
+SECTIONS: list[Callable[[], str]] = [gates, moves, routing, review, retry, confidence, risk]
 """Whoever adds a rule adds its section here."""
 
 

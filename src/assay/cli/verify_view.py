@@ -84,7 +84,7 @@ def _place(one: "FindingLine") -> str:
 
 
 def _show_output(line: "CheckLine") -> None:
-    click.echo(f"\n{line.name} {line.id} said:")
+    click.echo(f"\n{line.output_from or f'{line.name} {line.id}'} said:")
     for text in line.output:
         click.echo(f"  | {text[: WIDTH - 4]}")
     if line.execution:

@@ -72,6 +72,8 @@ class CheckLine(Contract):
     """The row of the ledger that holds the whole output: `assay evidence show ID`."""
     output: Texts = ()
     """The last ten lines of a failing check."""
+    output_from: Maybe[Text] = None
+    """Which run printed them, if it is not the check itself."""
 
 
 class FindingLine(Contract):

@@ -17,6 +17,7 @@ from assay.steps.inspections.lexing import lexed
 from assay.steps.inspections.places import Lang
 
 TEXT_LENGTH = 500_000
+LINE_LENGTH = 10_000
 VALUES = 5_000
 
 Way = tuple[str, ...]
@@ -42,6 +43,8 @@ def settings_of(path: str, text: str | None) -> Settings:
         return {}
     if len(text) > TEXT_LENGTH:
         raise NotRead("it is too long")
+    if any(len(line) > LINE_LENGTH for line in text.split("\n")) and path.endswith(".toml"):
+        raise NotRead("a line is too long")  # the parser's time grows with the square of a key's length
     flat: Settings = {}
     _flatten(_parsed(path, text), (), flat)
     if () in flat:

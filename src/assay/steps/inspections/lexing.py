@@ -13,7 +13,7 @@ from enum import Enum
 
 from assay.steps.inspections.places import Lang
 
-SOURCE_LENGTH = 2_000_000
+SOURCE_LENGTH = 1_000_000
 """Characters of a text that is still taken apart."""
 
 _START = {

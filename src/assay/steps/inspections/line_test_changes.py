@@ -184,7 +184,7 @@ def _import_lines(text: Lexed, language: Lang) -> set[int]:
 def _end_of_import(text: Lexed, start: int, language: Lang) -> int:
     """The last line of an import that may go over several; the line itself if it is none after all."""
     depth = 0
-    for number in range(start, min(start + 200, len(text.bare))):
+    for number in range(start, min(start + 60, len(text.bare))):
         line = text.bare[number]
         depth += line.count("{") + line.count("(") - line.count("}") - line.count(")")
         if depth <= 0:

@@ -118,10 +118,3 @@ def bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             more = f"and {count - FINDINGS_PER_FILE} more of {rule}"
             kept.append(found(rule, path, None, more, blocks=(rule, path) in blocking))
     return tuple(kept)
-
-
-def surplus(before: Iterable[str], after: Iterable[str]) -> Counter[str]:
-    """How many more of each there are after than before."""
-    counted = Counter(after)
-    counted.subtract(Counter(before))
-    return +counted

@@ -4,6 +4,7 @@ Mutants are spread over the changed lines: each line gets one before any line ge
 lines come first. The same change and seed always give the same mutants.
 """
 
+import ast
 import hashlib
 import re
 import warnings
@@ -17,6 +18,8 @@ from assay.steps.inspections.mutations import LAST_RESORT, Mutation, mutations
 from assay.steps.inspections.places import Lang, is_production, language_of
 from assay.steps.inspections.python_source import Unreadable, parse, shape
 
+SOURCE_LENGTH = 250_000
+"""Characters of a file that is mutated."""
 TRIES = 5
 """Mutations that are tried for each mutant that is wanted."""
 ENOUGH = 5
@@ -86,12 +89,12 @@ def _collect(
     sources: dict[str, _Source],
     by_line: dict[tuple[str, int], list[Mutation]],
 ) -> None:
-    if text.startswith("\ufeff"):
-        return  # a byte order mark would shift every column
+    if text.startswith("\ufeff") or len(text) > SOURCE_LENGTH:
+        return  # a byte order mark would shift every column; and every mutant is parsed anew
     try:
-        tree = parse(text)
+        tree = _compiled(text)
         found = [each for each in mutations(tree) if each.node.lineno in wanted]
-    except (Unreadable, RecursionError, ValueError):
+    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
         return  # a file that cannot be read has no mutants; other inspections say so
     starts = (0, *(end.end() for end in _LINE_END.finditer(text.encode())))
     sources[path] = _Source(path, text, shape(tree), starts)
@@ -116,6 +119,15 @@ def _drawn(*parts: object) -> bytes:
     return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).digest()
 
 
+def _compiled(text: str) -> ast.Module:
+    """The tree of a text that Python would run."""
+    tree = parse(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compile(tree, "<mutant>", "exec", dont_inherit=True)
+    return tree
+
+
 def _mutated(source: _Source, mutation: Mutation) -> str | None:
     """The file with one mutation; None if that is no program, or the same one."""
     node = mutation.node
@@ -124,10 +136,7 @@ def _mutated(source: _Source, mutation: Mutation) -> str | None:
     end = source.line_starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
     content = (data[:start] + mutation.text.encode() + data[end:]).decode(errors="replace")
     try:
-        tree = parse(content)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compile(tree, "<mutant>", "exec", dont_inherit=True)
+        tree = _compiled(content)
     except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return None if shape(tree) == source.shape else content

@@ -15,7 +15,7 @@ from assay.steps.inspections.config_judging import Changed, Judged, changes_betw
 from assay.steps.inspections.config_values import NotRead, Settings, settings_of
 from assay.steps.inspections.config_words import CHECKING
 from assay.steps.inspections.conftest_hooks import conftest_changes, shadowing
-from assay.steps.inspections.model import ChangedFile, Finding, Rule, bounded, found
+from assay.steps.inspections.model import FINDINGS_PER_FILE, ChangedFile, Finding, Rule, bounded, found
 
 _CHECKING_TOOLS = frozenset(
     {"pytest", "coverage", "tox", "nox", "ruff", "mypy", "pyright", "basedpyright", "pylint", "flake8", "bandit"}
@@ -46,6 +46,8 @@ def _of_file(change: ChangedFile) -> Iterator[Finding]:
         yield from conftest_changes(change)
         return
     kind = kind_of_path(change.path)
+    if kind is PathKind.TEST:
+        kind = kind_of_path(name)  # a Makefile among the tests is a Makefile first
     if kind not in {
         PathKind.TEST_CONFIG, PathKind.LINT_CONFIG, PathKind.CI, PathKind.BUILD_CONFIG, PathKind.MIXED_CONFIG
     }:  # fmt: skip
@@ -56,8 +58,9 @@ def _of_file(change: ChangedFile) -> Iterator[Finding]:
         return
     if change.before is None and name in _OVERRIDING:
         yield found(Rule.CONFIG_CHANGED, change.path, None, "it replaces all other settings of pytest", blocks=True)
-    for judged in _judged(change, name, kind):
-        yield found(Rule.CONFIG_CHANGED, change.path, _line(change, judged), judged.text, blocks=judged.blocks)
+    for number, judged in enumerate(_judged(change, name, kind)):
+        line = _line(change, judged) if number < FINDINGS_PER_FILE else None
+        yield found(Rule.CONFIG_CHANGED, change.path, line, judged.text, blocks=judged.blocks)
 
 
 def _judged(change: ChangedFile, name: str, kind: PathKind) -> Iterator[Judged]:

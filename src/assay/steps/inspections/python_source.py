@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 
-SOURCE_LENGTH = 1_000_000
+SOURCE_LENGTH = 500_000
 """Characters of a text that is still parsed."""
 DEPTH = 150
 """Levels of a syntax tree; deeper ones are refused, so that nothing that walks one runs out of stack."""

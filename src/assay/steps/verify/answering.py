@@ -168,6 +168,9 @@ def check_line(each: Checked, proofs: Sequence[Proof], *, excused: bool) -> Chec
         cached=after.cached,
         execution=(telling or after).execution,
         output=tuple([line for line in output if line.strip()][-OUTPUT_LINES:]),
+        output_from=f"the base's own {spec.name}, against the new code,"
+        if telling and telling is each.protected
+        else None,
     )
 
 

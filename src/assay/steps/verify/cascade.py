@@ -21,6 +21,7 @@ TURNS = 2
 """How often what got worse is run again before it is believed."""
 MOST_AGAIN = 30
 """More things than this that got worse at once are not bad luck."""
+_PASSES = frozenset({Outcome.PASSED})
 _SAYS_BOTH = TEST_FORMATS | {ReportFormat.EXIT}
 """Formats that name what passed, too; the others name only what is wrong."""
 
@@ -141,39 +142,68 @@ def _settled(harness: Harness, change: Change, checked: Checked, tell: Tell) -> 
     comparison = compared(checked, checked.after)
     if comparison is None or not checked.are_tests:
         return replace(checked, comparison=comparison)
-    moves = {moved.id: moved.move for moved in comparison.moved}
-    worse = [id_ for id_, move in moves.items() if move in (Move.BROKEN, Move.NEW_FAILING)]
-    better = [id_ for id_, move in moves.items() if move is Move.FIXED]
-    still_red = any(move is Move.STILL_BROKEN for move in moves.values())
-    flaky = _passes_again(
-        harness,
-        Question(checked.spec, checked.project, change.head.tree, "again", None if still_red else Phase.AFTER),
-        worse,
-        tell,
-    )
+    worse, better = _ids(comparison, Move.BROKEN, Move.NEW_FAILING), _ids(comparison, Move.FIXED)
+    phase = None if _ids(comparison, Move.STILL_BROKEN) else Phase.AFTER
+    again = Question(checked.spec, checked.project, change.head.tree, "again", phase)
+    flaky = _passes_after_all(harness, again, worse, tell)
+    broken = [id_ for id_ in _ids(comparison, Move.BROKEN) if id_ not in flaky]
+    flaky |= _fails_before_too(harness, change, checked, broken, tell)
     if checked.base_spec is not None:
-        flaky |= _passes_again(
-            harness, Question(checked.base_spec, checked.project, change.base.tree, "again"), better, tell
-        )
+        at_base = Question(checked.base_spec, checked.project, change.base.tree, "again")
+        flaky |= _ask_again(harness, at_base, better, _PASSES, tell)
     if not flaky:
         return replace(checked, comparison=comparison)
     return replace(checked, comparison=compared(checked, checked.after, frozenset(flaky)), flaky=frozenset(flaky))
 
 
-def _passes_again(harness: Harness, question: Question, ids: list[str], tell: Tell) -> set[str]:
-    """Which of some red things pass when they are run again."""
-    left, flaky = list(ids), set[str]()
+def _ids(comparison: Comparison, *moves: Move) -> list[str]:
+    return [moved.id for moved in comparison.moved if moved.move in moves]
+
+
+def _passes_after_all(harness: Harness, question: Question, ids: list[str], tell: Tell) -> set[str]:
+    """Which of some red things pass when they are run again, alone and then in company.
+
+    Alone is cheap, and settles it for what is really broken. But what passes alone only may be broken by what runs
+    before it, and the process sees that it is run alone: to call it luck, the same command must give another answer.
+    """
+    alone = _ask_again(harness, question, ids, _PASSES, tell)
+    return _ask_again(harness, question._replace(phase=None), sorted(alone), _PASSES, tell, whole=True)
+
+
+def _fails_before_too(harness: Harness, change: Change, checked: Checked, ids: list[str], tell: Tell) -> set[str]:
+    """Which of some things that passed before the change fail there when they are run again: luck, and no regression.
+
+    Where the baseline was green its row is written anew: the gate must not go by the lucky one.
+    """
+    if checked.base_spec is None or checked.before is None:
+        return set()
+    question = Question(checked.base_spec, checked.project, change.base.tree, "again")
+    alone = _ask_again(harness, question, ids, RED, tell)
+    phase = Phase.BASELINE if checked.before.evidence is Evidence.PASSED else None
+    return _ask_again(harness, question._replace(phase=phase), sorted(alone), RED, tell, whole=True)
+
+
+def _ask_again(
+    harness: Harness,
+    question: Question,
+    ids: list[str],
+    wanted: frozenset[Outcome],
+    tell: Tell,
+    *,
+    whole: bool = False,
+) -> set[str]:
+    """Which of some things have another outcome in one of a few more runs, of their own or of everything."""
+    left, found = list(ids), set[str]()
     if len(left) > MOST_AGAIN:
-        return flaky
+        return found
     for turn in range(1, TURNS + 1):
         if not left:
             break
-        chosen = question._replace(ids=narrowed(question.spec, left), turn=turn)
+        chosen = question._replace(ids=() if whole else narrowed(question.spec, left), turn=turn)
         (ran,) = ask_all(harness, [chosen], tell, 1)
-        passed = {item.id for item in ran.items if item.outcome is Outcome.PASSED}
-        flaky |= passed & set(left)
-        left = [id_ for id_ in left if id_ not in passed]
-    return flaky
+        found |= {item.id for item in ran.items if item.outcome in wanted} & set(left)
+        left = [id_ for id_ in left if id_ not in found]
+    return found
 
 
 def run_protected(
@@ -190,12 +220,27 @@ def run_protected(
     answers: Mapping[str, Ran] = {
         question.spec.id: ran for question, ran in zip(questions, ask_all(harness, questions, tell, lanes), strict=True)
     }
-    return [
-        replace(each, protected=ran, original=compared(each, ran, each.flaky))
-        if (ran := answers.get(each.spec.id))
-        else each
-        for each in checked
-    ]
+    held = [replace(each, protected=answers[each.spec.id]) if each.spec.id in answers else each for each in checked]
+    return all_at_once(lambda each: _held(harness, change, each, tree, tell), held, lanes)
+
+
+def _held(harness: Harness, change: Change, checked: Checked, tree: str, tell: Tell) -> Checked:
+    """The old form's comparison, after what only it found was run again: a lost race is no broken promise."""
+    if checked.protected is None:
+        return checked
+    original = compared(checked, checked.protected, checked.flaky)
+    if original is None or not checked.are_tests:
+        return replace(checked, original=original)
+    known = set(_ids(checked.comparison, Move.BROKEN)) if checked.comparison else set()
+    worse = [id_ for id_ in _ids(original, Move.BROKEN) if id_ not in known]
+    again = Question(
+        checked.base_spec or checked.spec, checked.project, tree, "again", environment_tree=change.head.tree
+    )
+    flaky = _passes_after_all(harness, again, worse, tell)
+    flaky |= _fails_before_too(harness, change, checked, [id_ for id_ in worse if id_ not in flaky], tell)
+    if not flaky:
+        return replace(checked, original=original)
+    return replace(checked, original=compared(checked, checked.protected, checked.flaky | flaky))
 
 
 def _is_protected(checked: Checked) -> bool:

@@ -36,6 +36,13 @@ def new_tests(checked: Checked) -> tuple[str, ...]:
     return tuple(moved.id for moved in checked.comparison.moved if moved.move is Move.NEW_PASSING)
 
 
+def is_no_worse(checked: Checked) -> bool:
+    """Whether a check passes, or is red only in what was red before: the base of many projects never is green."""
+    if checked.comparison is None:
+        return checked.after.evidence is Evidence.PASSED
+    return not any(moved.move in (Move.BROKEN, Move.NEW_FAILING) for moved in checked.comparison.moved)
+
+
 def red_at_baseline(harness: Harness, change: Change, checked: Checked, tree: str, *, tell: Tell) -> Proof | None:
     """At least one new test must fail, or not even load, on the old code."""
     new = new_tests(checked)
@@ -145,8 +152,9 @@ def _noticed(ran: Ran, new: frozenset[str]) -> bool | None:
         return True
     if any(item.id in new and item.outcome is Outcome.FAILED for item in ran.items):
         return True
-    if ran.evidence is Evidence.PASSED:
-        return False
+    passed = {item.id for item in ran.items if item.outcome is Outcome.PASSED}
+    if ran.evidence is Evidence.PASSED or (ran.evidence is Evidence.FAILED and new <= passed):
+        return False  # others in the same file may be red since before the change
     own = [item for item in ran.items if item.id in new and item.outcome in RED]
     return True if own else None
 

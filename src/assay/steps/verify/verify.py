@@ -8,7 +8,6 @@ from assay.contracts.common.approvals import ApprovalMode, ApprovalRecord
 from assay.contracts.common.gates import Blocked, Open
 from assay.contracts.verify.checks import Discovered, Language, VerifySettings
 from assay.contracts.verify.report import CheckLine, FindingLine, MissingLine
-from assay.contracts.verify.results import Evidence
 from assay.kit.clock import spell
 from assay.ledger.record import Record
 from assay.steps.inspections.counts import Drift
@@ -30,7 +29,7 @@ from assay.steps.verify.diff import INSPECTED, changed_files, inspect
 from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Change, Tell
 from assay.steps.verify.mutating import chosen_mutants
-from assay.steps.verify.proofs import Proof, new_tests, red_at_baseline, survives_mutants
+from assay.steps.verify.proofs import Proof, is_no_worse, new_tests, red_at_baseline, survives_mutants
 from assay.steps.verify.trees import production, protected_tree, red_tree
 
 
@@ -73,7 +72,7 @@ def verify_change(
     proofs = comparison_proofs(change, checked)
     notes: list[str] = []
     for each in checked:
-        if each.are_tests and each.after.evidence is Evidence.PASSED:
+        if each.are_tests and is_no_worse(each):
             proofs += _about_new_tests(harness, change, each, files, settings, notes, tell=tell, lanes=lanes)
     drift = Drift.of(files)
     if drift.files:
@@ -130,7 +129,7 @@ def _about_new_tests(
     tell: Tell,
     lanes: int,
 ) -> list[Proof]:
-    """Forged, red at the baseline, vacuous: asked of a check whose tests pass."""
+    """Forged, red at the baseline, vacuous: asked of a check whose tests are no worse than before."""
     proofs = [must_fail(harness, change, checked, tell=tell)]
     new = new_tests(checked)
     if production(change.files):
