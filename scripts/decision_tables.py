@@ -9,7 +9,8 @@ from assay.contracts.common.words import RISKS, Size
 from assay.contracts.feature.events import DispatchStatus
 from assay.contracts.feature.facts import OPTIONS, Change, ChangedFile
 from assay.contracts.feature.review import Perspective
-from assay.contracts.verify.results import BAD, Move, Outcome
+from assay.contracts.verify.results import BAD, Move
+from assay.contracts.verify.results import Outcome as TestOutcome
 from assay.rules.confidence import APPROVALS_AT_MOST, AT_MOST, FINDING_AT_MOST, may_commit
 from assay.rules.identity import DIAGNOSTIC_MOVES, TEST_MOVES
 from assay.rules.policy import CHECKS, HEARD, depth_of, effective_size
@@ -285,11 +286,11 @@ def moves() -> str:
         states = list(dict.fromkeys(after for _, after in table))
         befores = list(dict.fromkeys(before for before, _ in table))
         rows = [(_state(before), *(_move(table.get((before, after))) for after in states)) for before in befores]
-        parts.append(f"### {title}\n\n{_table(('before \\ after', *map(_state, states)), rows)}")
+        parts.append(f"### {title}\n\n{_table(('before, after', *map(_state, states)), rows)}")
     return "\n".join(parts)
 
 
-def _state(outcome: Outcome | None) -> str:
+def _state(outcome: TestOutcome | None) -> str:
     return outcome.value if outcome else "not there"
 
 
