@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import documents, ledger, sandbox, startup, store
+from bench import documents, ledger, sandbox, startup, store, verify
 
 BENCHMARKS = {
     "store": store.run,
@@ -10,6 +10,7 @@ BENCHMARKS = {
     "ledger": ledger.run,
     "startup": startup.run,
     "sandbox": sandbox.run,
+    "verify": verify.run,
 }
 
 

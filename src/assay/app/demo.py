@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from assay.app import demo_ledger
+from assay.app import demo_ledger, demo_verify
 from assay.app.scenes import Demo, Scene
 from assay.app.schemas import Violation, check_document
 from assay.contracts.catalog import BY_NAME
@@ -42,6 +42,7 @@ def run_demo(folder: Path) -> Demo:
             _not_overwritten(store, first),
             *demo_ledger.play(folder, run_id, TASK, first, content_hash(text)),
             _tampered(store, folder, first, text),
+            *demo_verify.play(folder),
         )
     )
 

@@ -20,7 +20,10 @@ _WIDTH = 78
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(folder: Path | None, as_json: bool) -> int:
-    """Read honest, careless and hostile documents, store one, and try to spoil store and ledger. No key, no network."""
+    """Read honest and hostile documents, try to spoil store and ledger, verify a good change and a lie.
+
+    No key, no network.
+    """
     from assay.app.demo import run_demo
 
     with contextlib.ExitStack() as stack:
@@ -39,7 +42,7 @@ def command(folder: Path | None, as_json: bool) -> int:
             click.echo(f"{number}. {scene.title}: {scene.outcome.upper()}")
             for line in scene.lines:
                 click.echo(textwrap.fill(line, _WIDTH, initial_indent="     ", subsequent_indent="       "))
-        click.echo("\nThis is the ground floor: contracts, readers, store, ledger and rules.", err=True)
-        click.echo("Agents, sandbox and pipeline are not built yet.", err=True)
-        click.echo("next:  assay schema list", err=True)
+        click.echo("\nContracts, readers, store, ledger, rules, sandbox and `assay verify` work.", err=True)
+        click.echo("Agents and the pipelines are not built yet.", err=True)
+        click.echo("next:  assay verify, in a repository of yours", err=True)
     return ExitCode.REACHED if demo.as_promised else ExitCode.GATE_SHUT

@@ -11,7 +11,8 @@ SKIPS = frozenset({"skip", "skipif", "skipIf", "skipUnless", "skipTest", "import
 XFAILS = frozenset({"xfail", "expectedFailure"})
 FLAKY = frozenset({"flaky", "repeat", "retry", "rerun"})
 SETUP = re.compile(
-    r"(setup|teardown)(_(module|function|method|class))?|(setUp|tearDown)(Module|Class)?|asyncSetUp|asyncTearDown"
+    r"(setup|teardown)(_(module|function|method|class))?|(setUp|tearDown)(Module|Class)?|asyncSetUp|asyncTearDown|"
+    r"load_tests|__getattr__"
 )
 _ASSERTING = re.compile(r"assert\w*|fail|failIf\w*|failUnless\w*")
 _RAISING = frozenset({"raises", "warns", "deprecated_call", "expect", "approx_equal"})
