@@ -8,6 +8,7 @@ AssayError
 │       └── DatabaseBusy another process held it too long; trying again may help
 ├── RowRefused           the database's own constraints refused a row
 ├── EventsBroken         a run's events cannot have happened in this order (exit 6)
+├── LedgerTampered       the ledger is not as it was written (exit 6)
 └── StoreError           a file could not be read or written as asked
     ├── UnsafePath       an id or path would leave its folder, or a link was planted
     ├── NotStored        there is no such file
@@ -73,6 +74,10 @@ class RowRefused(AssayError):
 
 class EventsBroken(AssayError):
     """The events of a run contradict themselves, so no state can be told from them."""
+
+
+class LedgerTampered(AssayError):
+    """Rows of the ledger were edited, deleted, inserted or reordered, so nothing may rest on them."""
 
 
 class StoreError(AssayError):

@@ -12,7 +12,16 @@ from inline_snapshot import snapshot
 from assay import __version__
 from assay.cli.commands import COMMANDS
 from assay.cli.exit_codes import ExitCode, exit_code_of
-from assay.errors import AssayError, BadDocument, DiskRefused, EventsBroken, NotReady, Position, UsageError
+from assay.errors import (
+    AssayError,
+    BadDocument,
+    DiskRefused,
+    EventsBroken,
+    LedgerTampered,
+    NotReady,
+    Position,
+    UsageError,
+)
 from assay.kit.documents import Format, render
 from cli.runner import ASSAY, assay
 from support import ROOT, SEEDS, edited, value_of
@@ -234,6 +243,7 @@ def test_a_terminal_without_colours_or_letters_still_gets_an_answer(tmp_path: Pa
         (DiskRefused("x"), 3),
         (BadDocument("x", Position(1, 1)), 1),
         (EventsBroken("x"), 6),
+        (LedgerTampered("x"), 6),
         (AssayError("x"), 70),
     ],
 )

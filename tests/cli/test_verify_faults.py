@@ -109,3 +109,7 @@ def test_a_ledger_that_was_edited_is_noticed(shop: Path) -> None:
         connection.execute("UPDATE anvil_checks SET passed = 1")
         connection.commit()
     assert assay("ledger", "verify", cwd=shop).returncode == 6
+    again = verify(shop)
+    assert again.returncode == 6
+    assert "not as it was written" in again.stderr
+    assert verify(shop, "--no-cache").returncode == 1, "what is run anew rests on nothing that was edited"

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from assay.errors import AssayError, BadDocument, EventsBroken, NotReady, StoreError, UsageError
+from assay.errors import AssayError, BadDocument, EventsBroken, LedgerTampered, NotReady, StoreError, UsageError
 
 
 class ExitCode(IntEnum):
@@ -28,7 +28,7 @@ def exit_code_of(error: AssayError) -> ExitCode:
             return ExitCode.USAGE
         case BadDocument():
             return ExitCode.GATE_SHUT
-        case EventsBroken():
+        case EventsBroken() | LedgerTampered():
             return ExitCode.UNTRUSTED
         case NotReady() | StoreError():
             return ExitCode.NOT_READY

@@ -69,6 +69,8 @@ class Ran(Contract):
     """Why there is no evidence, in one clause."""
     environmental: Flag = False
     """Whether that reason lies in the machine (a missing tool, no network) and not in the tree."""
+    next_step: Maybe[Text] = None
+    """What a person may do about it."""
     assessment: Assessment | None
     exit_code: Maybe[int] = None
     items: tuple[Item, ...] = ()

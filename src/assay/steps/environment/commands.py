@@ -1,4 +1,4 @@
-"""The commands that a person wrote under [setup]: run in order, in the sandbox, and kept like any environment."""
+"""The commands that a person wrote under [verify.setup]: run in order, in the sandbox, and kept like any environment."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def _make(request: Request, folder: Path, base: Interpreter | None) -> dict[str,
         ]
         program = _program(argv[0], request, place, base)
         if program is None:
-            reason = f"{argv[0]}, a command of [setup], is not installed"
+            reason = f"{argv[0]}, a command of [verify.setup], is not installed"
             return NoEnvironment(reason, environmental=True, next_step=f"install {argv[0]}, or put it on the PATH")
         done = request.workshop.run(
             [str(program), *argv[1:]],
@@ -52,7 +52,11 @@ def _make(request: Request, folder: Path, base: Interpreter | None) -> dict[str,
             network=settings.network,
         )
         if done.result.end is not End.OK:
-            step = "" if settings.network else "allow the network for set-up ([setup] network = true in assay.toml)"
+            step = (
+                ""
+                if settings.network
+                else "assay verify --setup-network (or network = true under [verify.setup] in assay.toml)"
+            )
             return failure(" ".join(command), done, network=settings.network, next_step=step)
     return {"network": settings.network, "checkouts": [str(request.checkout)] if request.checkout is not None else []}
 

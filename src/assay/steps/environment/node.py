@@ -26,7 +26,7 @@ OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
 _DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _NAME = re.compile(r"(@[a-z0-9._~-]+/)?[a-z0-9._~-]+", re.IGNORECASE)
 _LARGE = Limits(bytes=64 << 20, nodes=5_000_000)
-ALLOW = "allow the network for set-up ([setup] network = true in assay.toml), or run npm ci in your checkout"
+ALLOW = "assay verify --setup-network (or network = true under [verify.setup] in assay.toml), or run npm ci in your checkout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def prepare_node(request: Request) -> Environment | NoEnvironment:
             return done
         modules = done.folder / "env" / "node_modules"
         if not modules.is_dir() and _declares(request):
-            return NoEnvironment("the commands of [setup] left no node_modules in {env}", environmental=False)
-        by, network = "the commands of [setup]", request.settings.network
+            return NoEnvironment("the commands of [verify.setup] left no node_modules in {env}", environmental=False)
+        by, network = "the commands of [verify.setup]", request.settings.network
         return _environment(request, digest, tools, request.project.root, modules, by, network=network)
     theirs, why_not = _persons(request, root, lock, manifests)
     if theirs is not None:
@@ -94,7 +94,7 @@ def _unlocked(request: Request, root: str, why_not: str) -> NoEnvironment:
     other = next((name for name in OTHER_LOCKS if join(root, name) in request.files.paths), None)
     if other is not None:
         reason = f"{other} is not a lock that is installed from here"
-        step = "install it in your checkout, so that node_modules is there, or say how under [setup] commands"
+        step = "install it in your checkout, so that node_modules is there, or say how under [verify.setup] commands"
         return NoEnvironment(f"{reason}; {why_not}" if why_not else reason, environmental=True, next_step=step)
     reason = "package.json declares dependencies and no lock file says which, so npm install is refused"
     step = "commit a package-lock.json (npm install --package-lock-only)"

@@ -68,7 +68,7 @@ def prepare_python(request: Request) -> Environment | NoEnvironment:
     if ready is not None:
         return ready
     if wanted.declared.problem is not None:
-        step = "say how to install it under [setup] commands in assay.toml"
+        step = "say how to install it under [verify.setup] commands in assay.toml"
         return NoEnvironment(wanted.declared.problem, environmental=wanted.declared.foreign, next_step=step)
     base = _base(wanted)
     if base is None:
@@ -223,7 +223,7 @@ def _layer(
 
 
 def _by_commands(wanted: _Wanted, base: Interpreter | None) -> Environment | NoEnvironment:
-    """What the commands of [setup] leave in their folder, seen through a layer."""
+    """What the commands of [verify.setup] leave in their folder, seen through a layer."""
     request = wanted.request
     digest = digest_of("commands", wanted.facts, base.identity if base else None, *_settings_facts(request))
     done = run_commands(request, digest, base)
@@ -240,13 +240,15 @@ def _by_commands(wanted: _Wanted, base: Interpreter | None) -> Environment | NoE
             return _layer(
                 wanted,
                 interpreter,
-                "the commands of [setup]",
+                "the commands of [verify.setup]",
                 network=bool(done.notes["network"]),
                 extra=(done.folder,),
                 checkouts=checkouts,
             )
     step = "make a virtual environment in {env}, for example with python3 -m venv {env}"
-    return NoEnvironment("the commands of [setup] left no interpreter in {env}", environmental=False, next_step=step)
+    return NoEnvironment(
+        "the commands of [verify.setup] left no interpreter in {env}", environmental=False, next_step=step
+    )
 
 
 def _settings_facts(request: Request) -> list[Any]:

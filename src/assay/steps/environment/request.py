@@ -25,7 +25,7 @@ class Request:
     search: tuple[Path, ...]
     """The person's PATH without any folder of the repository."""
     checkout: Path | None
-    """The tree, exported; only the commands of [setup] are run there."""
+    """The tree, exported; only the commands of [verify.setup] are run there."""
     persons_checkout: Path | None
     tools: tuple[str, ...]
     """Tools that the project's checks want; well-known ones are installed with the dependencies if not declared."""

@@ -99,7 +99,7 @@ def _crates(request: Request, cargo: Path, facts: list[object]) -> tuple[Path | 
         return (registry, False) if wanted else (None, False)
     reason = f"the crate {missing[0]} of Cargo.lock is not on this machine"
     if not request.settings.network or request.checkout is None:
-        step = "run cargo fetch, or allow the network for set-up ([setup] network = true in assay.toml)"
+        step = "run cargo fetch, or assay verify --setup-network (or network = true under [verify.setup] in assay.toml)"
         return NoEnvironment(reason, environmental=True, next_step=step)
     built = request.workshop.kept(digest_of("cargo", facts), lambda folder: _fetch(request, cargo, folder))
     return built if isinstance(built, NoEnvironment) else (built.folder / "cargo" / "registry", True)

@@ -90,9 +90,19 @@ class _Body:
 
     def _made(self, test: ast.expr, result: Atoms, lines: set[int]) -> Iterator[Entry]:
         about = " ".join(sorted(names_in(test) & self._given))
-        for keys in self._alternatives(test)[:ALTERNATIVES]:
+        whole = self._alternatives(test)[:ALTERNATIVES]
+        for keys in whole or self._parts(test)[:ALTERNATIVES]:
             if keys and result:
-                yield Entry(test.lineno, frozenset(lines), keys, result, (about, self._number), False, self._bypasses)
+                yield Entry(
+                    test.lineno,
+                    frozenset(lines),
+                    keys,
+                    result,
+                    (about, self._number),
+                    is_table=False,
+                    bypasses=self._bypasses,
+                    is_part=not whole,
+                )
 
     def _matched(self, node: ast.Match) -> Iterator[Entry]:
         about = " ".join(sorted(names_in(node.subject)))
@@ -132,6 +142,18 @@ class _Body:
             and isinstance(right, ast.Tuple | ast.List | ast.Set)
         ):
             return [atoms for item in right.elts if (atoms := literal_atoms(item))]
+        return []
+
+    def _parts(self, test: ast.expr) -> list[Atoms]:
+        """Texts that a condition looks for inside of what was given."""
+        if isinstance(test, ast.BoolOp):
+            return [keys for value in test.values for keys in self._parts(value)]
+        if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and len(test.args) == 1:
+            if test.func.attr in {"startswith", "endswith"} and self.is_given(test.func.value):
+                return [(each,) for each in literal_atoms(test.args[0]) or ()]
+        elif isinstance(test, ast.Compare) and _is(test, ast.In) and self.is_given(test.comparators[0]):
+            atoms = literal_atoms(test.left)
+            return [atoms] if atoms else []
         return []
 
     def is_given(self, node: ast.expr) -> bool:

@@ -219,7 +219,7 @@ def _of_constant(node: ast.Constant) -> Iterator[Mutation]:
 def _of_call(node: ast.Call) -> Iterator[Mutation]:
     """A keyword with a written-out value that is not given: what is optional has a default."""
     for keyword in node.keywords:
-        if keyword.arg in {"key", "reverse", "default", "start", "maxsplit", "strict", "sep", "ndigits"}:
+        if keyword.arg in {"key", "reverse", "default", "start", "maxsplit", "sep", "ndigits"}:
             rest = [other for other in node.keywords if other is not keyword]
             yield Mutation(node, _spelled(ast.Call(node.func, node.args, rest)), f"`{keyword.arg}=` is gone", 4)
 

@@ -8,10 +8,14 @@ modules, the arguments, the call stack or the build (`PYTEST_CURRENT_TEST`, `"py
 literals, and whose answer is a literal. It blocks if all of this holds:
 
 1. it stands on an added line of production code;
-2. one new or changed test mentions every compared literal, and the answer (truth values need not be written out);
+2. one new or changed test mentions every compared literal, and the answer (truth values need not be written out; a
+   sentence of prose may stand in a fixture, so there it is enough that the answer is a number other than the trivial
+   ones and mentioned);
 3. what is compared is *distinctive*: a number other than -1, 0, 1, 2; a text of two characters or more that is not a
    plain word like `active` or `READ_ONLY`, or whose answer contains it; or several values at once, not all trivial.
-   A truth value as an answer counts only if the function computes its answer otherwise;
+   A truth value as an answer counts only if the function computes its answer otherwise. Where only the beginning,
+   the end or a part of a text is looked for, the answer has to be such a number. In a table, a trivial answer never
+   counts;
 4. it is not one of an honest family. A family is the branches of one function on the same parameters, or the rows of
    one table. It is honest if at least one sibling is *not* named by the new tests, and it is a table, has three
    entries or more, or its function answers with literals only.

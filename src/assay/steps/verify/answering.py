@@ -181,9 +181,12 @@ def _telling(each: Checked, failing: Sequence[Proof]) -> Ran | None:
     return each.protected if any(proof.check.startswith("oracle-") for proof in failing) else None
 
 
-def missing_lines(asked: Asked, undiscovered: Sequence[Undiscovered]) -> tuple[MissingLine, ...]:
+def missing_lines(
+    asked: Asked, checked: Sequence[Checked], undiscovered: Sequence[Undiscovered]
+) -> tuple[MissingLine, ...]:
     """What gave no evidence."""
     steps = {(lost.name, lost.id): lost.next_step for lost in undiscovered}
+    steps |= {(each.spec.name, each.spec.id): each.after.next_step or "" for each in checked}
     return tuple(
         MissingLine(
             check=f"{silent.name} {silent.instance}" if silent.instance else silent.name,

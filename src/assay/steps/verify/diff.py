@@ -21,14 +21,14 @@ INSPECTED: tuple[tuple[str, str], ...] = (
     ("oracle-files", "no test, linter or build rule was weakened"),
     ("suppressions", "no check was switched off in a file"),
     ("special-cases", "no code knows that it is being tested"),
-    ("secrets", "the change carries no secret"),
+    ("readiness-secrets", "the change carries no secret"),
 )
 """The rows that are always written, and what each says when all is well."""
 _INSPECTIONS = {
     "oracle-files": (tests_changed, oracle_files),
     "suppressions": (suppressions,),
     "special-cases": (special_cases,),
-    "secrets": (secrets,),
+    "readiness-secrets": (secrets,),
 }
 
 

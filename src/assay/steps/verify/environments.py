@@ -92,7 +92,7 @@ class Environments:
         return made
 
     def _checked_out(self, tree: str) -> Path:
-        """The tree as a folder, for commands of [setup] that want more than manifests."""
+        """The tree as a folder, for commands of [verify.setup] that want more than manifests."""
         folder = self._state / "work" / f"setup-{tree[:16]}"
         shutil.rmtree(folder, ignore_errors=True)
         self._shadow.checkout(tree, folder)

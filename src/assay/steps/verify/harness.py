@@ -19,13 +19,14 @@ from assay.contracts.common.sandbox import Command, Confinement, Limits, Network
 from assay.contracts.verify.checks import CheckSpec, Project, VerifySettings
 from assay.contracts.verify.report import CHANGE
 from assay.contracts.verify.results import Evidence, Ran
-from assay.errors import StoreError
+from assay.errors import LedgerTampered, StoreError
 from assay.git.shadow import Shadow
 from assay.kit.clock import Clock, spell
 from assay.kit.files import read_plain
 from assay.kit.text import visible
 from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
+from assay.ledger.verify import verify
 from assay.sandbox.runner import Finished, Runner
 from assay.steps.environment.furnishing import furnish
 from assay.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
@@ -108,6 +109,7 @@ class Harness:
         self._work = work
         self._number = 0
         self._checkouts: dict[Path, threading.Lock] = {}
+        self._trusted = {run_id}
 
     def record(self, work: Callable[[Record], None]) -> None:
         """Writes a record; one thread at a time."""
@@ -119,7 +121,7 @@ class Harness:
         spec = question.spec
         environment = self._prepare(question.project, question.environment_tree or question.tree)
         if isinstance(environment, NoEnvironment):
-            return _silent(spec, environment.reason, environmental=environment.environmental)
+            return _silent(spec, environment.reason, environment.environmental, environment.next_step)
         with self._folders() as (report, temporary):
             checkout = temporary.parent / "tree" if spec.writes else self._shared_path(question, environment)
             resolved = resolve(
@@ -132,7 +134,7 @@ class Harness:
                 project=question.project,
             )
             if isinstance(resolved, Unavailable):
-                return _silent(spec, resolved.reason, environmental=resolved.environmental)
+                return _silent(spec, resolved.reason, resolved.environmental)
             key = self._key(question, environment, resolved)
             known = self._known(question, key) if self._use_cache else None
             if known is not None:
@@ -290,6 +292,7 @@ class Harness:
                 continue  # lost or changed: then the question is asked anew
             if ran.evidence is Evidence.NONE:
                 continue
+            self._trust(run_id)
             taken = ran.model_copy(update={"cached": True})
             if run_id == self.run_id:
                 return taken.model_copy(update={"execution": number})
@@ -300,6 +303,19 @@ class Harness:
             }
             return self._write(question, copied, taken, detail)
         return None
+
+    def _trust(self, run_id: str) -> None:
+        """An answer of another run counts only if that run stands as it was written."""
+        with self._lock:
+            if run_id in self._trusted:
+                return
+            found = verify(self.ledger.database, run_id)
+            if found:
+                raise LedgerTampered(
+                    f"the ledger is not as it was written: {found[0]}",
+                    next_step="assay ledger verify lists all; restore the ledger, or move .assay away and begin anew",
+                )
+            self._trusted.add(run_id)
 
     def _key(self, question: Question, environment: Environment, resolved: Resolved) -> str:
         """One text for one question; temporary folders have no part in it."""
@@ -371,8 +387,15 @@ def _beside(report: Path) -> str | None:
         return None
 
 
-def _silent(spec: CheckSpec, reason: str, *, environmental: bool) -> Ran:
-    return Ran(check=spec.id, evidence=Evidence.NONE, reason=reason, environmental=environmental, assessment=None)
+def _silent(spec: CheckSpec, reason: str, environmental: bool, next_step: str = "") -> Ran:
+    return Ran(
+        check=spec.id,
+        evidence=Evidence.NONE,
+        reason=reason,
+        environmental=environmental,
+        next_step=next_step or None,
+        assessment=None,
+    )
 
 
 def _tail(output: bytes) -> str | None:

@@ -8,6 +8,7 @@ from assay.contracts.common.approvals import ApprovalMode, ApprovalRecord
 from assay.contracts.common.gates import Blocked, Open
 from assay.contracts.verify.checks import Discovered, Language, VerifySettings
 from assay.contracts.verify.report import CheckLine, FindingLine, MissingLine
+from assay.git.objects import GITLINK
 from assay.kit.clock import spell
 from assay.ledger.record import Record
 from assay.steps.inspections.counts import Drift
@@ -31,6 +32,8 @@ from assay.steps.verify.model import Change, Tell
 from assay.steps.verify.mutating import chosen_mutants
 from assay.steps.verify.proofs import Proof, is_no_worse, new_tests, red_at_baseline, survives_mutants
 from assay.steps.verify.trees import production, protected_tree, red_tree
+
+TIER_3 = 3
 
 
 class Proven(NamedTuple):
@@ -70,7 +73,7 @@ def verify_change(
     )
     checked = run_protected(harness, change, checked, tree, tell=tell, lanes=lanes)
     proofs = comparison_proofs(change, checked)
-    notes: list[str] = []
+    notes = _left_out(harness, change)
     for each in checked:
         if each.are_tests and is_no_worse(each):
             proofs += _about_new_tests(harness, change, each, files, settings, notes, tell=tell, lanes=lanes)
@@ -79,6 +82,9 @@ def verify_change(
         notes.append(f"in the changed test files: {drift}")
     rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the change stays inside its plan"))
     proofs += finding_proofs(findings, rows)
+    if not any(each.spec.tier == TIER_3 for each in checked):
+        text = "there is no package to import, and assay.toml declares no smoke-execution"
+        proofs.append(Proof("tier3-infeasible", None, True, text, {}))
     record_proofs(harness, change, proofs)
     undiscovered = after.undiscovered
     asked = asked_of(change, checked, undiscovered, strict=strict)
@@ -91,9 +97,15 @@ def verify_change(
         answer=answer,
         checks=tuple(check_line(each, proofs, excused=each.spec.id in excused) for each in checked),
         findings=findings,
-        missing=missing_lines(asked, undiscovered),
+        missing=missing_lines(asked, checked, undiscovered),
         notes=tuple(notes),
     )
+
+
+def _left_out(harness: Harness, change: Change) -> list[str]:
+    """What a checkout of the change does not hold, so that a check which misses it is understood."""
+    modules = [path for path, entry in harness.shadow.entries(change.head.tree).items() if entry.mode == GITLINK]
+    return [f"not checked out: submodule {', '.join(modules[:5])}"] if modules else []
 
 
 def _record_accepts(harness: Harness, change: Change, actor: str) -> None:
