@@ -180,10 +180,10 @@ def test_commands_of_the_person_may_bring_the_modules(bench: Bench, tmp_path: Pa
     make = ("cp", "-r", "vendored", "{env}/node_modules")
     shutil.move(tmp_path / "store/node_modules", tree / "vendored")
     environment = bench.ready(tree, TILL, environ=PERSON, settings=SetupSettings(commands=(make,)))
-    assert environment.prepared_by == "the commands of [setup]"
+    assert environment.prepared_by == "the commands of [verify.setup]"
     assert bench.run(environment, tree, TESTS, TILL).passed
     answer = bench.prepare(tree, TILL, environ=PERSON, settings=SetupSettings(commands=(("true",),)))
-    assert answer == NoEnvironment("the commands of [setup] left no node_modules in {env}", environmental=False)
+    assert answer == NoEnvironment("the commands of [verify.setup] left no node_modules in {env}", environmental=False)
 
 
 @pytest.mark.req("P9")

@@ -164,7 +164,7 @@ def test_commands_of_the_person_come_first_and_may_install_the_project_by_refere
     base = shop(tmp_path / "base", files, price=1)
     settings = SetupSettings(commands=(("python3", "make.py", "{env}"),))
     prepared = bench.ready(base, settings=settings)
-    assert prepared.prepared_by == "the commands of [setup]"
+    assert prepared.prepared_by == "the commands of [verify.setup]"
     assert "src" in prepared.editable
     head = shop(tmp_path / "head", files, price=2)
     environment = bench.ready(head, settings=settings)
@@ -183,14 +183,14 @@ def test_a_command_that_fails_is_shown_with_its_last_words(bench: Bench, tmp_pat
     assert answer.reason.endswith("failed: error: no such luck")
     missing = SetupSettings(commands=(("no-such-program", "{env}"),))
     assert bench.prepare(tree, settings=missing) == NoEnvironment(
-        "no-such-program, a command of [setup], is not installed",
+        "no-such-program, a command of [verify.setup], is not installed",
         environmental=True,
         next_step="install no-such-program, or put it on the PATH",
     )
     nothing = SetupSettings(commands=(("true",),))
     answer = bench.prepare(tree, settings=nothing)
     assert isinstance(answer, NoEnvironment)
-    assert answer.reason == "the commands of [setup] left no interpreter in {env}"
+    assert answer.reason == "the commands of [verify.setup] left no interpreter in {env}"
 
 
 def test_commands_cannot_write_into_the_tree(bench: Bench, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_what_nobody_can_read_is_said_at_once(bench: Bench, tmp_path: Path) -> N
     answer = bench.prepare(tree)
     assert isinstance(answer, NoEnvironment)
     assert answer.reason == "pyproject.toml declares its dependencies for Poetry alone"
-    assert "[setup]" in answer.next_step
+    assert "[verify.setup]" in answer.next_step
 
 
 FAKE_UV = """#!/bin/sh

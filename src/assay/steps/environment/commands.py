@@ -1,4 +1,4 @@
-"""The commands that a person wrote under [verify.setup]: run in order, in the sandbox, and kept like any environment."""
+"""The commands that a person wrote under [verify.setup]: run in order, sandboxed, and kept like any environment."""
 
 from pathlib import Path
 from typing import Any

@@ -26,7 +26,7 @@ OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
 _DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _NAME = re.compile(r"(@[a-z0-9._~-]+/)?[a-z0-9._~-]+", re.IGNORECASE)
 _LARGE = Limits(bytes=64 << 20, nodes=5_000_000)
-ALLOW = "assay verify --setup-network (or network = true under [verify.setup] in assay.toml), or run npm ci in your checkout"
+ALLOW = "assay verify --setup-network (for good: network = true under [verify.setup] in assay.toml), or npm ci there"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ def prepare(
 ) -> Environment | NoEnvironment:
     """The environment of a project of a tree; or why there is none.
 
-    Sources in order: the commands of [verify.setup]; an environment of the person's own checkout, if its lock and manifest
-    files equal the tree's; what the tree's lock and manifests let us install; the interpreter of this machine.
+    Sources in order: the commands of [verify.setup]; an environment of the person's own checkout, if its lock and
+    manifest files equal the tree's; what the tree's lock and manifests let us install; the interpreter of this machine.
     `checkout` is the tree as a folder, wanted by commands of [verify.setup] that read more than manifests.
     """
     variables = dict(os.environ if environ is None else environ)

@@ -22,7 +22,10 @@ from assay.steps.environment.request import Request
 from assay.steps.environment.requirements import Declared, join, locked_versions
 from assay.steps.environment.workshop import failure, remove
 
-ALLOW = "assay verify --setup-network (or network = true under [verify.setup] in assay.toml), or make a .venv of what the project needs"
+ALLOW = (
+    "assay verify --setup-network (for good: network = true under [verify.setup] in assay.toml), "
+    "or make a .venv of what the project needs"
+)
 
 TOOLS = frozenset(
     {"pytest", "ruff", "mypy", "black", "flake8", "pyright", "basedpyright", "isort", "pylint", "build", "pre-commit"}
