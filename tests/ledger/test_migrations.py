@@ -194,7 +194,9 @@ def test_a_newer_ledger_is_refused_and_not_touched(kept: Path) -> None:
     migrator.move(str(kept))
     before = kept.read_bytes()
     for attempt in (Ledger.open_file, Ledger.read_only):
-        with pytest.raises(DatabaseUnusable, match=f"version {len(NEXT)}, written by a newer Assay; this one knows {KNOWN}"):
+        with pytest.raises(
+            DatabaseUnusable, match=f"version {len(NEXT)}, written by a newer Assay; this one knows {KNOWN}"
+        ):
             attempt(kept)
     assert kept.read_bytes() == before
 
