@@ -1,4 +1,4 @@
-"""What all tiers do alike around one command: check it, guard the worktree, run it, put the facts together."""
+"""What all tiers do alike around one command: check it, look around, run it, look again, put the facts together."""
 
 import resource
 import sys
@@ -9,10 +9,11 @@ from typing import Any
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import Command, Confinement, Features, Limits, Network, Warned
 from assay.kit.clock import Clock, system_clock
-from assay.sandbox import dotgit, result, scratch
+from assay.sandbox import result, scratch
 from assay.sandbox.launch import Ended
 from assay.sandbox.request import Request, request
 from assay.sandbox.runner import Finished
+from assay.sandbox.survey import Survey
 
 _ABOUT_ALL = frozenset({"no-cgroup", "no-notify", "root-nproc-unenforced"})
 """Warnings that hold in every tier; the others say why there is no stronger one."""
@@ -53,14 +54,15 @@ class Confining(ABC):
         }
         if asked.problem is not None:
             return result.not_run(asked, asked.problem, **facts)
-        guarded = command.confinement.writable or self.tier in (SandboxTier.UID, SandboxTier.NONE)
-        before = dotgit.look(asked.worktree) if guarded else None
+        survey = Survey(asked, self.tier)
+        if survey.problem is not None:
+            return result.not_run(asked, survey.problem, **facts)
+        facts["warnings"] += survey.warnings
         try:
             ended = self._run(asked, stdin, cancel)
         except OSError as error:
             return result.not_run(asked, f"the sandbox cannot be built: {error}", **facts)
-        guard = dotgit.changes(asked.worktree, before, dotgit.look(asked.worktree)) if before is not None else ()
-        return result.finished(asked, ended, guard=guard, **facts)
+        return result.finished(asked, ended, changed=survey.changed(), **facts)
 
     @abstractmethod
     def _run(self, asked: Request, stdin: bytes, cancel: threading.Event | None) -> Ended:

@@ -1,13 +1,15 @@
-"""How much a command has written to folders of this machine.
+"""How much a command has written to folders of this machine, in bytes and in files.
 
-The free space of the file system says it cheaply, but others write there too. So it is only the trigger; then what the
+What the file system has in use says it cheaply, but others write there too. So it is only the trigger; then what the
 command itself wrote is counted: files changed since it began, and files without a name that it holds open.
 """
 
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from assay.kit.clock import system_clock
 
@@ -17,29 +19,47 @@ _ENTRIES = 400_000
 """So many files are looked at before the file system's word is taken."""
 _SLACK_NS = 1_000_000_000
 _BLOCK = 512
+_REST = 10
+"""After a count that was within the limit, so many times what it took passes before the next."""
+
+
+class Amount(NamedTuple):
+    """So much on a disk; empty files take no room, but a disk can hold only so many of them."""
+
+    size: int
+    files: int
+
+    def is_over(self, limit: "Amount", times: int = 1) -> bool:
+        """Whether either is above the limit."""
+        return self.size > limit.size * times or self.files > limit.files * times
 
 
 class Growth:
     """Some folders, and by how much they may grow from now on."""
 
-    def __init__(self, folders: tuple[str, ...], limit: int) -> None:
+    def __init__(self, folders: tuple[str, ...], size: int, files: int) -> None:
         self._folders = folders
-        self._limit = limit
-        self._free = [_free(folder) for folder in folders]
+        self._limit = Amount(size, files)
+        self._used = [_used(folder) for folder in folders]
         self._since = int(system_clock().timestamp() * 1e9) - _SLACK_NS
+        self._next_count = 0.0
 
     def is_over(self, pids: Sequence[int]) -> bool:
         """Whether the processes, or those before them, have written more than the limit."""
-        shrunk = max(
-            (before - _free(folder) for folder, before in zip(self._folders, self._free, strict=True)), default=0
-        )
-        if shrunk <= self._limit:
+        grown = [self._grown(folder, before) for folder, before in zip(self._folders, self._used, strict=True)]
+        if any(amount.is_over(self._limit, CERTAIN) for amount in grown):
+            return True
+        began = time.monotonic()
+        if began < self._next_count or not any(amount.is_over(self._limit) for amount in grown):
             return False
-        return shrunk > self._limit * CERTAIN or self.written(pids) > self._limit
+        is_over = self.written(pids).is_over(self._limit)
+        ended = time.monotonic()
+        self._next_count = ended + (ended - began) * _REST
+        return is_over
 
-    def written(self, pids: Sequence[int]) -> int:
-        """Bytes in files that were changed since, and in nameless ones that are open."""
-        total = entries = 0
+    def written(self, pids: Sequence[int]) -> Amount:
+        """What is in files that were changed since, and in nameless ones that are open."""
+        size = entries = 0
         seen: set[tuple[int, int]] = set()
         front = list(self._folders)
         while front:
@@ -47,22 +67,29 @@ class Growth:
                 for entry in found:
                     entries += 1
                     if entries > _ENTRIES:
-                        return self._limit + 1
+                        return Amount(self._limit.size + 1, self._limit.files + 1)
                     status = entry.stat(follow_symlinks=False)
                     if stat.S_ISDIR(status.st_mode):
                         front.append(entry.path)
-                    elif status.st_ctime_ns >= self._since and (status.st_dev, status.st_ino) not in seen:
+                    if status.st_ctime_ns >= self._since and (status.st_dev, status.st_ino) not in seen:
                         seen.add((status.st_dev, status.st_ino))
-                        total += status.st_blocks * _BLOCK
-        return total + nameless(pids, seen, in_memory=False)
+                        size += status.st_blocks * _BLOCK
+        files = len(seen)
+        return Amount(size + nameless(pids, seen, in_memory=False), files)
+
+    @staticmethod
+    def _grown(folder: str, before: Amount) -> Amount:
+        now = _used(folder)
+        return Amount(now.size - before.size, now.files - before.files)
 
 
-def _free(folder: str) -> int:
+def _used(folder: str) -> Amount:
+    """What is taken of the file system that holds a folder; some count no files."""
     try:
         status = os.statvfs(folder)
     except OSError:
-        return 0
-    return status.f_bfree * status.f_frsize
+        return Amount(0, 0)
+    return Amount((status.f_blocks - status.f_bfree) * status.f_frsize, status.f_files - status.f_ffree)
 
 
 def nameless(pids: Sequence[int], seen: set[tuple[int, int]], *, in_memory: bool) -> int:

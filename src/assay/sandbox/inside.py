@@ -2,19 +2,21 @@
 
 This file is run by itself, with the standard library alone: `python -I -S inside CONTROL PLAN`. CONTROL is a socket to
 the runner, PLAN a file that holds the plan. Both ends are the same interpreter, so plan and answers are `marshal`ed:
-reading JSON would cost as much again as starting. It stays the parent of everything the command starts (also of
-daemons, as their sub-reaper), cannot be looked into or signalled by them, and says how the command ended only when
-none of them lives any more.
+reading JSON would cost as much again as starting. For the same reason its modules are the small ones, written in C,
+that `os`, `ctypes`, `signal` and `socket` stand on: those four would take a third of every start.
+
+It stays the parent of everything the command starts (also of daemons, as their sub-reaper), cannot be looked into or
+signalled by them, and says how the command ended only when none of them lives any more.
 """
 
-import _signal  # type: ignore[import-not-found]  # `signal` without its enums, which take 4 ms of every start
+import _ctypes
+import _signal  # type: ignore[import-not-found]  # it has no stubs
 import _socket
-import ctypes
+import _stat
 import marshal
-import os
+import posix as os
 import resource
 import select
-import stat
 import sys
 
 LINUX = sys.platform == "linux"
@@ -27,7 +29,29 @@ _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _PDEATHSIG, _DUMPABLE, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 4, 24, 36, 38, 47
 _NEW_LISTENER, _WAIT_KILLABLE = 8, 32
 _CLEAR_S = 10.0
-_LIBRARY = ctypes.CDLL(None, use_errno=True)
+
+
+class _Long(_ctypes._SimpleCData):  # type: ignore[type-arg]  # generic only for the checker
+    _type_ = "l"
+
+
+class _Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # likewise
+    _type_ = "c"
+
+
+class _Function(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+    _restype_ = _Long
+
+
+class _Library:
+    """What this process has loaded already, the C library with it."""
+
+    _handle = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is how one asks for that
+
+
+def _function(name: str) -> _Function:
+    return _Function((name, _Library))  # type: ignore[arg-type]  # all it needs of a library is the handle
 
 
 def main() -> int:
@@ -140,7 +164,7 @@ def _kill(pid: int) -> None:
 def descendants(root: int) -> list[int]:
     """The living processes below one; zombies are not alive."""
     parents: dict[int, list[int]] = {}
-    for name in os.listdir("/proc") if LINUX else []:  # noqa: PTH208 -- pathlib alone takes longer than all of this
+    for name in os.listdir("/proc") if LINUX else []:
         if name.isdigit():
             try:
                 handle = os.open(f"/proc/{name}/stat", os.O_RDONLY)
@@ -190,8 +214,8 @@ def _become(plan: dict[str, object], control: _socket.socket, tell: int, supervi
         os.dup2(tell, 3, inheritable=False)
         os.closerange(4, 1 << 16)
         tell = 3
-        step = "run " + os.fsdecode(argv[0])
-        os.execve(argv[0], argv, env)  # noqa: S606 -- this is what it is for
+        step = "run " + argv[0].decode(errors="replace")
+        os.execve(argv[0], argv, env)
     except BaseException as error:  # noqa: BLE001 -- this process must not run on as a second supervisor
         os.write(tell, f"cannot {step}: {error}".encode(errors="backslashreplace"))
     os._exit(127)
@@ -217,15 +241,14 @@ def _limit(limits: object) -> None:
 
 
 def _prctl(option: int, *values: int) -> int:
-    words = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    return int(_LIBRARY.prctl(ctypes.c_int(option), *words))
+    return int(_function("prctl")(*(_Long(value) for value in (option, *values, 0, 0, 0, 0)[:5])))
 
 
 def _call(number: int, *values: object) -> int:
-    words = [ctypes.c_long(value) if isinstance(value, int) else value for value in values]
-    result = int(_LIBRARY.syscall(ctypes.c_long(number), *words))
+    words = [_Long(value) if isinstance(value, int) else value for value in (number, *values)]
+    result = int(_function("syscall")(*words))
     if result < 0:
-        code = ctypes.get_errno()
+        code = _ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
 
@@ -238,16 +261,16 @@ def _give_up(uid: object) -> None:
         capability += 1
     if isinstance(uid, int):
         for handle in (0, 1, 2):
-            if stat.S_ISFIFO(os.fstat(handle).st_mode):
+            if _stat.S_ISFIFO(os.fstat(handle).st_mode):
                 os.fchown(handle, uid, -1)  # or it could not open its own output by name
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     header = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)
-    if _LIBRARY.capset(header, bytes(24)) != 0:
-        raise OSError(ctypes.get_errno(), "capabilities stay")
+    if _function("capset")(header, bytes(24)) != 0:
+        raise OSError(_ctypes.get_errno(), "capabilities stay")
     if _prctl(_NO_NEW_PRIVS, 1) != 0:
-        raise OSError(ctypes.get_errno(), "new privileges stay possible")
+        raise OSError(_ctypes.get_errno(), "new privileges stay possible")
 
 
 def _restrict(rules: object) -> None:
@@ -291,9 +314,10 @@ def _install(program: bytes, flags: int, supervisor: int) -> int:
         for step in steps
         for value in (int.from_bytes(step[4:], sys.byteorder),)
     )
-    buffer = ctypes.create_string_buffer(filled, len(filled))
+    buffer = type("_Buffer", (_ctypes.Array,), {"_type_": _Char, "_length_": len(filled)})()
+    buffer.raw = filled
     size = len(steps).to_bytes(8, sys.byteorder)
-    return _call(_NUMBERS[os.uname().machine], 1, flags, size + ctypes.addressof(buffer).to_bytes(8, sys.byteorder))
+    return _call(_NUMBERS[os.uname().machine], 1, flags, size + _ctypes.addressof(buffer).to_bytes(8, sys.byteorder))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from assay.contracts.common.sandbox import Violation
+from assay.contracts.common.sandbox import Violation, Warned
 from assay.sandbox.capture import Capture
 from assay.sandbox.watchdog import LimitName, Watchdog
 
@@ -60,3 +60,5 @@ class Ended:
     peak_processes: int = 0
     survivors: int | None = None
     observer: Watch | None = None
+    warnings: tuple[Warned, ...] = ()
+    """What could not be promised for this one."""

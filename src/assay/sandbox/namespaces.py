@@ -5,8 +5,8 @@ import shutil
 import threading
 
 from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Network
-from assay.sandbox import ruleset, scratch, seccomp, view
+from assay.contracts.common.sandbox import Network, Warned
+from assay.sandbox import doors, ruleset, scratch, seccomp, view
 from assay.sandbox.confine import Confining, plan, rlimits
 from assay.sandbox.launch import Ended, Launch
 from assay.sandbox.observer import observed
@@ -42,11 +42,18 @@ class NamespaceRunner(Confining):
             observer=None,
         )
         observed(launch, asked, self.tier, sockets, self._features, view.PRIVATE)
-        return supervise(launch, limits, stdin, cancel)
+        ended = supervise(launch, limits, stdin, cancel)
+        ended.warnings += tuple(map(_unseen, doors.unseen(view.read_only(asked))))
+        return ended
 
     def _limits(self, asked: Request) -> list[tuple[int, int, int]]:
         # the kernel never counts for root; and before 5.14 it counted all that the user runs, not the namespace
         return rlimits(asked.command.limits, count_processes=os.getuid() != 0 and _kernel() >= (5, 14))
+
+
+def _unseen(folder: str) -> Warned:
+    text = f"{folder} holds more than {doors.ENTRIES} files: a socket far inside it might not be seen"
+    return Warned(code="read-unseen", text=text)
 
 
 def _kernel() -> tuple[int, int]:

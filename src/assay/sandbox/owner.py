@@ -12,6 +12,7 @@ from pathlib import Path
 from assay.contracts.common.evidence import SandboxTier
 from assay.sandbox import seccomp
 from assay.sandbox.confine import Confining, host_launcher, plan, rlimits
+from assay.sandbox.held import LENT
 from assay.sandbox.launch import Ended, Launch
 from assay.sandbox.observer import observed
 from assay.sandbox.private import Private, private
@@ -19,7 +20,6 @@ from assay.sandbox.request import Request
 from assay.sandbox.supervise import supervise
 from assay.sandbox.watchdog import Watchdog
 
-_FIRST_UID = 1_000_000_000
 _OPEN_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # noqa: S108 -- to be cleaned
 _turns = itertools.count()
 
@@ -58,14 +58,14 @@ class OwnUserRunner(Confining):
 
 def own_uid() -> int:
     """A user that no other command of this machine has now."""
-    return _FIRST_UID + (os.getpid() << 8) + next(_turns) % 256
+    return LENT + (os.getpid() << 8) + next(_turns) % 256
 
 
 def _refuse_unreachable(worktree: str) -> None:
     for folder in Path(worktree).parents:
         if not folder.stat().st_mode & stat.S_IXOTH:
             raise PermissionError(f"another user cannot reach the worktree through {folder}")
-    if not Path(worktree).stat().st_mode & 0o005 and Path(worktree).stat().st_uid < _FIRST_UID:
+    if not Path(worktree).stat().st_mode & 0o005 and Path(worktree).stat().st_uid < LENT:
         raise PermissionError(f"another user cannot read {worktree}")
 
 
@@ -97,7 +97,7 @@ def _lent(folders: Iterable[str], uid: int) -> Iterator[None]:
     heirs = {place: Path(place).stat() for place in places}
     try:
         for place in places:
-            for path, status in _everything(place, skip=f"{place}/.git"):
+            for path, status in _everything(place, skip=".git"):
                 # a file with a second name may be somebody else's under the other one
                 if stat.S_ISDIR(status.st_mode) or (status.st_nlink == 1 and not stat.S_ISLNK(status.st_mode)):
                     owners[status.st_dev, status.st_ino] = (status.st_uid, status.st_gid)
@@ -113,14 +113,14 @@ def _lent(folders: Iterable[str], uid: int) -> Iterator[None]:
 
 
 def _everything(place: str, *, skip: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """A folder and all below it, without following a link."""
+    """A folder and all below it, without following a link, nor what has a name to be skipped."""
     with contextlib.suppress(OSError):
         yield place, os.lstat(place)
     front = [place]
     while front:
         with contextlib.suppress(OSError), os.scandir(front.pop()) as found:
             for entry in found:
-                if entry.path == skip:
+                if entry.name == skip:
                     continue
                 with contextlib.suppress(OSError):
                     yield entry.path, entry.stat(follow_symlinks=False)

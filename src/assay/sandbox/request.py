@@ -10,6 +10,7 @@ from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import TIERS, Command
 from assay.errors import UsageError
 from assay.kit.json_text import render_line
+from assay.sandbox.doors import is_door
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PRIVATE = "private"
@@ -59,6 +60,8 @@ def request(command: Command, tier: SandboxTier) -> Request:
     missing = [path for path in (worktree, *confinement.write) if not Path(path).is_dir()]
     if missing:
         problem = f"there is no folder {missing[0]}"
+    elif sockets := [path for path in confinement.read if is_door(os.path.realpath(path))]:
+        problem = f"{sockets[0]} is a socket or a pipe: whoever listens there is not to be given to a command"
     elif TIERS.index(tier) > TIERS.index(confinement.min_tier):
         problem = f"tier {tier} is weaker than {confinement.min_tier}, the weakest that will do"
     exe, digest = _program(command.argv[0])
@@ -78,7 +81,7 @@ def request(command: Command, tier: SandboxTier) -> Request:
 
 def _refuse_nonsense(command: Command) -> None:
     confinement = command.confinement
-    for path in (command.argv[0], confinement.worktree, *confinement.read, *confinement.write):
+    for path in (command.argv[0], confinement.worktree, *confinement.read, *confinement.write, *confinement.guards):
         if not path.startswith("/") or "\0" in path:
             raise UsageError(f"{path!r} is not an absolute path", next_step="name it from the root on")
     for path in (confinement.worktree, *confinement.write):

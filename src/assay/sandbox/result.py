@@ -11,6 +11,7 @@ from assay.sandbox.capture import Capture
 from assay.sandbox.launch import Ended
 from assay.sandbox.request import Request
 from assay.sandbox.runner import Finished
+from assay.sandbox.survey import Changed
 from assay.sandbox.watchdog import LimitName
 
 _BY_SIGNAL: dict[int, LimitName] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk"}
@@ -24,7 +25,7 @@ def finished(
     features: Features,
     warnings: Iterable[Warned],
     started_at: datetime,
-    guard: tuple[Violation, ...],
+    changed: Changed,
 ) -> Finished:
     """Puts the facts together; what is missing counts as lost, never as a pass."""
     command = asked.command
@@ -32,14 +33,14 @@ def finished(
     watched = observer.violations if observer is not None else ()
     if observer is not None and observer.failed is not None and ended.lost is None:
         ended.lost = f"the observer failed: {observer.failed}"
-    notes = list(warnings)
+    notes = [*warnings, *ended.warnings]
     if command.observe and observer is None and ended.lost is None and features.notify:
         notes.append(Warned(code="no-notify", text="the kernel gave no listener to this command"))
     if observer is not None and observer.blind:
         notes.append(Warned(code="observer-blind", text="a process shut itself against being looked into"))
     exit_code, number = _status(ended.wait_status)
     limit = ended.stopped or (_BY_SIGNAL.get(number) if number is not None else None)
-    violations = watched + guard
+    violations = watched + changed.repositories + changed.guards
     end = _end(ended, exit_code, limit, violations)
     if end in (End.SANDBOX_ERROR, End.CANCELLED):
         exit_code = number = None  # a lost run has no result, even if it came to one
@@ -71,8 +72,8 @@ def finished(
         stderr=ended.stderr.stream(),
         violations=violations,
         observation="full" if observer is not None and not observer.blind else "none",
-        dotgit_ok=not guard,
-        guards_ok=not guard,
+        dotgit_ok=not changed.repositories,
+        guards_ok=not changed.guards,
         survivors_killed=ended.survivors,
         sandbox_error=(ended.lost or "lost") if end is End.SANDBOX_ERROR else None,
     )
@@ -84,7 +85,9 @@ def not_run(
 ) -> Finished:
     """The record of a command that could not even be started."""
     ended = Ended(Capture(1), Capture(1), lost=why)
-    return finished(asked, ended, tier=tier, features=features, warnings=warnings, started_at=started_at, guard=())
+    return finished(
+        asked, ended, tier=tier, features=features, warnings=warnings, started_at=started_at, changed=Changed()
+    )
 
 
 def _status(wait_status: int | None) -> tuple[int | None, int | None]:

@@ -1,6 +1,6 @@
 """What this process prepares once for all its sandboxes: a small /etc, and the launcher as byte code.
 
-It stands in a private folder that is removed when the process ends.
+It stands in a folder that is removed when the process ends, or by a later one if this one cannot.
 """
 
 import atexit
@@ -9,9 +9,10 @@ import os
 import py_compile
 import shutil
 import sys
-import tempfile
 import threading
 from pathlib import Path
+
+from assay.sandbox import held
 
 HOME = "/home/sandbox"
 LAUNCHER = "assay-inside.pyc"
@@ -28,8 +29,10 @@ _lock = threading.Lock()
 
 @functools.cache
 def _made(owner: int) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="assay-sandbox-"))
-    atexit.register(_remove, folder, owner)
+    held.sweep()
+    own = held.make("sandbox")
+    folder = own.path
+    atexit.register(_remove, own, owner)
     etc = folder / "etc"
     etc.mkdir(mode=0o755)
     for pattern in COPIED.split():
@@ -119,6 +122,6 @@ def _groups() -> str:
     return "\n".join([*lines, "nogroup:x:65534:", ""])
 
 
-def _remove(folder: Path, owner: int) -> None:
+def _remove(own: held.Held, owner: int) -> None:
     if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
+        own.remove()

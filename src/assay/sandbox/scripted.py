@@ -15,11 +15,12 @@ from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import Command, Features, Violation
 from assay.errors import UsageError
 from assay.kit.clock import Clock, system_clock
-from assay.sandbox import dotgit, result
+from assay.sandbox import result
 from assay.sandbox.capture import Capture
 from assay.sandbox.launch import Ended
 from assay.sandbox.request import Request, request
 from assay.sandbox.runner import Finished
+from assay.sandbox.survey import Survey
 from assay.sandbox.watchdog import LimitName
 
 
@@ -85,7 +86,8 @@ class ScriptedRunner:
             self.asked.append(command)
         limits = command.limits
         ended = Ended(Capture(limits.output_kept), Capture(limits.output_kept), lost=asked.problem)
-        before = dotgit.look(asked.worktree)
+        survey = Survey(asked, SandboxTier.NONE)
+        ended.lost = ended.lost or survey.problem
         if cancel is not None and cancel.is_set():
             ended.cancelled = True
         elif ended.lost is None:
@@ -97,7 +99,7 @@ class ScriptedRunner:
             features=self.features,
             warnings=(),
             started_at=self._clock(),
-            guard=dotgit.changes(asked.worktree, before, dotgit.look(asked.worktree)),
+            changed=survey.changed(),
         )
 
     def _play(self, asked: Request, ended: Ended) -> None:

@@ -39,7 +39,7 @@ def supervise(launch: Launch, limits: Limits, stdin: bytes, cancel: threading.Ev
 def _sealed(content: bytes) -> int:
     """A file to read from that nobody can change or grow, where the system can do that."""
     if sys.platform == "linux":
-        handle = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        handle = os.memfd_create("given", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
         with tempfile.TemporaryFile() as file:
             handle = os.dup(file.fileno())
@@ -98,15 +98,14 @@ class _Run:
             for end in (out_end, err_end, status_end):
                 stack.callback(os.close, end)
             stack.enter_context(theirs)
-            plan = stack.enter_context(tempfile.TemporaryFile())
-            plan.write(marshal.dumps(self.launch.plan))
-            plan.seek(0)
+            plan = _sealed(marshal.dumps(self.launch.plan))
+            stack.callback(os.close, plan)
             source = _sealed(stdin) if stdin else subprocess.DEVNULL
             if stdin:
                 stack.callback(os.close, source)
-            kept = (theirs.fileno(), plan.fileno(), *((status_end,) if self.launch.namespaced else ()))
+            kept = (theirs.fileno(), plan, *((status_end,) if self.launch.namespaced else ()))
             self.process = subprocess.Popen(
-                [*self.launch.argv(status_end), str(theirs.fileno()), str(plan.fileno())],
+                [*self.launch.argv(status_end), str(theirs.fileno()), str(plan)],
                 stdin=source,
                 stdout=out_end,
                 stderr=err_end,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from assay.contracts.common.sandbox import Limits, Network
-from assay.sandbox import scratch
+from assay.sandbox import doors, scratch
 from assay.sandbox.request import Request
 
 TMP = "/tmp"  # noqa: S108 -- the command's own, made anew each time
@@ -63,6 +63,7 @@ def _system() -> tuple[str, ...]:
     return tuple(words)
 
 
+@functools.cache
 def _interpreter_prefix() -> str:
     """The folder that holds the launcher's interpreter and its library."""
     prefix = os.path.realpath(sys.base_prefix)
@@ -104,7 +105,8 @@ def _private(limits: Limits, asked: Request) -> list[str]:
 
 
 def _binds(asked: Request, network: Network) -> list[str]:
-    """Everything that is shown at its own path, folders before what lies in them, the worktree's `.git` last."""
+    """Everything that is shown at its own path, folders before what lies in them; last the worktree's `.git`, and
+    what covers sockets and pipes."""
     kinds = {path: "--ro-bind" for path in asked.read if not _is_there(path)}
     if network is Network.OPEN:
         kinds |= {path: "--ro-bind" for path in _OPEN_FILES if Path(path).exists()}
@@ -119,8 +121,21 @@ def _binds(asked: Request, network: Network) -> list[str]:
     for tree in sorted({asked.worktree, given}):
         if os.path.lexists(f"{tree}/.git") and not Path(tree, ".git").is_symlink():
             words += ["--ro-bind", f"{tree}/.git", f"{tree}/.git"]
+    for path in doors.shut(read_only(asked), asked.write):
+        words += ["--ro-bind", os.devnull, path]
     return words
 
 
+def read_only(asked: Request) -> dict[str, str]:
+    """What is shown and cannot be changed beside the system's own: its path in the view, and where it is."""
+    given = os.path.normpath(asked.command.confinement.worktree)
+    trees = () if asked.command.confinement.writable else (asked.worktree, given)
+    shown = {path: os.path.realpath(path) for path in (*asked.read, *trees) if path not in asked.write}
+    shown |= {f"{tree}/.git": f"{asked.worktree}/.git" for tree in (asked.worktree, given)}
+    return {path: source for path, source in shown.items() if not _is_there(source)}
+
+
 def _is_there(path: str) -> bool:
-    return path == "/etc" or any(path == place or path.startswith(f"{place}/") for place in _ALWAYS_THERE)
+    """Whether a path belongs to what every command sees."""
+    places = (*_ALWAYS_THERE, _interpreter_prefix())
+    return path == "/etc" or any(path == place or path.startswith(f"{place}/") for place in places)

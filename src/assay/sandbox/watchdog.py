@@ -76,7 +76,10 @@ class Watchdog:
         self._limits = limits
         self._inside = tuple(inside)
         self._in_files = _in_files()
-        self._growth = (Growth(tuple(writable), limits.disk), Growth(tuple(temporary), limits.temporary))
+        self._growth = (
+            Growth(tuple(writable), limits.disk, limits.files),
+            Growth(tuple(temporary), limits.temporary, limits.files),
+        )
 
     def look(self, root: int) -> LimitName | None:
         """One look at the tree below `root`."""
@@ -112,10 +115,11 @@ class Watchdog:
         return resident
 
     def _is_full(self, pids: Sequence[int]) -> bool:
-        """Whether a sized place that only the tree sees has no room left."""
+        """Whether a sized place that only the tree sees has no room left, or holds too many files."""
         for place in self._inside if pids else ():
             with contextlib.suppress(OSError):
-                if os.statvfs(f"/proc/{pids[0]}/root{place}").f_bavail == 0:
+                status = os.statvfs(f"/proc/{pids[0]}/root{place}")
+                if status.f_bavail == 0 or status.f_files - status.f_ffree > self._limits.files:
                     return True
         return False
 

@@ -44,6 +44,8 @@ class Limits(Contract):
     file_size: Positive = 256 << 20
     disk: Positive = 1 << 30
     """Bytes by which the places it may write to may grow."""
+    files: Positive = 500_000
+    """Files that it may make there, empty ones included."""
     temporary: Positive = 512 << 20
     open_files: Positive = 1024
     output_kept: Positive = 1 << 20
@@ -62,6 +64,9 @@ class Confinement(Contract):
     """Folders and files it may read and run beside the system's own."""
     write: Texts = ()
     """Folders beside the worktree that it may change."""
+    guards: Texts = ()
+    """Files and small folders, wherever they are, that must be after it as they were before: content, mode, owner,
+    time and attributes. What is not there must not appear. Looked at in every tier, whatever the walls hold."""
     network: Network = Network.LOOPBACK
     env: dict[str, str]
     """Complete: nothing is inherited."""
@@ -183,8 +188,9 @@ class Confined(Contract):
     observation: Literal["full", "none"]
     """Whether every write outside was watched, or only stopped."""
     dotgit_ok: Flag
-    """Whether the worktree holds the `.git` it held before, and no other repository."""
+    """Whether the worktree holds the repositories it held before, untouched, and no other one."""
     guards_ok: Flag
+    """Whether every guarded path is as it was; a command without guards has none that changed."""
     survivors_killed: Count | None
     """Processes that were left when the command ended; None where the kernel ends them all unseen."""
     sandbox_error: Maybe[Text] = None

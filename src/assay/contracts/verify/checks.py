@@ -175,5 +175,5 @@ class VerifySettings(Contract):
     """Projects to look at; None for all that are found."""
     setup: SetupSettings = SetupSettings()
     sandbox: SandboxSettings = SandboxSettings()
-    mutants: Annotated[int, Field(ge=0, le=20)] = 20
-    mutants_s: Seconds = 120
+    mutants: Annotated[int, Field(ge=0, le=20)] = 10
+    mutants_s: Seconds = 60
