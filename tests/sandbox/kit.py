@@ -89,7 +89,7 @@ class Bench:
         return Command(
             argv=argv,
             confinement=Confinement(**(given | confinement)),
-            limits=Limits(**({"wall_s": 20.0} | (limits or {}))),
+            limits=Limits(**({"wall_s": 60.0} | (limits or {}))),
             purpose="test",
             **others,
         )
@@ -130,7 +130,7 @@ def living(mark: str) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
-def eventually(holds: Callable[[], bool], within_s: float = 5.0) -> bool:
+def eventually(holds: Callable[[], bool], within_s: float = 30.0) -> bool:
     """Whether something comes to hold soon."""
     until = time.monotonic() + within_s
     while time.monotonic() < until:

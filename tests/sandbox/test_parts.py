@@ -1,4 +1,4 @@
-"""The parts of a runner by themselves: what is kept of a stream, what counts as a changed `.git`, what was written."""
+"""The parts of a runner by themselves: what is kept of a stream, private folders, the probe, the scripted runner."""
 
 import hashlib
 import os
@@ -15,9 +15,8 @@ from assay.app import wiring
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import TIERS, End
 from assay.errors import NotReady, UsageError
-from assay.sandbox import dotgit, scratch
+from assay.sandbox import scratch
 from assay.sandbox.capture import Capture
-from assay.sandbox.disk import Growth
 from assay.sandbox.private import private
 from assay.sandbox.probe import is_kernel_able, probe
 from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
@@ -37,50 +36,6 @@ def test_a_capture_keeps_head_and_tail_however_the_pieces_fall(pieces: list[byte
     stream = capture.stream()
     assert stream.sha256 == f"sha256:{hashlib.sha256(whole).hexdigest()}"
     assert (stream.total, stream.truncated) == (len(whole), len(whole) > kept)
-
-
-@pytest.mark.parametrize("change", ["content", "replaced", "removed", "made a folder", "a link", "nested"])
-def test_a_changed_git_pointer_is_seen(tmp_path: Path, change: str) -> None:
-    pointer = tmp_path / ".git"
-    pointer.write_text("gitdir: /a\n")
-    before = dotgit.look(str(tmp_path))
-    assert dotgit.changes(str(tmp_path), before, dotgit.look(str(tmp_path))) == ()
-    match change:
-        case "content":
-            pointer.write_text("gitdir: /b\n")
-        case "replaced":
-            (tmp_path / "copy").write_text("gitdir: /a\n")
-            (tmp_path / "copy").rename(pointer)
-        case "nested":
-            (tmp_path / "a" / ".git").mkdir(parents=True)
-        case _:
-            pointer.unlink()
-            if change == "made a folder":
-                pointer.mkdir()
-            elif change == "a link":
-                pointer.symlink_to("elsewhere")
-    (violation,) = dotgit.changes(str(tmp_path), before, dotgit.look(str(tmp_path)))
-    assert (violation.kind, violation.source, violation.blocked) == ("git-dir", "guard", False)
-
-
-def test_a_changed_file_in_a_git_folder_is_seen(tmp_path: Path) -> None:
-    (tmp_path / ".git" / "hooks").mkdir(parents=True)
-    before = dotgit.look(str(tmp_path))
-    (tmp_path / ".git" / "hooks" / "post-checkout").write_text("#!/bin/sh\n")
-    assert dotgit.changes(str(tmp_path), before, dotgit.look(str(tmp_path)))
-
-
-def test_only_what_was_written_since_counts(tmp_path: Path) -> None:
-    (tmp_path / "old").write_bytes(b"x" * 100_000)
-    os.utime(tmp_path / "old", (1, 1))
-    growth = Growth((str(tmp_path),), 1 << 20)
-    growth._since += 2_000_000_000  # the slack would cover the file just made
-    assert growth.written([]) == 0
-    growth._since -= 2_000_000_000
-    (tmp_path / "new").write_bytes(os.urandom(200_000))
-    os.link(tmp_path / "new", tmp_path / "same")
-    assert 200_000 <= growth.written([]) < 500_000
-    assert not growth.is_over([])
 
 
 def test_a_private_folder_goes_even_if_it_was_shut() -> None:

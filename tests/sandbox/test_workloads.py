@@ -160,7 +160,7 @@ def test_full_temporary_space_is_a_limit(bench: Bench) -> None:
         "try:\n"
         "    with open('/tmp/big', 'wb') as file:\n"
         "        while True: file.write(b'x' * 65536)\n"
-        "except OSError: time.sleep(5)\n"
+        "except OSError: time.sleep(30)\n"
     )
     result = bench.python(program, limits={"temporary": 4 << 20}).result
     assert (result.end, result.limit_hit) == (End.LIMIT, "disk")

@@ -22,18 +22,22 @@ from typing import Any, Generic, TypeVar
 
 from sandbox.escapes import attacks
 from sandbox.escapes.attacks.calls import Orders
-from sandbox.escapes.judge import Bench, Ran
+from sandbox.escapes.attacks.processes import DAEMONS, HEARTBEATS, UP
+from sandbox.escapes.judge import GAVE_UP, Bench, Ran
 from sandbox.escapes.listeners import Key, Listeners, SharedMemory, Terminal, answers, free_port
 from sandbox.escapes.table import BY_ID, MIB, Attempt, Channel
-from sandbox.escapes.watcher import Watcher
+from sandbox.escapes.watcher import Seen, Watcher, is_stopped
 from sandbox.escapes.world import Decoy, Scene, build
 
 T = TypeVar("T")
 BARE = "bare"
 SECRET = "ASSAY_ESCAPE_TOKEN"
 _LANES = 6
-_PATIENCE_S = 4.5
-_LIMITS: dict[str, int | float] = {"wall_s": 20, "disk": 1 << 30, "memory": 512 * MIB, "memory_process": 512 * MIB}
+_PATIENCE_S = 30.0
+_TURNS = 2
+_MORE_TIME = 3
+"""A machine that is busy with other things gets further turns, each with so many times longer."""
+_LIMITS: dict[str, int | float] = {"wall_s": 60, "disk": 1 << 30, "memory": 512 * MIB, "memory_process": 512 * MIB}
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Verdict:
     lost: str
     """Why nothing can be said about it, if so."""
     ran: dict[str, Any]
+    is_slow: bool = False
+    """Whether that is only because the machine had no time for it."""
 
 
 class Campaign:
@@ -76,26 +82,33 @@ class Campaign:
         self.memory.remove()
 
     def run(self, attempt: Attempt) -> Verdict:
+        """One attempt; again with more time if it did not even come to try."""
+        turn = 0
+        while (verdict := self._turn(attempt, _MORE_TIME**turn)).is_slow and turn < _TURNS:
+            turn += 1
+        return verdict
+
+    def _turn(self, attempt: Attempt, times: int) -> Verdict:
         """One attempt in a scene of its own."""
         scene = build(self.folder, attempt.id)
         decoy = Decoy(scene) if attempt.decoy else None
         try:
-            return self._judged(attempt, scene, decoy)
+            return self._judged(attempt, scene, decoy, times)
         finally:
             self.watcher.end_all(scene.root, patience_s=attempt.life_s + 1)
             if decoy is not None:
                 decoy.stop()
             scene.remove()
 
-    def _judged(self, attempt: Attempt, scene: Scene, decoy: Decoy | None) -> Verdict:
+    def _judged(self, attempt: Attempt, scene: Scene, decoy: Decoy | None, times: int) -> Verdict:
         orders = self._orders(attempt, scene, decoy)
         before, pointer = scene.snapshot(), scene.pointer()
-        seen = self.watcher.begin(scene.root, attempt.watch, orders.decoy)
+        seen = Seen(attempt.watch, scene.worktree, orders.decoy, scene.elsewhere if attempt.id == "W21" else None)
+        self.watcher.begin(scene.root, seen)
         calling = Asking(lambda: str(scene.root).encode() in answers(orders.free_port)) if attempt.id == "N06" else None
-        looking = Asking(scene.elsewhere) if attempt.id == "W21" else None
-        ran = self._run(attempt, scene, orders)
+        ran = self._run(attempt, scene, orders, times)
         self.watcher.end(scene.root)
-        bench = Bench(attempt, scene, ran)
+        bench = Bench(attempt, scene, ran, orders.life_s)
         bench.survivors(self.watcher.processes(scene.root))
         bench.outside(before, pointer)
         bench.worktree([scene.secret, self.secret])
@@ -105,29 +118,35 @@ class Campaign:
             bench.decoy(decoy)
         if self.tier != BARE:
             bench.report()
-        if self.listeners.heard(str(scene.root), patience_s=0.3 if attempt.channel is Channel.NETWORK else 0):
+        if self.listeners.heard(str(scene.root), patience_s=1.0 if attempt.channel is Channel.NETWORK else 0):
             bench.note(Channel.NETWORK, "a listener of this machine heard it")
-        if looking is not None and (found := looking.ended()):
-            bench.note(Channel.FILES, f"{found} were there for a while")
+        if seen.answers:
+            bench.note(Channel.FILES, f"{sorted(seen.answers)} were there for a while")
         if calling is not None and calling.ended():
             bench.note(Channel.NETWORK, "it was heard on this machine's loopback")
         if attempt.id == "P13" and (came := self.terminal.characters()):
             bench.note(Channel.TERMINAL, f"the terminal got {came!r}")
-        lost = ""
-        if f"begun {attempt.id}\n".encode() not in ran.stdout:
-            lost = "the attempt never began"
-        elif ran.end == "sandbox_error" and attempt.id != "X02":
-            lost = "the sandbox was lost"
-        elif attempt.watch and not seen.looked and ran.limit_hit is None:
-            lost = "its processes could not be looked at"
-        elif seen.blind:
-            lost = f"something could not be looked at: {seen.blind}"
+        lost, is_slow = self._lost(attempt, ran, seen)
         facts = {**ran.facts, "elapsed_s": round(ran.elapsed_s, 2), "looked": seen.looked}
         facts |= {
             "stdout": ran.stdout[:2000].decode(errors="replace"),
             "stderr": ran.stderr[:2000].decode(errors="replace"),
         }
-        return Verdict(attempt.id, {str(channel): what for channel, what in bench.escapes.items()}, lost, facts)
+        escapes = {str(channel): what for channel, what in bench.escapes.items()}
+        return Verdict(attempt.id, escapes, lost, facts, is_slow)
+
+    def _lost(self, attempt: Attempt, ran: Ran, seen: Seen) -> tuple[str, bool]:
+        """Why nothing can be said about an attempt, if so; and whether more time would help."""
+        out_of_time = ran.limit_hit == "wall" or ran.end == GAVE_UP
+        if f"begun {attempt.id}\n".encode() not in ran.stdout:
+            return "the attempt never began", out_of_time
+        if ran.end == "sandbox_error" and attempt.id != "X02":
+            return "the sandbox was lost", False
+        if attempt.id in DAEMONS and UP.encode() not in ran.stdout:
+            return "its daemons never came up", out_of_time
+        if attempt.watch and not seen.looked and ran.limit_hit in (None, "wall"):
+            return "its processes could not be looked at", out_of_time
+        return (f"something could not be looked at: {seen.blind}", False) if seen.blind else ("", False)
 
     def _orders(self, attempt: Attempt, scene: Scene, decoy: Decoy | None) -> Orders:
         amount = attempt.amount
@@ -161,37 +180,40 @@ class Campaign:
             shared_memory=self.memory.number,
             own_pids=self.tier == "ns",
             confined=self.tier != BARE,
+            watched=bool(attempt.watch),
             amount=amount,
-            life_s=attempt.life_s,
+            life_s=attempt.control.life_s if self.tier == BARE and attempt.life_s else attempt.life_s,
         )
 
-    def _run(self, attempt: Attempt, scene: Scene, orders: Orders) -> Ran:
+    def _run(self, attempt: Attempt, scene: Scene, orders: Orders, times: int) -> Ran:
         module = f"{attacks.__name__}.{attempt.module}"
         argv = [self.python, "-s", "-S", "-P", "-B", "-m", module, json.dumps(orders._asdict())]
         if attempt.id != "W15":
-            return self._start(attempt, scene, argv)
+            return self._start(attempt, scene, argv, times)
         outside = scene.folder("outside")
         handles = [os.open(outside / "inherited.txt", os.O_RDWR), os.open(outside, os.O_RDONLY | os.O_DIRECTORY)]
         try:
             for handle in handles:
                 os.set_inheritable(handle, True)
-            return self._start(attempt, scene, argv)
+            return self._start(attempt, scene, argv, times)
         finally:
             for handle in handles:
                 os.close(handle)
 
-    def _start(self, attempt: Attempt, scene: Scene, argv: list[str]) -> Ran:
-        started = time.monotonic()
+    def _start(self, attempt: Attempt, scene: Scene, argv: list[str], times: int) -> Ran:
         if self.tier == BARE:
-            return self._run_bare(attempt, scene, argv, started)
+            return self._run_bare(attempt, scene, argv)
         from sandbox.escapes.confined import run_confined
 
         read = [str(self.tools), str(scene.folder("visible")), str(scene.git), *self.prefixes]
         env = {"PATH": os.defpath, "PYTHONPATH": str(self.tools), "LC_ALL": "C.UTF-8"}
-        return run_confined(self.tier, argv, scene.worktree, read, env, {**_LIMITS, **attempt.limits})
+        limits = {**_LIMITS, **attempt.limits}
+        limits["wall_s"] *= times
+        return run_confined(self.tier, argv, scene.worktree, read, env, limits)
 
-    def _run_bare(self, attempt: Attempt, scene: Scene, argv: list[str], started: float) -> Ran:
+    def _run_bare(self, attempt: Attempt, scene: Scene, argv: list[str]) -> Ran:
         """As one would without a thought: everything is inherited, and a time-out ends the first process only."""
+        started = time.monotonic()
         process = subprocess.Popen(
             argv,
             cwd=scene.worktree,
@@ -201,16 +223,30 @@ class Campaign:
             stderr=subprocess.PIPE,
             close_fds=attempt.id != "W15",
         )
-        survives = attempt.channel is Channel.SURVIVOR
+        end, patience = "ended", _PATIENCE_S
+        if attempt.id in DAEMONS:
+            _await(lambda: all((scene.worktree / name).exists() for name in HEARTBEATS))
+            patience = 1.0
+        elif attempt.id == "P14":
+            _await(lambda: is_stopped(process.pid))
+            patience = 1.0
         try:
-            stdout, stderr = process.communicate(timeout=1.5 if survives else _PATIENCE_S)
+            stdout, stderr = process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
+            end = GAVE_UP
             process.kill()
-            if not survives:
+            if attempt.id not in DAEMONS:
                 self.watcher.end_all(scene.root, patience_s=_PATIENCE_S)
             stdout, stderr = process.communicate()
         elapsed = time.monotonic() - started
-        return Ran(stdout, stderr, "ended", process.returncode, None, elapsed, len(stdout), {})
+        return Ran(stdout, stderr, end, process.returncode, None, elapsed, len(stdout), {})
+
+
+def _await(holds: Callable[[], bool]) -> None:
+    """Until something holds, but not for ever."""
+    give_up = time.monotonic() + _PATIENCE_S
+    while not holds() and time.monotonic() < give_up:
+        time.sleep(0.01)
 
 
 class Asking(Generic[T]):
@@ -256,6 +292,9 @@ def main() -> None:
     folder, tier, ids = Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(",")
     if tier == BARE and any(BY_ID[name].control.who == "nobody" for name in ids):
         raise SystemExit("some of these must never run unconfined")
+    here = folder / "here"
+    here.mkdir()
+    os.chdir(here)  # some attempts write where their orchestrator stands
     campaign = Campaign(folder, tier)
     # the ones that live longest first, so that they wait beside the others
     attempts = sorted((BY_ID[name] for name in ids), key=lambda attempt: -attempt.life_s)

@@ -13,10 +13,10 @@ from sandbox.escapes.watcher import Seen
 from sandbox.escapes.world import Decoy, Found, Scene
 
 _LINGER_S = 0.3
-_SLACK = 0.6
-"""For which part of its life something may be above its limit: whoever is stopped does not come that far."""
-_LATE_S = 3.0
-"""A command that is still not over by then was not stopped; those that are to be stopped live for four seconds."""
+_MOMENT_S = 1.0
+"""For so long something may be above its limit without being stopped."""
+GAVE_UP = "gave up"
+"""How a control ends that nobody but the control itself would have ended."""
 _LARGEST_READ = MIB
 _THREADS = 4
 """So many threads may come on each process that is allowed."""
@@ -44,11 +44,18 @@ Escapes = dict[Channel, list[str]]
 class Bench:
     """Collects what is found on each channel."""
 
-    def __init__(self, attempt: Attempt, scene: Scene, ran: Ran) -> None:
+    def __init__(self, attempt: Attempt, scene: Scene, ran: Ran, life_s: float) -> None:
         self.escapes: Escapes = {}
         self._attempt = attempt
         self._scene = scene
         self._ran = ran
+        self._life_s = life_s
+        """How long it would have gone on by itself."""
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether the runner ended it for what it used, before it came to its own end; however long that took."""
+        return self._ran.limit_hit is not None and f"ended {self._attempt.id}".encode() not in self._ran.stdout
 
     def note(self, channel: Channel, what: str) -> None:
         self.escapes.setdefault(channel, []).append(what)
@@ -108,7 +115,7 @@ class Bench:
             self.note(Channel.SIGNAL, trouble)
 
     def limits(self, seen: Seen) -> None:
-        """It had no more than it was allowed, for more than a moment."""
+        """It had no more than it was allowed, or was stopped."""
         limits, ran = self._attempt.limits, self._ran
         if "processes" in limits:
             above = seen.longest_above(seen.processes, limits["processes"])
@@ -118,7 +125,7 @@ class Bench:
         if "memory" in limits:
             above = seen.longest_above(seen.memory, limits["memory"] * 1.1)
             self._above(above, f"{max((size for _, size in seen.memory), default=0) // MIB} MiB")
-        if self._attempt.amount and seen.filled >= self._attempt.amount:
+        if self._attempt.amount and seen.filled >= self._attempt.amount and not self._is_stopped:
             self.note(Channel.LIMIT, f"it filled {seen.filled // MIB} MiB")
         if "file_size" in limits:
             largest = max(path.lstat().st_size for path in self._scene.worktree.rglob("*"))
@@ -127,13 +134,13 @@ class Bench:
         if "output_killed" in limits:
             if len(ran.stdout) > limits["output_kept"] + 1024:
                 self.note(Channel.LIMIT, f"{len(ran.stdout)} bytes of output were kept")
-            if ran.total >= self._attempt.amount:
+            if ran.total >= self._attempt.amount and not self._is_stopped:
                 self.note(Channel.LIMIT, f"it was let to print all of its {ran.total} bytes")
-        if self._attempt.life_s > _LATE_S and ran.elapsed_s > _LATE_S:
-            self.note(Channel.LIMIT, f"it went on for {ran.elapsed_s:.1f} s")
+        if not self._attempt.watch and self._life_s and (ran.elapsed_s >= self._life_s or ran.end == GAVE_UP):
+            self.note(Channel.LIMIT, f"it went on for {ran.elapsed_s:.1f} s, as long as it wanted")
 
     def _above(self, seconds: float, height: str) -> None:
-        if seconds > self._attempt.life_s * _SLACK:
+        if seconds > _MOMENT_S and not self._is_stopped:
             self.note(Channel.LIMIT, f"it had {height} for {seconds:.1f} s")
 
     def report(self) -> None:

@@ -62,6 +62,8 @@ class Control:
     """Some machines refuse this to everybody: then there is nothing to show."""
     amount: int | None = None
     """A smaller amount than in the sandbox."""
+    life_s: float = 4.0
+    """How long it goes on, if it goes on at all."""
 
 
 EVERYBODY = Control("everybody")
@@ -87,7 +89,7 @@ class Attempt:
     """Other than those every attempt has."""
     amount: int = 0
     life_s: float = 0
-    """How long it would go on by itself."""
+    """How long it would go on by itself in a sandbox, if it were let to; far longer than stopping it takes."""
 
     @property
     def module(self) -> str:
@@ -102,8 +104,9 @@ _C, _W = Channel, Watch
 _HANDLES = frozenset({_W.HANDLES})
 _NAMESPACES = frozenset({_W.NAMESPACES})
 _LL, _UID = "ll", "uid"
-_SOON: Limits = {"wall_s": 0.8}
-_LIFE_S = 4.0
+_SOON: Limits = {"wall_s": 1.5}
+_LIFE_S = 20.0
+_DAEMONS = Control("everybody", life_s=15.0)
 _PROCESSES_WATCHED = frozenset({_W.PROCESSES})
 
 _WRITES = (
@@ -132,7 +135,7 @@ _WRITES = (
     Attempt("W20", "open core_pattern for writing", _C.HANDLE,
             Control("root", "opened, never written", kernel_may_refuse=True), watch=_HANDLES),
     Attempt("W21", "write in /var/tmp and /dev/shm", _C.FILES, gets_out=frozenset({_UID}),
-            duty="world-writable places: what the task's uid left there is removed"),
+            duty="world-writable places: what the task's uid left there is removed", watch=_HANDLES),
     Attempt("W22", "mknod a block device", _C.PLANTED, _never("a slip would damage the disk"), watch=_HANDLES),
     Attempt("W23", "set the setuid bit on a worktree file", _C.PLANTED),
 )  # fmt: skip
@@ -157,20 +160,21 @@ _PROCESSES = (
     Attempt("P01", "signal the parent", _C.SIGNAL, decoy=True),
     Attempt("P02", "ptrace the parent", _C.SIGNAL, IF_ALLOWED, decoy=True, watch=_HANDLES),
     Attempt("P03", "process_vm_readv of the parent", _C.SECRET, IF_ALLOWED, decoy=True),
-    Attempt("P04", "double-forked daemon after a time-out", _C.SURVIVOR, limits=_SOON, life_s=_LIFE_S),
-    Attempt("P05", "double-forked daemon after a normal end", _C.SURVIVOR, life_s=_LIFE_S),
+    Attempt("P04", "double-forked daemon after a time-out", _C.SURVIVOR, _DAEMONS, limits=_SOON,
+            life_s=_LIFE_S),
+    Attempt("P05", "double-forked daemon after a normal end", _C.SURVIVOR, _DAEMONS, life_s=_LIFE_S),
     Attempt("P06", "fork bomb", _C.LIMIT, Control("everybody", "100 processes that sleep", amount=100),
-            watch=_PROCESSES_WATCHED, limits={"processes": 64}, amount=600, life_s=2.4),
+            watch=_PROCESSES_WATCHED, limits={"processes": 64}, amount=600, life_s=_LIFE_S),
     Attempt("P07", "memory bomb in one process", _C.LIMIT, Control("everybody", "384 MiB", amount=384 * MIB),
-            watch=frozenset({_W.MEMORY}), amount=1024 * MIB, life_s=2.0,
+            watch=frozenset({_W.MEMORY}), amount=1024 * MIB, life_s=_LIFE_S,
             limits={"memory": 192 * MIB, "memory_process": 192 * MIB}),
     Attempt("P07b", "memory bomb in six processes", _C.LIMIT, Control("everybody", "384 MiB", amount=384 * MIB),
-            watch=frozenset({_W.MEMORY}), amount=768 * MIB, life_s=2.0,
+            watch=frozenset({_W.MEMORY}), amount=768 * MIB, life_s=_LIFE_S,
             limits={"memory": 192 * MIB, "memory_process": 192 * MIB}),
     Attempt("P08", "fill the disk by many files in the worktree", _C.LIMIT, Control("everybody", "64 MiB, removed"),
-            watch=_HANDLES, limits={"disk": 8 * MIB}, amount=64 * MIB),
+            watch=_HANDLES, limits={"disk": 8 * MIB}, amount=64 * MIB, life_s=_LIFE_S),
     Attempt("P08b", "fill the disk by many files in tmp", _C.LIMIT, Control("everybody", "64 MiB, removed"),
-            watch=_HANDLES, limits={"disk": 8 * MIB, "temporary": 8 * MIB}, amount=64 * MIB),
+            watch=_HANDLES, limits={"disk": 8 * MIB, "temporary": 8 * MIB}, amount=64 * MIB, life_s=_LIFE_S),
     Attempt("P09", "one huge file", _C.LIMIT, Control("everybody", "32 MiB, removed"),
             limits={"file_size": 4 * MIB}, amount=32 * MIB),
     Attempt("P10", "200 MB on stdout", _C.LIMIT, Control("everybody", "32 MiB", amount=32 * MIB),
@@ -204,13 +208,13 @@ _MORE = (
     Attempt("X03", "System V shared memory of the user", _C.SECRET, IF_ALLOWED),
     Attempt("X04", "io_uring by the i386 and x32 doors", _C.HANDLE, IF_ALLOWED, watch=_HANDLES),
     Attempt("X05", "memory bomb in files that lie in memory", _C.LIMIT, Control("everybody", "384 MiB"),
-            watch=_HANDLES, amount=384 * MIB, life_s=2.0,
+            watch=_HANDLES, amount=384 * MIB, life_s=_LIFE_S,
             limits={"memory": 192 * MIB, "memory_process": 192 * MIB, "disk": 192 * MIB, "temporary": 192 * MIB}),
     Attempt("X06", "bomb of threads", _C.LIMIT, Control("everybody", "400 threads that sleep", amount=400),
-            watch=_PROCESSES_WATCHED, limits={"processes": 64}, amount=1200, life_s=2.4),
+            watch=_PROCESSES_WATCHED, limits={"processes": 64}, amount=1200, life_s=_LIFE_S),
     Attempt("X07", "bomb of processes that nobody waits for", _C.LIMIT,
             Control("everybody", "100 dead processes", amount=100),
-            watch=_PROCESSES_WATCHED, limits={"processes": 64}, amount=400, life_s=2.4),
+            watch=_PROCESSES_WATCHED, limits={"processes": 64}, amount=400, life_s=_LIFE_S),
 )  # fmt: skip
 
 SIXTY_ONE = (*_WRITES, *_READS, *_PROCESSES, *_NETWORK, *_SURFACE)

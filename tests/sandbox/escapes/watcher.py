@@ -10,11 +10,12 @@ import socket
 import stat
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandbox.escapes.attacks.calls import system_call
+from sandbox.escapes.attacks.calls import HOLDING, SEEN, system_call
 from sandbox.escapes.table import Watch
 
 _EVERY_S = 0.03
@@ -31,7 +32,11 @@ class Seen:
     """What was seen of one attempt so far."""
 
     watch: frozenset[Watch]
+    worktree: Path
     decoy: int = 0
+    question: Callable[[], list[Path]] | None = None
+    """Asked at every look; what it answers is kept."""
+    answers: set[str] = field(default_factory=set)
     looked: int = 0
     """How many times one of its processes was looked at."""
     blind: str = ""
@@ -74,11 +79,9 @@ class Watcher:
         self._thread = threading.Thread(target=self._loop, daemon=True)
         self._thread.start()
 
-    def begin(self, scene: Path, watch: frozenset[Watch], decoy: int = 0) -> Seen:
-        seen = Seen(watch, decoy)
-        if watch:
+    def begin(self, scene: Path, seen: Seen) -> None:
+        if seen.watch:
             self._watched[_mark(scene)] = seen
-        return seen
 
     def end(self, scene: Path) -> None:
         self._watched.pop(_mark(scene), None)
@@ -107,6 +110,7 @@ class Watcher:
 
     def _look(self) -> None:
         watched = dict(self._watched)
+        waiting = [mark for seen in watched.values() for mark in _waiting(seen.worktree)]
         now = time.monotonic()
         counts = dict.fromkeys(watched, 0)
         threads = dict.fromkeys(watched, 0)
@@ -131,6 +135,11 @@ class Watcher:
             seen.memory.append((now, memory[mark]))
             if seen.decoy:
                 seen.tracers |= {tracer} if (tracer := _tracer(seen.decoy)) else set()
+            if seen.question is not None:
+                seen.answers |= set(map(str, seen.question()))
+        for path in waiting:  # they waited before this look began, so they were in it
+            with suppress(OSError):
+                Path(f"{path}{SEEN}").touch()
 
     def _owners(self, watched: dict[bytes, Seen]) -> dict[int, bytes]:
         """Which processes belong to which attempt, also those that are dead and that nobody has waited for."""
@@ -191,6 +200,14 @@ class Watcher:
                     seen.forbidden.add(f"socket to {found.getpeername()[0]}")
 
 
+def _waiting(worktree: Path) -> list[Path]:
+    """Marks of processes that wait to be looked at."""
+    with suppress(OSError):
+        found = [path for path in worktree.iterdir() if path.name.startswith(HOLDING)]
+        return [path for path in found if not path.name.endswith(SEEN) and Path(f"{path}{SEEN}") not in found]
+    return []
+
+
 def _mark(scene: Path) -> bytes:
     return f'"scene": "{scene}"'.encode()
 
@@ -222,6 +239,11 @@ def _fields(pid: int) -> list[str]:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return []
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped and waits to be continued."""
+    return _fields(pid)[:1] == ["T"]
 
 
 def _parent(pid: int) -> int:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from sandbox.escapes import decoy
 
-_ANSWER_S = 5.0
+_ANSWER_S = 30.0
 TREE = ("home", "outside", "visible", "tasks", "repo", "state")
 """The folders of a scene that must stay as they are, but for the worktree in one of them."""
 
@@ -72,7 +72,11 @@ class Scene:
     def elsewhere(self) -> list[Path]:
         """Where attempts would leave a file of this scene's name in places that are not the scene's."""
         name = self.temporary.name
-        paths = (f"/etc/{name}", *(f"{place}/{name}-shared" for place in ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")))
+        paths = (
+            f"/etc/{name}",
+            *(f"{place}/{name}-shared" for place in ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")),
+            *(f"{place}/{name}-by-proc-cwd" for place in (Path.cwd(), "/", "/proc/1/cwd")),
+        )
         return [path for path in map(Path, paths) if os.path.lexists(path)]
 
     def pointer(self) -> str | None:

@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple, ParamSpec
 
 P = ParamSpec("P")
@@ -32,6 +33,9 @@ _EVERYWHERE = {
     "pidfd_getfd": 438, "landlock_create_ruleset": 444, "fchmodat2": 452,
 }  # fmt: skip
 _NUMBERS = {**{"x86_64": _X86_64, "aarch64": _AARCH64}.get(os.uname().machine, {}), **_EVERYWHERE}
+_MOMENT_S, _UNSEEN_S, _PATIENCE_S = 0.5, 2.0, 20.0
+HOLDING, SEEN = "hold-", ".seen"
+"""Files by which a process says that it waits to be looked at, and is told that it was."""
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 _LIBRARY.syscall.restype = ctypes.c_long
 
@@ -74,9 +78,10 @@ class Orders(NamedTuple):
     own_pids: bool
     """Whether the process numbers in sight are the sandbox's own."""
     confined: bool
+    watched: bool
+    """Whether somebody looks at its processes from outside, and tells when that was done."""
     amount: int
     life_s: float
-    hold_s: float = 0.5
 
 
 Attack = Callable[[Orders], None]
@@ -127,8 +132,28 @@ def system_call(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]
 
 
 def hold(orders: Orders) -> None:
-    """Stay as it is for a moment, so that it can be seen from outside."""
-    time.sleep(orders.hold_s)
+    """Stay as it is until it was looked at from outside; where nobody looks, for a moment."""
+    mark = Path(f"{HOLDING}{os.getpid()}")
+    try:
+        if orders.watched:
+            mark.touch()
+    except OSError:  # in a namespace of its own it may be nobody here
+        time.sleep(_UNSEEN_S)
+        return
+    if not orders.watched:
+        time.sleep(_MOMENT_S)
+        return
+    end = time.monotonic() + _PATIENCE_S
+    while not Path(f"{mark}{SEEN}").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def last(orders: Orders) -> None:
+    """Keep what is too much: in a sandbox until it is stopped or its life is over, elsewhere until it was seen."""
+    if orders.confined:
+        time.sleep(orders.life_s)
+    else:
+        hold(orders)
 
 
 def child(action: Callable[[], object]) -> int:

@@ -12,7 +12,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from sandbox.escapes.attacks.calls import Attack, Orders, attempt, child, hold, run, say, spill, system_call
+from sandbox.escapes.attacks.calls import Attack, Orders, attempt, child, hold, last, run, say, spill, system_call
 from sandbox.escapes.attacks.writes import EXIT_CODE
 
 _NEWUSER = 0x10000000
@@ -143,7 +143,7 @@ def fill_memory_files(orders: Orders) -> None:
                 os.write(handle, block)
 
     attempt("fill files in memory", fill)
-    time.sleep(orders.life_s)
+    last(orders)
 
 
 def thread_bomb(orders: Orders) -> None:
@@ -158,10 +158,11 @@ def thread_bomb(orders: Orders) -> None:
 
     try:
         attempt("start threads", start)
+        time.sleep(orders.life_s)
     except RuntimeError as error:
         say(f"tried to start thread {made}: {error!r}")
-    say(f"made {made}")
-    time.sleep(orders.life_s)
+        hold(orders)
+    say(f"ended {orders.id} with {made} threads")
     os._exit(0)
 
 

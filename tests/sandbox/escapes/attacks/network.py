@@ -14,6 +14,7 @@ _OUTWARD = (("198.51.100.1", socket.AF_INET), ("2001:db8::1", socket.AF_INET6))
 """Addresses kept for documentation; connecting a datagram socket asks for the route and sends nothing."""
 _ODD = {"VSOCK": 40, "ALG": 38, "RDS": 21, "TIPC": 30, "BLUETOOTH": 31, "XDP": 44, "CAN": 29, "KEY": 15, "QIPCRTR": 42}
 _TIMEOUT_S = 1.0
+_LISTEN_S = 3.0
 
 Address = tuple[str, int] | str
 
@@ -73,7 +74,7 @@ def listen_on_loopback(orders: Orders) -> None:
 
     def listen() -> None:
         listening.append(socket.create_server(("127.0.0.1", orders.free_port)))
-        listening[-1].settimeout(orders.hold_s * 2)
+        listening[-1].settimeout(_LISTEN_S)
 
     attempt("listen", listen)
     with suppress(OSError, IndexError):

@@ -13,11 +13,15 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from sandbox.escapes.attacks.calls import Attack, Orders, attempt, child, hold, run, say, spill, system_call
+from sandbox.escapes.attacks.calls import Attack, Orders, attempt, child, hold, last, run, say, spill, system_call
 
 _ATTACH, _DETACH, _SEIZE = 16, 17, 0x4206
 _MIB = 1 << 20
 _PACE_S = 0.01
+DAEMONS = ("P04", "P05")
+"""The attempts that leave daemons behind."""
+HEARTBEATS = ("heartbeat-sitter", "heartbeat-hopper")
+UP = "daemons are up"
 
 
 def signal_parent(orders: Orders) -> None:
@@ -96,32 +100,32 @@ def _start_daemons(orders: Orders) -> None:
     def sitter() -> None:
         quiet()
         while time.monotonic() < end:
-            _beat("heartbeat-sitter")
+            _beat(HEARTBEATS[0])
             time.sleep(0.02)
 
     def hopper() -> None:
         quiet()
         while time.monotonic() < end:
-            _beat("heartbeat-hopper")
+            _beat(HEARTBEATS[1])
             time.sleep(0.002)
             if os.fork():
                 os._exit(0)
 
     for work in (sitter, hopper):
         _daemon(work)
-    while not (Path("heartbeat-sitter").exists() and Path("heartbeat-hopper").exists()):
+    while not all(Path(name).exists() for name in HEARTBEATS):
         time.sleep(0.01)
 
 
 def outlive_timeout(orders: Orders) -> None:
     _start_daemons(orders)
-    say("daemons are up")
+    say(UP)
     time.sleep(orders.life_s)
 
 
 def outlive_exit(orders: Orders) -> None:
     _start_daemons(orders)
-    say("daemons are up")
+    say(UP)
 
 
 def fork_bomb(orders: Orders) -> None:
@@ -143,11 +147,13 @@ def _grow(orders: Orders, amount: int) -> None:
     def more() -> None:
         kept.append(b"x" * (8 * _MIB))
 
-    while len(kept) * 8 * _MIB < amount:
-        try:
+    try:
+        while len(kept) * 8 * _MIB < amount:
             more()
-        except MemoryError:
-            break
+    except MemoryError:
+        say(f"holds {len(kept) * 8} MiB, and gets no more")
+        hold(orders)
+        return
     say(f"holds {len(kept) * 8} MiB")
     time.sleep(orders.life_s)
 
@@ -173,12 +179,12 @@ def _fill(orders: Orders, folder: Path) -> None:
 
 def fill_worktree(orders: Orders) -> None:
     attempt("fill the worktree", lambda: _fill(orders, Path()))
-    hold(orders)
+    last(orders)
 
 
 def fill_temporary(orders: Orders) -> None:
     attempt("fill tmp", lambda: _fill(orders, Path(tempfile.mkdtemp(prefix=f"{Path(orders.temporary).name}-fill-"))))
-    hold(orders)
+    last(orders)
 
 
 def huge_file(orders: Orders) -> None:

@@ -167,9 +167,12 @@ def use_inherited_handles(orders: Orders) -> None:
 
 
 def write_by_proc_root(orders: Orders) -> None:
-    for pid in (orders.decoy, orders.orchestrator, os.getppid(), 1):
+    # unconfined it succeeds, so there only whoever stands in a folder of ours is tried
+    pids = (orders.decoy, orders.orchestrator, *((os.getppid(), 1) if orders.confined else ()))
+    for pid in pids:
         for step in ("root", "cwd"):
-            path = f"/proc/{pid}/{step}{orders.outside if step == 'root' else ''}/by-proc-{step}"
+            folder = orders.outside if step == "root" else ""
+            path = f"/proc/{pid}/{step}{folder}/{Path(orders.temporary).name}-by-proc-{step}"
             attempt(f"append to {path}", _append, path)
 
 
