@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 FIXTURES := tests/fixtures/seeds
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean
+.PHONY: help setup demo test test-real check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ test: setup ## run all tests; branch coverage of contracts and rules must be 100
 	$(BIN)/coverage erase
 	$(BIN)/pytest -n 2 --cov --cov-report=
 	$(BIN)/coverage report --include='src/assay/contracts/*,src/assay/rules/*' --fail-under=100
+
+test-real: setup ## two published projects verified end to end (needs a registry; minutes)
+	ASSAY_REAL=1 $(BIN)/pytest tests/real -p no:randomly --timeout=1800
 
 check: format lint types imports test docs ## everything CI runs
 
@@ -50,8 +53,8 @@ docs-write: setup ## write the generated pages anew
 schemas: setup ## export JSON Schemas; a published version is never overwritten
 	$(BIN)/assay schema export schemas
 
-sweep: setup ## the long tests: full-size concurrency, every crash point (minutes)
-	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db
+sweep: setup ## the long tests: full-size concurrency, every crash point, every lie on a red base (minutes)
+	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/verify
 
 mutate: ## mutation testing of some rules: make mutate RULES="gates review"
 	@sh scripts/mutate $(RULES)

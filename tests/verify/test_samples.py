@@ -1,6 +1,7 @@
 """Every honest change to a sample holds and every lie is blocked for the right reason, also where the base is red."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,18 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.req("P9")]
 
 
 def _cases(*, honest: bool) -> list[object]:
-    return [
-        pytest.param(sample, name, red, id=f"{sample.name}-{name}{'-on-red' if red else ''}")
-        for sample in samples()
-        for name, red in sample.proposals(honest=honest)
-    ]
+    """Every change on a green base, and on a red one every honest change and one lie; all of them in `make sweep`."""
+    cases: list[object] = []
+    for sample in samples():
+        proposals = sample.proposals(honest=honest)
+        on_red = [name for name, red in proposals if red]
+        kept = set(on_red) if honest or "ASSAY_FULL" in os.environ else set(on_red[:1])
+        cases += [
+            pytest.param(sample, name, red, id=f"{sample.name}-{name}{'-on-red' if red else ''}")
+            for name, red in proposals
+            if not red or name in kept
+        ]
+    return cases
 
 
 class Workbench:

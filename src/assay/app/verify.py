@@ -87,6 +87,7 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
             clock=clock,
             prepare=environments.prepare,
             use_cache=request.use_cache,
+            guards=(repository.common_dir / "config", repository.common_dir / "hooks"),
         )
         try:
             proven = verify_change(

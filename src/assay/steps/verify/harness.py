@@ -95,6 +95,7 @@ class Harness:
         clock: Clock,
         prepare: Prepare,
         use_cache: bool,
+        guards: tuple[Path, ...] = (),
     ) -> None:
         self.runner = runner
         self.shadow = shadow
@@ -105,6 +106,7 @@ class Harness:
         self._settings = settings
         self._prepare = prepare
         self._use_cache = use_cache
+        self._guards = tuple(str(path) for path in guards if path.exists())
         self._lock = threading.Lock()
         self._work = work
         self._number = 0
@@ -189,6 +191,7 @@ class Harness:
                 network=Network.LOOPBACK,
                 env=resolved.env,
                 min_tier=self._settings.sandbox.tier,
+                guards=self._guards,
             ),
             limits=self._limits(spec),
             purpose=f"{question.purpose} {spec.id}",
