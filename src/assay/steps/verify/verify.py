@@ -72,16 +72,18 @@ def verify_change(
         accepted=lambda path: change.accepted(path) is not None,
     )
     checked = run_protected(harness, change, checked, tree, tell=tell, lanes=lanes)
-    proofs = comparison_proofs(change, checked)
+    rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the change stays inside its plan"))
+    proofs = [*comparison_proofs(change, checked), *finding_proofs(findings, rows)]
     notes = _left_out(harness, change)
     for each in checked:
         if each.are_tests and is_no_worse(each):
-            proofs += _about_new_tests(harness, change, each, files, settings, notes, tell=tell, lanes=lanes)
+            proofs += _about_new_tests(harness, change, each, notes, tell=tell)
+            if all(proof.holds for proof in proofs):
+                # wrong forms of a change that is blocked already would only cost time
+                proofs += _about_its_lines(harness, change, each, files, settings, notes, tell=tell, lanes=lanes)
     drift = Drift.of(files)
     if drift.files:
         notes.append(f"in the changed test files: {drift}")
-    rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the change stays inside its plan"))
-    proofs += finding_proofs(findings, rows)
     if not any(each.spec.tier == TIER_3 for each in checked):
         text = "there is no package to import, and assay.toml declares no smoke-execution"
         proofs.append(Proof("tier3-infeasible", None, True, text, {}))
@@ -131,6 +133,21 @@ def _record_accepts(harness: Harness, change: Change, actor: str) -> None:
 
 
 def _about_new_tests(
+    harness: Harness, change: Change, checked: Checked, notes: list[str], *, tell: Tell
+) -> list[Proof]:
+    """Whether tests are forged, and whether the new ones are red at the baseline."""
+    proofs = [must_fail(harness, change, checked, tell=tell)]
+    if production(change.files):
+        if not new_tests(checked):
+            notes.append(
+                f"{checked.spec.id}: no new test passes with this change; only the tests that were there speak"
+            )
+        tree = red_tree(harness.shadow, change.base.tree, change.files)
+        proofs.append(red_at_baseline(harness, change, checked, tree, tell=tell))
+    return [proof for proof in proofs if proof is not None]
+
+
+def _about_its_lines(
     harness: Harness,
     change: Change,
     checked: Checked,
@@ -141,32 +158,19 @@ def _about_new_tests(
     tell: Tell,
     lanes: int,
 ) -> list[Proof]:
-    """Forged, red at the baseline, vacuous: asked of a check whose tests are no worse than before."""
-    proofs = [must_fail(harness, change, checked, tell=tell)]
+    """Which changed lines no test touches, and whether new tests notice when such a line is wrong."""
+    notes += untouched_lines(harness, change, checked, files, tell=tell)
     new = new_tests(checked)
-    if production(change.files):
-        if not new:
-            notes.append(
-                f"{checked.spec.id}: no new test passes with this change; only the tests that were there speak"
-            )
-        proofs.append(
-            red_at_baseline(
-                harness, change, checked, red_tree(harness.shadow, change.base.tree, change.files), tell=tell
-            )
-        )
-        notes += untouched_lines(harness, change, checked, files, tell=tell)
-    if new and checked.spec.language is Language.PYTHON and settings.mutants:
-        chosen = chosen_mutants(harness.shadow, change, checked, files, new, settings)
-        proofs.append(
-            survives_mutants(
-                harness,
-                change,
-                checked,
-                chosen,
-                tell=tell,
-                lanes=lanes,
-                deadline=time.monotonic() + settings.mutants_s,
-                now=time.monotonic,
-            )
-        )
-    return [proof for proof in proofs if proof is not None]
+    if not new or checked.spec.language is not Language.PYTHON or not settings.mutants:
+        return []
+    proof = survives_mutants(
+        harness,
+        change,
+        checked,
+        chosen_mutants(harness.shadow, change, checked, files, new, settings),
+        tell=tell,
+        lanes=lanes,
+        deadline=time.monotonic() + settings.mutants_s,
+        now=time.monotonic,
+    )
+    return [proof] if proof is not None else []
