@@ -14,9 +14,10 @@ from assay.contracts.verify.results import Evidence, Item, Outcome, Report
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
 from assay.steps.verify.canary import planted
-from assay.steps.verify.harness import narrowed
 from assay.steps.verify.judging import judge
 from assay.steps.verify.model import Accept, Change
+from assay.steps.verify.proofs import _is_assertion
+from assay.steps.verify.question import narrowed
 from assay.steps.verify.trees import production, protected_tree, red_tree
 from git.person import Person
 
@@ -235,3 +236,22 @@ def test_a_change_without_tests_has_nothing_to_protect(tmp_path: Path) -> None:
     files = shadow.diff(base.tree, head.tree)
     assert protected_tree(shadow, head.tree, files, loosened=(), accepted=lambda _: False) == head.tree
     assert red_tree(shadow, base.tree, files) == base.tree
+
+
+@pytest.mark.req("X1")
+@pytest.mark.parametrize(
+    ("message", "outcome", "is_one"),
+    [
+        ("assert 190 == 180\n +  where 190 = price(200, 10)", Outcome.FAILED, True),
+        ("AssertionError: 1 != 2", Outcome.FAILED, True),
+        ("Failed: DID NOT RAISE <class 'ValueError'>", Outcome.FAILED, True),
+        ("", Outcome.FAILED, True),
+        ("ValueError: unknown interval", Outcome.FAILED, False),
+        ("TypeError: unsupported operand", Outcome.FAILED, False),
+        ("assert 1 == 2", Outcome.ERROR, False),
+        ("", Outcome.PASSED, False),
+    ],
+)
+def test_a_crash_is_no_assertion(message: str, outcome: Outcome, is_one: bool) -> None:
+    """A test that only calls the code fails when the code crashes; that says nothing about the test."""
+    assert _is_assertion(Item(id="a", outcome=outcome, message=message)) is is_one

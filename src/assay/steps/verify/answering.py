@@ -146,7 +146,7 @@ def check_line(each: Checked, proofs: Sequence[Proof], *, excused: bool) -> Chec
     """One line of the report."""
     spec, after = each.spec, each.after
     own = [proof for proof in proofs if proof.instance == spec.id and not proof.holds]
-    reason = after.reason or "; ".join(dict.fromkeys(proof.text for proof in own)) or None
+    reason = "; ".join(dict.fromkeys(filter(None, (after.reason, *(proof.text for proof in own))))) or None
     if reason is None and each.before is not None and spec.required:
         reason = each.before.reason
     telling = _telling(each, own)

@@ -15,9 +15,10 @@ from assay.contracts.verify.checks import CheckSpec
 from assay.contracts.verify.results import RED, Evidence, Outcome, Ran
 from assay.git.objects import Entry
 from assay.steps.verify.cascade import Checked, ask_all
-from assay.steps.verify.harness import Harness, Question, narrowed
+from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Change, Tell
 from assay.steps.verify.proofs import Proof
+from assay.steps.verify.question import Question, narrowed
 
 FOLDERS = 4
 """In how many folders of tests one is planted: a hook may reach only its own."""

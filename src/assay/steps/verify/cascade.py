@@ -9,8 +9,9 @@ from assay.contracts.common.evidence import Phase
 from assay.contracts.verify.checks import TEST_FORMATS, CheckSpec, Discovered, Project, ReportFormat
 from assay.contracts.verify.results import RED, Comparison, Evidence, Item, Move, Outcome, Ran
 from assay.rules.identity import compare
-from assay.steps.verify.harness import Harness, Question, narrowed
+from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Change, Tell, Told
+from assay.steps.verify.question import Question, narrowed
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -7,8 +7,9 @@ from itertools import pairwise
 from assay.rules.oracle import PathKind, kind_of_path
 from assay.steps.inspections.model import ChangedFile
 from assay.steps.verify.cascade import Checked, ask_all
-from assay.steps.verify.harness import BESIDE, Harness, Question
+from assay.steps.verify.harness import BESIDE, Harness
 from assay.steps.verify.model import Change, Tell
+from assay.steps.verify.question import Question
 
 PLUGIN = "pytest-cov"
 

@@ -7,12 +7,9 @@ What gave no evidence is asked again.
 
 import hashlib
 import json
-import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from assay.contracts.common.evidence import Execution, Observation, Phase
 from assay.contracts.common.sandbox import Command, Confinement, Limits, Network
@@ -28,12 +25,13 @@ from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
 from assay.ledger.verify import verify
 from assay.sandbox.runner import Finished, Runner
-from assay.steps.environment.furnishing import furnish
 from assay.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
 from assay.steps.environment.origin import origin_problem
 from assay.steps.environment.resolve import resolve
 from assay.steps.reports import read_report
 from assay.steps.verify.judging import judge
+from assay.steps.verify.question import Question
+from assay.steps.verify.workroom import Workroom
 from assay.store.artifacts import Store
 
 VERSION = 1
@@ -47,36 +45,6 @@ ROUND = {Phase.BASELINE: 0, Phase.AFTER: 1}
 
 Prepare = Callable[[Project, str], Environment | NoEnvironment]
 """The environment of a project at a tree."""
-
-
-class Question(NamedTuple):
-    """One check at one tree."""
-
-    spec: CheckSpec
-    project: Project
-    tree: str
-    purpose: str
-    """`baseline`, `after`, `protected`, `red`, `canary`, `mutant`, `again`."""
-    phase: Phase | None = None
-    """Under which phase the check's row stands; None for a run that only feeds another check."""
-    ids: tuple[str, ...] = ()
-    """Only these things, where the tool can."""
-    environment_tree: str | None = None
-    """Whose environment to use; the tree's own unless said."""
-    turn: int = 0
-    """How often the very same question was asked before, on purpose."""
-
-
-def narrowed(spec: CheckSpec, ids: Sequence[str]) -> tuple[str, ...]:
-    """What to ask a tool for so that it runs some of its things; nothing if it can only run all.
-
-    Pytest is asked for whole files: a test whose file does not load any more has no name that it would know.
-    """
-    if spec.select is None:
-        return ()
-    if spec.tool == "pytest":
-        return tuple(dict.fromkeys(id_.split("::", 1)[0] for id_ in ids))
-    return tuple(ids)
 
 
 class Harness:
@@ -108,9 +76,7 @@ class Harness:
         self._use_cache = use_cache
         self._guards = tuple(str(path) for path in guards if path.exists())
         self._lock = threading.Lock()
-        self._work = work
-        self._number = 0
-        self._checkouts: dict[Path, threading.Lock] = {}
+        self._room = Workroom(work, shadow)
         self._trusted = {run_id}
 
     def record(self, work: Callable[[Record], None]) -> None:
@@ -124,8 +90,8 @@ class Harness:
         environment = self._prepare(question.project, question.environment_tree or question.tree)
         if isinstance(environment, NoEnvironment):
             return _silent(spec, environment.reason, environment.environmental, environment.next_step)
-        with self._folders() as (report, temporary):
-            checkout = temporary.parent / "tree" if spec.writes else self._shared_path(question, environment)
+        with self._room.folders() as (report, temporary):
+            checkout = self._room.place(question, environment, temporary)
             resolved = resolve(
                 spec,
                 environment,
@@ -141,7 +107,7 @@ class Harness:
             known = self._known(question, key) if self._use_cache else None
             if known is not None:
                 return known
-            self._check_out(question, environment, checkout)
+            self._room.check_out(question, environment, checkout)
             return self._run(question, key, resolved, checkout, report, temporary, environment)
 
     def offers(self, project: Project, tree: str, distribution: str) -> bool:
@@ -149,25 +115,9 @@ class Harness:
         environment = self._prepare(project, tree)
         return isinstance(environment, Environment) and distribution in environment.versions
 
-    def _shared_path(self, question: Question, environment: Environment) -> Path:
-        """One checkout for all checks that cannot write to it."""
-        return self._work / "shared" / f"{question.tree[:16]}-{environment.digest[-16:]}"
-
-    def _check_out(self, question: Question, environment: Environment, checkout: Path) -> None:
-        with self._lock_of(checkout):
-            if not checkout.exists():
-                arriving = checkout.with_name(f"{checkout.name}.arriving")
-                self.shadow.checkout(question.tree, arriving)
-                arriving.rename(checkout)
-            furnish(checkout, question.project, environment)
-
-    def _lock_of(self, checkout: Path) -> threading.Lock:
-        with self._lock:
-            return self._checkouts.setdefault(checkout, threading.Lock())
-
     def close(self) -> None:
         """Removes what was only needed while running."""
-        shutil.rmtree(self._work, ignore_errors=True)
+        self._room.close()
 
     def _run(
         self,
@@ -350,19 +300,6 @@ class Harness:
             file_size=1 << 30,
             disk=4 << 30,
         )
-
-    @contextmanager
-    def _folders(self) -> Iterator[tuple[Path, Path]]:
-        """A report file to be written and a private folder, both gone afterwards."""
-        with self._lock:
-            self._number += 1
-            own = self._work / str(self._number)
-        (own / "report").mkdir(parents=True)
-        (own / "tmp").mkdir()
-        try:
-            yield own / "report" / "report", own / "tmp"
-        finally:
-            shutil.rmtree(own, ignore_errors=True)
 
     def _report_of(self, spec: CheckSpec, finished: Finished, report: Path) -> bytes | None:
         match spec.report_on:

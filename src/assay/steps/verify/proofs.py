@@ -1,15 +1,17 @@
 """What only new tests can answer: are they red without the change, and would they notice a wrong one?"""
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from assay.contracts.common.words import Assessment
-from assay.contracts.verify.results import RED, Evidence, Move, Outcome, Ran
+from assay.contracts.verify.results import RED, Evidence, Item, Move, Outcome, Ran
 from assay.rules.identity import is_red_before
 from assay.steps.inspections.mutants import Mutant
 from assay.steps.verify.cascade import Checked, ask_all
-from assay.steps.verify.harness import Harness, Question, narrowed
+from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Change, Tell
+from assay.steps.verify.question import Question, narrowed
 
 NAMED = 20
 """How many tests or mutants a sentence or a row lists."""
@@ -17,6 +19,10 @@ MUTANT_S = 60.0
 """Wall time of one mutant; one that runs on for ever was noticed."""
 FEWEST = 2
 """Mutants that must have been judged before new tests are called vacuous."""
+
+
+_ASSERTED = re.compile(r"\s*(?:$|assert\b|[\w.]*Assertion\w*|Failed\b|.*DID NOT RAISE)")
+"""How a failed assertion begins in a report; a report that gives no words is taken at its word."""
 
 
 class Proof(NamedTuple):
@@ -103,6 +109,7 @@ def survives_mutants(
     spec = checked.spec.model_copy(update={"timeout_s": min(checked.spec.timeout_s, MUTANT_S)})
     killed: list[Mutant] = []
     survived: list[Mutant] = []
+    asserted = 0
     for start in range(0, len(mutants), lanes):
         if now() > deadline:
             break
@@ -122,6 +129,7 @@ def survives_mutants(
             match _noticed(ran, frozenset(new)):
                 case True:
                     killed.append(mutant)
+                    asserted += any(item.id in new and _is_assertion(item) for item in ran.items)
                 case False:
                     survived.append(mutant)
                 case None:
@@ -130,14 +138,17 @@ def survives_mutants(
     detail = {
         "judged": judged,
         "noticed": len(killed),
+        "by_assertion": asserted,
         "survivors": [f"{mutant.path}:{mutant.line} {mutant.description}" for mutant in survived[:NAMED]],
     }
     if judged < FEWEST:
         return None
-    if killed:
+    if asserted or len(killed) * 2 >= judged:
         text = f"the new tests notice {len(killed)} of {judged} wrong forms of the change"
         return Proof("tests-vacuous", checked.spec.id, True, text, detail)
-    text = f"the new tests pass whatever the change does: none of {judged} wrong forms was noticed ({_some(new)})"
+    # a wrong form that merely crashes is noticed by a test that only calls it
+    how = f"{len(killed)} of {judged} wrong forms crashed" if killed else f"none of {judged} wrong forms was noticed"
+    text = f"the new tests assert nothing about the change: {how} ({_some(new)})"
     return Proof("tests-vacuous", checked.spec.id, False, text, detail)
 
 
@@ -158,6 +169,11 @@ def _noticed(ran: Ran, new: frozenset[str]) -> bool | None:
         return False  # others in the same file may be red since before the change
     own = [item for item in ran.items if item.id in new and item.outcome in RED]
     return True if own else None
+
+
+def _is_assertion(item: Item) -> bool:
+    """Whether a test failed because something was not as it says, and not because something crashed."""
+    return item.outcome is Outcome.FAILED and _ASSERTED.match(item.message) is not None
 
 
 def _some(ids: Sequence[str]) -> str:

@@ -1,0 +1,59 @@
+"""Where checks run: a checkout of their own for those that write, one that is shared for those that cannot."""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from assay.git.shadow import Shadow
+from assay.steps.environment.furnishing import furnish
+from assay.steps.environment.model import Environment
+from assay.steps.verify.question import Question
+
+
+class Workroom:
+    """The folders of one verification; used from any thread, and gone afterwards."""
+
+    def __init__(self, folder: Path, shadow: Shadow) -> None:
+        self._folder = folder
+        self._shadow = shadow
+        self._lock = threading.Lock()
+        self._number = 0
+        self._checkouts: dict[Path, threading.Lock] = {}
+
+    @contextmanager
+    def folders(self) -> Iterator[tuple[Path, Path]]:
+        """A report file to be written and a private folder, both gone afterwards."""
+        with self._lock:
+            self._number += 1
+            own = self._folder / str(self._number)
+        (own / "report").mkdir(parents=True)
+        (own / "tmp").mkdir()
+        try:
+            yield own / "report" / "report", own / "tmp"
+        finally:
+            shutil.rmtree(own, ignore_errors=True)
+
+    def place(self, question: Question, environment: Environment, temporary: Path) -> Path:
+        """Where the tree of a question is to stand."""
+        if question.spec.writes:
+            return temporary.parent / "tree"
+        return self._folder / "shared" / f"{question.tree[:16]}-{environment.digest[-16:]}"
+
+    def check_out(self, question: Question, environment: Environment, checkout: Path) -> None:
+        """Puts the tree there, unless another check did."""
+        with self._lock_of(checkout):
+            if not checkout.exists():
+                arriving = checkout.with_name(f"{checkout.name}.arriving")
+                self._shadow.checkout(question.tree, arriving)
+                arriving.rename(checkout)
+            furnish(checkout, question.project, environment)
+
+    def _lock_of(self, checkout: Path) -> threading.Lock:
+        with self._lock:
+            return self._checkouts.setdefault(checkout, threading.Lock())
+
+    def close(self) -> None:
+        """Removes everything."""
+        shutil.rmtree(self._folder, ignore_errors=True)
