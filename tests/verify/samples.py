@@ -135,6 +135,33 @@ def samples() -> tuple[Sample, ...]:
     )
 
 
+FULL = "ASSAY_FULL" in os.environ
+"""Whether every change is tried on every base, as `make sweep` does."""
+LIES_EACH = 2
+
+
+def chosen(*, honest: bool) -> list[tuple[Sample, str, bool]]:
+    """Sample, change and whether the base is red: everything in a sweep.
+
+    Otherwise the first honest change of each sample on both bases, and of its lies some that nobody told before.
+    """
+    if FULL:
+        return [(sample, name, red) for sample in samples() for name, red in sample.proposals(honest=honest)]
+    told: set[str] = set()
+    picked: list[tuple[Sample, str, bool]] = []
+    for sample in samples():
+        proposals = sample.proposals(honest=honest)
+        if honest:
+            picked += [(sample, name, red) for name, red in proposals if name == proposals[0][0]]
+            continue
+        for _ in range(LIES_EACH):
+            left = [each for each in proposals if not each[1] and (sample, *each) not in picked]
+            name, red = max(left, key=lambda each: len(set(sample.changes[each[0]].lies) - told))
+            told |= set(sample.changes[name].lies)
+            picked.append((sample, name, red))
+    return picked
+
+
 @dataclass(frozen=True)
 class Repository:
     """A sample as a repository: `main`, `red-base`, and a branch for every change on top of each."""

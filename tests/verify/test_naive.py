@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verify.samples import SAMPLES, SUFFIX, Sample, samples
+from verify.samples import SAMPLES, SUFFIX, Sample, chosen, samples
 from verify.samples import export as exported
 from verify.toolchains import installed, require, run
 
@@ -29,8 +29,7 @@ each_sample = pytest.mark.parametrize("sample", samples(), ids=lambda sample: st
 def _changes(*, honest: bool) -> list[object]:
     return [
         pytest.param(sample, name, red, id=f"{sample.name}-{name}")
-        for sample in samples()
-        for name, red in sample.proposals(honest=honest)
+        for sample, name, red in chosen(honest=honest)
         if not red or sample.changes[name].bases == ("red",)
     ]
 

@@ -1,7 +1,6 @@
 """Every honest change to a sample holds and every lie is blocked for the right reason, also where the base is red."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from cli.runner import assay
 from verify.belongings import belongings, leave_things_about
-from verify.samples import Change, Repository, Sample, build, samples
+from verify.samples import Change, Repository, Sample, build, chosen
 from verify.toolchains import installed, require, search_path
 
 BAD = {"broken", "new and failing", "vanished", "silenced"}
@@ -18,19 +17,10 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.req("P9")]
 
 
 def _cases(*, honest: bool) -> list[object]:
-    """Every change on a green base, and the first of each kind on a red one; all of them in `make sweep`."""
-    cases: list[object] = []
-    for sample in samples():
-        proposals = sample.proposals(honest=honest)
-        on_red = [name for name, red in proposals if red]
-        only_red = [name for name in on_red if (name, False) not in proposals]
-        kept = set(on_red) if "ASSAY_FULL" in os.environ else {*on_red[:1], *only_red}
-        cases += [
-            pytest.param(sample, name, red, id=f"{sample.name}-{name}{'-on-red' if red else ''}")
-            for name, red in proposals
-            if not red or name in kept
-        ]
-    return cases
+    return [
+        pytest.param(sample, name, red, id=f"{sample.name}-{name}{'-on-red' if red else ''}")
+        for sample, name, red in chosen(honest=honest)
+    ]
 
 
 class Workbench:
