@@ -1,8 +1,11 @@
-"""What tests of documents share: the fixtures, and editing one field of a copy of one."""
+"""What tests share: the fixtures, editing one field of a copy of one, and which programs run here."""
 
 import copy
 import re
+import shutil
+import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +69,10 @@ def instances() -> list[tuple[str, str]]:
             names = [*block.get("files", ()), *([block["file"]] if "file" in block else [])]
             found += [(f"{seed}/{name}", block["contract"]) for name in names]
     return found
+
+
+@cache
+def works(program: str) -> bool:
+    """Whether a program is on the PATH and answers; a manager's shim may be there without what it manages."""
+    path = shutil.which(program)
+    return path is not None and not subprocess.run([path, "--version"], capture_output=True, check=False).returncode

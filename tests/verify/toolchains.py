@@ -5,11 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from support import works
 from verify.samples import Sample, export
 
 TOOLS = Path(sys.executable).parent
@@ -23,22 +23,9 @@ def search_path() -> str:
 
 def require(sample: Sample) -> None:
     """Skips by name what this machine cannot run."""
-    missing = [program for program in sample.needs if not _works(program)]
+    missing = [program for program in sample.needs if not (works(program) or shutil.which(program, path=str(TOOLS)))]
     if missing:
         pytest.skip(f"{sample.name} needs {', '.join(missing)}, which does not run here")
-
-
-@cache
-def _works(program: str) -> bool:
-    """Whether a program is there and answers; a manager's shim may be there without what it manages."""
-    path = shutil.which(program, path=search_path())
-    if path is None:
-        return False
-    asked = {"PATH": search_path(), "HOME": os.environ.get("HOME", "/")}
-    done = subprocess.run(
-        [path, "--version"], capture_output=True, check=False, timeout=60, env={**os.environ, **asked}
-    )
-    return done.returncode == 0
 
 
 def run(sample: Sample, argv: tuple[str, ...], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

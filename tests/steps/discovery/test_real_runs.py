@@ -1,7 +1,6 @@
 """Discovered commands, really run: the report appears where the check says, and names every thing."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from assay.steps.discovery.discover import discover
 from assay.steps.discovery.files import FolderFiles
 from assay.steps.reports import read_report
 from steps.discovery.repository import Files, check_of
+from support import works
 
 
 class Done(NamedTuple):
@@ -75,7 +75,7 @@ def run_of(folder: Path, id_: str, *ids: str) -> Done:
 
 def needs(program: str) -> pytest.MarkDecorator:
     """Skips where a tool chain is missing, and says which."""
-    return pytest.mark.skipif(shutil.which(program) is None, reason=f"there is no {program} on this machine")
+    return pytest.mark.skipif(not works(program), reason=f"there is no {program} on this machine that runs")
 
 
 PYTEST = """

@@ -11,6 +11,7 @@ from assay.contracts.verify.checks import CheckSpec, Language, Project, ReportFo
 from assay.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
 from assay.steps.environment.resolve import resolve
 from steps.environment.shops import PYTEST, SHOP, Bench, check, machine, shop, write
+from support import works
 
 MADE = Environment(
     project=SHOP,
@@ -126,7 +127,7 @@ def test_interpreters_that_a_makefile_starts_know_the_worktree_too(bench: Bench,
     assert ran.resolved.origin is None
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no cargo on this machine")
+@pytest.mark.skipif(not works("cargo"), reason="there is no cargo on this machine that runs")
 def test_cargo_is_found_behind_its_manager_and_builds_outside_the_tree(bench: Bench, tmp_path: Path) -> None:
     rust = Project(root=".", language=Language.RUST, manifests=("Cargo.toml",))
     code = "pub fn price() -> i32 { 2 }\n#[test]\nfn asks() { assert_eq!(price(), 2); }\n"
