@@ -91,7 +91,10 @@ def test_every_tier_proves_the_same_but_none_opens_no_gate(shop: Path, tier: str
         pytest.skip(done.stderr.splitlines()[0])
     report = json.loads(done.stdout)
     assert report["sandbox"] == tier
-    assert {check["id"]: check["after"] for check in report["checks"]}["pytest"] == "passed", report["checks"]
+    (ran,) = (check for check in report["checks"] if check["id"] == "pytest")
+    if tier == "uid" and ran["after"] == "no evidence" and "python3 of this machine" in ran["reason"]:
+        pytest.skip(f"another user has no interpreter with pytest here: {ran['reason']}")
+    assert ran["after"] == "passed", ran
     assert report["answer"]["answer"] == ("blocked" if tier == "none" else "open"), report["answer"]
 
 

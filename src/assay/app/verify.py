@@ -14,7 +14,7 @@ from assay.app.wiring import runner
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.gates import Open
 from assay.contracts.verify.checks import VerifySettings
-from assay.contracts.verify.report import Side, VerifyReport
+from assay.contracts.verify.report import CheckLine, Side, VerifyReport
 from assay.errors import UsageError
 from assay.git.identity import read_identity
 from assay.git.repository import Repository
@@ -194,6 +194,11 @@ def _refuse_own_plan(plan: Path, repository: Repository, changed: set[str]) -> N
         )
 
 
+def _tells_least(line: CheckLine) -> tuple[bool, bool]:
+    """Sorts what blocks before what was red anyway, and what is required first."""
+    return (line.reason is None, not line.required)
+
+
 def _actor(repository: Repository) -> str:
     """Who accepts what they accept."""
     identity = read_identity(repository)
@@ -211,5 +216,6 @@ def _next_step(proven: Proven, request: Request, run_id: str) -> str:
     )
     if subject is not None:
         return f'undo it, or: assay verify --accept "{subject}" --reason "why it is right"'
-    failing = next((line.execution for line in proven.checks if line.output and line.execution), None)
+    telling = sorted((line for line in proven.checks if line.output and line.execution), key=_tells_least)
+    failing = telling[0].execution if telling else None
     return f"assay evidence show {failing}" if failing else f"assay gate explain {run_id} verify"

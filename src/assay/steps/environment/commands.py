@@ -47,7 +47,12 @@ def _make(request: Request, folder: Path, base: Interpreter | None) -> dict[str,
             writable=request.checkout is None,
             write=(folder,) if request.checkout is not None else (),
             cwd=root if request.checkout is not None else ".",
-            read=(*(base.read if base else ()), *machine.read, *needed_by(program)),
+            # what it made itself stays writable: a bind of its own would make it read-only
+            read=(
+                *(base.read if base else ()),
+                *machine.read,
+                *(path for path in needed_by(program) if not path.is_relative_to(folder)),
+            ),
             env=env,
             network=settings.network,
         )

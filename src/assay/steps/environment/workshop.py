@@ -29,6 +29,8 @@ from assay.sandbox.runner import Finished, Runner
 from assay.steps.environment.model import NoEnvironment
 
 MARKER = "complete.json"
+NOTES_FORM = 2
+"""Of what a builder writes down: another form makes another environment, since nobody reads the old one any more."""
 _TRY = "try-"
 _MARKER_LIMIT = 1 << 20
 _NETWORK_WORDS = (
@@ -173,8 +175,8 @@ def _turn(lock: Path) -> Iterator[None]:
 
 
 def digest_of(*facts: Any) -> str:
-    """One text for everything that an environment depends on."""
-    return hashlib.sha256(json.dumps(facts, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+    """One text for everything that an environment depends on, the form of its notes included."""
+    return hashlib.sha256(json.dumps([NOTES_FORM, facts], sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
 def failure(what: str, finished: Finished, *, network: bool, next_step: str = "") -> NoEnvironment:
