@@ -1,10 +1,12 @@
 """Starting the writer process, also under strace, which kills it or refuses it a system call."""
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,8 +38,9 @@ class Operation:
         handed_over.write_bytes(self.content)
         python = [sys.executable, "-S", "-s", "-P"]
         arguments = [str(_WRITER), str(_SRC), str(_SITE), str(self.root), self.name, self.relative, str(handed_over)]
-        # a fixed hash seed: the number of files opened while importing must be the same in each run
-        env = {"PYTHONHASHSEED": "0", "PATH": os.environ["PATH"], **environment}
+        # a fixed hash seed and compiled modules of our own, which no other test process adds to while we count:
+        # the number of files opened while importing must be the same in each run
+        env = {"PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": _compiled(), "PATH": os.environ["PATH"], **environment}
         command = [*before, *python, *arguments]
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
 
@@ -64,6 +67,20 @@ class Operation:
         """Run the writer with a fault put into one of its system calls."""
         fault = f"inject={call}:{fault}:when={number}"
         return self.run(before=["strace", "-f", "-o", os.devnull, "-e", f"trace={call}", "-e", fault])
+
+
+@cache
+def _compiled() -> str:
+    """A folder of this test process with everything compiled that the writer imports."""
+    folder = tempfile.mkdtemp(prefix="compiled-for-the-writer-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    Path(folder).chmod(0o755)  # the writer may become another user
+    python = [sys.executable, "-S", "-s", "-P", str(_WRITER), str(_SRC), str(_SITE)]
+    with tempfile.TemporaryDirectory() as root:
+        (Path(root) / "content").write_bytes(b"any")
+        command = [*python, f"{root}/store", "put", "warm/up", f"{root}/content"]
+        subprocess.run(command, env={"PYTHONPYCACHEPREFIX": folder}, check=True, capture_output=True, timeout=60)
+    return folder
 
 
 @cache
