@@ -28,7 +28,7 @@ class Network(StrEnum):
     LOOPBACK = "loopback"
     """Itself, where the tier has a network of its own; nothing where it has none."""
     OPEN = "open"
-    """Everything: only for preparing dependencies, never for evidence."""
+    """Everything: only for preparing dependencies, and for a check that a person declared to need it."""
 
 
 class Limits(Contract):

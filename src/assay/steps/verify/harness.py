@@ -24,12 +24,12 @@ from assay.kit.text import visible
 from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
 from assay.ledger.verify import verify
+from assay.rules.judging import judge
 from assay.sandbox.runner import Finished, Runner
 from assay.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
 from assay.steps.environment.origin import origin_problem
 from assay.steps.environment.resolve import resolve
 from assay.steps.reports import read_report
-from assay.steps.verify.judging import judge
 from assay.steps.verify.question import Question
 from assay.steps.verify.workroom import Workroom
 from assay.store.artifacts import Store
@@ -79,7 +79,7 @@ class Harness:
         self._room = Workroom(work, shadow)
         self._trusted = {run_id}
 
-    def record(self, work: Callable[[Record], None]) -> None:
+    def record(self, work: Callable[[Record], object]) -> None:
         """Writes a record; one thread at a time."""
         with self._lock:
             self.ledger.record(self.run_id, work)
@@ -138,7 +138,7 @@ class Harness:
                 writable=spec.writes,
                 read=tuple(map(str, resolved.read)),
                 write=(str(report.parent), str(temporary)),
-                network=Network.LOOPBACK,
+                network=Network.OPEN if spec.network else Network.LOOPBACK,
                 env=resolved.env,
                 min_tier=self._settings.sandbox.tier,
                 guards=self._guards,
@@ -209,11 +209,10 @@ class Harness:
             tree=question.tree,
             observed_at=spell(self.clock()),
         )
-        numbers: list[int] = []
 
         def write(record: Record) -> None:
             if question.phase is None:
-                numbers.append(record.execution(execution))
+                record.execution(execution)
             else:
                 name = question.spec.name
                 record.executed(
@@ -227,8 +226,7 @@ class Harness:
             record.observation(observation)
 
         self.record(write)
-        number = numbers[0] if numbers else self.ledger.execution_id(self.run_id, execution.key)
-        return ran.model_copy(update={"execution": number})
+        return ran.model_copy(update={"execution": self.ledger.execution_id(self.run_id, execution.key)})
 
     def _known(self, question: Question, key: str) -> Ran | None:
         """An answer the ledger already holds, taken over into this run."""
@@ -285,6 +283,7 @@ class Harness:
             self._limits(spec).plain(),
             self.runner.tier,
             spec.writes,
+            spec.network,
             question.turn,
         ]
         return "check:" + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
