@@ -167,8 +167,8 @@ def _passes_after_all(harness: Harness, question: Question, ids: list[str], tell
     Alone is cheap, and settles it for what is really broken. But what passes alone only may be broken by what runs
     before it, and the process sees that it is run alone: to call it luck, the same command must give another answer.
     """
-    alone = _ask_again(harness, question, ids, _PASSES, tell)
-    return _ask_again(harness, question._replace(phase=None), sorted(alone), _PASSES, tell, whole=True)
+    alone = _ask_again(harness, question._replace(phase=None), ids, _PASSES, tell)
+    return _ask_again(harness, question, sorted(alone), _PASSES, tell, whole=True)
 
 
 def _fails_before_too(harness: Harness, change: Change, checked: Checked, ids: list[str], tell: Tell) -> set[str]:

@@ -1,14 +1,14 @@
 """What only new tests can answer: are they red without the change, and would they notice a wrong one?"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from assay.contracts.common.words import Assessment
 from assay.contracts.verify.results import RED, Evidence, Item, Move, Outcome, Ran
 from assay.rules.identity import is_red_before
 from assay.steps.inspections.mutants import Mutant
-from assay.steps.verify.cascade import Checked, ask_all
+from assay.steps.verify.cascade import Checked, ask_all, items_before
 from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Change, Tell
 from assay.steps.verify.question import Question, narrowed
@@ -52,7 +52,7 @@ def is_no_worse(checked: Checked) -> bool:
 def red_at_baseline(harness: Harness, change: Change, checked: Checked, tree: str, *, tell: Tell) -> Proof | None:
     """At least one new test must fail, or not even load, on the old code."""
     new = new_tests(checked)
-    if not new or tree == change.base.tree or (checked.before is not None and checked.before.evidence is Evidence.NONE):
+    if not new or tree == change.base.tree or items_before(checked.before) is None:
         return None
     question = Question(
         checked.spec,
@@ -100,7 +100,7 @@ def survives_mutants(
     tell: Tell,
     lanes: int,
     deadline: float,
-    now: Any,
+    now: Callable[[], float],
 ) -> Proof | None:
     """Some wrong form of the change must be noticed by the new tests."""
     new = new_tests(checked)
