@@ -16,6 +16,7 @@ from assay.kit.clock import system_clock
 
 PREFIX = "assay-"
 KINDS = ("sandbox", "run", "probe")
+STARTS = tuple(f"{PREFIX}{kind}-" for kind in KINDS)
 YOUNG_S = 3600.0
 """Younger folders are left alone: between making and locking one there is a moment."""
 LENT = 1_000_000_000
@@ -42,17 +43,20 @@ class Held:
 
 def make(kind: str) -> Held:
     """A new folder that only we can enter, held from now on."""
-    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-")))
+    return hold(Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-"))))
+
+
+def hold(folder: Path) -> Held:
+    """A folder that is there, held from now on."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     with contextlib.suppress(OSError):  # where nothing can be locked, nothing is swept either
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return Held(folder, handle)
 
 
-def sweep(place: str | None = None, *, young_s: float = YOUNG_S) -> list[str]:
-    """Removes what dead processes left, and answers what that was."""
+def sweep(place: str | None = None, *, starts: tuple[str, ...] = STARTS, young_s: float = YOUNG_S) -> list[str]:
+    """Removes what dead processes left, by how its name starts, and answers what that was."""
     swept: list[str] = []
-    starts = tuple(f"{PREFIX}{kind}-" for kind in KINDS)
     with contextlib.suppress(OSError), os.scandir(place or tempfile.gettempdir()) as found:
         for entry in found:
             if entry.name.startswith(starts) and len(swept) < _AT_ONCE and _is_left(entry.path, young_s):

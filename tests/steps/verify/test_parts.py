@@ -13,12 +13,14 @@ from assay.contracts.verify.report import Side
 from assay.contracts.verify.results import Evidence, Item, Outcome, Report
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
+from assay.rules.judging import judge
+from assay.sandbox.held import sweep
 from assay.steps.verify.canary import planted
-from assay.steps.verify.judging import judge
 from assay.steps.verify.model import Accept, Change
 from assay.steps.verify.proofs import _is_assertion
 from assay.steps.verify.question import narrowed
 from assay.steps.verify.trees import production, protected_tree, red_tree
+from assay.steps.verify.workroom import STARTS_WITH, Workroom
 from git.person import Person
 
 SHA = "sha256:" + "0" * 64
@@ -229,6 +231,18 @@ def test_unit_tests_inside_a_rust_file_change_sides_without_their_code(tmp_path:
     protected = protected_tree(shadow, head.tree, files, loosened=(), accepted=lambda _: False)
     assert _texts(shadow, protected) == {"src/lib.rs": RUST.format(code="2", test="old")}
     assert _texts(shadow, red_tree(shadow, base.tree, files)) == {"src/lib.rs": RUST.format(code="1", test="new")}
+
+
+@pytest.mark.req("P16")
+def test_the_folders_of_a_killed_verification_are_swept_and_those_of_a_living_one_are_not(tmp_path: Path) -> None:
+    shadow, _, _ = _trees(tmp_path, {"a": "1"}, {"a": "2"})
+    (tmp_path / "work" / "verify-killed" / "1" / "tree").mkdir(parents=True)
+    room = Workroom(tmp_path / "work" / "verify-living", shadow)
+    with room.folders() as (report, _):
+        assert sweep(str(tmp_path / "work"), starts=(STARTS_WITH,), young_s=0) == [str(tmp_path / "work/verify-killed")]
+        assert report.parent.is_dir()
+    room.close()
+    assert list((tmp_path / "work").iterdir()) == []
 
 
 def test_a_change_without_tests_has_nothing_to_protect(tmp_path: Path) -> None:

@@ -7,15 +7,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assay.git.shadow import Shadow
+from assay.sandbox.held import hold, sweep
 from assay.steps.environment.furnishing import furnish
 from assay.steps.environment.model import Environment
 from assay.steps.verify.question import Question
 
+STARTS_WITH = "verify-"
+"""How the name of such a folder starts: like the run it belongs to."""
+
 
 class Workroom:
-    """The folders of one verification; used from any thread, and gone afterwards."""
+    """The folders of one verification; used from any thread, and gone afterwards.
+
+    Whoever is killed leaves them; they are held by a lock as long as someone works there, and the next one sweeps.
+    """
 
     def __init__(self, folder: Path, shadow: Shadow) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._held = hold(folder)
+        sweep(str(folder.parent), starts=(STARTS_WITH,))
         self._folder = folder
         self._shadow = shadow
         self._lock = threading.Lock()
@@ -56,4 +66,4 @@ class Workroom:
 
     def close(self) -> None:
         """Removes everything."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._held.remove()
