@@ -1,14 +1,17 @@
 """`assay verify` on a plain clone: what it says, what it leaves alone, one sentence for everything that is wrong."""
 
+import hashlib
 import json
 import os
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from assay.ledger.ledger import Ledger
 from cli.runner import ASSAY, assay
 from verify.belongings import belongings
 
@@ -157,6 +160,30 @@ def test_a_person_may_accept_a_changed_test_and_it_goes_on_record(shop: Path) ->
     assert done.returncode == 0, report["answer"]
     assert {one["accepted"] for one in report["findings"] if one["blocks"]} == {"prices now end in one"}
     assert verify(shop, "--accept", "test_shop.py").returncode == 2
+
+
+@pytest.mark.req("X5")
+def test_the_record_names_the_settings_the_run_went_by(shop: Path) -> None:
+    commit(shop, HONEST)
+    settings = "[verify.sandbox]\nprocesses = 90\n"
+    (shop / "assay.toml").write_text(settings)
+    report = json.loads(verify(shop, "--head", "HEAD", "--json").stdout)
+    with closing(Ledger.open_file(shop / ".assay" / "evidence.db")) as ledger:
+        noted = ledger.observation(report["run_id"], "settings")
+    assert noted is not None
+    read = len(settings).to_bytes(8, "big") + settings.encode()
+    assert noted.detail["sha256"] == hashlib.sha256(read).hexdigest()
+    assert noted.detail["in_force"]["sandbox"]["processes"] == 90
+
+
+@pytest.mark.req("X5")
+def test_a_file_too_large_to_be_looked_through_is_named_and_blocks_until_accepted(shop: Path) -> None:
+    commit(shop, {**HONEST, "prices.csv": "100,99\n" * 400_000})
+    done = verify(shop, "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert [(one["path"], one["rule"]) for one in report["findings"] if one["blocks"]] == [("prices.csv", "unreadable")]
+    assert verify(shop, "--accept", "prices.csv", "--reason", "the supplier's list").returncode == 0
 
 
 @pytest.mark.req("X5")

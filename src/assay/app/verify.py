@@ -22,10 +22,12 @@ from assay.git.shadow import Shadow
 from assay.kit.clock import Clock, system_clock
 from assay.ledger.ledger import Ledger
 from assay.steps.discovery.discover import discover
+from assay.steps.verify.answering import record_settings
 from assay.steps.verify.environments import Environments, TreeView
 from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Accept, Change, Tell, Told
 from assay.steps.verify.verify import Proven, verify_change
+from assay.steps.verify.workroom import STARTS_WITH
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,11 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
     state = state_of(repository)
     shadow = Shadow.open(state / "git", repository)
     change = _change(request, repository, shadow)
-    settings = _settings(request, repository, shadow, change)
+    settings, digest = _settings(request, repository, shadow, change)
     sandbox = runner(request.tier, allow_unconfined=request.tier is SandboxTier.NONE)
     room = workroom(state, sandbox.tier)
     before, after = (discover(TreeView(shadow, tree), settings) for tree in (change.base.tree, change.head.tree))
-    run_id = f"verify-{clock():%Y%m%dT%H%M%S-%f}"
+    run_id = f"{STARTS_WITH}{clock():%Y%m%dT%H%M%S-%f}"
     tell(
         Told("note", "", f"{len(after.checks)} checks, {len(change.files)} changed files, sandbox {sandbox.tier.value}")
     )
@@ -90,6 +92,7 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
             guards=(repository.common_dir / "config", repository.common_dir / "hooks"),
         )
         try:
+            record_settings(harness, settings, digest)
             proven = verify_change(
                 harness,
                 change,
@@ -120,10 +123,10 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
     )
 
 
-def _settings(request: Request, repository: Repository, shadow: Shadow, change: Change) -> VerifySettings:
-    """The person's settings; the base's, if the change touches them."""
+def _settings(request: Request, repository: Repository, shadow: Shadow, change: Change) -> tuple[VerifySettings, str]:
+    """The person's settings and the digest of what was read; the base's, if the change touches them."""
     is_changed = any(file.path == SETTINGS for file in change.files)
-    settings, _ = verify_settings(
+    settings, digest = verify_settings(
         repository.top, instead=(lambda: shadow.read(change.base.tree, SETTINGS)) if is_changed else None
     )
     if request.setup_network:
@@ -132,7 +135,7 @@ def _settings(request: Request, repository: Repository, shadow: Shadow, change: 
     if request.tier is not None:
         sandbox = settings.sandbox.model_copy(update={"tier": request.tier})
         settings = settings.model_copy(update={"sandbox": sandbox})
-    return settings
+    return settings, digest
 
 
 def _change(request: Request, repository: Repository, shadow: Shadow) -> Change:

@@ -95,6 +95,10 @@ class CheckSpec(Contract):
     found_in: Text
     """Where it was discovered: `pyproject.toml [tool.pytest.ini_options]`, `assay.toml`."""
 
+    def in_repository(self, path: str) -> str:
+        """A path or test of the project, as the repository names it."""
+        return path if self.root == "." else f"{self.root}/{path}"
+
 
 class Undiscovered(Contract):
     """A check that is configured but cannot be run: no evidence, and why."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.contracts.common.evidence import Observation, Phase
-from assay.contracts.verify.checks import Undiscovered
+from assay.contracts.verify.checks import Undiscovered, VerifySettings
 from assay.contracts.verify.report import CHANGE, LISTED, Asked, CheckLine, FindingLine, MissingLine, Silent, Wanted
 from assay.contracts.verify.results import BAD, Comparison, Evidence, Move, Moved, Ran
 from assay.kit.clock import spell
@@ -79,11 +79,10 @@ def _original(change: Change, each: Checked, ran: Ran) -> Proof:
 def _unaccepted(
     change: Change, each: Checked, comparison: Comparison, moves: frozenset[Move], *, may_accept: bool = True
 ) -> list[Moved]:
-    root = "" if each.spec.root == "." else f"{each.spec.root}/"
     return [
         moved
         for moved in comparison.moved
-        if moved.move in moves and not (may_accept and change.accepted(root + moved.id) is not None)
+        if moved.move in moves and not (may_accept and change.accepted(each.spec.in_repository(moved.id)) is not None)
     ]
 
 
@@ -122,6 +121,22 @@ def _silent(each: Checked, *, strict: bool) -> list[Silent]:
     return []
 
 
+def record_settings(harness: Harness, settings: VerifySettings, digest: str) -> None:
+    """Keeps by which settings the run goes: what was read, by its digest, and what came of it."""
+    observation = Observation(
+        run_id=harness.run_id,
+        task_id=CHANGE,
+        key="settings",
+        kind="settings",
+        subject="assay.toml",
+        holds=True,
+        detail={"sha256": digest, "in_force": settings.plain()},
+        tree=None,
+        observed_at=spell(harness.clock()),
+    )
+    harness.record(lambda record: record.observation(observation))
+
+
 def record_question(harness: Harness, asked: Asked) -> None:
     """Keeps what was asked beside the evidence, so that whoever asks later asks the same."""
     observation = Observation(
@@ -135,11 +150,7 @@ def record_question(harness: Harness, asked: Asked) -> None:
         tree=asked.tree,
         observed_at=spell(harness.clock()),
     )
-    harness.record(lambda record: _observe(record, observation))
-
-
-def _observe(record: Record, observation: Observation) -> None:
-    record.observation(observation)
+    harness.record(lambda record: record.observation(observation))
 
 
 def check_line(each: Checked, proofs: Sequence[Proof], *, excused: bool) -> CheckLine:

@@ -83,9 +83,9 @@ def must_fail(harness: Harness, change: Change, checked: Checked, *, tell: Tell)
 def _ask(
     harness: Harness, checked: Checked, spec: CheckSpec, tree: str, canaries: tuple[Canary, ...], tell: Tell
 ) -> Ran:
-    root = "" if spec.root == "." else f"{spec.root}/"
     files = {
-        root + canary.path: Entry("100644", harness.shadow.add_blob(canary.content.encode())) for canary in canaries
+        spec.in_repository(canary.path): Entry("100644", harness.shadow.add_blob(canary.content.encode()))
+        for canary in canaries
     }
     question = Question(
         spec,

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from assay.contracts.verify.checks import CheckSpec
 from assay.rules.oracle import PathKind, kind_of_path
 from assay.steps.inspections.model import ChangedFile
 from assay.steps.verify.cascade import Checked, ask_all
@@ -28,19 +29,21 @@ def untouched_lines(
     words = ("--cov={root}", f"--cov-report=json:{{report}}{BESIDE}")
     spec = checked.spec.model_copy(update={"argv": (*checked.spec.argv, *words)})
     (ran,) = ask_all(harness, [Question(spec, checked.project, change.head.tree, "coverage")], tell, 1)
-    root = "" if spec.root == "." else f"{spec.root}/"
     return [
         f"no test touches {path}:{spelled(sorted(missed & changed[path]))}"
-        for path, missed in sorted(_missed(ran.beside, root).items())
+        for path, missed in sorted(_missed(ran.beside, spec).items())
         if path in changed and missed & changed[path]
     ]
 
 
-def _missed(told: str | None, root: str) -> dict[str, set[int]]:
+def _missed(told: str | None, spec: CheckSpec) -> dict[str, set[int]]:
     """Path → lines that were not run, from coverage's JSON; nothing if it is not that."""
     try:
         listed = json.loads(told or "{}").get("files", {})
-        return {root + str(path): {int(line) for line in file["missing_lines"]} for path, file in listed.items()}
+        return {
+            spec.in_repository(str(path)): {int(line) for line in file["missing_lines"]}
+            for path, file in listed.items()
+        }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
 

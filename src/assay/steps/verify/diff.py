@@ -1,12 +1,14 @@
 """What the change itself does, read from the diff: to tests, to configuration, to checks, and what it carries."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from assay.contracts.verify.report import FindingLine
+from assay.git.changes import FileChange
 from assay.git.objects import Entry
 from assay.git.shadow import Shadow
 from assay.steps.inspections.declared import outside
-from assay.steps.inspections.model import ChangedFile, Finding
+from assay.steps.inspections.model import ChangedFile, Finding, Rule
 from assay.steps.inspections.oracle_files import oracle_files
 from assay.steps.inspections.secrets import secrets
 from assay.steps.inspections.special_cases import special_cases
@@ -32,28 +34,56 @@ _INSPECTIONS = {
 }
 
 
-def changed_files(shadow: Shadow, change: Change) -> tuple[ChangedFile, ...]:
-    """The changed text files with both contents; binaries and links have nothing to read."""
-    return tuple(
-        ChangedFile.between(file.path, _text(shadow, file.old_entry), _text(shadow, file.new_entry))
-        for file in change.files
-        if not file.is_binary
+class Texts(NamedTuple):
+    """The changed files as texts, and those that are too large to be looked at."""
+
+    files: tuple[ChangedFile, ...]
+    too_large: tuple[str, ...]
+
+
+def changed_texts(shadow: Shadow, change: Change) -> Texts:
+    """The changed text files with both contents, read in one go; binaries and links have nothing to read."""
+    texts = [file for file in change.files if not file.is_binary]
+    sizes = shadow.sizes(entry.id for file in texts for entry in _plain(file))
+    large = {id_ for id_, size in sizes.items() if size is not None and size > TEXT_LIMIT}
+    contents = dict(shadow.blobs((id_ for id_ in sizes if id_ not in large), limit=TEXT_LIMIT))
+    seen = [file for file in texts if not any(entry.id in large for entry in _plain(file))]
+    return Texts(
+        files=tuple(
+            ChangedFile.between(file.path, _text(file.old_entry, contents), _text(file.new_entry, contents))
+            for file in seen
+        ),
+        too_large=tuple(file.path for file in texts if file not in seen),
     )
 
 
-def _text(shadow: Shadow, entry: Entry | None) -> str | None:
-    if entry is None or not entry.mode.startswith("100"):
-        return None
-    return shadow.blob(entry.id, limit=TEXT_LIMIT).decode(errors="replace")
+def _plain(file: FileChange) -> list[Entry]:
+    return [entry for entry in (file.old_entry, file.new_entry) if entry is not None and entry.mode.startswith("100")]
 
 
-def inspect(change: Change, files: Sequence[ChangedFile]) -> tuple[FindingLine, ...]:
+def _text(entry: Entry | None, contents: Mapping[str, bytes]) -> str | None:
+    return contents[entry.id].decode(errors="replace") if entry is not None and entry.id in contents else None
+
+
+def inspect(change: Change, texts: Texts) -> tuple[FindingLine, ...]:
     """Every finding, with the reason a person gave where they accepted it."""
     lines = [
+        FindingLine(
+            check="readiness-secrets",
+            rule=Rule.UNREADABLE.value,
+            path=path,
+            text=f"it has more than {TEXT_LIMIT >> 20} MiB, so nobody looked through it",
+            blocks=True,
+            subject=path,
+            accepted=change.accepted(path),
+        )
+        for path in texts.too_large
+    ]
+    lines += [
         _line(check, finding, change)
         for check, inspections in _INSPECTIONS.items()
         for inspection in inspections
-        for finding in inspection(files)
+        for finding in inspection(texts.files)
     ]
     if change.declared is not None:
         lines += [

@@ -25,11 +25,12 @@ class TreeView:
         self.paths = tuple(path for path, entry in self._entries.items() if entry.mode in ("100644", "100755"))
 
     def read(self, path: str) -> bytes | None:
-        """The content of a plain file of the tree; None if it is none."""
+        """The content of a plain file of the tree; None if it is none, or too large to be read."""
         entry = self._entries.get(path)
         if entry is None or not entry.mode.startswith("100"):
             return None
-        return self._shadow.blob(entry.id, limit=FILE_LIMIT)
+        size = self._shadow.sizes([entry.id])[entry.id]
+        return None if size is None or size > FILE_LIMIT else self._shadow.blob(entry.id, limit=FILE_LIMIT)
 
 
 class Environments:

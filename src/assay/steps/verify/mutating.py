@@ -42,11 +42,11 @@ def _is_python_code(path: str) -> bool:
 
 def _named_by(shadow: Shadow, change: Change, checked: Checked, new: Sequence[str]) -> Iterator[ChangedFile]:
     """Production files with the lines of what the new tests name, as if those lines had been changed."""
-    root = "" if checked.spec.root == "." else f"{checked.spec.root}/"
+    spec = checked.spec
     entries = shadow.entries(change.head.tree)
-    tests = {root + id_.split("::", 1)[0] for id_ in new} & set(entries)
+    tests = {spec.in_repository(id_.split("::", 1)[0]) for id_ in new} & set(entries)
     names = {name for path in tests for name in _names(_parsed(_text(shadow, entries[path].id)))}
-    code = [path for path in entries if path.startswith(root) and _is_python_code(path)]
+    code = [path for path in entries if path.startswith(spec.in_repository("")) and _is_python_code(path)]
     for path in code[:MOST_FILES]:
         text = _text(shadow, entries[path].id)
         lines = sorted(_lines_of(_parsed(text), names))

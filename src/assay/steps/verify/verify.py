@@ -26,7 +26,7 @@ from assay.steps.verify.asking import answer_of
 from assay.steps.verify.canary import must_fail
 from assay.steps.verify.cascade import Checked, run_checks, run_protected
 from assay.steps.verify.coverage import untouched_lines
-from assay.steps.verify.diff import INSPECTED, changed_files, inspect
+from assay.steps.verify.diff import INSPECTED, changed_texts, inspect
 from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Change, Tell
 from assay.steps.verify.mutating import chosen_mutants
@@ -60,8 +60,8 @@ def verify_change(
 ) -> Proven:
     """Runs, compares, inspects, writes it all down, and asks the gate."""
     _record_accepts(harness, change, actor)
-    files = changed_files(harness.shadow, change)
-    findings = inspect(change, files)
+    texts = changed_texts(harness.shadow, change)
+    files, findings = texts.files, inspect(change, texts)
     checked = run_checks(harness, change, before, after, tell=tell, lanes=lanes)
     loosened = {one.path for one in findings if one.check == "oracle-files" and one.blocks and one.accepted is None}
     tree = protected_tree(
