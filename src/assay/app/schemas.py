@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.app.recognition import recognise
-from assay.app.validation import CHECKED, adapter, problems_in
 from assay.contracts.catalog import BY_NAME, CATALOG, Entry
 from assay.contracts.common.problems import Level, Problem, spell_path
 from assay.errors import AssayError, BadDocument, Position, UsageError
 from assay.kit import files, json_text
 from assay.kit.documents import SUFFIXES, Document, Format, read
-from assay.kit.limits import DEFAULT_LIMITS
+from assay.kit.limits import CHECKED, DEFAULT_LIMITS
 from assay.kit.text import visible
+from assay.rules.validation import LISTED, adapter, cut, problems_in
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -148,7 +148,7 @@ def _unreadable(error: BadDocument) -> Violation:
 
 def check_document(document: Document, entry: Entry, *, strict: bool = False) -> tuple[Violation, ...]:
     """Everything wrong with one document: what its schema refuses, or else what its rules say."""
-    problems = problems_in(document, entry, strict=strict)
+    problems = _problems(document, entry, strict=strict)
     if not problems:
         return ()
     positions = document.positions([problem.where for problem in problems])
@@ -156,6 +156,21 @@ def check_document(document: Document, entry: Entry, *, strict: bool = False) ->
         _violation(problem, position)
         for position, problem in sorted(zip(positions, problems, strict=True), key=lambda pair: _order(pair[0]))
     )
+
+
+def _problems(document: Document, entry: Entry, *, strict: bool) -> tuple[Problem, ...]:
+    """Everything wrong with a document; of JSON lines, with each line."""
+    if document.format is not Format.JSONL:
+        return problems_in(document.value, entry, strict=strict)
+    found: list[Problem] = []
+    for index, value in enumerate(document.value):
+        found += (
+            problem.model_copy(update={"where": (index, *problem.where)})
+            for problem in problems_in(value, entry, strict=strict)
+        )
+        if len(found) > LISTED:
+            break
+    return cut(found, len(found))
 
 
 def _order(position: Position) -> tuple[int, int]:

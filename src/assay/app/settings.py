@@ -15,7 +15,6 @@ from typing import Any
 import platformdirs
 from pydantic import ValidationError
 
-from assay.app.violations import problems_of
 from assay.contracts.common.evidence import Phase
 from assay.contracts.common.problems import spell_path
 from assay.contracts.verify.checks import DeclaredCheck, ReportFormat, VerifySettings
@@ -23,6 +22,7 @@ from assay.errors import NotStored, StoreError, UsageError
 from assay.kit.files import read_given, read_plain
 from assay.kit.text import visible
 from assay.rules.policy import CHECKS, Voice, kind_of
+from assay.rules.violations import problems_of
 
 NAME = "assay.toml"
 TABLE = "verify"

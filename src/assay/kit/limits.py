@@ -17,3 +17,6 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+CHECKED = Limits(nodes=10_000)
+"""Agents' documents have some hundred values; this is where checking one stops being worth it."""

@@ -6,7 +6,6 @@ from typing import Any
 from pydantic_core import ErrorDetails
 
 from assay.contracts.common.problems import Path, Problem
-from assay.kit.text import visible
 
 _SHORT = 60
 
@@ -117,7 +116,7 @@ def _spell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        text = visible(value)
+        text = value if value.isprintable() else repr(value)[1:-1]
         return f"'{text}'" if len(text) <= _SHORT else f"'{text[:_SHORT]}…'"
     if isinstance(value, int | float):
         return str(value)

@@ -1,7 +1,7 @@
 """A document held against its contract and its rules: every problem, but never more work than a document deserves.
 
-A small hostile text can break a contract in a million places. Documents to be checked have a tighter limit of values,
-and where there are too many problems to list, the first are listed and the rest are counted.
+A small hostile text can break a contract in a million places: where there are too many problems to list, the first are
+listed and the rest are counted.
 """
 
 from functools import cache
@@ -9,18 +9,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from assay.app.violations import problems_of
 from assay.contracts.catalog import Entry
 from assay.contracts.common.problems import Level, Problem
-from assay.kit.documents import Document, Format
-from assay.kit.limits import Limits
 from assay.rules.documents import document_problems
 from assay.rules.versions import version_place, version_warning
+from assay.rules.violations import problems_of
 
-CHECKED = Limits(nodes=10_000)
-"""Agents' documents have some hundred values; this is where checking one stops being worth it."""
-
-_LISTED = 500
+LISTED = 500
 """How many problems of one document are told."""
 
 _SAMPLE = 20
@@ -33,22 +28,8 @@ def adapter(entry: Entry) -> TypeAdapter[Any]:
     return TypeAdapter(entry.shape)
 
 
-def problems_in(document: Document, entry: Entry, *, strict: bool) -> tuple[Problem, ...]:
-    """Everything wrong with a document; of JSON lines, with each line."""
-    if document.format is not Format.JSONL:
-        return _problems(document.value, entry, strict=strict)
-    found: list[Problem] = []
-    for index, value in enumerate(document.value):
-        found += (
-            problem.model_copy(update={"where": (index, *problem.where)})
-            for problem in _problems(value, entry, strict=strict)
-        )
-        if len(found) > _LISTED:
-            break
-    return _cut(found, len(found))
-
-
-def _problems(value: Any, entry: Entry, *, strict: bool) -> tuple[Problem, ...]:
+def problems_in(value: Any, entry: Entry, *, strict: bool) -> tuple[Problem, ...]:
+    """Everything wrong with a plain value: what its schema refuses, or else what its rules say."""
     try:
         problems = document_problems(adapter(entry).validate_python(value))
         if not strict:
@@ -60,7 +41,7 @@ def _problems(value: Any, entry: Entry, *, strict: bool) -> tuple[Problem, ...]:
 
 def _contract_problems(value: Any, entry: Entry, error: ValidationError) -> tuple[Problem, ...]:
     count = error.error_count()
-    if count <= _LISTED:
+    if count <= LISTED:
         return problems_of(value, error.errors(include_url=False))
     del error  # its list alone can be larger than all else
     sample = _sample(value)
@@ -69,14 +50,15 @@ def _contract_problems(value: Any, entry: Entry, error: ValidationError) -> tupl
         first: tuple[Problem, ...] = ()
     except ValidationError as smaller:
         first = problems_of(sample, smaller.errors(include_url=False))
-    return _cut(first, count)
+    return cut(first, count)
 
 
-def _cut(problems: tuple[Problem, ...] | list[Problem], count: int) -> tuple[Problem, ...]:
-    if count <= _LISTED:
+def cut(problems: tuple[Problem, ...] | list[Problem], count: int) -> tuple[Problem, ...]:
+    """The problems, or the first of too many with the number of all."""
+    if count <= LISTED:
         return tuple(problems)
-    shown = tuple(problems[:_LISTED])
-    told = f"more than {_LISTED} violations, the first {len(shown)} are listed"
+    shown = tuple(problems[:LISTED])
+    told = f"more than {LISTED} violations, the first {len(shown)} are listed"
     return (Problem(where=(), expected="a document that mostly fits", found=told), *shown)
 
 
