@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from assay.app.scenes import Scene
-from assay.app.status import DATABASE
+from assay.app.status import DATABASE, FOLDER
 from assay.contracts.common.evidence import Observation, Phase
 from assay.contracts.common.words import Size
 from assay.errors import RowRefused
@@ -19,7 +19,7 @@ _GUARD = "observations_no_update"
 
 def play(folder: Path, run_id: str, task: str, artifact: str, sha256: str) -> tuple[Scene, ...]:
     """Records what the demo saw of its own artifact, then tries to spoil the record."""
-    file = folder / DATABASE
+    file = folder / FOLDER / DATABASE
     ledger = Ledger.open_file(file)
     try:
         seen = Observation(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from assay.app.status import DATABASE
+from assay.app.status import DATABASE, state_in
 from assay.contracts.common.events import Envelope
 from assay.contracts.common.ids import run_ref
 from assay.db.migrations import check_version
@@ -46,7 +46,7 @@ def open_ledger(root: Path) -> Ledger:
         if check_version(database, len(MIGRATIONS)) == 0:
             raise DatabaseUnusable(f"{database.name} holds no ledger yet", next_step="run something first")
         return Ledger(database)
-    file = root / DATABASE
+    file = state_in(root) / DATABASE
     if not file.exists():
         raise DatabaseUnusable(f"there is no ledger in {root} yet", next_step="assay status")
     return Ledger.read_only(file)

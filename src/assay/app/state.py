@@ -6,11 +6,11 @@ import stat
 import tempfile
 from pathlib import Path
 
+from assay.app.status import FOLDER, persons_folder
 from assay.contracts.common.evidence import SandboxTier
 from assay.errors import NotReady
 from assay.git.repository import Repository
 
-FOLDER = ".assay"
 IGNORE = "# everything Assay keeps here is for this machine only\n*\n"
 
 
@@ -18,11 +18,7 @@ def state_of(repository: Repository) -> Path:
     """The state folder, made if need be: 0700, and ignored by git through a file of its own."""
     if repository.top is not None and os.access(repository.top, os.W_OK | os.X_OK):
         return _made(repository.top / FOLDER)
-    from platformdirs import user_state_path
-
-    place = repository.top or repository.common_dir
-    name = f"{place.name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
-    return _made(user_state_path("assay") / "repositories" / name)
+    return _made(persons_folder(repository.top or repository.common_dir))
 
 
 def workroom(state: Path, tier: SandboxTier) -> Path:

@@ -23,11 +23,11 @@ def command() -> None:
 def show(number: int, as_json: bool) -> int:
     """Show execution NUMBER of this repository's ledger with its whole output."""
     from assay.app.evidence import show_execution
-    from assay.app.status import repository_root
+    from assay.app.status import repository_root, state_in
     from assay.app.text import safe_lines
 
     root = repository_root(Path.cwd())
-    shown = show_execution(root, root / ".assay", number)
+    shown = show_execution(root, state_in(root), number)
     if as_json:
         click.echo(json.dumps(shown._asdict(), indent=2, ensure_ascii=False))
         return ExitCode.REACHED
