@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from assay.kit.text import visible
+from assay.kit.text import visible_lines
 
 
 def safe_lines(text: str) -> Iterator[str]:
     """Each line with everything a terminal would act on spelled out."""
-    for line in text.split("\n"):
-        yield visible(line.expandtabs())
+    yield from visible_lines(text).split("\n")

@@ -129,3 +129,8 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
+
+
+def visible_lines(text: str) -> str:
+    """Several lines, each with everything a terminal would act on spelled out; tabs become spaces."""
+    return "\n".join(visible(line.expandtabs()) for line in text.split("\n"))

@@ -20,7 +20,7 @@ from assay.errors import LedgerTampered, StoreError
 from assay.git.shadow import Shadow
 from assay.kit.clock import Clock, spell
 from assay.kit.files import read_plain
-from assay.kit.text import visible
+from assay.kit.text import visible_lines
 from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
 from assay.ledger.verify import verify
@@ -338,5 +338,4 @@ def _silent(spec: CheckSpec, reason: str, environmental: bool, next_step: str = 
 
 
 def _tail(output: bytes) -> str | None:
-    lines = output[-TAIL:].decode(errors="replace").split("\n")
-    return "\n".join(visible(line.expandtabs()) for line in lines).strip()[-TAIL:] or None
+    return visible_lines(output[-TAIL:].decode(errors="replace")).strip()[-TAIL:] or None
