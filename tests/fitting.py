@@ -10,7 +10,9 @@ from typing import Any
 from assay.contracts.common.approvals import ApprovalRecord, ApprovalRequest
 from assay.contracts.common.words import Risk, Status
 from assay.contracts.feature.document import SIGNATURES, Presence, SignedDocument
+from assay.contracts.feature.intake import IntakeReturn
 from assay.contracts.feature.pushback import PushbackLog
+from assay.contracts.forge.returns import CaptainReturn, RefineryReturn
 from assay.contracts.forge.status import DagStatus, NodeStatus, RunState
 
 Plain = dict[str, Any]
@@ -86,7 +88,43 @@ def _run_state(document: Plain) -> None:
     document["completedAt"] = SOME_TIME if document["status"] in ("completed", "failed") else None
 
 
+def _intake(document: Plain) -> None:
+    document["infeasible"] = any(concern["severity"] == "Blocker" for concern in document["concerns"])
+    because = document["infeasible_because"] or "there is no such thing"
+    document["infeasible_because"] = because if document["infeasible"] else None
+
+
+def _captain(document: Plain) -> None:
+    """Either a refusal alone, or the graph that the tasks draw."""
+    graph = document.get("dag") or document.get("overlay")
+    if graph is None:
+        document |= {"specs": [], "tasks": [], "dag": None, "overlay": None}
+        document["rejected"] = document.get("rejected") or "no"
+        return
+    is_dag = document.get("dag") is graph
+    document |= {"rejected": None, "overlay": None if is_dag else graph, "dag": graph if is_dag else None}
+    for task in document["tasks"]:
+        task |= {"type": 2, "status": "PENDING", "branch": None, "attemptId": None}
+    nodes = [
+        {"id": task["id"], "type": "task", "agentType": 2, "dependencies": task["dependencies"], "status": "PENDING"}
+        for task in document["tasks"]
+    ]
+    graph["nodes" if is_dag else "addedNodes"] = nodes
+    if not is_dag:
+        graph["addedEdges"] = []
+
+
+def _refinery(document: Plain) -> None:
+    for request in document["change_requests"]:
+        request["status"] = "pending"
+    if document["failing_tests"] or document["unmerged"]:
+        document["walkthrough"]["status"] = "partial"
+
+
 FITTINGS: dict[type, Fitting] = {
+    IntakeReturn: _intake,
+    CaptainReturn: _captain,
+    RefineryReturn: _refinery,
     ApprovalRequest: _request,
     ApprovalRecord: _record,
     PushbackLog: _pushback,

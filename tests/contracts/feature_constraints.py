@@ -212,6 +212,16 @@ PAYLOADS: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 
 UNSIGNED: dict[str, dict[str, tuple[Any, ...]]] = {
+    "intake-return": {
+        "understanding": NOT_TEXT,
+        "concerns": (DELETE, "none", None, 1),
+        "concerns[0].severity": (DELETE, "major", "High", None),
+        "concerns[0].title": NOT_TEXT,
+        "concerns[0].description": NOT_TEXT,
+        "concerns[0].recommendation": NOT_TEXT,
+        "infeasible": NOT_FLAG,
+        "infeasible_because": (DELETE, "", "it is feasible after all", 1),
+    },
     "task-schema": {
         "task": (DELETE, None, []),
         "task.id": (DELETE, "3", "TASK-03", None),

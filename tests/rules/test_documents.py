@@ -17,6 +17,19 @@ def test_every_published_example_keeps_the_rules_but_for_the_two_we_name(file: s
     assert len(document_problems(document)) == BREAKS_ITS_OWN_RULES.get(file, 0)
 
 
+@pytest.mark.req("F3")
+def test_a_ring_in_a_captains_plan_is_found_where_it_stands() -> None:
+    value = value_of("004/captain-return.json")
+    first, last = value["dag"]["nodes"][0], value["dag"]["nodes"][-1]
+    first["dependencies"] = [last["id"]]
+    task = next(task for task in value["tasks"] if task["id"] == first["id"])
+    task["dependencies"] = [last["id"]]
+    document = TypeAdapter(BY_NAME["forge-captain-return"].shape).validate_python(value)
+    problems = document_problems(document)
+    assert problems
+    assert {problem.where[0] for problem in problems} == {"dag"}
+
+
 def test_a_version_is_looked_for_where_it_may_stand() -> None:
     assert version_place({"agent_output": {"schema_version": "1.0"}}) == ("agent_output", "schema_version")
     assert version_place({"schema_version": "1.0"}) == ("schema_version",)

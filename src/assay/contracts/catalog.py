@@ -13,6 +13,7 @@ from assay.contracts.common.events import Envelope
 from assay.contracts.feature.design import DesignOutput
 from assay.contracts.feature.events import FEATURE_EVENT_TYPES, FeatureEvent
 from assay.contracts.feature.implementation import ImplementationReport
+from assay.contracts.feature.intake import IntakeReturn
 from assay.contracts.feature.knowledge import DecisionLog, KnowledgeOutput
 from assay.contracts.feature.plan import PlanOutput
 from assay.contracts.feature.research import ResearchOutput
@@ -23,6 +24,7 @@ from assay.contracts.feature.verification import VerificationReport
 from assay.contracts.forge.dag import Dag, DagOverlay
 from assay.contracts.forge.documents import ChangeRequest, ForgeTask, Subtask, Walkthrough
 from assay.contracts.forge.events import FORGE_EVENT_TYPES, ForgeEvent
+from assay.contracts.forge.returns import CaptainReturn, RefineryReturn, WorkerReturn
 from assay.contracts.forge.status import DagStatus, RunState
 
 
@@ -52,6 +54,7 @@ _COMMON = (
 )
 
 _FEATURE = (
+    Entry("intake-return", "feature", IntakeReturn, "yaml", ("understanding", "concerns", "infeasible")),
     Entry(
         "research-output", "feature", ResearchOutput, "yaml", _signed("researcher", "focus", "source_files_examined")
     ),
@@ -91,6 +94,9 @@ _FORGE = (
     Entry("forge-subtask", "forge", Subtask, "markdown", ("parent_task", "assigned_agent", "type")),
     Entry("forge-walkthrough", "forge", Walkthrough, "markdown", ("task_id", "base_ref", "files_changed")),
     Entry("forge-change-request", "forge", ChangeRequest, "markdown", ("emitted_by", "affected_tasks", "reason")),
+    Entry("forge-captain-return", "forge", CaptainReturn, "json", ("specs", "tasks", "assumptions")),
+    Entry("forge-worker-return", "forge", WorkerReturn, "json", ("walkthrough.task_id", "!merged_branches")),
+    Entry("forge-refinery-return", "forge", RefineryReturn, "json", ("merged_branches", "fixes", "change_requests")),
     Entry("forge-event", "forge", ForgeEvent, "json", (f"type={'|'.join(FORGE_EVENT_TYPES)}", "!event_id")),
 )
 

@@ -8,6 +8,7 @@ from assay.contracts.feature.review import ReviewReturn, ReviewVerdict
 from assay.contracts.feature.task import TaskDocument
 from assay.contracts.feature.verification import VerificationReport
 from assay.contracts.forge.dag import Dag
+from assay.contracts.forge.returns import CaptainReturn
 from assay.rules.dag import dag_problems
 from assay.rules.plan import plan_problems, task_problems
 from assay.rules.reports import completion_problems, implementation_problems, verification_problems
@@ -33,5 +34,7 @@ def document_problems(document: object) -> tuple[Problem, ...]:
             return review_problems(document)
         case Dag():
             return dag_problems(document)
+        case CaptainReturn(dag=Dag() as dag):
+            return tuple(problem.model_copy(update={"where": ("dag", *problem.where)}) for problem in dag_problems(dag))
         case _:
             return ()

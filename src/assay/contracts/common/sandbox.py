@@ -7,7 +7,7 @@ a result without an exit code is never a pass, and a tier below the wanted one s
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 
 from assay.contracts.common.base import Contract, Count, Flag, Integer, Maybe, Positive, Text, Texts, Timestamp
 from assay.contracts.common.evidence import SandboxTier
@@ -54,6 +54,17 @@ class Limits(Contract):
     """Bytes of one stream at which the command is stopped."""
 
 
+Port = Annotated[int, Strict(), Field(ge=1024, le=65_535)]
+
+
+class Way(Contract):
+    """A port on the command's own loopback that leads to a unix socket of this machine: the only way out."""
+
+    port: Port
+    """On 127.0.0.1, as the command sees it."""
+    socket: Text
+
+
 class Confinement(Contract):
     """What a command may see and change."""
 
@@ -68,6 +79,8 @@ class Confinement(Contract):
     """Files and small folders, wherever they are, that must be after it as they were before: content, mode, owner,
     time and attributes. What is not there must not appear. Looked at in every tier, whatever the walls hold."""
     network: Network = Network.LOOPBACK
+    ways: tuple[Way, ...] = ()
+    """Only for a command with a network of its own, which the `ns` tier has: elsewhere it is not run."""
     env: dict[str, str]
     """Complete: nothing is inherited."""
     min_tier: SandboxTier = SandboxTier.UID
@@ -146,7 +159,10 @@ class Violation(Contract):
 
 
 class Stream(Contract):
-    """What came out of one stream; the kept bytes travel beside the result."""
+    """What came out of one stream; the kept bytes travel beside the result.
+
+    A stream that was attached to the caller is not read here: it says 0 bytes and the hash of nothing.
+    """
 
     total: Count
     sha256: Sha256

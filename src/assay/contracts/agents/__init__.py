@@ -1,0 +1,1 @@
+"""What crosses rooms when an agent is called: roles, briefs, outcomes, profiles, settings, recordings."""
