@@ -1,6 +1,7 @@
 """What the sandbox's tests stand on: a runner of each tier that works here, and a folder for it to work in."""
 
 import os
+import select
 import shutil
 import threading
 import time
@@ -15,7 +16,7 @@ from assay.app import wiring
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import Command, Confinement, End, Limits
 from assay.sandbox.probe import is_kernel_able, probe
-from assay.sandbox.runner import Finished, Runner
+from assay.sandbox.runner import Attached, Finished, Runner
 from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
 
 REQUIRED = "ASSAY_REQUIRE_SANDBOX"
@@ -26,6 +27,8 @@ REAL = (*CONFINING, "none")
 ALL = (*REAL, SCRIPTED)
 PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin:/bin") or ""
 """An interpreter that every user may run."""
+
+_PATIENCE_S = 60.0
 
 
 def require(tier: str) -> None:
@@ -67,6 +70,7 @@ class Bench:
         plays: Reply | None = None,
         stdin: bytes = b"",
         cancel: threading.Event | None = None,
+        attached: Attached | None = None,
         limits: dict[str, Any] | None = None,
         **confinement: Any,
     ) -> Finished:
@@ -75,7 +79,7 @@ class Bench:
             assert plays is not None
             self._replies.append(plays)
         command = self.command(*argv, limits=limits, **confinement)
-        return self.runner.run(command, stdin=stdin, cancel=cancel)
+        return self.runner.run(command, stdin=stdin, cancel=cancel, attached=attached)
 
     def command(self, *argv: str, limits: dict[str, Any] | None = None, **confinement: Any) -> Command:
         """A command in the test's worktree, writable unless said otherwise."""
@@ -100,9 +104,90 @@ class Bench:
 
     def python(self, program: str, **options: Any) -> Finished:
         """Runs a Python program."""
+        return self.run(*self.python_words(program), **options)
+
+    def python_words(self, program: str) -> tuple[str, ...]:
+        """The command line of a Python program."""
         if not PYTHON and self.tier != SCRIPTED:
             pytest.skip("there is no Python that every user may run")
-        return self.run(PYTHON or "/usr/bin/python3", "-I", "-S", "-c", program, **options)
+        return (PYTHON or "/usr/bin/python3", "-I", "-S", "-c", program)
+
+
+class Live:
+    """A command that is talked with while it runs, in a thread of its own."""
+
+    def __init__(self, bench: Bench, *argv: str, **options: Any) -> None:
+        self.cancel = threading.Event()
+        theirs, self.stdin = os.pipe()
+        self.stdout, answers = os.pipe()
+        self.attached = Attached(theirs, answers)
+        self._came: list[Finished | BaseException] = []
+        self._thread = threading.Thread(target=self._run, args=(bench, argv, options), daemon=True)
+        self._thread.start()
+
+    def _run(self, bench: Bench, argv: tuple[str, ...], options: dict[str, Any]) -> None:
+        try:
+            self._came.append(bench.run(*argv, attached=self.attached, cancel=self.cancel, **options))
+        except BaseException as error:  # noqa: BLE001 -- raised where it is asked for
+            self._came.append(error)
+
+    def __enter__(self) -> "Live":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel.set()
+        self.close_stdin()
+        self._thread.join(_PATIENCE_S)
+        os.close(self.stdout)
+
+    def say(self, words: bytes) -> None:
+        """All of it, however slowly it is taken."""
+        view = memoryview(words)
+        while view:
+            view = view[os.write(self.stdin, view) :]
+
+    def hear(self, size: int) -> bytes:
+        """So many bytes, or fewer if there are no more."""
+        heard = bytearray()
+        while len(heard) < size and (piece := self._next(size - len(heard))):
+            heard += piece
+        return bytes(heard)
+
+    def hear_line(self) -> bytes:
+        """Everything up to the end of a line."""
+        line = b""
+        while not line.endswith(b"\n") and (piece := self._next(1)):
+            line += piece
+        return line
+
+    def hear_out(self) -> bytes:
+        """Everything until nobody can say more."""
+        return self.hear(1 << 62)
+
+    def _next(self, most: int) -> bytes:
+        assert select.select([self.stdout], [], [], _PATIENCE_S)[0], "nothing was said for a long time"
+        return os.read(self.stdout, min(most, 1 << 16))
+
+    def close_stdin(self) -> None:
+        """There is nothing more to say."""
+        stdin, self.stdin = self.stdin, -1
+        if stdin >= 0:
+            os.close(stdin)
+
+    def finished(self) -> Finished:
+        """What came of it, once it is over."""
+        self._thread.join(_PATIENCE_S)
+        (came,) = self._came
+        if isinstance(came, BaseException):
+            raise came
+        return came
+
+
+def is_over(handle: int) -> bool:
+    """Whether nobody holds the other end of a pipe: whoever reads comes to its end, whoever writes is told."""
+    poll = select.poll()
+    poll.register(handle, 0)
+    return bool(poll.poll(0))
 
 
 def said(finished: Finished) -> str:

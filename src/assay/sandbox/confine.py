@@ -12,7 +12,8 @@ from assay.kit.clock import Clock, system_clock
 from assay.sandbox import result, scratch
 from assay.sandbox.launch import Ended
 from assay.sandbox.request import Request, request
-from assay.sandbox.runner import Finished
+from assay.sandbox.runner import Attached, Finished
+from assay.sandbox.streams import Streams
 from assay.sandbox.survey import Survey
 
 _ABOUT_ALL = frozenset({"no-cgroup", "no-notify", "root-nproc-unenforced"})
@@ -42,8 +43,19 @@ class Confining(ABC):
         """What this machine offers."""
         return self._features
 
-    def run(self, command: Command, *, stdin: bytes = b"", cancel: threading.Event | None = None) -> Finished:
+    def run(
+        self,
+        command: Command,
+        *,
+        stdin: bytes = b"",
+        cancel: threading.Event | None = None,
+        attached: Attached | None = None,
+    ) -> Finished:
         """Runs one command to its end."""
+        with Streams(stdin, attached) as streams:
+            return self._finished(command, streams, cancel)
+
+    def _finished(self, command: Command, streams: Streams, cancel: threading.Event | None) -> Finished:
         asked = request(command, self.tier)
         started_at = self._clock()
         facts: dict[str, Any] = {
@@ -59,13 +71,13 @@ class Confining(ABC):
             return result.not_run(asked, survey.problem, **facts)
         facts["warnings"] += survey.warnings
         try:
-            ended = self._run(asked, stdin, cancel)
+            ended = self._run(asked, streams, cancel)
         except OSError as error:
             return result.not_run(asked, f"the sandbox cannot be built: {error}", **facts)
         return result.finished(asked, ended, changed=survey.changed(), **facts)
 
     @abstractmethod
-    def _run(self, asked: Request, stdin: bytes, cancel: threading.Event | None) -> Ended:
+    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
         """Runs a checked request."""
 
     def _warnings(self, confinement: Confinement) -> tuple[Warned, ...]:
@@ -108,6 +120,8 @@ def plan(asked: Request, *, home: str, temporary: str, limits: list[tuple[int, i
         "landlock": None,
         "filter": None,
         "watched": None,
+        "attached": None,
+        "ways": None,
     }
 
 

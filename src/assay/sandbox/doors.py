@@ -75,6 +75,14 @@ def is_door(path: str) -> bool:
     return stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode)
 
 
+def is_socket(path: str) -> bool:
+    """Whether a path is a socket itself."""
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
 def shut(shown: Mapping[str, str], writable: Iterable[str]) -> list[str]:
     """Where something has to be put over a door, given what is shown read-only: its path there, and where it is."""
     places = sorted((*shown, *writable), key=len, reverse=True)

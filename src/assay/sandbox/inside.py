@@ -19,6 +19,10 @@ import resource
 import select
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from assay.sandbox.forwarder import Forwarder
+
 LINUX = sys.platform == "linux"
 STOP = b"s"
 SUPERVISOR = 0x7FFFFFF1
@@ -71,17 +75,25 @@ def main() -> int:
         _signal.signal(number, _wake)
     failure, tell = os.pipe()
     supervisor = os.getpid()
+    try:
+        forwarder = _forwarder(plan["ways"])  # before the command, which is to find it there
+    except OSError as error:
+        _send(control, {"failed": f"cannot open a way out: {error}".encode()})
+        return 1
     pid = os.fork()
     if pid == 0:
         _become(plan, control, tell, supervisor)
-    os.close(tell)
+    for handle in (tell, *_attached(plan)):  # or whoever waits for the end of these would wait for us
+        os.close(handle)
     words = _read_all(failure)
     if words:
         _send(control, {"failed": words})
         return 1
     _send(control, {"started": pid})
-    status = _wait(pid, control, woken)
+    status = _wait(pid, control, woken, forwarder)
     survivors = _clear(pid)
+    if forwarder is not None and status is not None:
+        forwarder.finish()
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer = {"status": status, "survivors": len(survivors - {pid}), "unkillable": _reap()}
     _send(control, {"ended": answer | {"cpu": usage.ru_utime + usage.ru_stime, "memory": usage.ru_maxrss}})
@@ -111,9 +123,25 @@ def _send(control: _socket.socket, message: dict[str, object], *handles: int) ->
     control.sendmsg([len(body).to_bytes(4, "big") + body], rights if handles else [])
 
 
-def _wait(pid: int, control: _socket.socket, woken: int) -> int | None:
+def _attached(plan: dict[str, object]) -> tuple[int, ...]:
+    """The pipes that become the command's stdin and stdout, if it is given any."""
+    handles = plan["attached"]
+    return handles if isinstance(handles, tuple) else ()
+
+
+def _forwarder(ways: object) -> "Forwarder | None":
+    """Opens the ways out; who has none does not pay for reading how that is done."""
+    if not isinstance(ways, dict):
+        return None
+    scope: dict[str, type[Forwarder]] = {}
+    exec(ways["code"], scope)  # noqa: S102 -- our own, from the plan
+    return scope["Forwarder"](ways["ports"])
+
+
+def _wait(pid: int, control: _socket.socket, woken: int, forwarder: "Forwarder | None") -> int | None:
     """The command's wait status; None if the runner asked for an end, or is gone."""
     parent = os.getppid()
+    sources = [control.fileno(), woken, *([] if forwarder is None else [forwarder.fileno()])]
     while True:
         while True:
             try:
@@ -124,11 +152,13 @@ def _wait(pid: int, control: _socket.socket, woken: int) -> int | None:
                 return status
             if found == 0:
                 break
-        ready = select.select([control.fileno(), woken], [], [])[0]
+        ready = select.select(sources, [], [], None if forwarder is None else forwarder.patience_s)[0]
         if control.fileno() in ready or os.getppid() != parent:
             return None
         if woken in ready:
             os.read(woken, 512)
+        if forwarder is not None:
+            forwarder.turn()
 
 
 def _clear(first: int) -> set[int]:
@@ -194,6 +224,9 @@ def _become(plan: dict[str, object], control: _socket.socket, tell: int, supervi
         assert isinstance(argv, list) and isinstance(env, dict) and isinstance(cwd, bytes)  # noqa: PT018
         os.setsid()
         os.umask(0o022)
+        for number, handle in enumerate(_attached(plan)):
+            os.dup2(handle, number)
+            os.close(handle)
         _default_signals()
         step = "set the limits"
         _limit(plan["limits"])

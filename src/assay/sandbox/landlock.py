@@ -9,6 +9,7 @@ from assay.sandbox.launch import Ended, Launch
 from assay.sandbox.observer import observed
 from assay.sandbox.private import private
 from assay.sandbox.request import Request
+from assay.sandbox.streams import Streams
 from assay.sandbox.supervise import supervise
 from assay.sandbox.watchdog import Watchdog
 
@@ -18,7 +19,7 @@ class LandlockRunner(Confining):
 
     tier = SandboxTier.LANDLOCK
 
-    def _run(self, asked: Request, stdin: bytes, cancel: threading.Event | None) -> Ended:
+    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
         command = asked.command
         sockets = seccomp.families(command.confinement.network, own_network=False)
         with private() as own:
@@ -37,4 +38,4 @@ class LandlockRunner(Confining):
                 observer=None,
             )
             observed(launch, asked, self.tier, sockets, self._features, (own.home, own.temporary))
-            return supervise(launch, command.limits, stdin, cancel)
+            return supervise(launch, command.limits, streams, cancel)

@@ -41,6 +41,8 @@ class Launch:
     watchdog: Watchdog | None
     observer: Callable[[int], Watch] | None
     """Makes the observer from the kernel's listener."""
+    handles: tuple[int, ...] = ()
+    """What the launcher is given beside; nothing of it reaches the command."""
 
 
 @dataclass

@@ -1,16 +1,23 @@
 """The ns tier: Linux namespaces through bubblewrap."""
 
+import contextlib
+import functools
 import os
 import shutil
+import stat
 import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
 
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import Network, Warned
-from assay.sandbox import doors, ruleset, scratch, seccomp, view
+from assay.sandbox import doors, forwarder, ruleset, scratch, seccomp, view
 from assay.sandbox.confine import Confining, plan, rlimits
 from assay.sandbox.launch import Ended, Launch
 from assay.sandbox.observer import observed
 from assay.sandbox.request import Request
+from assay.sandbox.streams import Streams
 from assay.sandbox.supervise import supervise
 from assay.sandbox.watchdog import Watchdog
 
@@ -20,7 +27,7 @@ class NamespaceRunner(Confining):
 
     tier = SandboxTier.NAMESPACES
 
-    def _run(self, asked: Request, stdin: bytes, cancel: threading.Event | None) -> Ended:
+    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
         command = asked.command
         limits = command.limits
         bwrap = shutil.which("bwrap")
@@ -42,13 +49,36 @@ class NamespaceRunner(Confining):
             observer=None,
         )
         observed(launch, asked, self.tier, sockets, self._features, view.PRIVATE)
-        ended = supervise(launch, limits, stdin, cancel)
+        with _ways(launch, asked):
+            ended = supervise(launch, limits, streams, cancel)
         ended.warnings += tuple(map(_unseen, doors.unseen(view.read_only(asked))))
         return ended
 
     def _limits(self, asked: Request) -> list[tuple[int, int, int]]:
         # the kernel never counts for root; and before 5.14 it counted all that the user runs, not the namespace
         return rlimits(asked.command.limits, count_processes=os.getuid() != 0 and _kernel() >= (5, 14))
+
+
+@contextlib.contextmanager
+def _ways(launch: Launch, asked: Request) -> Iterator[None]:
+    """Gives the launcher a hold on each socket: none is in the command's view, where it could be called directly."""
+    with contextlib.ExitStack() as stack:
+        ports = {}
+        for port, path in asked.ways:
+            ports[port] = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+            stack.callback(os.close, ports[port])
+            if not stat.S_ISSOCK(os.fstat(ports[port]).st_mode):
+                raise FileNotFoundError(f"{path} is no socket any more")
+        if ports:
+            launch.handles = tuple(ports.values())
+            launch.plan["ways"] = {"code": _forwarding(), "ports": ports}
+        yield
+
+
+@functools.cache
+def _forwarding() -> CodeType:
+    """What the launcher does not know by itself; both are run by the same interpreter."""
+    return compile(Path(forwarder.__file__).read_text(encoding="utf-8"), "forwarder", "exec")
 
 
 def _unseen(folder: str) -> Warned:

@@ -17,6 +17,7 @@ from assay.sandbox.launch import Ended, Launch
 from assay.sandbox.observer import observed
 from assay.sandbox.private import Private, private
 from assay.sandbox.request import Request
+from assay.sandbox.streams import Streams
 from assay.sandbox.supervise import supervise
 from assay.sandbox.watchdog import Watchdog
 
@@ -29,16 +30,18 @@ class OwnUserRunner(Confining):
 
     tier = SandboxTier.UID
 
-    def _run(self, asked: Request, stdin: bytes, cancel: threading.Event | None) -> Ended:
+    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
         uid = own_uid()
         before = _in_open_places()
         try:
             with private() as own, _lent((own.folder, *asked.write), uid):
-                return self._run_as(uid, asked, own, stdin, cancel)
+                return self._run_as(uid, asked, own, streams, cancel)
         finally:
             _sweep(uid, before)  # only now: what was lent is ours again
 
-    def _run_as(self, uid: int, asked: Request, own: Private, stdin: bytes, cancel: threading.Event | None) -> Ended:
+    def _run_as(
+        self, uid: int, asked: Request, own: Private, streams: Streams, cancel: threading.Event | None
+    ) -> Ended:
         command = asked.command
         _refuse_unreachable(asked.worktree)
         sockets = seccomp.families(command.confinement.network, own_network=False)
@@ -53,7 +56,7 @@ class OwnUserRunner(Confining):
             observer=None,
         )
         observed(launch, asked, self.tier, sockets, self._features, (own.home, own.temporary))
-        return supervise(launch, command.limits, stdin, cancel)
+        return supervise(launch, command.limits, streams, cancel)
 
 
 def own_uid() -> int:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import TIERS, Command
+from assay.contracts.common.sandbox import TIERS, Command, Confinement, Network
 from assay.errors import UsageError
 from assay.kit.json_text import render_line
-from assay.sandbox.doors import is_door
+from assay.sandbox.doors import is_door, is_socket
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PRIVATE = "private"
@@ -29,6 +29,8 @@ class Request:
     read: tuple[str, ...]
     """What exists of it; each path as it was given, and as it is when links are resolved."""
     write: tuple[str, ...]
+    ways: tuple[tuple[int, str], ...]
+    """Ports, and the sockets they lead to, with links resolved."""
     exe: str | None
     exe_sha256: str | None
     problem: str | None
@@ -48,6 +50,9 @@ class Request:
         """Of everything that was allowed, environment and limits apart."""
         policy = self.command.confinement.plain()
         del policy["env"]
+        # where the socket lies is another place each time, and what answers there is the same
+        if ports := sorted(way["port"] for way in policy.pop("ways")):
+            policy["ways"] = ports
         return _digest(render_line(policy | {"observe": self.command.observe}))
 
 
@@ -64,6 +69,7 @@ def request(command: Command, tier: SandboxTier) -> Request:
         problem = f"{sockets[0]} is a socket or a pipe: whoever listens there is not to be given to a command"
     elif TIERS.index(tier) > TIERS.index(confinement.min_tier):
         problem = f"tier {tier} is weaker than {confinement.min_tier}, the weakest that will do"
+    problem = problem or _no_way(confinement, tier)
     exe, digest = _program(command.argv[0])
     if exe is None and problem is None:
         problem = f"there is no program {command.argv[0]}"
@@ -73,15 +79,37 @@ def request(command: Command, tier: SandboxTier) -> Request:
         cwd=str(Path(worktree, command.cwd)),
         read=_existing(confinement.read),
         write=_existing((confinement.worktree, *confinement.write) if confinement.writable else confinement.write),
+        ways=tuple((way.port, os.path.realpath(way.socket)) for way in confinement.ways),
         exe=exe,
         exe_sha256=digest,
         problem=problem,
     )
 
 
+def _no_way(confinement: Confinement, tier: SandboxTier) -> str | None:
+    """Why the ways out cannot be had, if so: without a network of its own a command would get all of the machine's."""
+    if confinement.ways and tier is not SandboxTier.NAMESPACES:
+        return f"tier {tier} gives a command no network of its own, so it can have no way out: only tier ns can"
+    if confinement.ways and confinement.network is Network.OPEN:
+        return "a command with an open network has no use for a way out, and its port would be the machine's"
+    for way in confinement.ways:
+        path = os.path.realpath(way.socket)
+        if not is_socket(path):
+            return f"there is no socket {way.socket}"
+        writable = (confinement.worktree, *confinement.write) if confinement.writable else confinement.write
+        if any(Path(path).is_relative_to(os.path.realpath(folder)) for folder in writable):
+            return f"{way.socket} lies where the command may put something else in its place"
+    return None
+
+
 def _refuse_nonsense(command: Command) -> None:
     confinement = command.confinement
-    for path in (command.argv[0], confinement.worktree, *confinement.read, *confinement.write, *confinement.guards):
+    ports = [way.port for way in confinement.ways]
+    if len(ports) != len(set(ports)):
+        raise UsageError("two ways out have the same port", next_step="give each a port of its own")
+    sockets = [way.socket for way in confinement.ways]
+    given = (*confinement.read, *confinement.write, *confinement.guards, *sockets)
+    for path in (command.argv[0], confinement.worktree, *given):
         if not path.startswith("/") or "\0" in path:
             raise UsageError(f"{path!r} is not an absolute path", next_step="name it from the root on")
     for path in (confinement.worktree, *confinement.write):

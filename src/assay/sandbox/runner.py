@@ -9,6 +9,22 @@ from assay.contracts.common.sandbox import Command, Confined, Features
 
 
 @dataclass(frozen=True)
+class Attached:
+    """Handles of pipes that become a command's own streams, to talk with it while it runs.
+
+    They are the runner's from the call on, whatever comes of it: its copies are closed as soon as the command has
+    them, and where nothing is run, so that each side sees the end of the other. What the command says on stdout is then
+    the caller's alone: it is not kept, counted or hashed (the result says 0 bytes and the hash of nothing), and to
+    stop who says too much (`output_killed`) is the caller's duty. All else is as ever, stderr too.
+    """
+
+    stdin: int
+    """The end that is read from."""
+    stdout: int
+    """The end that is written to."""
+
+
+@dataclass(frozen=True)
 class Finished:
     """What came of a command, and what was kept of its output: the head and the tail of each stream."""
 
@@ -33,6 +49,16 @@ class Runner(Protocol):
         """How commands are kept in."""
         ...
 
-    def run(self, command: Command, *, stdin: bytes = b"", cancel: threading.Event | None = None) -> Finished:
-        """Runs one command to its end; `UsageError` only if the request itself cannot be meant."""
+    def run(
+        self,
+        command: Command,
+        *,
+        stdin: bytes = b"",
+        cancel: threading.Event | None = None,
+        attached: Attached | None = None,
+    ) -> Finished:
+        """Runs one command to its end; `UsageError` only if the request itself cannot be meant.
+
+        It reads either `stdin` or what comes through the attached pipe.
+        """
         ...

@@ -4,12 +4,16 @@ It runs nothing and keeps nothing in, so it calls itself unconfined unless it is
 """
 
 import fnmatch
+import io
 import os
+import select
 import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import Command, Features, Violation
@@ -19,9 +23,12 @@ from assay.sandbox import result
 from assay.sandbox.capture import Capture
 from assay.sandbox.launch import Ended
 from assay.sandbox.request import Request, request
-from assay.sandbox.runner import Finished
+from assay.sandbox.runner import Attached, Finished
+from assay.sandbox.streams import Streams
 from assay.sandbox.survey import Survey
 from assay.sandbox.watchdog import LimitName
+
+_LOOK_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,9 @@ class Reply:
     lost: str | None = None
     violations: tuple[Violation, ...] = ()
     wall_s: float = 0.0
+    talks: Callable[[BinaryIO, BinaryIO], None] | None = None
+    """The command's side of a conversation, given its stdin and its stdout; it should end where stdin does, which is
+    also what it sees of being cancelled."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +89,19 @@ class ScriptedRunner:
         self._clock = clock
         self._lock = threading.Lock()
 
-    def run(self, command: Command, *, stdin: bytes = b"", cancel: threading.Event | None = None) -> Finished:
+    def run(
+        self,
+        command: Command,
+        *,
+        stdin: bytes = b"",
+        cancel: threading.Event | None = None,
+        attached: Attached | None = None,
+    ) -> Finished:
         """Plays one command."""
+        with Streams(stdin, attached) as streams:
+            return self._finished(command, streams, cancel)
+
+    def _finished(self, command: Command, streams: Streams, cancel: threading.Event | None) -> Finished:
         asked = request(command, self.tier)
         with self._lock:
             self.asked.append(command)
@@ -91,7 +112,7 @@ class ScriptedRunner:
         if cancel is not None and cancel.is_set():
             ended.cancelled = True
         elif ended.lost is None:
-            self._play(asked, ended)
+            self._play(asked, ended, streams, cancel or threading.Event())
         return result.finished(
             asked,
             ended,
@@ -102,7 +123,7 @@ class ScriptedRunner:
             changed=survey.changed(),
         )
 
-    def _play(self, asked: Request, ended: Ended) -> None:
+    def _play(self, asked: Request, ended: Ended, streams: Streams, cancel: threading.Event) -> None:
         command, limits = asked.command, asked.command.limits
         line = shlex.join(command.argv)
         answer = next((answer for answer in self._answers if fnmatch.fnmatchcase(line, answer.pattern)), None)
@@ -110,8 +131,14 @@ class ScriptedRunner:
             ended.lost = f"the script has no answer for {line}"
             return
         reply = answer.reply if isinstance(answer.reply, Reply) else answer.reply(command)
+        if (reply.talks is None) is not (streams.pipes is None):
+            has_talk = reply.talks is not None
+            ended.lost = f"nobody is attached to {line}" if has_talk else f"the script has no conversation for {line}"
+            return
         for path, content in reply.files.items():
             _write(asked, path, content)
+        if reply.talks is not None:
+            ended.cancelled = _talk(reply.talks, streams, cancel)
         ended.stdout.take(reply.stdout)
         ended.stderr.take(reply.stderr)
         ended.lost, ended.stopped, ended.wall_s = reply.lost, reply.stopped, min(reply.wall_s, limits.wall_s)
@@ -123,6 +150,38 @@ class ScriptedRunner:
             ended.stopped = "wall"
         if ended.stopped is None and ended.lost is None:
             ended.wait_status = reply.signal if reply.signal is not None else reply.exit_code << 8
+
+
+def _talk(talks: Callable[[BinaryIO, BinaryIO], None], streams: Streams, cancel: threading.Event) -> bool:
+    """Has the conversation; whether it was cancelled."""
+    assert streams.pipes is not None
+    stdin, stdout = (os.dup(handle) for handle in streams.pipes)
+    streams.close()
+    with suppress(BrokenPipeError), io.BufferedReader(_Heard(stdin, cancel)) as heard, os.fdopen(stdout, "wb") as said:
+        talks(heard, said)
+    return cancel.is_set()
+
+
+class _Heard(io.RawIOBase):
+    """The command's stdin, which ends when the other side says so or the command is cancelled."""
+
+    def __init__(self, handle: int, cancel: threading.Event) -> None:
+        self._handle = handle
+        self._cancel = cancel
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not select.select([self._handle], [], [], _LOOK_S)[0]:
+            if self._cancel.is_set():
+                return 0
+        return os.readv(self._handle, [buffer])
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._handle)
+        super().close()
 
 
 def _write(asked: Request, path: str, content: bytes) -> None:

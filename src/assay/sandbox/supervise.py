@@ -2,15 +2,12 @@
 
 import array
 import contextlib
-import fcntl
 import marshal
 import os
 import selectors
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from typing import Any
@@ -19,6 +16,7 @@ from assay.contracts.common.sandbox import Limits
 from assay.sandbox.capture import Capture
 from assay.sandbox.inside import STOP
 from assay.sandbox.launch import Ended, Launch
+from assay.sandbox.streams import Streams, sealed
 from assay.sandbox.watchdog import INTERVAL_S, LimitName, tree
 
 SETUP_S = 30.0
@@ -27,29 +25,12 @@ _ASK_S = 0.5
 """How long the supervisor has to end the tree by itself."""
 _GONE_S = 15.0
 _PIECE = 1 << 16
-_SEALS = 0x1 | 0x2 | 0x4 | 0x8  # no further seal, no shrinking, growing or writing
 _BARE = {"PATH": "/usr/bin:/bin", "LANG": "C"}
 
 
-def supervise(launch: Launch, limits: Limits, stdin: bytes, cancel: threading.Event | None) -> Ended:
+def supervise(launch: Launch, limits: Limits, streams: Streams, cancel: threading.Event | None) -> Ended:
     """Runs a launch to its end; returns when no process of it lives."""
-    return _Run(launch, limits, cancel).run(stdin)
-
-
-def _sealed(content: bytes) -> int:
-    """A file to read from that nobody can change or grow, where the system can do that."""
-    if sys.platform == "linux":
-        handle = os.memfd_create("given", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    else:
-        with tempfile.TemporaryFile() as file:
-            handle = os.dup(file.fileno())
-    view = memoryview(content)
-    while view:
-        view = view[os.write(handle, view) :]
-    os.lseek(handle, 0, os.SEEK_SET)
-    if sys.platform == "linux":
-        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, _SEALS)
-    return handle
+    return _Run(launch, limits, cancel).run(streams)
 
 
 class _Run:
@@ -71,9 +52,9 @@ class _Run:
         """The supervisor, as this machine numbers it."""
         self.control: socket.socket
 
-    def run(self, stdin: bytes) -> Ended:
+    def run(self, streams: Streams) -> Ended:
         try:
-            self._spawn(stdin)
+            self._spawn(streams)
         except OSError as error:
             self.ended.lost = f"the launcher cannot be started: {error}"
             self._close()
@@ -86,7 +67,7 @@ class _Run:
         self._sum_up()
         return self.ended
 
-    def _spawn(self, stdin: bytes) -> None:
+    def _spawn(self, streams: Streams) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         out, out_end = os.pipe()
         self.handles.append(out)
@@ -98,10 +79,12 @@ class _Run:
             for end in (out_end, err_end, status_end):
                 stack.callback(os.close, end)
             stack.enter_context(theirs)
-            plan = _sealed(marshal.dumps(self.launch.plan))
+            pipes = streams.pipes
+            stack.callback(streams.close)
+            plan = sealed(marshal.dumps(self.launch.plan | {"attached": pipes}))
             stack.callback(os.close, plan)
-            source = _sealed(stdin) if stdin else subprocess.DEVNULL
-            if stdin:
+            source = sealed(streams.stdin) if streams.stdin else subprocess.DEVNULL
+            if streams.stdin:
                 stack.callback(os.close, source)
             kept = (theirs.fileno(), plan, *((status_end,) if self.launch.namespaced else ()))
             self.process = subprocess.Popen(
@@ -111,7 +94,7 @@ class _Run:
                 stderr=err_end,
                 env=_BARE,
                 cwd="/",
-                pass_fds=kept,
+                pass_fds=(*kept, *(pipes or ()), *self.launch.handles),
                 start_new_session=True,
             )
         if not self.launch.namespaced:

@@ -8,6 +8,7 @@ from assay.sandbox.confine import Confining, host_launcher, plan, rlimits
 from assay.sandbox.launch import Ended, Launch
 from assay.sandbox.private import private
 from assay.sandbox.request import Request
+from assay.sandbox.streams import Streams
 from assay.sandbox.supervise import supervise
 from assay.sandbox.watchdog import Watchdog
 
@@ -17,7 +18,7 @@ class UnconfinedRunner(Confining):
 
     tier = SandboxTier.NONE
 
-    def _run(self, asked: Request, stdin: bytes, cancel: threading.Event | None) -> Ended:
+    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
         command = asked.command
         with private() as own:
             launch = Launch(
@@ -32,7 +33,7 @@ class UnconfinedRunner(Confining):
                 watchdog=_watchdog(asked, own.folder),
                 observer=None,
             )
-            return supervise(launch, command.limits, stdin, cancel)
+            return supervise(launch, command.limits, streams, cancel)
 
 
 def _watchdog(asked: Request, folder: str) -> Watchdog | None:
