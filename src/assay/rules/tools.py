@@ -7,7 +7,6 @@ shown only the tools it has.
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
 
 from assay.contracts.common.ids import relative_path_problem
 from assay.contracts.common.tools import (
@@ -21,6 +20,7 @@ from assay.contracts.common.tools import (
     Tool,
     ToolCall,
 )
+from assay.rules.globs import covers
 
 _WRITING = frozenset({Tool.CREATE_FILE, Tool.REPLACE_STRING, Tool.MULTI_REPLACE})
 _READING = frozenset({Tool.READ_FILE, Tool.LIST_DIR, Tool.GREP_SEARCH, Tool.GET_ERRORS})
@@ -119,14 +119,7 @@ def may_write(policy: Policy, path: str, scope: Scope) -> bool:
     """Whether a path is one of a role's own documents, or for a role that builds one of the task's declared files."""
     globs = [f"{scope.folder}/{output}" for output in policy.outputs if scope.folder]
     globs += scope.writes if policy.source else ()
-    return any(_pattern(glob).fullmatch(_plain(path)) for glob in globs)
-
-
-@lru_cache(maxsize=1024)
-def _pattern(glob: str) -> re.Pattern[str]:
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", _plain(glob))
-    signs = {"**/": "(?:[^/]+/)*", "**": ".+", "*": "[^/]*", "?": "[^/]"}
-    return re.compile("".join(signs.get(part, re.escape(part)) for part in parts))
+    return any(covers(_plain(glob).split("/"), _plain(path).split("/")) for glob in globs)
 
 
 _OPERATORS = re.compile(r"[;|&<>`\\]|\$[({A-Za-z_]")

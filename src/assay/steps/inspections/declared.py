@@ -7,6 +7,8 @@ of the repository cover nothing.
 
 from collections.abc import Sequence
 
+from assay.rules.globs import covers
+
 SEGMENTS = 64
 """Folders of an entry or path; deeper entries cover nothing."""
 
@@ -18,7 +20,7 @@ def outside(changes: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
     ('tests/test_a.py',)
     """
     entries = [entry for entry in map(_segments, declared) if entry]
-    return tuple(path for path in changes if not any(_covers(entry, path.split("/")) for entry in entries))
+    return tuple(path for path in changes if not any(covers(entry, path.split("/")) for entry in entries))
 
 
 def _segments(entry: str) -> list[str]:
@@ -32,34 +34,3 @@ def _segments(entry: str) -> list[str]:
     if "" in segments or ".." in segments or "." in segments or "\\" in text or len(segments) > SEGMENTS:
         return []
     return segments
-
-
-def _covers(entry: list[str], path: list[str]) -> bool:
-    """Whether an entry stands for a path: a table over both, so that no pattern takes long."""
-    reached = {0}
-    for segment in entry:
-        if segment == "**":
-            reached = set(range(min(reached), len(path) + 1)) if reached else set()
-        else:
-            reached = {at + 1 for at in reached if at < len(path) and _matches(segment, path[at])}
-    # `src/**` means what is in src, not a file of that name
-    return len(path) in reached and not (entry[-1] == "**" and len(path) < len(entry))
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """Whether a name fits a pattern with `*` and `?`, in time that grows with their lengths only."""
-    at, star, mark = 0, -1, 0
-    place = 0
-    while place < len(name):
-        if at < len(pattern) and pattern[at] == "*":
-            star, mark = at, place
-            at += 1
-        elif at < len(pattern) and pattern[at] in ("?", name[place]):
-            at += 1
-            place += 1
-        elif star >= 0:
-            mark += 1
-            at, place = star + 1, mark
-        else:
-            return False
-    return all(sign == "*" for sign in pattern[at:])

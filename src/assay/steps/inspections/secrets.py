@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from assay.kit.secret_forms import SECRET_FORMS
 from assay.rules.oracle import PathKind, kind_of_path
 from assay.steps.inspections.diffing import lines_of
 from assay.steps.inspections.model import ChangedFile, Finding, Rule, bounded, found
@@ -26,26 +27,7 @@ PATTERN_LENGTH = 20_000
 CANARY = re.compile(r"\bassay-canary-[0-9a-f]{16,64}\b")
 """What Assay plants where nobody should read; a change that carries one has read it."""
 
-PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("Assay canary", CANARY),
-    ("private key", re.compile(r"-----BEGIN (?:[A-Z]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")),
-    ("putty key", re.compile(r"\bPuTTY-User-Key-File-\d")),
-    ("netrc line", re.compile(r"\bmachine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?P<secret>\S{3,200})")),
-    ("AWS access key", re.compile(r"\b(?:AKIA|ASIA|AGPA|AROA|ABIA|ACCA)[0-9A-Z]{16}\b")),
-    ("GitHub token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})")),
-    ("GitLab token", re.compile(r"\bgl(?:pat|ptt|rt|dt|soat)-[A-Za-z0-9_-]{20,64}")),
-    ("Slack token", re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,250}|\bxapp-\d-[A-Za-z0-9-]{10,250}")),
-    ("Slack webhook", re.compile(r"https://hooks\.slack\.com/services/T\w{6,20}/B\w{6,20}/\w{16,40}")),
-    ("Anthropic key", re.compile(r"\bsk-ant-[A-Za-z0-9_-]{16,200}")),
-    ("OpenAI key", re.compile(r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,200}")),
-    ("Stripe key", re.compile(r"\b[rs]k_live_[A-Za-z0-9]{16,200}")),
-    ("Google key", re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b")),
-    ("npm token", re.compile(r"\bnpm_[A-Za-z0-9]{36}\b|//[\w.-]{3,80}/:_authToken=(?P<secret>[^\s$]{8,200})")),
-    ("PyPI token", re.compile(r"\bpypi-AgE[A-Za-z0-9_-]{50,200}")),
-    ("Hugging Face token", re.compile(r"\bhf_[A-Za-z0-9]{30,60}\b")),
-    ("JSON web token", re.compile(r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,2000}\.[A-Za-z0-9_-]{10,2000}")),
-    ("password in an address", re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@'\"]{1,80}:(?P<secret>[^\s:/@'\"{}$<>]{3,80})@")),
-)  # fmt: skip
+PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (("Assay canary", CANARY), *SECRET_FORMS)
 """Kinds of secrets that are known by their form; the group `secret` where only a part of it is one."""
 
 _PLACEHOLDER = re.compile(

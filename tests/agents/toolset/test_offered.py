@@ -1,0 +1,170 @@
+"""What each role is shown: only its own tools, and only those that something here can answer."""
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from inline_snapshot import snapshot
+
+from agents.toolset.kit import SCOPE, Bench
+from assay.agents.toolset.arguments import ARGUMENTS
+from assay.agents.toolset.offers import WORDS, schema
+from assay.agents.toolset.toolbox import OWN_TOOLS, Toolbox
+from assay.contracts.common.tools import POLICIES, Role, Scope, Tool
+from assay.errors import UsageError
+from assay.sandbox.scripted import ScriptedRunner
+
+SOURCES = {tool: lambda **_: "" for tool in Tool if tool not in OWN_TOOLS}
+
+
+@pytest.mark.req("X3")
+def test_the_whole_table_of_roles_and_tools(tmp_path: Path) -> None:
+    """`+` is always offered, `s` is offered where somebody answers it, `-` never is."""
+    rows = []
+    for role in Role:
+        alone = {spec.name for spec in Bench(tmp_path, role=role).box.offered()}
+        full = {spec.name for spec in Bench(tmp_path, role=role, sources=SOURCES).box.offered()}
+        assert alone <= full == {tool.value for tool in POLICIES[role].tools}
+        rows.append(" ".join("+" if tool in alone else "s" if tool in full else "-" for tool in Tool) + f" {role}")
+    assert [tool.value for tool in Tool] == snapshot(
+        [
+            "read_file",
+            "list_dir",
+            "grep_search",
+            "semantic_search",
+            "file_search",
+            "create_file",
+            "replace_string_in_file",
+            "multi_replace_string_in_file",
+            "run_in_terminal",
+            "get_terminal_output",
+            "get_errors",
+            "memory",
+            "ask_questions",
+            "list_code_usages",
+            "agent",
+            "query_ledger",
+            "query_map",
+            "read_subtasks",
+            "write_subtask",
+            "merge_branches",
+            "run_tests",
+            "fix_conflict",
+            "emit_cr",
+        ]
+    )
+    assert rows == snapshot(
+        [
+            "+ + - - - - - - + + - s s - s s - - - - - - - orchestrator",
+            "+ + + - + - - - - - - - - - - - - - - - - - - intake",
+            "+ + + s + + - - - - - - - - - - s - - - - - - researcher",
+            "+ + + s + + + - - - - - s - - - s - - - - - - spec",
+            "+ + + s + + + - - - - - - - - - s - - - - - - designer",
+            "+ + + s + + - - + - - - - - - - s - - - - - - adversarial-reviewer",
+            "+ + + s + + + - - - - - - - - - s - - - - - - planner",
+            "+ + + s + + + + + + s - - s - - s - - - - - - implementer",
+            "+ + + - + + - - + + s - - - - - s - - - - - - verifier",
+            "+ + + s + + + - - - - s - - - s s - - - - - - knowledge-agent",
+            "+ + + s + + - - - - - - - - - - s - - - - - - phase-researcher",
+            "+ + + s + + + - - - - - - - - - s - - - - - - phase-planner",
+            "+ + + s + - - - - - - - - - - - s - - - - - - plan-checker",
+            "+ + + s + + + + + + s - - s - - s - - - - - - executor",
+            "+ + + s + - - - + + s - - - - - s - - - - - - mini-verifier",
+            "+ + + s + - - - + + s - - - - - s - - - - - - phase-verifier",
+            "+ + + s + - - - + + s - - - - - s - - - - - - judge",
+            "- - - - - - - - - - - - - - - - - - - - - - - rater",
+            "+ + + s + + + + + + s - - s - - s - - - - - - debugger",
+            "+ + + s + - - - - - - - - - - - s - - - - - - questioning",
+            "+ + + s + - - - - - - - - - - - s - - - - - - self-audit",
+            "+ + + s + - - - - - - - s - - - s - - - - - - captain",
+            "+ + + - - + + - + - s - - - - - - - - - - - - worker-1",
+            "+ + + - - + + - + - s - - - s - - - - - - - - worker-2",
+            "+ + + - - + + - + - s - - - s - - s s - - - - worker-3",
+            "+ + + - - + + - + - s - - - s - - s s s s s s refinery",
+        ]
+    )
+
+
+def test_a_tool_says_what_its_role_may_do_with_it(tmp_path: Path) -> None:
+    said = {spec.name: spec.description for spec in Bench(tmp_path, sources=SOURCES).box.offered()}
+    assert said["create_file"].endswith(
+        "You may write: docs/feature/login/implementation-reports/*.yaml, src/**, tests/*.py."
+    )
+    assert said["run_in_terminal"].endswith("git rev-parse, rm, mv, python3, sh tests/task-01.sh, ./build.py.")
+    reviewer = {spec.name: spec.description for spec in Bench(tmp_path, role=Role.REVIEWER).box.offered()}
+    assert reviewer["run_in_terminal"].endswith("You may run what begins with: git diff, git show, git log.")
+    empty = {spec.name: spec.description for spec in Bench(tmp_path, scope=Scope()).box.offered()}
+    assert empty["create_file"].endswith("You may write: nothing.")
+    worker = {s.name: s.description for s in Bench(tmp_path, role=Role.SUB_EXECUTOR, sources=SOURCES).box.offered()}
+    assert worker["agent"].endswith("You may start: worker-1, worker-2.")
+    many = SCOPE.model_copy(update={"writes": tuple(f"src/{number}.py" for number in range(100))})
+    crowded = {spec.name: spec.description for spec in Bench(tmp_path, scope=many).box.offered()}
+    assert crowded["create_file"].endswith("src/28.py and 71 more.")
+
+
+def test_every_tool_has_words_and_a_schema_that_every_model_interface_takes() -> None:
+    assert set(WORDS) == set(ARGUMENTS) == set(Tool)
+    for tool in Tool:
+        found = schema(tool)
+        jsonschema.Draft202012Validator.check_schema(found)
+        assert found["type"] == "object"
+        assert found["additionalProperties"] is False
+        assert not _keys(found) & {"$ref", "$defs", "anyOf", "oneOf", "allOf"}
+
+
+def _keys(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return set(value).union(*map(_keys, value.values()))
+    return set().union(*map(_keys, value)) if isinstance(value, list) else set()
+
+
+def test_a_schema_describes_what_is_taken() -> None:
+    assert schema(Tool.MULTI_REPLACE) == snapshot(
+        {
+            "additionalProperties": False,
+            "properties": {
+                "replacements": {
+                    "items": {
+                        "additionalProperties": False,
+                        "properties": {
+                            "path": {
+                                "description": "Path from the worktree's root on.",
+                                "maxLength": 4096,
+                                "type": "string",
+                            },
+                            "old_string": {
+                                "description": "Exactly as it stands in the file, and only once.",
+                                "maxLength": 2097152,
+                                "minLength": 1,
+                                "type": "string",
+                            },
+                            "new_string": {"maxLength": 2097152, "type": "string"},
+                        },
+                        "required": ["path", "old_string", "new_string"],
+                        "type": "object",
+                    },
+                    "maxItems": 50,
+                    "minItems": 1,
+                    "type": "array",
+                }
+            },
+            "required": ["replacements"],
+            "type": "object",
+        }
+    )
+    assert schema(Tool.WRITE_SUBTASK)["properties"]["title"] == {"maxLength": 20000, "minLength": 1, "type": "string"}
+    changed = schema(Tool.READ_FILE)
+    changed.clear()
+    assert schema(Tool.READ_FILE)
+
+
+def test_what_the_toolset_answers_itself_has_no_other_source(tmp_path: Path) -> None:
+    runner = ScriptedRunner(())
+    with pytest.raises(UsageError, match="read_file is answered by the toolset itself"):
+        Toolbox(
+            role=Role.JUDGE, scope=SCOPE, worktree=tmp_path, runner=runner, sources={Tool.READ_FILE: lambda **_: ""}
+        )
+    for place in (Path("relative"), Path("/")):
+        with pytest.raises(UsageError, match="is no place for a worktree"):
+            Toolbox(role=Role.JUDGE, scope=SCOPE, worktree=place, runner=runner)
