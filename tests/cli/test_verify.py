@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from assay.kit.documents import Format, render
 from assay.ledger.ledger import Ledger
 from cli.runner import ASSAY, assay
+from support import SEEDS, value_of
 from verify.belongings import belongings
 
 GIT = {
@@ -199,6 +202,19 @@ def test_a_plan_allows_what_it_declares_unless_the_change_brought_it(shop: Path,
     own = verify(shop, "--base", "HEAD~2", "--plan", "plan.yaml")
     assert own.returncode == 2
     assert "part of the change it would allow" in own.stderr
+
+
+@pytest.mark.req("X5")
+def test_a_published_plan_declares_the_files_of_the_tasks_beside_it(shop: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan-output.yaml"
+    shutil.copy(SEEDS / "000" / "plan-output.yaml", plan)
+    commit(shop, HONEST)
+    assert "declares no files" in verify(shop, "--plan", str(plan)).stderr
+    task = value_of("000/task-schema.yaml")
+    task["task"]["relevant_context"]["files_to_modify"] = [{"path": "shop.py", "risk": "🟢"}, {"path": "test_*.py"}]
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "task-01.yaml").write_text(render(task, Format.YAML))
+    assert verify(shop, "--plan", str(plan)).returncode == 0
 
 
 @pytest.mark.req("X5")

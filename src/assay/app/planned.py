@@ -15,13 +15,18 @@ def declared_files(plan: Path) -> tuple[str, ...]:
     """Paths and patterns that the plan allows to change."""
     value = _value(plan)
     declared = _of_task(value)
-    if declared is None and "payload" in value:
+    if declared is None and _is_plan(value):
         listed = sorted((plan.parent / "tasks").glob("*.yaml"))
         found = [_of_task(_value(path)) for path in listed]
         declared = [path for each in found for path in each or []]
     if not declared:
         raise UsageError(f"{plan} declares no files", next_step=f"give {SHAPES}")
     return tuple(dict.fromkeys(declared))
+
+
+def _is_plan(value: dict[str, Any]) -> bool:
+    output = value.get("agent_output")
+    return isinstance(output, dict) and "payload" in output
 
 
 def _value(path: Path) -> dict[str, Any]:
