@@ -24,11 +24,12 @@ class ToolUse(Contract):
 
 
 class ModelUsage(Contract):
-    """What one turn used; cached tokens are part of those that were sent."""
+    """What one turn used; tokens from the cache, and tokens put into it, are part of those that were sent."""
 
     tokens_in: Count
     tokens_out: Count
     tokens_cached: Count = 0
+    tokens_cache_written: Count = 0
 
 
 class ModelTurn(Contract):
