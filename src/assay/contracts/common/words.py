@@ -12,7 +12,7 @@ class Status(StrEnum):
 
 
 class Severity(StrEnum):
-    """How bad a finding is; the order of `SEVERITIES` is worst first."""
+    """How bad a finding is, worst first."""
 
     BLOCKER = "Blocker"
     CRITICAL = "Critical"
