@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import documents, ledger, sandbox, startup, store, verify
+from bench import agents, documents, ledger, sandbox, startup, store, verify
 
 BENCHMARKS = {
     "store": store.run,
@@ -11,6 +11,7 @@ BENCHMARKS = {
     "startup": startup.run,
     "sandbox": sandbox.run,
     "verify": verify.run,
+    "agents": agents.run,
 }
 
 

@@ -26,10 +26,10 @@ _SUBMIT = re.compile(r".*(submit(result|answer|output)?|final(result|answer)|str
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "path": ("path", "filepath", "absolutepath", "file", "filename", "targetfile", "relativepath"),
     "content": ("content", "contents", "filetext", "newcontent", "filecontent", "text"),
-    "old": ("oldstring", "oldstr", "oldtext", "old", "oldcontent", "search", "find"),
-    "new": ("newstring", "newstr", "newtext", "new", "newcontent", "replacement", "replace"),
+    "old": ("oldstring", "oldstr", "oldtext", "old", "oldcontent", "search", "find", "before"),
+    "new": ("newstring", "newstr", "newtext", "new", "newcontent", "replacement", "replace", "after"),
     "command": ("command", "cmd", "argv", "commandline", "script"),
-    "patch": ("input", "patch", "diff"),
+    "patch": ("input", "patch", "patchtext", "diff"),
 }
 _VERBS: Mapping[str, tuple[str, ...]] = {
     "read": ("view", "read"),

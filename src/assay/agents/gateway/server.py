@@ -127,7 +127,7 @@ async def _listening(server: _Server, running: "asyncio.Future[None]") -> None:
 
 @contextlib.contextmanager
 def _loopback() -> Iterator[sockets.socket]:
-    with sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM) as opened:
+    with sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM, sockets.IPPROTO_TCP) as opened:
         opened.bind(("127.0.0.1", 0))
         yield opened
 

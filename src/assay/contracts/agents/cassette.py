@@ -50,6 +50,6 @@ class CassetteTurn(Contract):
     ms: Count
     """How long the model took."""
     seen: Sha256 | None
-    """Of every result the model was shown since its last turn, made the same for every machine and every day; null where
-    nobody looked. Prompts are no part of it, neither the first nor a second one: their words are ours and change with
-    every release, and the header's digest tells of the first. So turn 0 is always the digest of nothing."""
+    """Of every result the model was shown since its last turn, made the same for every machine and every day; null
+    where nobody looked. Prompts are no part of it, neither the first nor a second one: their words are ours and change
+    with every release, and the header's digest tells of the first. So turn 0 is always the digest of nothing."""

@@ -1,0 +1,1 @@
+"""External agents over the Agent Client Protocol: one client, agents as data, the agent itself inside the sandbox."""

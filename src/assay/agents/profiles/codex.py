@@ -1,0 +1,58 @@
+"""Codex, through the adapter that holds its own copy of it."""
+
+from assay.contracts.agents.dispatch import EnforcementTier
+from assay.contracts.agents.model import Dialect
+from assay.contracts.agents.profile import AgentProfile, HomeFile, Quirks, RoleKind, UsageFrom, UsageWay
+from assay.contracts.common.tools import Tool
+
+_CONFIG = """\
+model = "{model}"
+model_provider = "assay"
+check_for_update_on_startup = false
+
+[model_providers.assay]
+name = "assay"
+base_url = "{url}/v1"
+env_key = "ASSAY_MODEL_TOKEN"
+wire_api = "responses"
+
+[analytics]
+enabled = false
+
+[features]
+plugins = false
+apps = false
+
+[sandbox_workspace_write]
+exclude_slash_tmp = true
+exclude_tmpdir_env_var = true
+"""
+
+PROFILE = AgentProfile(
+    name="codex",
+    title="Codex",
+    program="codex-acp",
+    package="@agentclientprotocol/codex-acp",
+    install="npm install -g @agentclientprotocol/codex-acp",
+    node=22,
+    version_args=(),
+    tested=("2.6.0",),
+    dialect=Dialect.OPENAI_RESPONSES,
+    env={"ASSAY_MODEL_TOKEN": "{token}", "CODEX_HOME": "{home}/.codex"},
+    files=(HomeFile(path=".codex/config.toml", text=_CONFIG),),
+    # in its own mode for building it asks nobody, which is what its tier says
+    modes={RoleKind.BUILD: "agent", RoleKind.READ: "read-only"},
+    names=(),
+    tools={
+        "shell": Tool.RUN_IN_TERMINAL,
+        "exec_command": Tool.RUN_IN_TERMINAL,
+        "write_stdin": Tool.TERMINAL_OUTPUT,
+        "apply_patch": Tool.REPLACE_STRING,
+    },
+    carried=(".codex/config.toml",),
+    carried_off=True,
+    quirks=Quirks(turn_ends_on_refusal=True),
+    usage=UsageWay(found=UsageFrom.RESPONSE),
+    tier=EnforcementTier.D,
+    starts_in_ms=430,
+)

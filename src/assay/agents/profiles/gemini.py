@@ -1,0 +1,52 @@
+"""Gemini's command line."""
+
+from assay.contracts.agents.dispatch import EnforcementTier
+from assay.contracts.agents.model import Dialect
+from assay.contracts.agents.profile import AgentProfile, HomeFile, Quirks, RoleKind, UsageFrom, UsageWay
+from assay.contracts.common.tools import Tool
+
+_SETTINGS = """\
+{
+  "general": {"disableAutoUpdate": true},
+  "model": {"name": "{model}"},
+  "privacy": {"usageStatisticsEnabled": false},
+  "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": true}},
+  "tools": {"core": {tools_json}}
+}
+"""
+"""Trust is wanted and never given, so what the repository says about its tools and hooks does not count."""
+
+PROFILE = AgentProfile(
+    name="gemini",
+    title="Gemini CLI",
+    program="gemini",
+    args=("--acp",),
+    package="@google/gemini-cli",
+    install="npm install -g @google/gemini-cli",
+    node=20,
+    tested=("0.61.0",),
+    dialect=Dialect.GEMINI,
+    env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "{token}", "GEMINI_MODEL": "{model}"},
+    files=(HomeFile(path=".gemini/settings.json", text=_SETTINGS),),
+    modes={RoleKind.BUILD: "default", RoleKind.READ: "default"},
+    authenticate="gemini-api-key",
+    tools={
+        "read_file": Tool.READ_FILE,
+        "read_many_files": Tool.READ_FILE,
+        "list_directory": Tool.LIST_DIR,
+        "glob": Tool.FILE_SEARCH,
+        "grep_search": Tool.GREP_SEARCH,
+        "search_file_content": Tool.GREP_SEARCH,
+        "write_file": Tool.CREATE_FILE,
+        "replace": Tool.REPLACE_STRING,
+        "run_shell_command": Tool.RUN_IN_TERMINAL,
+    },
+    submit=True,
+    submit_names=("submit_result", "mcp_assay_submit_result", "submit_result (assay MCP Server)"),
+    carried=(".gemini/settings.json", ".gemini/extensions", ".gemini/.env"),
+    carried_off=True,
+    quirks=Quirks(missing_file_as_empty=True, command_in_title=True),
+    usage=UsageWay(found=UsageFrom.QUOTA),
+    tier=EnforcementTier.C,
+    starts_in_ms=4130,
+)

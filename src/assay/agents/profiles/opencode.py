@@ -1,0 +1,50 @@
+"""OpenCode: it writes before it tells, so the outer sandbox is all that holds it."""
+
+from assay.contracts.agents.dispatch import EnforcementTier
+from assay.contracts.agents.model import Dialect
+from assay.contracts.agents.profile import AgentProfile, Quirks, UsageFrom, UsageWay
+from assay.contracts.common.tools import Tool
+
+_CONFIG = (
+    '{"model": "assay/{model}", "small_model": "assay/{model}", "autoupdate": false, "share": "disabled",'
+    ' "permission": {"edit": "ask", "bash": "ask", "external_directory": "ask", "webfetch": "deny"},'
+    ' "agent": {"build": {"tools": {hidden_json}}}, "provider": {"assay": {"npm": "@ai-sdk/openai-compatible", "name": "assay",'
+    ' "options": {"baseURL": "{url}/v1", "apiKey": "{token}"}, "models": {"{model}": {"name": "{model}"}}}}}'
+)
+
+PROFILE = AgentProfile(
+    name="opencode",
+    title="OpenCode",
+    program="opencode",
+    args=("acp",),
+    package="opencode-ai",
+    install="npm install -g opencode-ai",
+    tested=("1.18.33",),
+    dialect=Dialect.OPENAI_CHAT,
+    env={"OPENCODE_CONFIG_CONTENT": _CONFIG},
+    quiet={
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+        "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+    },
+    names=("title",),
+    tools={
+        "read": Tool.READ_FILE,
+        "list": Tool.LIST_DIR,
+        "glob": Tool.FILE_SEARCH,
+        "grep": Tool.GREP_SEARCH,
+        "write": Tool.CREATE_FILE,
+        "edit": Tool.REPLACE_STRING,
+        "apply_patch": Tool.REPLACE_STRING,
+        "bash": Tool.RUN_IN_TERMINAL,
+    },
+    submit=True,
+    submit_names=("assay_submit_result",),
+    carried=("opencode.json", "opencode.jsonc", ".opencode"),
+    quirks=Quirks(turn_ends_on_refusal=True),
+    usage=UsageWay(found=UsageFrom.RESPONSE, last_call_only=True, cost=True),
+    tier=EnforcementTier.D,
+    starts_in_ms=5950,
+)

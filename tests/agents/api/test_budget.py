@@ -1,0 +1,81 @@
+"""Money and tokens are counted at the gateway: what it refuses is a limit of ours, whatever the dialect makes of it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agents.api.kit import DIALECTS, PROMPT, behind_gateway, job_in, project, script_mode
+from assay.agents.backends.api import ApiBackend
+from assay.agents.base import Turn
+from assay.agents.gateway.dialects import CODECS
+from assay.agents.gateway.meter import CappedMeter
+from assay.agents.gateway.metered import Metered
+from assay.agents.gateway.modes import Answered, Asked, Mode, Raw
+from assay.agents.gateway.script import Read, Say
+from assay.contracts.agents.dispatch import DispatchLimits, Stop
+from assay.contracts.agents.model import Dialect, ModelTurn, ModelUsage
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.req("P12")]
+
+
+class _Talkative:
+    """A provider whose answer is longer than anybody promised it."""
+
+    name = "pass"
+
+    async def answer(self, asked: Asked) -> Answered:
+        codec = CODECS[asked.dialect]
+        turn = ModelTurn(text="word " * 60_000, usage=ModelUsage(tokens_in=10, tokens_out=60_000))
+        frames = list(codec.frames(turn, asked))
+
+        async def body() -> AsyncIterator[bytes]:
+            for frame in frames:
+                yield frame
+
+        return Raw(200, {"content-type": codec.stream_type(asked)}, body())
+
+
+def ask(folder: Path, mode: Mode, dialect: Dialect, limits: DispatchLimits) -> tuple[Turn, int]:
+    """One ask of a model behind a meter, and how many requests came through."""
+
+    async def run() -> tuple[Turn, int]:
+        meter = CappedMeter()
+        meter.open("d-1", limits)
+        async with behind_gateway(Metered(mode, meter, lambda _asked, _usage: 1000)) as model:
+            job = job_in(project(folder), endpoint=model.endpoint(dialect))
+            async with ApiBackend().open(job) as session:
+                return await session.ask(PROMPT), meter.usage("d-1").turns or 0
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_at_the_cap_the_gateway_says_no_and_the_turn_says_limit(tmp_path: Path, dialect: Dialect) -> None:
+    mode = script_mode([*[Read(path="notes.md")] * 5, Say(text="never")])
+    turn, calls = ask(tmp_path, mode, dialect, DispatchLimits(wall_s=20, turns=20, cost_micros=3000))
+    assert turn.stop is Stop.LIMIT
+    assert turn.cause is None
+    assert "over budget" in turn.error
+    assert (calls, turn.usage.turns) == (3, 3)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_answer_that_is_cut_off_at_the_cap_is_a_limit_and_no_failure(tmp_path: Path, dialect: Dialect) -> None:
+    turn, _ = ask(tmp_path, _Talkative(), dialect, DispatchLimits(wall_s=20, turns=20, tokens=30_000))
+    assert turn.stop is Stop.LIMIT
+    assert "over budget" in turn.error
+    assert turn.text == ""
+
+
+def test_tokens_that_the_provider_counted_are_a_limit_here_too(tmp_path: Path) -> None:
+    async def run() -> Turn:
+        async with behind_gateway(script_mode([*[Read(path="notes.md")] * 9])) as model:
+            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC), tokens=2500)
+            async with ApiBackend().open(job) as session:
+                return await session.ask(PROMPT)
+
+    turn = asyncio.run(run())
+    assert turn.stop is Stop.LIMIT
+    assert turn.usage.tokens == 3150

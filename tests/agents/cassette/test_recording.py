@@ -1,0 +1,121 @@
+"""What was recorded is what is played: same worktree, same answer, same refusals; secrets are no part of it."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.api.kit import PROMPT, TOKEN, job_in, project, scripted, tree
+from agents.cassette.kit import play
+from agents.jobs import GOOD, Kept
+from assay.agents.backends.api import ApiBackend
+from assay.agents.backends.cassette import CassetteBackend
+from assay.agents.base import Form, Job
+from assay.agents.cassettes import load
+from assay.agents.driver import drive
+from assay.agents.gateway.script import Calls, Edit, Error, Force, Garbage, Read, Run, Say, Step, Submit, Write
+from assay.agents.recording import recording
+from assay.agents.roles import ROLES
+from assay.app import wiring
+from assay.contracts.agents.dispatch import (
+    Kind,
+    Outcome,
+    OutcomeStatus,
+    UsageSource,
+)
+from assay.contracts.agents.model import Dialect
+from assay.contracts.common.tools import Role
+
+pytestmark = pytest.mark.req("X3")
+
+
+def builder(folder: Path, **more: Any) -> Job:
+    """A job with a builder's tools, of which a judge's short answer is wanted."""
+    job = job_in(project(folder), role=Role.EXECUTOR, **more)
+    answer = ROLES[Role.JUDGE].answer
+    assert answer is not None
+    return replace(job, form=Form(answer, {"type": "object"}), spec=job.spec.model_copy(update={"statuses": ()}))
+
+
+def record(
+    folder: Path, tapes: Path, *steps: Step, dialect: Dialect = Dialect.ANTHROPIC, **more: Any
+) -> tuple[Outcome, Job]:
+    """A dispatch over the scripted gateway, recorded."""
+
+    async def run() -> tuple[Outcome, Job]:
+        async with scripted(*steps) as model:
+            job = builder(folder, endpoint=model.endpoint(dialect), **more)
+            return await drive(recording(ApiBackend(), tapes), job), job
+
+    return asyncio.run(run())
+
+
+def replay(folder: Path, tapes: Path, **more: Any) -> tuple[Outcome, Job]:
+    """The same dispatch with the recording."""
+    job = builder(folder, **more)
+    return asyncio.run(drive(CassetteBackend(tapes), job)), job
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_dispatch_is_played_again_as_it_was(tmp_path: Path, dialect: Dialect) -> None:
+    worktree = tmp_path / "one" / "project"
+    steps = (
+        Calls(calls=(Read(path="src/add.py"), Force(tool="grep_search", args={"query": "add"})), text="Looking."),
+        Edit(path="src/add.py", old="    return a - b\n", new="    return a + b\n"),
+        Force(tool="create_file", args={"path": f"{worktree}/src/new.py", "content": f"W = '{worktree}' # {{root}}\n"}),
+        Force(tool="create_file", args={"path": "../outside.txt", "content": "x"}),
+        Force(tool="no_such_tool", args={"a": [1, {"b": None}]}),
+        Garbage(call=Read(path="notes.md")) if dialect is not Dialect.GEMINI else Read(path="notes.md"),
+        Run(command="echo hello"),
+        Submit(answer={**GOOD, "recommendation": 7}),
+        Submit(answer=GOOD),
+    )
+    tapes = tmp_path / "tapes"
+    runner, said, heard = wiring.runner(), Kept(), Kept()
+    first, one = record(tmp_path / "one", tapes, *steps, dialect=dialect, kept=said, runner=runner)
+    again, two = replay(tmp_path / "two", tapes, kept=heard, runner=runner)
+    assert first.status is OutcomeStatus.OK, first
+    assert (again.status, again.answer, again.asked) == (first.status, first.answer, first.asked), again
+    ours, theirs = tree(one.worktree), tree(two.worktree)
+    assert ours["src/new.py"] == f"W = '{one.worktree}' # {{root}}\n"
+    assert theirs["src/new.py"] == f"W = '{two.worktree}' # {{root}}\n"
+    assert {**ours, "src/new.py": ""} == {**theirs, "src/new.py": ""}
+    assert again.denials == first.denials
+    assert len(first.denials) == 2
+    assert (again.usage.tokens, again.usage.turns) == (first.usage.tokens, first.usage.turns)
+    assert again.usage.source is UsageSource.CASSETTE
+    assert [one.text for one in heard.happenings if one.kind is Kind.RESULT] == [
+        one.text for one in said.happenings if one.kind is Kind.RESULT
+    ]
+    assert str(tmp_path) not in (tapes / "executor.executor.1.jsonl").read_text()
+
+
+@pytest.mark.enable_socket
+def test_a_secret_in_a_session_is_not_in_its_recording(tmp_path: Path) -> None:
+    secret = "ghp_" + "aB3" * 12
+    steps = (
+        Write(path="src/config.py", content=f"TOKEN = '{secret}'\nURL = 'https://x'\n# {TOKEN}\n"),
+        Read(path="src/config.py"),
+        Say(text=f"I used {secret}."),
+    )
+    record(tmp_path / "one", tmp_path / "tapes", *steps)
+    (path,) = (tmp_path / "tapes").iterdir()
+    text = path.read_text()
+    assert secret not in text
+    assert TOKEN not in text
+    assert "redacted" in text
+    assert [one.seen is None for one in load(path).turns[:3]] == [False, True, True]
+    (end,) = play(path, builder(tmp_path / "two"), PROMPT)  # what it reads is without the secret, and nobody minds
+    assert "redacted" in end.text
+
+
+@pytest.mark.enable_socket
+def test_only_a_session_that_came_to_its_own_end_is_kept(tmp_path: Path) -> None:
+    kept = Kept()
+    outcome, _ = record(tmp_path, tmp_path / "tapes", Read(path="notes.md"), Error(status=529), kept=kept)
+    assert outcome.status is OutcomeStatus.AGENT_ERROR
+    assert not (tmp_path / "tapes").exists()
+    assert kept.texts(Kind.NOTE) == ["not recorded: the session did not come to its own end"]

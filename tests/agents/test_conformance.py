@@ -1,0 +1,58 @@
+"""Every backend put to every case: recordings, our own loop in four dialects, agents of three tiers in the sandbox."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from assay.agents.backends.acp.backend import AcpBackend
+from assay.agents.backends.api import ApiBackend
+from assay.app.wiring import runner
+from assay.contracts.agents.model import Dialect
+from assay.contracts.common.evidence import SandboxTier
+from assay.sandbox.probe import probe
+from assay.testing.agent_cases import CASES, Case
+from assay.testing.agent_kit import Put, check_backend
+from assay.testing.agent_worlds import on_cassette, on_gateway
+from assay.testing.scripted_acp_agent import scripted_profile
+
+needs_namespaces = pytest.mark.skipif(
+    SandboxTier.NAMESPACES not in probe().tiers, reason="the ns tier does not work on this machine"
+)
+pytestmark = pytest.mark.req("X3")
+RECORDABLE = [case for case in CASES if not case.needs_model]
+
+
+def names(case: Case) -> str:
+    return case.name
+
+
+def holds(put: Put, case: Case, folder: Path) -> None:
+    (verdict,) = asyncio.run(check_backend(put, folder, [case]))
+    told = "\n".join(f"{one.kind.value} {one.tool or ''} {one.text[:300]}" for one in verdict.happenings)
+    assert verdict.problems == (), f"{verdict.seen.outcome}\n{told}"
+
+
+@needs_namespaces
+@pytest.mark.parametrize("case", RECORDABLE, ids=names)
+def test_the_cassette_backend_holds(case: Case, tmp_path: Path) -> None:
+    ours = runner(SandboxTier.NAMESPACES)
+    holds(lambda ground: on_cassette(ground, runner=ours), case, tmp_path)
+
+
+@needs_namespaces
+@pytest.mark.parametrize("dialect", list(Dialect))
+@pytest.mark.parametrize("case", CASES, ids=names)
+def test_the_api_backend_holds(case: Case, dialect: Dialect, tmp_path: Path, socket_enabled: None) -> None:
+    ours = runner(SandboxTier.NAMESPACES)
+
+    holds(lambda ground: on_gateway(ApiBackend(), ground, dialect=dialect, runner=ours, tcp=True), case, tmp_path)
+
+
+@needs_namespaces
+@pytest.mark.parametrize("variant", ["works", "asks", "acts"])
+@pytest.mark.parametrize("case", CASES, ids=names)
+def test_an_external_agent_of_any_tier_is_held(case: Case, variant: str, tmp_path: Path) -> None:
+    ours = runner(SandboxTier.NAMESPACES)
+    backend, dialect = AcpBackend(scripted_profile(variant)), Dialect.OPENAI_CHAT
+    holds(lambda ground: on_gateway(backend, ground, dialect=dialect, runner=ours, tcp=False), case, tmp_path)
