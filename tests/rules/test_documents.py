@@ -4,6 +4,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from assay.contracts.catalog import BY_NAME
+from assay.contracts.forge.returns import CaptainReturn
 from assay.rules.documents import document_problems
 from assay.rules.versions import version_place, version_warning
 from support import instances, value_of
@@ -24,7 +25,7 @@ def test_a_ring_in_a_captains_plan_is_found_where_it_stands() -> None:
     first["dependencies"] = [last["id"]]
     task = next(task for task in value["tasks"] if task["id"] == first["id"])
     task["dependencies"] = [last["id"]]
-    document = TypeAdapter(BY_NAME["forge-captain-return"].shape).validate_python(value)
+    document = CaptainReturn.model_validate(value)
     problems = document_problems(document)
     assert problems
     assert {problem.where[0] for problem in problems} == {"dag"}

@@ -4,10 +4,9 @@ import platform
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
+from assay.app.health import Finding, Health
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import Features
 
@@ -26,32 +25,14 @@ _TOOLS: tuple[tuple[str, str], ...] = (
 )
 
 
-class Health(StrEnum):
-    """How something stands; words, not only colours."""
-
-    OK = "ok"
-    DEGRADED = "degraded"
-    MISSING = "missing"
-    BROKEN = "broken"
-    """Without it nothing can be proven here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    what: str
-    health: Health
-    found: str
-    costs: str = ""
-    mend: str = ""
-
-
 def examine(where: Path) -> tuple[Finding, ...]:
     """Everything worth knowing before a run."""
+    from assay.app.agents_doctor import examine_agents
     from assay.sandbox.probe import probe
 
-    return (_git(), *_sandbox(probe()), _state(where), *(_tool(name, used_for) for name, used_for in _TOOLS))
+    features = probe()
+    tools = (_tool(name, used_for) for name, used_for in _TOOLS)
+    return (_git(), *_sandbox(features), _state(where), *tools, *examine_agents(where, features.tier))
 
 
 def is_fit(findings: tuple[Finding, ...]) -> bool:

@@ -27,8 +27,10 @@ from assay.rules.violations import problems_of
 NAME = "assay.toml"
 TABLE = "verify"
 _LIMIT = 256 * 1024
-_TABLES = frozenset({TABLE})
+_TABLES = (TABLE, "agents")
 """The tables of assay.toml that anybody here reads."""
+_WAY_TO_A_KEY = re.compile(r"agents\.backend\.[^.]+\.key_(env|cmd)")
+"""Such settings say where a key is, and hold none; `assay.app.agents_settings` looks at what stands there."""
 _MERGED = ("setup", "sandbox")
 """Tables whose keys are merged one by one; every other key is taken whole."""
 _COMMANDS = frozenset({Voice.COMMAND, Voice.DECLARED})
@@ -36,6 +38,7 @@ _SECRET = frozenset(
     {"key", "apikey", "token", "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials"}
 )
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_LISTED = " or ".join(f"[{table}]" for table in _TABLES)
 _READ_THE_DOCS = "see the README on assay.toml"
 
 
@@ -51,20 +54,28 @@ def verify_settings(
 
     `instead` brings the project's file where the checkout's must not be believed: a change may not set its own rules.
     """
-    read: list[tuple[str, dict[str, Any]]] = []
-    digest = hashlib.sha256()
-    project = _project_content(top) if instead is None else (NAME, instead())
-    for where, content in (_user_content(user or user_file()), project):
-        if content is not None:
-            digest.update(len(content).to_bytes(8, "big") + content)
-            read.append((where, _table(where, content)))
+    read, digest = read_table(TABLE, top, user=user, instead=instead)
     for where, table in read:
         _validated(where, table)
     merged: dict[str, Any] = {}
     for _, table in read:
         inner = {key: {**merged.get(key, {}), **table[key]} for key in _MERGED if key in table}
         merged |= {**table, **inner}
-    return _validated(read[-1][0] if read else NAME, merged), digest.hexdigest()
+    return _validated(read[-1][0] if read else NAME, merged), digest
+
+
+def read_table(
+    name: str, top: Path | None, *, user: Path | None = None, instead: Callable[[], bytes | None] | None = None
+) -> tuple[list[tuple[str, dict[str, Any]]], str]:
+    """One table of each file that is there, the user's first, and the SHA-256 of what was read."""
+    read: list[tuple[str, dict[str, Any]]] = []
+    digest = hashlib.sha256()
+    project = _project_content(top) if instead is None else (NAME, instead())
+    for where, content in (_user_content(user or user_file()), project):
+        if content is not None:
+            digest.update(len(content).to_bytes(8, "big") + content)
+            read.append((where, _table(where, content, name)))
+    return read, digest.hexdigest()
 
 
 def _user_content(path: Path) -> tuple[str, bytes | None]:
@@ -88,8 +99,8 @@ def _content(where: str, read: Any) -> tuple[str, bytes | None]:
         raise UsageError(error.what, next_step=error.next_step) from error
 
 
-def _table(where: str, content: bytes) -> dict[str, Any]:
-    """The [verify] table of one file."""
+def _table(where: str, content: bytes, name: str) -> dict[str, Any]:
+    """One table of one file; empty if it has none."""
     try:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError:
@@ -103,15 +114,16 @@ def _table(where: str, content: bytes) -> dict[str, Any]:
         if key not in _TABLES:
             known = key in VerifySettings.model_fields
             hint = f"write it under [{TABLE}]" if known else "remove it, or correct its name"
-            expected = f"[{TABLE}.{key}] or {TABLE}.{key}" if known else f"only the table [{TABLE}]"
-            raise _refused(where, key, expected, next_step=hint)
-    table = document.get(TABLE, {})
+            expected = f"[{TABLE}.{key}] or {TABLE}.{key}" if known else f"only the table {_LISTED}"
+            raise refused(where, key, expected, next_step=hint)
+    table = document.get(name, {})
     if not isinstance(table, dict):
-        raise _refused(where, TABLE, "a table")
+        raise refused(where, name, "a table")
     return table
 
 
-def _refused(where: str, key: str, expected: str, *, next_step: str = _READ_THE_DOCS) -> UsageError:
+def refused(where: str, key: str, expected: str, *, next_step: str = _READ_THE_DOCS) -> UsageError:
+    """A key that is not as it should be, as one sentence."""
     return UsageError(f"{where}: {visible(key)}: expected {expected}", next_step=next_step)
 
 
@@ -125,9 +137,10 @@ def _refuse_secrets(where: str, document: dict[str, Any]) -> None:
         elif isinstance(value, dict):
             for key, inner in value.items():
                 name = f"{way}.{key}" if way else key
-                if _SECRET.intersection(part.lower() for part in _PARTS.findall(key)):
+                parts = {part.lower() for part in _PARTS.findall(key)}
+                if _WAY_TO_A_KEY.fullmatch(name) is None and _SECRET.intersection(parts):
                     step = "remove it, and give it to the tool by its own environment variable or key store"
-                    raise _refused(where, name, "no key, token, password or other secret in assay.toml", next_step=step)
+                    raise refused(where, name, "no key, token, password or other secret in assay.toml", next_step=step)
                 waiting.append((name, inner))
 
 
@@ -140,9 +153,9 @@ def _validated(where: str, table: dict[str, Any]) -> VerifySettings:
         first = problems[0]
         rest = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         key = spell_path((TABLE, *first.where))
-        raise _refused(where, key, f"{first.expected}, found {first.found}{rest}") from None
+        raise refused(where, key, f"{first.expected}, found {first.found}{rest}") from None
     except (TypeError, ValueError, RecursionError):  # a date, a number that is none, a table in a thousand others
-        raise _refused(where, TABLE, "only texts, finite numbers, truth values, lists and tables") from None
+        raise refused(where, TABLE, "only texts, finite numbers, truth values, lists and tables") from None
     _refuse_nonsense(where, settings)
     return settings
 
@@ -151,14 +164,14 @@ def _refuse_nonsense(where: str, settings: VerifySettings) -> None:
     """What a schema cannot say."""
     for index, root in enumerate(settings.roots or ()):
         if not _is_folder(root):
-            raise _refused(where, f"{TABLE}.roots[{index}]", "a folder of the repository, such as services/api")
+            raise refused(where, f"{TABLE}.roots[{index}]", "a folder of the repository, such as services/api")
     seen: set[str] = set()
     for index, check in enumerate(settings.check):
         key = f"{TABLE}.check[{index}]"
         _refuse_check(where, key, check)
         name = check.id or f"{check.root}/{check.name}"
         if name in seen:
-            raise _refused(where, f"{key}.id", "an id that no other check has")
+            raise refused(where, f"{key}.id", "an id that no other check has")
         seen.add(name)
 
 
@@ -166,16 +179,16 @@ def _refuse_check(where: str, key: str, check: DeclaredCheck) -> None:
     kind = kind_of(check.name, Phase.AFTER)
     if kind is None or kind.voice not in _COMMANDS:
         names = ", ".join(each.name for each in CHECKS if each.voice in _COMMANDS and each.phase is Phase.AFTER)
-        raise _refused(where, f"{key}.name", f"one of {names}")
+        raise refused(where, f"{key}.name", f"one of {names}")
     if not _is_folder(check.root):
-        raise _refused(where, f"{key}.root", "a folder of the repository, such as services/api")
+        raise refused(where, f"{key}.root", "a folder of the repository, such as services/api")
     if any("\0" in word for word in (*check.argv, *(check.select or ()))):
-        raise _refused(where, f"{key}.argv", "words without a NUL")
+        raise refused(where, f"{key}.argv", "words without a NUL")
     is_written = check.report is not ReportFormat.EXIT and check.report_on == "file"
     if is_written and not any("{report}" in word for word in check.argv):
-        raise _refused(where, f"{key}.argv", "{report} in one of its words, since the report is on a file")
+        raise refused(where, f"{key}.argv", "{report} in one of its words, since the report is on a file")
     if check.select is not None and "{ids}" not in check.select:
-        raise _refused(where, f"{key}.select", "{ids} as one of its words")
+        raise refused(where, f"{key}.select", "{ids} as one of its words")
 
 
 def _is_folder(root: str) -> bool:

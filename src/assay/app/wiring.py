@@ -1,5 +1,8 @@
 """The composition root: the only module that knows which backend and which runner is real."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from assay.contracts.common.evidence import SandboxTier
 from assay.errors import NotReady, UsageError
 from assay.sandbox.confine import Confining
@@ -9,6 +12,11 @@ from assay.sandbox.owner import OwnUserRunner
 from assay.sandbox.probe import INSTALL_BWRAP, probe
 from assay.sandbox.runner import Runner
 from assay.sandbox.unconfined import UnconfinedRunner
+
+if TYPE_CHECKING:  # whoever only runs commands does not wait for what agents need
+    from assay.agents.base import Backend
+    from assay.contracts.agents.dispatch import Probe
+    from assay.contracts.agents.settings import AgentsSettings
 
 _RUNNERS: dict[SandboxTier, type[Confining]] = {
     SandboxTier.NAMESPACES: NamespaceRunner,
@@ -42,3 +50,53 @@ def _next_step() -> str:
         if warned.code == "userns-denied":
             return f"allow user namespaces ({warned.text}), or use another tier"
     return "run on Linux, or in a Linux container or virtual machine"
+
+
+API, CASSETTE = "api", "cassette"
+
+
+def backend(name: str, settings: "AgentsSettings", *, cassette: Path | None = None) -> "Backend":
+    """The backend that people call so: an agent's profile, our own loop, or recordings."""
+    from assay.agents.profiles import PROFILES
+    from assay.app.models import SELLERS
+
+    if name == CASSETTE:
+        from assay.agents.backends.cassette import CassetteBackend
+
+        if cassette is None:
+            raise UsageError("there is no recording to play", next_step="name one with --cassette FILE")
+        return CassetteBackend(cassette)
+    if name in PROFILES:
+        from assay.agents.backends.acp.backend import AcpBackend
+
+        return AcpBackend(PROFILES[name])
+    if name == API or name in settings.backend:
+        from assay.agents.backends.api import ApiBackend
+        from assay.contracts.common.policy import Policy
+        from assay.rules.retry import retries_inside
+
+        said = settings.backend.get(name)
+        return ApiBackend(
+            name=name,
+            dialect=SELLERS[said.provider].dialect if said is not None else None,
+            waits=lambda cause: retries_inside(cause, Policy()),
+        )
+    known = (*PROFILES, API, CASSETTE, *(other for other in settings.backend if other not in PROFILES))
+    raise UsageError(f"there is no agent {name!r}", next_step=f"choose one of {', '.join(known)}")
+
+
+def probe_agent(name: str, settings: "AgentsSettings") -> "Probe":
+    """What is known of an agent before it is used; for our own loop a key is part of it."""
+    from assay.app.models import PERSONS, SELLERS
+
+    found = backend(name, settings).probe()
+    if name != API or any(PERSONS.of(kind) is not None for kind in SELLERS):
+        return found
+    variables = ", ".join(dict.fromkeys(seller.variable for seller in SELLERS.values()))
+    return found.model_copy(
+        update={
+            "found": False,
+            "missing": (*found.missing, f"a key of a model ({variables})"),
+            "next_step": ", then ".join(filter(None, (found.next_step, "set one of these variables"))),
+        }
+    )

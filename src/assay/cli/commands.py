@@ -16,6 +16,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("verify", "assay.cli.verify", "prove a change by running its checks before and after"),
     Command("doctor", "assay.cli.doctor", "what this machine lacks and how to mend it"),
     Command("demo", "assay.cli.demo", "see what Assay does, on documents it brings along"),
+    Command("agents", "assay.cli.agents", "the roles, who plays them, and one of them tried"),
     Command("status", "assay.cli.status", "the runs of this repository and where each stands"),
     Command("events", "assay.cli.events", "what happened in a run, in order"),
     Command("gate", "assay.cli.gate", "why a gate is open or shut"),

@@ -1,19 +1,26 @@
 """`assay doctor`: what is missing on this machine, what that costs, and how to mend it."""
 
 import json
+import textwrap
 from pathlib import Path
 
 import click
 
 from assay.cli.exit_codes import ExitCode
 
+_WHAT = 22
+_LEFT = 9 + 1 + _WHAT + 1
+_WIDTH = 80
 _COLOURS = {"ok": "green", "degraded": "yellow", "missing": "yellow", "broken": "red"}
 
 
 @click.command(name="doctor", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def command(as_json: bool) -> int:
-    """Look at git, the sandbox, the state folder and the tool chains. Exit code 3 if nothing can be proven here."""
+    """Look at git, the sandbox, the state folder, the tool chains, agents and their keys.
+
+    Exit code 3 if nothing can be proven here.
+    """
     from dataclasses import asdict
 
     from assay.app.doctor import examine, is_fit
@@ -24,10 +31,18 @@ def command(as_json: bool) -> int:
     else:
         for finding in findings:
             word = click.style(f"{finding.health.value:<9}", fg=_COLOURS[finding.health.value])
-            click.echo(f"{word} {finding.what:<28} {finding.found}")
-            if finding.costs:
-                click.echo(f"{'':<10}{'':<28} {finding.costs}")
-            if finding.mend:
-                click.echo(f"{'':<10}{'':<28} mend: {finding.mend}")
+            told = [finding.found, finding.costs, f"mend: {finding.mend}" if finding.mend else ""]
+            lines = [line for text in told for line in _wrapped(text)]
+            if len(finding.what) > _WHAT:
+                click.echo(f"{word} {finding.what}")
+            else:
+                click.echo(f"{word} {finding.what:<{_WHAT}} {lines.pop(0) if lines else ''}".rstrip())
+            for line in lines:
+                click.echo(f"{'':<{_LEFT}}{line}")
         click.echo("next:  assay verify" if is_fit(findings) else "next:  mend what is broken", err=True)
     return ExitCode.REACHED if is_fit(findings) else ExitCode.NOT_READY
+
+
+def _wrapped(text: str) -> list[str]:
+    """Lines that fit beside the names; a path or a command is never cut."""
+    return textwrap.wrap(text, _WIDTH - _LEFT, break_long_words=False, break_on_hyphens=False)

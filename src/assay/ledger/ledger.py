@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from assay.contracts.common.events import Envelope
-from assay.contracts.common.evidence import CheckRow, Execution, Observation, Phase, Query, Tally
+from assay.contracts.common.evidence import CheckRow, Claim, Execution, Observation, Phase, Query, Tally
 from assay.db.base import Database, Transaction
 from assay.db.migrations import Migration, check_version, migrate
 from assay.db.sqlite import SqliteDatabase
 from assay.errors import DatabaseUnusable
 from assay.kit.clock import Clock, spell, system_clock
 from assay.kit.killpoints import reach
+from assay.ledger import kept
 from assay.ledger.chain import START, Head, add_link
 from assay.ledger.record import Record
 from assay.ledger.tables import CHAINED, create_all, index_keys
@@ -148,14 +149,15 @@ class Ledger:
 
     def observation(self, run_id: str, key: str) -> Observation | None:
         """What was observed under a key, for what is recorded beside a check."""
-        columns = CHAINED["observations"].columns[1:]
-        rows = self.database.read(
-            f"SELECT {', '.join(columns)} FROM observations WHERE run_id = ? AND key = ?", (run_id, key)
-        )
-        if not rows:
-            return None
-        row = dict(zip(columns, rows[0], strict=True))
-        return Observation.model_validate({**row, "holds": bool(row["holds"]), "detail": json.loads(row["detail"])})
+        return kept.observation(self.database.read, run_id, key)
+
+    def observations(self, run_id: str, kind: str) -> tuple[Observation, ...]:
+        """Everything of one kind that was observed in a run, oldest first."""
+        return kept.observations(self.database.read, run_id, kind)
+
+    def claim(self, run_id: str, key: str) -> Claim | None:
+        """What an agent said under a key, so that it is not asked again."""
+        return kept.claim(self.database.read, run_id, key)
 
     def events(self, run_id: str, *, after: int = 0) -> Iterator[Envelope]:
         """The events of a run in order, from just after a sequence number."""

@@ -18,6 +18,7 @@ from assay.contracts.feature.instructions import InstructionUpdate
 from assay.db.base import Transaction, Value
 from assay.errors import UsageError
 from assay.kit.clock import spell_sql
+from assay.ledger import kept
 from assay.ledger.chain import Member, row_digest
 from assay.ledger.tables import CHAINED, Table
 
@@ -138,6 +139,10 @@ class Record:
         """Something seen that no check rests on."""
         row = observation.plain()
         return self._insert("observations", {**row, "holds": int(row["holds"]), "detail": plain_json(row["detail"])})
+
+    def observations(self, kind: str) -> tuple[Observation, ...]:
+        """Everything of one kind that the run holds, this record's included: what is decided by it is not overtaken."""
+        return kept.observations(self._transaction.run, self._run_id, kind)
 
     def claim(self, claim: Claim) -> int:
         """Something an agent said."""

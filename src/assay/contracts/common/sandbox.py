@@ -78,6 +78,10 @@ class Confinement(Contract):
     guards: Texts = ()
     """Files and small folders, wherever they are, that must be after it as they were before: content, mode, owner,
     time and attributes. What is not there must not appear. Looked at in every tier, whatever the walls hold."""
+    hidden: Texts = ()
+    """Paths relative to the worktree that it does not see, where they are: something empty stands there instead, which
+    it cannot change or move. Only for a command with a view of its own, which the `ns` tier has: elsewhere it is not
+    run."""
     network: Network = Network.LOOPBACK
     ways: tuple[Way, ...] = ()
     """Only for a command with a network of its own, which the `ns` tier has: elsewhere it is not run."""

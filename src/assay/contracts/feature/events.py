@@ -7,9 +7,10 @@ from pydantic import Field
 
 from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.base import Count, Flag, Maybe, Positive, Prose, Text, Texts
-from assay.contracts.common.completion import Agent, StepId
+from assay.contracts.common.completion import StepId
 from assay.contracts.common.events import EventData
 from assay.contracts.common.ids import Commit, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
+from assay.contracts.common.tools import Role
 from assay.contracts.common.words import Confidence, Severity, Verdict
 from assay.contracts.feature.pushback import PushbackOption
 from assay.contracts.feature.review import Category, Perspective, ReviewScope
@@ -107,7 +108,7 @@ class DispatchStarted(EventData):
     type: Literal["dispatch_started"] = "dispatch_started"
     dispatch_id: SafeName
     step: StepId
-    agent: Agent
+    agent: Role
     instance: Text
 
 

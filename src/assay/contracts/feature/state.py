@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts, Timestamp
-from assay.contracts.common.completion import Agent, StepId
+from assay.contracts.common.completion import StepId
 from assay.contracts.common.ids import Commit, FeatureRunId, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
+from assay.contracts.common.tools import Role
 from assay.contracts.common.words import Confidence, Severity, Verdict
 from assay.contracts.feature.events import Degradation, DispatchStatus, RunOutcome, StepOutcome
 from assay.contracts.feature.pushback import PushbackOption
@@ -27,7 +28,7 @@ class DispatchState(Contract):
     """One agent's call; without a status it is under way."""
 
     step: StepId
-    agent: Agent
+    agent: Role
     instance: Text
     started_at: Timestamp
     status: DispatchStatus | None

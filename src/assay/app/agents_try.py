@@ -1,0 +1,157 @@
+"""One dispatch on a small repository that comes along: real git, real sandbox, real agent, nothing of the person's."""
+
+import asyncio
+import shutil
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.agents.recording import recording
+from assay.agents.roles import ROLES
+from assay.app import toy
+from assay.app.agents import Prober, chosen, instance_of, settings_of
+from assay.app.agents_settings import CASSETTE, role_named
+from assay.app.models import GatewayModels, NoModels, route_of
+from assay.app.wiring import backend as backend_named
+from assay.app.wiring import runner
+from assay.contracts.agents.dispatch import ChangedPath, Outcome, Probe
+from assay.contracts.agents.settings import AgentsSettings, Choice
+from assay.contracts.common.budgets import BudgetCaps, Caps
+from assay.errors import NotReady, UsageError
+from assay.git.repository import Repository
+from assay.git.shadow import Shadow
+from assay.git.worktrees import Worktrees
+from assay.kit.clock import Clock, spell, system_clock
+from assay.ledger.ledger import Ledger
+from assay.steps.dispatch import Context, Dispatched, Means, Occasion, dispatch
+from assay.steps.dispatch.account import budget_of, of_dispatches
+from assay.steps.dispatch.events import NoEvents
+from assay.steps.dispatch.looking import git_reader
+from assay.steps.dispatch.meter import RunMeter
+from assay.steps.dispatch.model import Models
+from assay.store.artifacts import Store
+
+DISPATCH = "try-1"
+_NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
+_CAPS = BudgetCaps(dispatch=_NO_CAP, phase=_NO_CAP, run=_NO_CAP)
+"""The role's own budget is the only limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person wants to try."""
+
+    role: str
+    where: Path
+    """Whose settings hold."""
+    instance: str | None = None
+    agents: str | None = None
+    cassette: Path | None = None
+    record: Path | None = None
+    """A file that the session is recorded in."""
+    keep: bool = False
+    """Whether the folder it is played in stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of it."""
+
+    role: str
+    instance: str
+    agent: Probe
+    model: str | None
+    sandbox: str
+    outcome: Outcome
+    changed: tuple[ChangedPath, ...]
+    byproducts: int
+    kept: str | None
+    """Where everything is, if it was to stay."""
+    recorded: str | None
+
+
+def try_role(request: Request, *, clock: Clock = system_clock) -> Tried:
+    """Plays one dispatch."""
+    if (request.cassette is None) is (request.agents == CASSETTE):
+        raise UsageError(
+            "a recording is played with --agents cassette and --cassette FILE together",
+            next_step="give both, or neither",
+        )
+    if request.record is not None and request.record.exists():
+        raise UsageError(f"{request.record} is there already", next_step="record into a new file")
+    if request.keep:
+        return _tried(request, Path(tempfile.mkdtemp(prefix="assay-try-")).resolve(), clock)
+    with tempfile.TemporaryDirectory(prefix="assay-try-", ignore_cleanup_errors=True) as folder:
+        return _tried(request, Path(folder).resolve(), clock)
+
+
+def _tried(request: Request, folder: Path, clock: Clock) -> Tried:
+    spec = ROLES[role_named(request.role)]
+    if not spec.is_dispatched:
+        raise UsageError(f"{spec.role.value} is never dispatched: it is this program", next_step="try another role")
+    instance = instance_of(spec, request.instance)
+    settings, _ = settings_of(request.where)
+    choice = chosen(spec, instance, settings, request.agents, Prober(settings))
+    backend = backend_named(choice.agent, settings, cassette=request.cassette)
+    probe = backend.probe()
+    if probe.missing:
+        raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
+    records = folder / "recorded"
+    if request.record is not None:
+        backend = recording(backend, records)
+    sandbox = runner()
+    run_id = f"try-{clock():%Y%m%dT%H%M%S-%f}"
+    repository = Repository.open(toy.lay_out(folder))
+    shadow = Shadow.open(folder / "state" / "git", repository)
+    commit = repository.commit("HEAD")
+    worktree = Worktrees(repository, shadow, folder / "worktrees").create(run_id, spec.role.value, 1, commit)
+    with closing(Ledger.open_file(folder / "state" / "evidence.db", clock=clock)) as ledger:
+        context = Context(
+            ledger=ledger,
+            store=Store(folder / "state"),
+            shadow=shadow,
+            caps=_CAPS,
+            recorder=NoEvents(),
+            clock=clock,
+        )
+        means = Means(
+            backend=backend,
+            probe=probe,
+            models=_models(choice, settings, probe, ledger, run_id),
+            runner=sandbox,
+            worktree=worktree.folder,
+            base_tree=repository.tree_of(commit),
+            git=git_reader(repository, shadow, worktree.folder, commit),
+        )
+        brief = toy.brief_of(spec, instance, run_id=run_id, dispatch_id=DISPATCH, moment=spell(clock()))
+        done: Dispatched = asyncio.run(dispatch(context, spec, brief, Occasion("try"), means))
+    return Tried(
+        role=spec.role.value,
+        instance=instance,
+        agent=probe,
+        model=done.outcome.model or choice.model,
+        sandbox=sandbox.tier.value,
+        outcome=done.outcome,
+        changed=done.changed,
+        byproducts=done.byproducts,
+        kept=str(folder) if request.keep else None,
+        recorded=_recorded(records, request.record),
+    )
+
+
+def _models(choice: Choice, settings: AgentsSettings, probe: Probe, ledger: Ledger, run_id: str) -> Models:
+    if probe.kind == "cassette":
+        return NoModels()
+    meter = RunMeter(lambda: budget_of(_CAPS, of_dispatches(lambda kind: ledger.observations(run_id, kind))))
+    return GatewayModels(route_of(choice.agent, choice.model, settings), meter, tcp=probe.kind == "api")
+
+
+def _recorded(records: Path, wanted: Path | None) -> str | None:
+    """The one recording, where the person wants it; None if there is none, which the transcript explains."""
+    found = sorted(records.glob("*.jsonl")) if wanted is not None else []
+    if wanted is None or not found:
+        return None
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(found[0], wanted)
+    return str(wanted)

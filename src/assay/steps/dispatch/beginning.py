@@ -1,0 +1,78 @@
+"""The first of the two records that frame a dispatch: what it is promised, and what stands in its worktree."""
+
+import asyncio
+from typing import NamedTuple
+
+from assay.contracts.agents.dispatch import Brief
+from assay.contracts.agents.role import RoleSpec
+from assay.contracts.common.budgets import OverBudget, Reservation, Reserved
+from assay.contracts.common.evidence import Observation
+from assay.errors import UsageError
+from assay.kit.clock import spell
+from assay.ledger.record import Record
+from assay.rules.budgets import reserve
+from assay.steps.dispatch.account import STARTED, Standing, budget_of, of_dispatches, standing
+from assay.steps.dispatch.model import Context, Means, Occasion
+from assay.steps.dispatch.restoring import restore
+from assay.steps.dispatch.seen import Seen, see
+
+
+class Begun(NamedTuple):
+    """A dispatch whose beginning stands on record."""
+
+    standing: Standing
+    """This try included."""
+    reservation: Reservation
+    seen: Seen
+    """Before its first try."""
+    started_at: str
+    """Of this try."""
+
+
+async def begin(context: Context, spec: RoleSpec, brief: Brief, occasion: Occasion, means: Means) -> Begun | OverBudget:
+    """Reserves and says so in one transaction: between looking at the account and taking from it, nobody else can."""
+    before = standing(of_dispatches(lambda kind: context.ledger.observations(brief.run_id, kind)), brief.dispatch_id)
+    left: str | None = None
+    if before.started:
+        seen = Seen.of(before.started[0].detail["seen"])
+        left = await asyncio.to_thread(restore, context.shadow, means.worktree, seen)
+    else:
+        seen = await asyncio.to_thread(see, context.shadow, means.worktree)
+    started_at = spell(context.clock())
+    wanted = before.reservation or Reservation(id=brief.dispatch_id, phase=occasion.phase, asked=spec.budget)
+    number = before.tries + 1
+
+    def write(record: Record) -> Observation | OverBudget:
+        answer = reserve(budget_of(context.caps, of_dispatches(record.observations)), wanted)
+        if isinstance(answer, OverBudget):
+            context.recorder.over_budget(record, brief, occasion, answer, timestamp=started_at)
+            return answer
+        if not isinstance(answer, Reserved):
+            raise UsageError(f"{brief.dispatch_id} cannot be reserved: {answer.expected}", next_step="use another id")
+        row = Observation(
+            run_id=brief.run_id,
+            task_id=occasion.task,
+            key=f"dispatch:{brief.dispatch_id}:try-{number}",
+            kind=STARTED,
+            subject=brief.dispatch_id,
+            holds=True,
+            detail={
+                "role": brief.role.value,
+                "instance": brief.instance,
+                "agent": means.probe.plain(),
+                "sandbox": means.runner.tier.value,
+                "reservation": wanted.plain(),
+                "seen": seen.plain(),
+                **({"left_by_killed_try": left} if left is not None else {}),
+            },
+            tree=seen.tree,
+            observed_at=started_at,
+        )
+        record.observation(row)
+        context.recorder.started(record, brief, occasion, timestamp=started_at)
+        return row
+
+    written = context.ledger.record(brief.run_id, write)
+    if isinstance(written, OverBudget):
+        return written
+    return Begun(before._replace(started=(*before.started, written)), wanted, seen, started_at)

@@ -1,0 +1,136 @@
+"""What a dispatch leaves in the ledger when it ends, and how what it left is taken over again."""
+
+from typing import Any
+
+from assay.contracts.agents.dispatch import Brief, ChangedPath, Outcome, OutcomeStatus
+from assay.contracts.common.evidence import Claim, Observation
+from assay.errors import LedgerTampered, UsageError
+from assay.kit.clock import spell
+from assay.ledger.record import Record
+from assay.steps.dispatch.account import CANCELLED, ENDED, spending_of, used_by
+from assay.steps.dispatch.beginning import Begun
+from assay.steps.dispatch.model import Context, Dispatched, Occasion
+from assay.steps.dispatch.telemetry import telemetry
+
+_SAID = ("answer", "raw_text")
+"""What an agent said: a claim, and no observation of ours."""
+
+
+def adopt(context: Context, brief: Brief) -> Dispatched | None:
+    """What came of a dispatch that ended before, as it was then; None if it did not."""
+    row = context.ledger.observation(brief.run_id, _key(brief, "ended"))
+    if row is None:
+        return None
+    detail = row.detail
+    if (detail["role"], detail["instance"]) != (brief.role.value, brief.instance):
+        raise UsageError(
+            f"{brief.dispatch_id} was a dispatch of {detail['role']} {detail['instance']}",
+            next_step="give each dispatch an id of its own",
+        )
+    claim = context.ledger.claim(brief.run_id, _key(brief, "ended"))
+    if claim is None:
+        raise LedgerTampered(f"the claim of {brief.dispatch_id} is gone", next_step="assay ledger verify")
+    return Dispatched(
+        outcome=Outcome.model_validate({**detail["outcome"], **claim.body}),
+        changed=tuple(ChangedPath.model_validate(each) for each in detail["changed"]),
+        byproducts=detail["byproducts"],
+        start_tree=detail["start_tree"],
+        tree=row.tree,
+        transcript=detail["transcript"],
+        adopted=True,
+    )
+
+
+def write_end(
+    context: Context,
+    brief: Brief,
+    occasion: Occasion,
+    begun: Begun,
+    dispatched: Dispatched,
+    *,
+    agent: str,
+) -> None:
+    """Everything that is known of a dispatch that ended, in one record: after this it is never made again."""
+    outcome = dispatched.outcome
+    now = spell(context.clock())
+    spending = spending_of(outcome, begun.standing, begun.reservation)
+    said = {name: value for name, value in outcome.plain().items() if name in _SAID}
+    observation = Observation(
+        run_id=brief.run_id,
+        task_id=occasion.task,
+        key=_key(brief, "ended"),
+        kind=ENDED,
+        subject=brief.dispatch_id,
+        holds=outcome.status is OutcomeStatus.OK,
+        detail={**_seen(brief, dispatched), "tries": begun.standing.tries, "spending": spending.plain()},
+        tree=dispatched.tree,
+        observed_at=now,
+    )
+    claim = Claim(
+        run_id=brief.run_id,
+        task_id=occasion.task,
+        key=_key(brief, "ended"),
+        agent=brief.role.value,
+        instance=brief.instance,
+        kind="answer",
+        body=said,
+        claimed_at=now,
+    )
+    row = telemetry(brief, occasion, outcome, agent=agent, started_at=begun.started_at, completed_at=now)
+
+    def write(record: Record) -> None:
+        record.observation(observation)
+        record.claim(claim)
+        record.dispatch(row)
+        context.recorder.finished(record, brief, occasion, outcome, spending, timestamp=now)
+
+    context.ledger.record(brief.run_id, write)
+
+
+def write_cancelled(
+    context: Context,
+    brief: Brief,
+    occasion: Occasion,
+    begun: Begun,
+    dispatched: Dispatched,
+    *,
+    agent: str,
+) -> None:
+    """A try that was stopped: what it used is known and counts, and the dispatch is still to be made."""
+    outcome = dispatched.outcome
+    now = spell(context.clock())
+    observation = Observation(
+        run_id=brief.run_id,
+        task_id=occasion.task,
+        key=_key(brief, f"cancelled-{begun.standing.tries}"),
+        kind=CANCELLED,
+        subject=brief.dispatch_id,
+        holds=False,
+        detail={**_seen(brief, dispatched), "used": used_by(outcome, begun.reservation.asked).plain()},
+        tree=dispatched.tree,
+        observed_at=now,
+    )
+    row = telemetry(brief, occasion, outcome, agent=agent, started_at=begun.started_at, completed_at=now)
+
+    def write(record: Record) -> None:
+        record.observation(observation)
+        record.dispatch(row)
+
+    context.ledger.record(brief.run_id, write)
+
+
+def _seen(brief: Brief, dispatched: Dispatched) -> dict[str, Any]:
+    outcome = dispatched.outcome.plain()
+    return {
+        "role": brief.role.value,
+        "instance": brief.instance,
+        "outcome": {name: value for name, value in outcome.items() if name not in _SAID},
+        "changed": [each.plain() for each in dispatched.changed],
+        "byproducts": dispatched.byproducts,
+        "start_tree": dispatched.start_tree,
+        "transcript": dispatched.transcript,
+    }
+
+
+def _key(brief: Brief, what: str) -> str:
+    return f"dispatch:{brief.dispatch_id}:{what}"
