@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 FIXTURES := tests/fixtures/seeds
+AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/assay-test-agents
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean
+.PHONY: help setup demo test test-real test-agents check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -25,6 +26,10 @@ test: setup ## run all tests; branch coverage of contracts and rules must be 100
 
 test-real: setup ## two published projects verified end to end (needs a registry; minutes)
 	ASSAY_REAL=1 $(BIN)/pytest tests/real -p no:randomly --timeout=1800
+
+test-agents: setup ## real agents from npm in the sandbox, with a scripted model (needs a registry; minutes)
+	sh scripts/agents/install $(AGENTS)
+	ASSAY_AGENTS=$(AGENTS) $(BIN)/pytest tests/live -p no:randomly -n 0 --timeout=1800
 
 check: format lint types imports test docs ## everything CI runs
 

@@ -74,7 +74,7 @@ def test_the_list_names_every_role_within_eighty_columns(home: dict[str, str], t
     done = assay("agents", "list", cwd=tmp_path, **home)
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert {line.split()[0] for line in done.stdout.splitlines()} == {role.value for role in Role}
+    assert {line.split()[0] for line in done.stdout.splitlines()[1:]} == {role.value for role in Role}
     assert "assay doctor" in done.stderr
 
 
@@ -114,8 +114,7 @@ def test_one_role_is_shown_with_its_words_tools_and_form(home: dict[str, str], t
         (("show", "boss"), 2, "there is no role 'boss'"),
         (("try", "boss"), 2, "there is no role 'boss'"),
         (("try", "judge", "--agents", "nobody"), 2, "there is no agent 'nobody'"),
-        (("try", "judge", "--agents", "cassette"), 2, "a recording is played with"),
-        (("try", "judge", "--cassette", "x"), 2, "a recording is played with"),
+        (("try", "judge", "--cassette", "x"), 2, "only recordings are played from a file"),
         (("try", "judge"), 3, "no agent can be used here"),
         (("try", "judge", "--agents", "goose"), 3, "goose lacks the program goose"),
         (("try", "reviewer", "--instance", "nobody"), 2, "adversarial-reviewer has no instance 'nobody'"),
@@ -315,5 +314,21 @@ def test_doctor_says_which_agents_and_keys_there_are(home: dict[str, str], tmp_p
     assert found["agent: api"]["health"] == "ok"
     assert "anthropic-key-1" not in done.stdout
     told = assay("doctor", cwd=tmp_path, **own)
-    assert "mend: npm install" in told.stdout
+    assert "npm install" in found["agent: claude"]["mend"]
+    assert "agents not here" in told.stdout
     assert [line for line in told.stdout.splitlines() if len(line) > 80 and os.sep not in line] == []
+
+
+@pytest.mark.parametrize(("role", "changes"), [("executor", {"shop.py", "test_shop.py"}), ("judge", set())])
+@pytest.mark.req("X3")
+def test_a_role_can_be_tried_without_any_agent_by_the_recording_that_comes_along(
+    home: dict[str, str], tmp_path: Path, role: str, changes: set[str]
+) -> None:
+    done = tried(home, tmp_path, role, "--agents", "cassette", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert {each["path"] for each in shown["changed"]} == changes
+    assert [denial["layer"] for denial in shown["outcome"]["denials"]] == ["decision"], "one refusal each, to be seen"
+    none = tried(home, tmp_path, "captain", "--agents", "cassette")
+    assert none.returncode == 2
+    assert "try executor or judge" in none.stderr

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.agents.base import Tell
 from assay.agents.recording import recording
 from assay.agents.roles import ROLES
 from assay.app import toy
@@ -18,6 +19,7 @@ from assay.app.wiring import runner
 from assay.contracts.agents.dispatch import ChangedPath, Outcome, Probe
 from assay.contracts.agents.settings import AgentsSettings, Choice
 from assay.contracts.common.budgets import BudgetCaps, Caps
+from assay.contracts.common.tools import Role
 from assay.errors import NotReady, UsageError
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
@@ -33,6 +35,8 @@ from assay.steps.dispatch.model import Models
 from assay.store.artifacts import Store
 
 DISPATCH = "try-1"
+RECORDINGS = Path(__file__).parent / "recordings"
+"""Sessions of some roles on the small repository, so that there is something to see without any agent."""
 _NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
 _CAPS = BudgetCaps(dispatch=_NO_CAP, phase=_NO_CAP, run=_NO_CAP)
 """The role's own budget is the only limit."""
@@ -71,29 +75,27 @@ class Tried:
     recorded: str | None
 
 
-def try_role(request: Request, *, clock: Clock = system_clock) -> Tried:
-    """Plays one dispatch."""
-    if (request.cassette is None) is (request.agents == CASSETTE):
-        raise UsageError(
-            "a recording is played with --agents cassette and --cassette FILE together",
-            next_step="give both, or neither",
-        )
+def try_role(request: Request, *, watcher: Tell | None = None, clock: Clock = system_clock) -> Tried:
+    """Plays one dispatch; the watcher is told what happens."""
+    if request.cassette is not None and request.agents != CASSETTE:
+        raise UsageError("only recordings are played from a file", next_step="give --agents cassette, too")
     if request.record is not None and request.record.exists():
         raise UsageError(f"{request.record} is there already", next_step="record into a new file")
     if request.keep:
-        return _tried(request, Path(tempfile.mkdtemp(prefix="assay-try-")).resolve(), clock)
+        return _tried(request, Path(tempfile.mkdtemp(prefix="assay-try-")).resolve(), watcher, clock)
     with tempfile.TemporaryDirectory(prefix="assay-try-", ignore_cleanup_errors=True) as folder:
-        return _tried(request, Path(folder).resolve(), clock)
+        return _tried(request, Path(folder).resolve(), watcher, clock)
 
 
-def _tried(request: Request, folder: Path, clock: Clock) -> Tried:
+def _tried(request: Request, folder: Path, watcher: Tell | None, clock: Clock) -> Tried:
     spec = ROLES[role_named(request.role)]
     if not spec.is_dispatched:
         raise UsageError(f"{spec.role.value} is never dispatched: it is this program", next_step="try another role")
     instance = instance_of(spec, request.instance)
     settings, _ = settings_of(request.where)
     choice = chosen(spec, instance, settings, request.agents, Prober(settings))
-    backend = backend_named(choice.agent, settings, cassette=request.cassette)
+    cassette = request.cassette or _bundled(spec.role) if choice.agent == CASSETTE else None
+    backend = backend_named(choice.agent, settings, cassette=cassette)
     probe = backend.probe()
     if probe.missing:
         raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
@@ -123,6 +125,7 @@ def _tried(request: Request, folder: Path, clock: Clock) -> Tried:
             worktree=worktree.folder,
             base_tree=repository.tree_of(commit),
             git=git_reader(repository, shadow, worktree.folder, commit),
+            watcher=watcher,
         )
         brief = toy.brief_of(spec, instance, run_id=run_id, dispatch_id=DISPATCH, moment=spell(clock()))
         done: Dispatched = asyncio.run(dispatch(context, spec, brief, Occasion("try"), means))
@@ -138,6 +141,17 @@ def _tried(request: Request, folder: Path, clock: Clock) -> Tried:
         kept=str(folder) if request.keep else None,
         recorded=_recorded(records, request.record),
     )
+
+
+def _bundled(role: Role) -> Path:
+    """The recording that comes along for a role."""
+    found = RECORDINGS / f"{role.value}.jsonl"
+    if not found.is_file():
+        known = " or ".join(sorted(path.stem for path in RECORDINGS.glob("*.jsonl")))
+        raise UsageError(
+            f"no recording of {role.value} comes along", next_step=f"name one with --cassette FILE, or try {known}"
+        )
+    return found
 
 
 def _models(choice: Choice, settings: AgentsSettings, probe: Probe, ledger: Ledger, run_id: str) -> Models:

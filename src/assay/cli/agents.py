@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli.exit_codes import ExitCode
+from assay.cli.progress import Progress, spell_seconds
 
 if TYPE_CHECKING:  # the real import waits until a command needs it
     from assay.app.agents_try import Tried
+    from assay.contracts.agents.dispatch import Happening
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _WIDTH = 78
@@ -32,6 +34,7 @@ def list_command(as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(role) for role in roles], indent=2))
         return ExitCode.REACHED
+    click.echo(f"{'ROLE':<21} {'WORKFLOW':<9} {'AGENT':<15} ANSWER")
     for role in roles:
         agent = role.agent or ("(this program)" if role.answer is None else "(none found)")
         click.echo(f"{role.name:<21} {role.workflow:<9} {agent:<15} {role.answer or '-'}"[:80])
@@ -62,8 +65,8 @@ def show_command(role: str, as_json: bool) -> int:
         "answer": about.answer or "(none: it is this program)",
         "status": ", ".join(about.statuses) or "(no completion)",
         "instances": ", ".join(about.instances) or "(one)",
-        "time": f"{about.timeout_s:g} s",
-        "budget": ", ".join(f"{amount} {name}" for name, amount in about.budget.items()),
+        "time": spell_seconds(about.timeout_s),
+        "budget": f"{about.budget['tokens']:,} tokens, {about.budget['money_micros'] / 1_000_000:.2f} dollars",
         "writes": ", ".join(about.writes) or "(nothing)",
         "commands": ", ".join(shown.commands) or "(none)",
         "tools": ", ".join(f"{tool}{'' if how == 'allowed' else f' ({how})'}" for tool, how in shown.tools.items()),
@@ -79,17 +82,23 @@ def show_command(role: str, as_json: bool) -> int:
 @command.command(name="export")
 @click.option("--target", type=click.Choice(["vscode", "claude", "skill"]), default="vscode", help="For whom to write.")
 @click.option(
-    "--dir", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path(), help="Where to write."
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Where to write; without it, into this repository.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; only say what would be written.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def export_command(target: str, folder: Path, check: bool, as_json: bool) -> int:
+def export_command(target: str, folder: Path | None, check: bool, as_json: bool) -> int:
     """Write the roles as files that other tools read, from the same data that runs here.
 
     Exit code 1: a file belongs to a person and was kept, or with --check: a file is not as it would be written.
     """
     from assay.app.agents_export import export
+    from assay.app.status import repository_root
 
+    folder = folder or repository_root(Path.cwd())
     done = export(target, folder, check=check)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(done), indent=2))
@@ -109,7 +118,11 @@ def export_command(target: str, folder: Path, check: bool, as_json: bool) -> int
 @click.argument("role")
 @click.option("--agents", metavar="NAME", help="The agent to ask, whatever the settings say.")
 @click.option("--instance", metavar="NAME", help="One form of the role; without it, the first.")
-@click.option("--cassette", type=click.Path(path_type=Path), help="The recording to play, with --agents cassette.")
+@click.option(
+    "--cassette",
+    type=click.Path(path_type=Path),
+    help="The recording to play with --agents cassette, instead of the one that comes along.",
+)
 @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), help="Record the session in this file.")
 @click.option("--keep", is_flag=True, help="Keep the folder it was played in.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -128,22 +141,33 @@ def try_command(
     """
     from assay.app.agents_try import Request, try_role
 
-    tried = try_role(
-        Request(
-            role=role,
-            where=Path.cwd(),
-            instance=instance,
-            agents=agents,
-            cassette=cassette,
-            record=record,
-            keep=keep,
-        )
+    request = Request(
+        role=role,
+        where=Path.cwd(),
+        instance=instance,
+        agents=agents,
+        cassette=cassette,
+        record=record,
+        keep=keep,
     )
+    with Progress(quiet=as_json) as progress:
+        progress("begin", role, agents or "the agent of the settings")
+        tried = try_role(request, watcher=lambda happening: _watch(progress, happening))
     if as_json:
         click.echo(json.dumps(_plain(tried), indent=2, ensure_ascii=False))
     else:
         _print_tried(tried)
     return _exit_code(tried)
+
+
+def _watch(progress: Progress, happening: "Happening") -> None:
+    """A line for each call and each refusal; words come at the end."""
+    from assay.app.text import safe_lines
+
+    what = {"call": "calls", "denied": "refused", "note": "note:"}.get(happening.kind.value)
+    if what is not None:
+        line = next(safe_lines(f"{what} {happening.tool or ''} {happening.text or happening.args or ''}"))
+        progress("note", "", line[:100])
 
 
 def _plain(tried: "Tried") -> dict[str, Any]:
@@ -166,7 +190,8 @@ def _print_tried(tried: "Tried") -> None:
     version = f" {tried.agent.version}" if tried.agent.version else ""
     model = f", model {tried.model}" if tried.model else ""
     _say(f"{tried.role} ({tried.instance}) by {tried.agent.name}{version}{model}, sandbox {tried.sandbox}")
-    _say(f"{outcome.status.value.upper()} after {outcome.duration_ms / 1000:.1f} s, asked {outcome.asked} times")
+    times = {1: "once", 2: "twice"}.get(outcome.asked, f"{outcome.asked} times")
+    _say(f"{outcome.status.value.upper()} after {spell_seconds(outcome.duration_ms / 1000)}, asked {times}")
     for problem in outcome.problems:
         _say(textwrap.fill(problem, _WIDTH, initial_indent="  - ", subsequent_indent="    "))
     usage = outcome.usage

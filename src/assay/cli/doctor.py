@@ -29,7 +29,10 @@ def command(as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
+        away = [finding for finding in findings if finding.what.startswith("agent: ") and finding.health == "missing"]
         for finding in findings:
+            if finding in away:
+                continue
             word = click.style(f"{finding.health.value:<9}", fg=_COLOURS[finding.health.value])
             told = [finding.found, finding.costs, f"mend: {finding.mend}" if finding.mend else ""]
             lines = [line for text in told for line in _wrapped(text)]
@@ -38,6 +41,12 @@ def command(as_json: bool) -> int:
             else:
                 click.echo(f"{word} {finding.what:<{_WHAT}} {lines.pop(0) if lines else ''}".rstrip())
             for line in lines:
+                click.echo(f"{'':<{_LEFT}}{line}")
+        if away:
+            names = ", ".join(finding.what.removeprefix("agent: ") for finding in away)
+            lines = _wrapped(f"{names}: `assay doctor --json` says how to get each")
+            click.echo(f"{'':<9} {'agents not here':<{_WHAT}} {lines[0]}")
+            for line in lines[1:]:
                 click.echo(f"{'':<{_LEFT}}{line}")
         click.echo("next:  assay verify" if is_fit(findings) else "next:  mend what is broken", err=True)
     return ExitCode.REACHED if is_fit(findings) else ExitCode.NOT_READY

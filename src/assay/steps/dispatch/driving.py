@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import NamedTuple
 
-from assay.agents.base import Form, Job
+from assay.agents.base import Form, Job, Tell
 from assay.agents.driver import Cut, drive
 from assay.agents.toolset.toolbox import Toolbox
 from assay.contracts.agents.dispatch import (
@@ -42,13 +42,12 @@ class Parts(NamedTuple):
 
 def toolbox(brief: Brief, means: Means, transcript: Transcript) -> Toolbox:
     """The tools of a role; what is refused stands in the transcript at once."""
-    began = time.monotonic()
+    began, told = time.monotonic(), _telling(means, transcript)
 
     def denied(denial: Denial) -> None:
         ms = max(0, int((time.monotonic() - began) * 1000))
-        transcript.tell(
-            Happening(kind=Kind.DENIED, ms=ms, text=f"{denial.target}: {denial.reason}", tool=denial.tool, ok=False)
-        )
+        text = f"{denial.target}: {denial.reason}"
+        told(Happening(kind=Kind.DENIED, ms=ms, text=text, tool=denial.tool, ok=False))
 
     return Toolbox(
         role=brief.role,
@@ -60,6 +59,17 @@ def toolbox(brief: Brief, means: Means, transcript: Transcript) -> Toolbox:
         git=means.git,
         denied=denied,
     )
+
+
+def _telling(means: Means, transcript: Transcript) -> Tell:
+    """Into the transcript, and to whoever is watching."""
+
+    def tell(happening: Happening) -> None:
+        transcript.tell(happening)
+        if means.watcher is not None:
+            means.watcher(happening)
+
+    return tell
 
 
 async def driven(
@@ -82,7 +92,7 @@ async def driven(
         tools=parts.tools,
         runner=means.runner,
         endpoint=connection.endpoint,
-        tell=parts.transcript.tell,
+        tell=_telling(means, parts.transcript),
         began=time.monotonic(),
     )
     outcome = await drive(means.backend, job, stop=stop, cut=cut)

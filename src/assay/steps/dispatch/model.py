@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from assay.agents.base import Backend, Endpoint
+from assay.agents.base import Backend, Endpoint, Tell
 from assay.agents.toolset.model import GitReader, Source, Surroundings
 from assay.contracts.agents.dispatch import Brief, ChangedPath, DispatchLimits, Outcome, Probe, Usage
 from assay.contracts.common.budgets import BudgetCaps, OverBudget, Spending
@@ -111,6 +111,8 @@ class Means:
     sources: Mapping[Tool, Source] = field(default_factory=dict)
     git: GitReader | None = None
     """Answers git's reading commands, where the repository is."""
+    watcher: Tell | None = None
+    """Is told everything as it happens; what is stored is redacted, and this is not."""
 
 
 @dataclass(frozen=True, slots=True)
