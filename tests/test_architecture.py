@@ -70,3 +70,9 @@ def test_status_loads_neither_contracts_nor_engine(tmp_path: Path) -> None:
     loaded = _modules_after("status", folder=tmp_path)
     assert "click" in loaded
     assert not loaded & {"pydantic", "yaml", "rich", "dbos", "sqlalchemy", "asyncio", "assay.engine"}
+
+
+def test_what_only_agents_need_is_loaded_only_when_one_is_asked(tmp_path: Path) -> None:
+    heavy = {"pydantic_ai", "acp", "starlette", "uvicorn", "httpx", "httpx2", "openai", "anthropic", "google.genai"}
+    for arguments in (("--help",), ("agents", "list"), ("agents", "show", "judge"), ("doctor",)):
+        assert not _modules_after(*arguments, folder=tmp_path) & heavy, arguments
