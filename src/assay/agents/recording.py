@@ -127,6 +127,9 @@ class _HeardToolbox(Toolbox):
     def judge(self, call: ToolCall, *, target: str = "") -> Allowed | Refused:
         return self._inner.judge(call, target=target)
 
+    def deny(self, denial: Denial) -> None:
+        self._inner.deny(denial)
+
     async def call(self, tool: str, args: Mapping[str, Any]) -> ToolResult:
         self._notes.calling()
         result = await self._inner.call(tool, args)

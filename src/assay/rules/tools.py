@@ -117,9 +117,25 @@ def _plain(path: str) -> str:
 
 def may_write(policy: Policy, path: str, scope: Scope) -> bool:
     """Whether a path is one of a role's own documents, or for a role that builds one of the task's declared files."""
+    return any(covers(glob, _plain(path).split("/")) for glob in _write_globs(policy, scope))
+
+
+def may_write_within(policy: Policy, folder: str, scope: Scope) -> bool:
+    """Whether a role could write a path at or below a folder, one that is not there yet included.
+
+    >>> policy, scope = POLICIES[Role.IMPLEMENTER], Scope(writes=(".github/*/x.json", "src/**"))
+    >>> [may_write_within(policy, folder, scope) for folder in (".github", ".github/hooks", "src/deep", ".qwen")]
+    [True, True, True, False]
+    """
+    there = _plain(folder).split("/")
+    globs = _write_globs(policy, scope)
+    return any(covers(glob[:end], there) for glob in globs for end in range(1, len(glob) + 1))
+
+
+def _write_globs(policy: Policy, scope: Scope) -> list[list[str]]:
     globs = [f"{scope.folder}/{output}" for output in policy.outputs if scope.folder]
     globs += scope.writes if policy.source else ()
-    return any(covers(_plain(glob).split("/"), _plain(path).split("/")) for glob in globs)
+    return [_plain(glob).split("/") for glob in globs]
 
 
 _OPERATORS = re.compile(r"[;|&<>`\\]|\$[({A-Za-z_]")

@@ -3,9 +3,11 @@
 The walls hold by themselves; the observer only reports. What it reports makes the run a violation, so the rule of what
 is none stands here, in one place:
 
-- the places a command may write to are its own, with two exceptions: the worktree's `.git`, and folders that exist
-  only to hold something that is shown;
-- a read-only worktree may be tried: linters look for a place for their caches, and the attempt changes nothing;
+- the places a command may write to are its own, with three exceptions: the worktree's `.git`, hidden paths, and
+  folders that exist only to hold something that is shown;
+- what is hidden in a writable worktree is nobody's to write to (`hidden`): what stands there was put there by us;
+- a read-only worktree may be tried, hidden paths too: linters look for a place for their caches, and the attempt
+  changes nothing;
 - a tool may try its byte code, caches and locks where it is installed (`_CACHES`), may open a file there for reading
   and writing without making or emptying one, and may link from there;
 - what cannot change anything is no attempt: making a folder that is there, removing or changing what is neither in
@@ -68,6 +70,8 @@ class Rule:
     """Where it may read, and tools live."""
     git_held: bool = True
     """Whether the worktree's `.git` was there before, and is held by the tier."""
+    hidden: tuple[str, ...] = ()
+    """Paths of a writable worktree over which something empty lies."""
 
     def kind(self, attempt: Attempt) -> str | None:
         """The kind of violation that an attempt is; None if it is none."""
@@ -75,6 +79,8 @@ class Rule:
         if _is_in(path, (self._git,)):
             is_refresh = path.endswith(_GIT_REFRESH) and self.blocks(attempt)
             return None if is_refresh or not self._can_change(attempt) else "git-dir"
+        if _is_in(path, self.hidden):
+            return "hidden" if self._can_change(attempt) else None
         if self._is_own(path) or _DEVICES.fullmatch(path) or not path.startswith("/"):
             return None
         if (entry := _OWN_ENTRIES.fullmatch(path)) is not None:
@@ -90,7 +96,9 @@ class Rule:
     def blocks(self, attempt: Attempt) -> bool:
         """Whether the tier stops it, whoever owns the file."""
         if self.tier is SandboxTier.NAMESPACES:
-            return not self._is_own(attempt.path) or (self.git_held and _is_in(attempt.path, (self._git,)))
+            if _is_in(attempt.path, self.hidden) or (self.git_held and _is_in(attempt.path, (self._git,))):
+                return True
+            return not self._is_own(attempt.path)
         if self.tier is SandboxTier.LANDLOCK:
             return not _is_in(attempt.path, self.own) and _METADATA.fullmatch(attempt.call) is None
         if _is_in(attempt.path, self.own):
@@ -237,6 +245,7 @@ def observed(
         own=(*asked.write, *private),
         shut=view.made_parents(asked) if tier is SandboxTier.NAMESPACES else (),
         tools=(*view.system_reads(), *asked.read),
+        hidden=tuple(view.unseen(asked)) if asked.command.confinement.writable else (),
         git_held=tier is SandboxTier.NAMESPACES and os.path.lexists(f"{asked.worktree}/.git"),
     )
     launch.plan["watched"] = seccomp.program(sockets, watch=True, alone=tier is SandboxTier.NAMESPACES)

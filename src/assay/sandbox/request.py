@@ -10,6 +10,7 @@ from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import TIERS, Command, Confinement, Network
 from assay.errors import UsageError
 from assay.kit.json_text import render_line
+from assay.sandbox import hidden
 from assay.sandbox.doors import is_door, is_socket
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -29,6 +30,8 @@ class Request:
     read: tuple[str, ...]
     """What exists of it; each path as it was given, and as it is when links are resolved."""
     write: tuple[str, ...]
+    hidden: tuple[str, ...]
+    """What exists of it, relative to the worktree; no link leads there."""
     ways: tuple[tuple[int, str], ...]
     """Ports, and the sockets they lead to, with links resolved."""
     exe: str | None
@@ -53,6 +56,8 @@ class Request:
         # where the socket lies is another place each time, and what answers there is the same
         if ports := sorted(way["port"] for way in policy.pop("ways")):
             policy["ways"] = ports
+        if paths := sorted(policy.pop("hidden")):
+            policy["hidden"] = paths
         return _digest(render_line(policy | {"observe": self.command.observe}))
 
 
@@ -70,6 +75,11 @@ def request(command: Command, tier: SandboxTier) -> Request:
     elif TIERS.index(tier) > TIERS.index(confinement.min_tier):
         problem = f"tier {tier} is weaker than {confinement.min_tier}, the weakest that will do"
     problem = problem or _no_way(confinement, tier)
+    unseen: tuple[str, ...] = ()
+    try:
+        unseen = _hidden(confinement, worktree, tier)
+    except hidden.Unhidable as error:
+        problem = problem or str(error)
     exe, digest = _program(command.argv[0])
     if exe is None and problem is None:
         problem = f"there is no program {command.argv[0]}"
@@ -79,6 +89,7 @@ def request(command: Command, tier: SandboxTier) -> Request:
         cwd=str(Path(worktree, command.cwd)),
         read=_existing(confinement.read),
         write=_existing((confinement.worktree, *confinement.write) if confinement.writable else confinement.write),
+        hidden=unseen,
         ways=tuple((way.port, os.path.realpath(way.socket)) for way in confinement.ways),
         exe=exe,
         exe_sha256=digest,
@@ -102,6 +113,20 @@ def _no_way(confinement: Confinement, tier: SandboxTier) -> str | None:
     return None
 
 
+def _hidden(confinement: Confinement, worktree: str, tier: SandboxTier) -> tuple[str, ...]:
+    """What is to be hidden and is there; `Unhidable` if it cannot be."""
+    if confinement.hidden and tier is not SandboxTier.NAMESPACES:
+        raise hidden.Unhidable(
+            f"tier {tier} gives a command no view of its own, so nothing can be hidden: only tier ns can"
+        )
+    unseen = hidden.found(worktree, confinement.hidden)
+    for path in (*confinement.read, *confinement.write):
+        for spelling in (_plain(path), os.path.realpath(path)):
+            if any(Path(spelling).is_relative_to(f"{worktree}/{each}") for each in unseen):
+                raise hidden.Unhidable(f"{path} is to be shown and lies in what is to be hidden")
+    return unseen
+
+
 def _refuse_nonsense(command: Command) -> None:
     confinement = command.confinement
     ports = [way.port for way in confinement.ways]
@@ -112,6 +137,9 @@ def _refuse_nonsense(command: Command) -> None:
     for path in (command.argv[0], confinement.worktree, *given):
         if not path.startswith("/") or "\0" in path:
             raise UsageError(f"{path!r} is not an absolute path", next_step="name it from the root on")
+    for path in confinement.hidden:
+        if (problem := hidden.path_problem(path)) is not None:
+            raise UsageError(f"{path!r} cannot be hidden: {problem}", next_step="name it relative to the worktree")
     for path in (confinement.worktree, *confinement.write):
         if os.path.realpath(path) in _SYSTEM:
             raise UsageError(f"{path} belongs to the system", next_step="run the command in a folder of its own")

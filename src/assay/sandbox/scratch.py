@@ -1,4 +1,4 @@
-"""What this process prepares once for all its sandboxes: a small /etc, and the launcher as byte code.
+"""What this process prepares once for all its sandboxes: a small /etc, the launcher as byte code, and empty things.
 
 It stands in a folder that is removed when the process ends, or by a later one if this one cannot.
 """
@@ -22,6 +22,7 @@ COPIED = (
     " pki/tls/certs pki/ca-trust/extracted protocols python3* rpc services ssl/certs ssl/openssl.cnf ssl/cert.pem"
     " terminfo timezone xml"
 )
+_EMPTY = "empty"
 _MOST_BYTES = 4 << 20
 _NSSWITCH = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n"
 _lock = threading.Lock()
@@ -44,6 +45,12 @@ def _made(owner: int) -> Path:
     (etc / "hosts").write_text("127.0.0.1 localhost sandbox\n::1 localhost\n")
     (etc / "hostname").write_text("sandbox\n")
     (etc / "resolv.conf").write_text("")
+    nothing = folder / _EMPTY
+    (nothing / "folder").mkdir(parents=True)
+    (nothing / "file").write_text("")
+    (nothing / "file.json").write_text("{}\n")
+    for path, mode in (("folder", 0o555), ("file", 0o444), ("file.json", 0o444), ("", 0o755)):
+        (nothing / path).chmod(mode)
     py_compile.compile(str(Path(__file__).with_name("inside.py")), str(etc / LAUNCHER), doraise=True)
     (etc / LAUNCHER).chmod(0o644)
     folder.chmod(0o755)  # nothing in it is secret, and another user may have to read the launcher
@@ -63,6 +70,11 @@ def folder() -> Path:
 def etc() -> Path:
     """The small /etc."""
     return folder() / "etc"
+
+
+def empty(name: str) -> Path:
+    """What is shown in the place of something hidden: `folder`, `file` or `file.json`."""
+    return folder() / _EMPTY / name
 
 
 def interpreter() -> str:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from assay.contracts.common.sandbox import Limits, Network
-from assay.sandbox import doors, scratch
+from assay.sandbox import doors, hidden, scratch
 from assay.sandbox.request import Request
 
 TMP = "/tmp"  # noqa: S108 -- the command's own, made anew each time
@@ -105,30 +105,49 @@ def _private(limits: Limits, asked: Request) -> list[str]:
 
 
 def _binds(asked: Request, network: Network) -> list[str]:
-    """Everything that is shown at its own path, folders before what lies in them; last the worktree's `.git`, and
-    what covers sockets and pipes."""
-    kinds = {path: "--ro-bind" for path in asked.read if not _is_there(path)}
+    """Everything that is shown at its own path, folders before what lies in them; then what covers the hidden paths,
+    the worktree's `.git`, and what covers sockets and pipes."""
+    kinds = _kinds(asked)
     if network is Network.OPEN:
         kinds |= {path: "--ro-bind" for path in _OPEN_FILES if Path(path).exists()}
-    given = os.path.normpath(asked.command.confinement.worktree)
-    kinds |= dict.fromkeys((asked.worktree, given), "--ro-bind")
-    kinds |= dict.fromkeys(asked.write, "--bind")
+    covered = unseen(asked)
+    kinds |= hidden.ancestors(covered, kinds)
     words: list[str] = []
     for path in sorted(kinds, key=lambda path: (path.count("/"), path)):
         if path.startswith("/etc/"):
             scratch.mount_point(path)
         words += [kinds[path], os.path.realpath(path), path]
-    for tree in sorted({asked.worktree, given}):
+    for path, real in covered.items():
+        words += ["--ro-bind", str(scratch.empty(hidden.stand_in(real))), path]
+    for tree in sorted({asked.worktree, _given(asked)}):
         if os.path.lexists(f"{tree}/.git") and not Path(tree, ".git").is_symlink():
             words += ["--ro-bind", f"{tree}/.git", f"{tree}/.git"]
     for path in doors.shut(read_only(asked), asked.write):
-        words += ["--ro-bind", os.devnull, path]
+        if not any(path == spot or path.startswith(f"{spot}/") for spot in covered):
+            words += ["--ro-bind", os.devnull, path]
     return words
+
+
+def _kinds(asked: Request) -> dict[str, str]:
+    """Everything that was given to the command, by its path in the view, and how it is shown."""
+    kinds = {path: "--ro-bind" for path in asked.read if not _is_there(path)}
+    kinds |= dict.fromkeys((asked.worktree, _given(asked)), "--ro-bind")
+    return kinds | dict.fromkeys(asked.write, "--bind")
+
+
+def _given(asked: Request) -> str:
+    """The worktree as the caller spells it."""
+    return os.path.normpath(asked.command.confinement.worktree)
+
+
+def unseen(asked: Request) -> dict[str, str]:
+    """The hidden paths, wherever they would be seen, and where they are."""
+    return hidden.spots(asked.hidden, asked.worktree, _kinds(asked))
 
 
 def read_only(asked: Request) -> dict[str, str]:
     """What is shown and cannot be changed beside the system's own: its path in the view, and where it is."""
-    given = os.path.normpath(asked.command.confinement.worktree)
+    given = _given(asked)
     trees = () if asked.command.confinement.writable else (asked.worktree, given)
     shown = {path: os.path.realpath(path) for path in (*asked.read, *trees) if path not in asked.write}
     shown |= {f"{tree}/.git": f"{asked.worktree}/.git" for tree in (asked.worktree, given)}

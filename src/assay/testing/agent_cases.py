@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.agents.gateway.log import Logged
 from assay.agents.gateway.script_steps import (
     Edit,
     Error,
@@ -22,7 +23,7 @@ from assay.agents.gateway.script_steps import (
     Submit,
     Write,
 )
-from assay.contracts.agents.dispatch import Outcome, OutcomeStatus
+from assay.contracts.agents.dispatch import Outcome, OutcomeStatus, Usage
 from assay.contracts.common.tools import Role, Scope
 
 BUILDER, READER = Role.EXECUTOR, Role.JUDGE
@@ -81,6 +82,10 @@ class Seen:
     seconds: float
     void: bool
     """Whether the audit finds a change that the role may not make: then the answer counts for nothing."""
+    requests: tuple[Logged, ...] = ()
+    """What came to the gateway, where there was one."""
+    counted: Usage | None = None
+    """What the gateway counted."""
 
 
 Judge = Callable[[Seen], list[str]]

@@ -95,11 +95,12 @@ async def put_to_test(
     endpoint: Endpoint | None,
     cut: Cut | None = None,
     patience: float = 1.0,
+    toolbox: type[Toolbox] = Toolbox,
 ) -> tuple[Seen, tuple[Happening, ...]]:
     """One case, driven to its end and looked at from outside; `patience` is for agents that take long to start."""
     case = ground.case
     happenings: list[Happening] = []
-    tools = Toolbox(
+    tools = toolbox(
         role=case.role,
         scope=case.scope,
         worktree=ground.worktree,

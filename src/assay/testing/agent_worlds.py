@@ -2,6 +2,7 @@
 
 import secrets
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from assay.agents.backends.cassette import CassetteBackend
@@ -35,7 +36,14 @@ _USAGE = (1000, 50)
 
 
 async def on_gateway(
-    backend: Backend, ground: Ground, *, dialect: Dialect, runner: Runner, tcp: bool, patience: float = 1.0
+    backend: Backend,
+    ground: Ground,
+    *,
+    dialect: Dialect,
+    runner: Runner,
+    tcp: bool,
+    patience: float = 1.0,
+    toolbox: type[Toolbox] = Toolbox,
 ) -> tuple[Seen, tuple[Happening, ...]]:
     """A case with a scripted model, served as real ones are: a token, a meter, and one way in."""
     from assay.agents.gateway.app import gateway
@@ -53,9 +61,18 @@ async def on_gateway(
         async with serving(app, socket=socket, tcp=tcp) as served:
             endpoint = Endpoint(dialect, grant.token, MODELS[dialect], url=served.url, socket=served.socket)
             prompt = f"{marker(case.name, str(ground.worktree))}\nDo what the script says."
-            return await put_to_test(
-                backend, ground, prompt=prompt, runner=runner, endpoint=endpoint, cut=cut, patience=patience
+            seen, happenings = await put_to_test(
+                backend,
+                ground,
+                prompt=prompt,
+                runner=runner,
+                endpoint=endpoint,
+                cut=cut,
+                patience=patience,
+                toolbox=toolbox,
             )
+    counted = meter.close(grant.dispatch_id)
+    return replace(seen, requests=tuple(app.log.requests), counted=counted), happenings
 
 
 async def on_cassette(ground: Ground, *, runner: Runner) -> tuple[Seen, tuple[Happening, ...]]:

@@ -247,10 +247,18 @@ def hostile(agent: "Agent") -> Told:
     options = (agent.session.get("_meta") or {}).get("scripted", {})
     settings = f"{agent.cwd}/.scripted/settings.json"
     if options.get("repositorySettings", True):
-        told = json.loads(agent.get(settings))
-        attempt(agent, "hook", lambda: agent.run("/bin/sh", "-c", told["hook"]))
-        attempt(agent, "write", lambda: agent.put(_target(agent)))
+        attempt(agent, "settings", lambda: json.loads(agent.get(settings)))
+        told = agent.report["settings"]
+        if isinstance(told, dict) and "hook" in told:
+            attempt(agent, "hook", lambda: agent.run("/bin/sh", "-c", told["hook"]))
+            attempt(agent, "write", lambda: agent.put(_target(agent)))
     agent.report["tools"] = options.get("tools")
+    return agent.finish()
+
+
+def shell(agent: "Agent") -> Told:
+    """Runs a line by itself, and asks nobody."""
+    attempt(agent, "shell", lambda: agent.run("/bin/sh", "-c", os.environ["SCRIPTED_COMMAND"]))
     return agent.finish()
 
 
@@ -273,7 +281,7 @@ def submits(agent: "Agent") -> Told:
 
 _ALL: tuple[Callable[["Agent"], Told], ...] = (
     *(answers, late, polite, terminal_kill, terminal_left, unasked, rogue, hang, deaf, crash, silent, fails, stops),
-    *(gives_up, learns, kindless, big, flood, garbage, hostile, submits),
+    *(gives_up, learns, kindless, big, flood, garbage, hostile, shell, submits),
 )
 VARIANTS: dict[str, Callable[["Agent"], Told]] = {
     **{function.__name__.replace("_", "-"): function for function in _ALL},

@@ -15,7 +15,7 @@ from assay.agents.backends.acp import installation
 from assay.agents.backends.acp.backend import AcpBackend, undisturbed
 from assay.agents.base import Backend, Job
 from assay.agents.profiles import PROFILES
-from assay.contracts.agents.dispatch import EnforcementTier, Kind
+from assay.contracts.agents.dispatch import EnforcementTier
 from assay.contracts.common.decisions import ErrorCause
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.tools import Role
@@ -211,20 +211,6 @@ def test_what_fails_while_it_is_being_set_up_leaves_nothing(tmp_path: Path) -> N
     ended = subprocess.run(argv, env={"TMPDIR": str(place), "PATH": "/usr/bin"}, capture_output=True, text=True)
     assert "the model of this dispatch cannot be passed on" in ended.stderr
     assert list(place.iterdir()) == []
-
-
-def test_settings_that_a_repository_carries_are_noted_where_an_agent_cannot_be_told(ground: Ground) -> None:
-    (ground.worktree / ".scripted").mkdir()
-    ground.ask(ground.backend("answers", carried=(".scripted", ".other")))
-    assert "carries .scripted," in ground.notes()
-    ground.kept.happenings.clear()
-    ground.ask(ground.backend("answers", carried=(".scripted",), carried_off=True))
-    assert "carries" not in ground.notes()
-
-
-def test_what_the_sandbox_stopped_is_told(ground: Ground) -> None:
-    ground.ask(ground.backend("rogue"))
-    assert any("git-dir" in text for text in ground.kept.texts(Kind.DENIED))
 
 
 def test_an_agent_whose_program_cannot_run_is_an_error_of_the_sandbox(ground: Ground) -> None:

@@ -17,7 +17,7 @@ from assay.agents.backends.acp.installation import Installed
 from assay.agents.base import Endpoint
 from assay.agents.profiles import PROFILES, profile
 from assay.contracts.agents.dispatch import EnforcementTier
-from assay.contracts.agents.profile import PLACEHOLDERS, AgentProfile, RoleKind
+from assay.contracts.agents.profile import PLACEHOLDERS, AgentProfile
 from assay.contracts.common.sandbox import Command, Network
 from assay.contracts.common.tools import POLICIES, Role, Tool
 from assay.errors import UsageError
@@ -113,7 +113,8 @@ def test_settings_files_can_be_read_by_whom_they_are_for(name: str, tmp_path: Pa
             readers: dict[str, Any] = {".json": json.loads, ".toml": tomllib.loads, ".yaml": yaml.safe_load}
             assert isinstance(readers[Path(path).suffix](text), dict)
         if "OPENCODE_CONFIG_CONTENT" in command.confinement.env:
-            assert json.loads(command.confinement.env["OPENCODE_CONFIG_CONTENT"])["tools"] is not None
+            settings = json.loads(command.confinement.env["OPENCODE_CONFIG_CONTENT"])
+            assert settings["agent"]["build"]["tools"] is not None
 
 
 @each
@@ -159,7 +160,7 @@ def test_tiers_are_as_they_were_measured() -> None:
         "gemini": EnforcementTier.C,
         "goose": EnforcementTier.B,
         "kimi-code": EnforcementTier.B,
-        "opencode": EnforcementTier.D,
+        "opencode": EnforcementTier.C,
         "qwen": EnforcementTier.C,
         "vibe": EnforcementTier.C,
     }
@@ -172,8 +173,16 @@ def test_claude_takes_no_settings_from_the_repository(tmp_path: Path) -> None:
         assert ("Edit" in options["tools"]) is (role is Role.IMPLEMENTER)
 
 
-def test_a_mode_that_only_reads_is_chosen_for_a_role_that_only_reads() -> None:
-    assert PROFILES["codex"].modes == {RoleKind.BUILD: "agent", RoleKind.READ: "read-only"}
+def test_an_agent_whose_own_sandbox_cannot_work_inside_ours_is_not_left_to_it() -> None:
+    assert set(PROFILES["codex"].modes.values()) == {"agent-full-access"}
+    assert PROFILES["codex"].tier is EnforcementTier.D
+
+
+def test_gemini_asks_about_every_tool_that_changes_something() -> None:
+    (settings,) = PROFILES["gemini"].files
+    asked = json.loads(settings.text.replace("{tools_json}", "[]"))["tools"]["confirmationRequired"]
+    changing = {Tool.CREATE_FILE, Tool.REPLACE_STRING, Tool.RUN_IN_TERMINAL}
+    assert set(asked) == {name for name, tool in PROFILES["gemini"].tools.items() if tool in changing}
 
 
 @pytest.mark.parametrize("model", ['x", "evil": "', "a\nb", "$(id)", "back\\slash"])

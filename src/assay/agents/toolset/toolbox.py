@@ -99,6 +99,13 @@ class Toolbox:
             self._deny(Layer.DECISION, call.tool, target or _target(call), answer.reason)
         return answer
 
+    def deny(self, denial: Denial) -> None:
+        """Keeps and tells a refusal that was found elsewhere: by the sandbox, or by who could not tell what was meant.
+
+        Its texts may be an agent's own words: they are kept short, visible and without the worktree's place.
+        """
+        self._deny(denial.layer, denial.tool, denial.target, denial.reason)
+
     async def call(self, tool: str, args: Mapping[str, Any]) -> ToolResult:
         """Makes one call. Whatever is wrong with it is said in the result."""
         try:

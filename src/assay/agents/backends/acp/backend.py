@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager
 from importlib import util
 from typing import TYPE_CHECKING, Any
 
 from assay.agents.backends.acp import installation, launching
+from assay.agents.backends.acp.carried import carried
 from assay.agents.backends.acp.filling import role_kind
 from assay.agents.backends.acp.installation import Installed, Lookup
 from assay.agents.base import Job, Session
@@ -104,7 +104,8 @@ class AcpBackend:
         profile, kind = self.profile, role_kind(job.spec.role)
         fill = launching.filled(profile, job, own)
         launching.furnish(profile, fill, own)
-        self._note_carried(job)
+        for note in carried(profile, job).notes(profile):
+            job.happened(Kind.NOTE, note)
         hand = Handing(job.form, own) if profile.submit else None
         meta = fill.value(profile.meta.get(kind, {}))
         process = await launching.Process.start(job.runner, launching.command(profile, job, installed, fill, own))
@@ -115,16 +116,6 @@ class AcpBackend:
             process.hang_up()
             await undisturbed(process.reaped())
             raise
-
-    def _note_carried(self, job: Job) -> None:
-        """Settings that come with the repository and that the agent cannot be told to leave alone."""
-        found = [path for path in self.profile.carried if os.path.lexists(job.worktree / path)]
-        if found and not self.profile.carried_off:
-            job.happened(
-                Kind.NOTE,
-                f"the repository carries {', '.join(found)}, which {self.profile.title} may follow;"
-                " nothing but the sandbox keeps what comes of it within the role",
-            )
 
 
 def _rooms(own: held.Held) -> Private:

@@ -6,6 +6,7 @@ import os
 import threading
 from pathlib import Path
 
+from assay.agents.backends.acp.carried import carried
 from assay.agents.backends.acp.filling import Filling, filling, role_kind
 from assay.agents.backends.acp.frames import FRAME_LIMIT
 from assay.agents.backends.acp.installation import Installed
@@ -92,6 +93,7 @@ def command(profile: AgentProfile, job: Job, installed: Installed, fill: Filling
             writable=POLICIES[role].source,
             read=installed.read,
             write=(own.folder,),
+            hidden=carried(profile, job).hidden,
             network=Network.LOOPBACK,
             ways=(Way(port=PORT, socket=str(socket)),) if socket is not None else (),
             env=env,

@@ -1,16 +1,20 @@
 """Answers an agent that asks before it acts: yes to what its role may do, once; no to everything else."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from assay.agents.backends.acp.understanding import Relative, Unclear, understand
 from assay.agents.backends.acp.updates import Updates
 from assay.agents.base import Job
+from assay.contracts.agents.dispatch import Denial, Layer
 from assay.contracts.agents.profile import AgentProfile
-from assay.contracts.common.tools import Refused, ToolCall
+from assay.contracts.common.tools import Refused
+from assay.kit.text import visible
 
 CANCELLED: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
 _YES, _NO = "allow_once", "reject_once"
+_TARGET = 2_000
 
 
 class Permissions:
@@ -38,13 +42,24 @@ class Permissions:
     def _is_allowed(self, call: Mapping[str, Any]) -> bool:
         meant = understand(self._profile, call, self._relative)
         if isinstance(meant, Unclear):
-            # no tool has such a name, so this is refused whatever the role has, and the refusal is kept
-            self._job.tools.judge(ToolCall(tool=f"{meant.name} (unclear)"), target=meant.why)
+            self._job.tools.deny(unclear(meant.name, _told(call), meant.why))
             return False
         if meant.is_submission:
             return True
         # every part is judged, so that every refusal is on record
         return not [answer for answer in map(self._job.tools.judge, meant.calls) if isinstance(answer, Refused)]
+
+
+def unclear(name: str, target: str, why: str) -> Denial:
+    """The refusal of a call that nobody can judge, by the name that the agent gives it."""
+    tool, reason = visible(name).strip() or "(no name)", visible(why)
+    return Denial(layer=Layer.DECISION, tool=tool, target=visible(target), reason=reason)
+
+
+def _told(call: Mapping[str, Any]) -> str:
+    """What a call says about itself beside its name."""
+    told = {name: call[name] for name in ("rawInput", "kind", "locations") if call.get(name)}
+    return json.dumps(told, ensure_ascii=False, default=str)[:_TARGET] if told else ""
 
 
 def _selected(option: Any) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from assay.agents.backends.acp.launching import Process
 from assay.agents.backends.acp.protocol import Protocol, Unfit
 from assay.agents.backends.acp.usage import model_of
 from assay.agents.base import Job, Turn
-from assay.contracts.agents.dispatch import Kind, Stop
+from assay.contracts.agents.dispatch import Denial, Kind, Layer, Stop
 from assay.contracts.agents.profile import AgentProfile
 from assay.contracts.common.decisions import ErrorCause
 from assay.contracts.common.sandbox import End
@@ -210,8 +210,9 @@ class AcpSession:
         if self._process.finished.exception() is not None:
             return
         for each in self._process.finished.result().result.violations[:_VIOLATIONS]:
-            said = f"the sandbox {'stopped' if each.blocked else 'saw'} {each.kind} ({each.call}): {each.path}"
-            self._job.happened(Kind.DENIED, visible(said)[:_SHOWN])
+            reason = f"{each.kind}: {each.call}{'' if each.blocked else ', which nothing stopped'}"
+            denial = Denial(layer=Layer.SANDBOX, tool=self._profile.name, target=visible(each.path), reason=reason)
+            self._job.tools.deny(denial)
 
 
 def _details(error: RequestError) -> str:

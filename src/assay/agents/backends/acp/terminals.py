@@ -12,6 +12,7 @@ from typing import Any
 from acp import RequestError
 
 from assay.agents.backends.acp.files import REFUSED
+from assay.agents.backends.acp.permissions import unclear
 from assay.agents.backends.acp.understanding import Relative, argv_of
 from assay.agents.base import Job
 from assay.agents.toolset.model import ToolResult
@@ -122,8 +123,7 @@ class Terminals:
         if folder is not None and (not isinstance(folder, str) or self._relative(folder) not in ("", ".")):
             problem = "a command is only run in the worktree itself"
         if problem is not None:
-            # no tool has such a name, so this is refused whatever the role has, and the refusal is kept
-            self._job.tools.judge(ToolCall(tool="terminal/create (unclear)"), target=f"{problem}: {shlex.join(argv)}")
+            self._job.tools.deny(unclear("terminal/create", shlex.join(argv), problem))
             raise RequestError(REFUSED, f"refused: {problem}")
         return argv
 
