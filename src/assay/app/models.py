@@ -39,7 +39,7 @@ class Seller(NamedTuple):
 
 SELLERS = {
     ProviderKind.ANTHROPIC: Seller(
-        Dialect.ANTHROPIC, "https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-sonnet-4-5"
+        Dialect.ANTHROPIC, "https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-sonnet-5-5"
     ),
     ProviderKind.OPENAI: Seller(Dialect.OPENAI_CHAT, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5"),
     ProviderKind.OPENAI_RESPONSES: Seller(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -231,6 +232,9 @@ def test_a_call_is_estimated_by_its_length_and_the_longest_answer_it_allows(dial
     asked = asked_of(dialect, body_of(dialect, "x" * 4000, most=321))
     assert 1000 < estimate(asked).tokens_in < 1200
     assert estimate(asked).tokens_out == 321
+    long = asked_of(dialect, body_of(dialect, "x", most=128_000))
+    assert estimate(replace(long, stream=False)).tokens_out == 128_000
+    assert estimate(replace(long, stream=True)).tokens_out == UNSAID_OUTPUT, "the rest is asked for as it comes"
     assert estimate(asked_of(dialect, body_of(dialect, "x", most=None))).tokens_out == UNSAID_OUTPUT
 
 

@@ -372,3 +372,21 @@ def test_a_provider_that_is_not_there_is_an_error_in_the_agents_own_dialect(tmp_
 
     tmp_path.chmod(0o700)
     asyncio.run(play())
+
+
+@pytest.mark.req("X3")
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("sold", [Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES])
+@pytest.mark.parametrize("spoken", [Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES])
+def test_one_providers_two_interfaces_are_both_open_since_agents_choose_by_the_models_name(
+    tmp_path: Path, sold: Dialect, spoken: Dialect
+) -> None:
+    tmp_path.chmod(0o700)
+
+    async def play() -> None:
+        async with passing(scripted(READS), sold) as mode, fronted(mode, tmp_path) as client:
+            body = body_of(spoken, f"please {marker('reads')}", stream=False)
+            response = await client.post(path_of(spoken, stream=False), json=body)
+            assert response.status_code == 200, response.text
+
+    asyncio.run(play())

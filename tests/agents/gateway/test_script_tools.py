@@ -80,6 +80,17 @@ GOOSE = (
         ),
     ),
 )
+NEW_GOOSE = (
+    ToolOffer("read", _schema("path", path=ABSOLUTE)),
+    ToolOffer("write", _schema("path", "content", path="string", content="string")),
+    ToolOffer("edit", _schema("path", "before", "after", path="string", before="string", after="string")),
+    ToolOffer("shell", _schema("command", command="string")),
+)
+PATCHING_OPENCODE = (
+    ToolOffer("bash", _schema("command", command="string")),
+    ToolOffer("read", _schema("filePath", filePath="string")),
+    ToolOffer("apply_patch", _schema("patchText", patchText="string")),
+)
 KIMI = (
     ToolOffer("Shell", _schema("command", command="string")),
     ToolOffer("ReadFile", _schema("path", path="string")),
@@ -123,6 +134,8 @@ AGENTS = {
     "codex": CODEX,
     "old codex": OLD_CODEX,
     "goose": GOOSE,
+    "new goose": NEW_GOOSE,
+    "opencode that patches": PATCHING_OPENCODE,
     "kimi": KIMI,
     "vibe": VIBE,
     "ours": OURS,
@@ -168,6 +181,12 @@ def test_every_operation_fits_the_tools_of_every_agent(agent: str, call: Call) -
                 "developer__text_editor",
                 {"command": "str_replace", "path": "src/a.py", "old_str": "a = 1", "new_str": "a = 2"},
             ),
+        ),
+        ("new goose", EDIT, ("edit", {"path": "src/a.py", "before": "a = 1", "after": "a = 2"})),
+        (
+            "opencode that patches",
+            WRITE,
+            ("apply_patch", {"patchText": "*** Begin Patch\n*** Add File: src/new.py\n+x = 1\n*** End Patch"}),
         ),
         (
             "ours",

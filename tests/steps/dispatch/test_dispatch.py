@@ -25,6 +25,7 @@ from assay.errors import LedgerTampered, UsageError
 from assay.ledger.verify import verify
 from assay.rules.fold_feature import fold_feature
 from assay.steps.dispatch import Occasion, dispatch
+from assay.steps.dispatch.account import limits_of, sized
 from assay.steps.dispatch.beginning import begin
 from assay.steps.dispatch.events import NoEvents
 from steps.dispatch.world import (
@@ -380,3 +381,14 @@ def test_who_the_agent_was_and_how_it_was_kept_in_stands_on_record(world: World)
     row = world.ledger.observation(RUN, "dispatch:d-1:try-1")
     assert row is not None
     assert (row.detail["agent"]["version"], row.detail["sandbox"]) == ("1.2.3", "ns")
+
+
+@pytest.mark.req("P12")
+def test_an_external_agent_gets_room_for_its_own_prompt_and_an_unlimited_budget_stays_one() -> None:
+    spec = ROLES[Role.JUDGE]
+    outside = sized(spec, "acp")
+    assert (sized(spec, "api"), sized(spec, "cassette")) == (spec, spec)
+    assert outside.budget.tokens == spec.budget.tokens + 400_000
+    assert outside.budget.milliseconds == spec.budget.milliseconds
+    free = spec.model_copy(update={"budget": Amounts()})
+    assert limits_of(sized(free, "acp")).tokens is None

@@ -82,7 +82,7 @@ class Scripted:
     asked: list[str] = field(default_factory=list)
 
     def probe(self) -> Probe:
-        return Probe(name=self.name, kind="acp", found=True, version="1.2.3", tier=self.tier)
+        return Probe(name=self.name, kind="api", found=True, version="1.2.3", tier=self.tier)
 
     def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
         return self._opened(job)

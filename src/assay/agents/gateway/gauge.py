@@ -14,7 +14,8 @@ from assay.contracts.agents.model import Dialect, ModelUsage
 
 BYTES_FOR_A_TOKEN = 4
 UNSAID_OUTPUT = 8192
-"""So many tokens are reserved for an answer whose length the agent did not limit."""
+"""So many tokens are reserved for an answer whose length the agent did not limit, and at most for one that streams in:
+more is asked for as it comes, and agents allow answers far longer than they ever get."""
 PICTURE = 2000
 """So many are reserved for a picture, whose length in bytes says nothing."""
 _MOST_PICTURES = 100
@@ -22,10 +23,11 @@ _LONGEST_LINE = 1024 * 1024
 
 
 def estimate(asked: Asked) -> ModelUsage:
-    """What a call may use: its length, and the longest answer that it allows."""
+    """What a call may use: its length, and the longest answer that it allows, or the first part of one that streams."""
     pictures = [length for each in objects(asked.body) if (length := _picture(each))][:_MOST_PICTURES]
     sent = max(0, len(asked.raw) - sum(pictures)) // BYTES_FOR_A_TOKEN + 1 + len(pictures) * PICTURE
-    return ModelUsage(tokens_in=sent, tokens_out=UNSAID_OUTPUT if asked.max_tokens is None else asked.max_tokens)
+    longest = UNSAID_OUTPUT if asked.max_tokens is None else asked.max_tokens
+    return ModelUsage(tokens_in=sent, tokens_out=min(longest, UNSAID_OUTPUT) if asked.stream else longest)
 
 
 def _picture(part: dict[str, Any]) -> int:

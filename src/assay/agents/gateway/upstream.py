@@ -91,6 +91,11 @@ class Patience:
     largest: int = 64 * 1024 * 1024
 
 
+_OPENAI = frozenset({Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES})
+_ONE_PROVIDER = dict.fromkeys(_OPENAI, _OPENAI)
+"""Dialects that the same address speaks; an agent chooses between them by the model's name."""
+
+
 class PassMode:
     """The mode `pass`; the route of each dispatch is its owner's to say, and without one nothing is passed."""
 
@@ -106,7 +111,7 @@ class PassMode:
         route = self._route(asked.grant)
         if route is None:
             return Failed(403, "no model was granted to this dispatch")
-        if route.provider.dialect is not asked.dialect:
+        if not {route.provider.dialect, asked.dialect} <= _ONE_PROVIDER.get(asked.dialect, {asked.dialect}):
             return Failed(400, f"the model of this dispatch speaks {route.provider.dialect}, not {asked.dialect}")
         try:
             sent = outgoing(asked, route.sold_as)

@@ -64,6 +64,25 @@ def budget_of(caps: BudgetCaps, observations: Iterable[Observation]) -> Budget:
     return Budget(caps=caps, reserved=reserved, spent=spent)
 
 
+EXTERNAL = Amounts(tokens=400_000, money_micros=2_000_000)
+EXTERNAL_TURNS = 10
+"""What an external agent gets on top: with every turn it sends its own prompt of some ten thousand tokens again, most
+of them from a cache, and it calls its model for titles and summaries beside. A role's budget is for our own loop."""
+
+
+def sized(spec: RoleSpec, kind: str) -> RoleSpec:
+    """The role with the budget that fits the kind of agent it is given to; what is not limited stays so."""
+    if kind != "acp":
+        return spec
+    budget = spec.budget
+    larger = Amounts(
+        tokens=budget.tokens + EXTERNAL.tokens if budget.tokens else 0,
+        money_micros=budget.money_micros + EXTERNAL.money_micros if budget.money_micros else 0,
+        milliseconds=budget.milliseconds,
+    )
+    return spec.model_copy(update={"budget": larger, "turns": spec.turns + EXTERNAL_TURNS})
+
+
 def limits_of(spec: RoleSpec) -> DispatchLimits:
     """How far a dispatch of a role may go: what is reserved for it, and no further."""
     return DispatchLimits(

@@ -17,7 +17,7 @@ from assay.contracts.common.budgets import OverBudget
 from assay.contracts.common.decisions import ErrorCause
 from assay.errors import UsageError
 from assay.kit.killpoints import reach
-from assay.steps.dispatch.account import limits_of
+from assay.steps.dispatch.account import limits_of, sized
 from assay.steps.dispatch.audit import Audit, audit
 from assay.steps.dispatch.beginning import begin
 from assay.steps.dispatch.driving import Parts, driven, toolbox, unasked
@@ -38,6 +38,7 @@ async def dispatch(
     """Asks one agent, once; what had ended before is adopted. `stop` ends it early, and leaves it to be made again."""
     if brief.role is not spec.role or spec.answer is None:
         raise UsageError(f"{brief.role.value} cannot be dispatched as {spec.role.value}", next_step="fix the brief")
+    spec = sized(spec, means.probe.kind)
     known = adopt(context, brief)
     if known is not None:
         return known
