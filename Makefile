@@ -29,7 +29,7 @@ test-real: setup ## two published projects verified end to end (needs a registry
 
 test-agents: setup ## real agents from npm in the sandbox, with a scripted model (needs a registry; minutes)
 	sh scripts/agents/install $(AGENTS)
-	ASSAY_AGENTS=$(AGENTS) $(BIN)/pytest tests/live -p no:randomly -n 0 --timeout=1800
+	ASSAY_AGENTS=$(AGENTS) sh scripts/agents/offline $(BIN)/pytest tests/live -p no:randomly -n 0 --timeout=1800
 
 check: format lint types imports test docs ## everything CI runs
 

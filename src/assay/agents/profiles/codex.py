@@ -9,6 +9,7 @@ _CONFIG = """\
 model = "{model}"
 model_provider = "assay"
 check_for_update_on_startup = false
+web_search = "disabled"
 
 [model_providers.assay]
 name = "assay"
@@ -22,10 +23,6 @@ enabled = false
 [features]
 plugins = false
 apps = false
-
-[sandbox_workspace_write]
-exclude_slash_tmp = true
-exclude_tmpdir_env_var = true
 """
 
 PROFILE = AgentProfile(
@@ -40,8 +37,10 @@ PROFILE = AgentProfile(
     dialect=Dialect.OPENAI_RESPONSES,
     env={"ASSAY_MODEL_TOKEN": "{token}", "CODEX_HOME": "{home}/.codex"},
     files=(HomeFile(path=".codex/config.toml", text=_CONFIG),),
-    # in its own mode for building it asks nobody, which is what its tier says
-    modes={RoleKind.BUILD: "agent", RoleKind.READ: "read-only"},
+    # Its own sandbox is made of namespaces, which it may not make inside ours: in every other mode each command fails,
+    # those that read a file too, and in `agent` a second model is asked about each change instead of us. So it is held
+    # by the outer sandbox alone, which is what its tier says.
+    modes={RoleKind.BUILD: "agent-full-access", RoleKind.READ: "agent-full-access"},
     names=(),
     tools={
         "shell": Tool.RUN_IN_TERMINAL,
@@ -49,8 +48,8 @@ PROFILE = AgentProfile(
         "write_stdin": Tool.TERMINAL_OUTPUT,
         "apply_patch": Tool.REPLACE_STRING,
     },
-    carried=(".codex/config.toml",),
-    carried_off=True,
+    # the adapter tells it to trust every folder, with the hooks and rules that lie there
+    carried=(".codex",),
     quirks=Quirks(turn_ends_on_refusal=True),
     usage=UsageWay(found=UsageFrom.RESPONSE),
     tier=EnforcementTier.D,

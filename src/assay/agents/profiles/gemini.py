@@ -11,10 +11,16 @@ _SETTINGS = """\
   "model": {"name": "{model}"},
   "privacy": {"usageStatisticsEnabled": false},
   "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": true}},
-  "tools": {"core": {tools_json}}
+  "tools": {
+    "core": {tools_json},
+    "confirmationRequired": ["write_file", "replace", "run_shell_command"]
+  }
 }
 """
-"""Trust is wanted and never given, so what the repository says about its tools and hooks does not count."""
+"""Trust is wanted and never given, so what the repository says about its tools and hooks does not count.
+
+To be among the `core` tools is to be allowed without a question, so it is told which of them to ask about all the same.
+"""
 
 PROFILE = AgentProfile(
     name="gemini",
@@ -41,8 +47,8 @@ PROFILE = AgentProfile(
         "replace": Tool.REPLACE_STRING,
         "run_shell_command": Tool.RUN_IN_TERMINAL,
     },
-    submit=True,
-    submit_names=("submit_result", "mcp_assay_submit_result", "submit_result (assay MCP Server)"),
+    # where the folder is not trusted, it starts no tool server either
+    submit=False,
     carried=(".gemini/settings.json", ".gemini/extensions", ".gemini/.env"),
     carried_off=True,
     quirks=Quirks(missing_file_as_empty=True, command_in_title=True),

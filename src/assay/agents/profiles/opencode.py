@@ -1,4 +1,4 @@
-"""OpenCode: it writes before it tells, so the outer sandbox is all that holds it."""
+"""OpenCode: left to itself it asks nobody, so it is told to ask; once it may, it acts without us."""
 
 from assay.contracts.agents.dispatch import EnforcementTier
 from assay.contracts.agents.model import Dialect
@@ -8,9 +8,11 @@ from assay.contracts.common.tools import Tool
 _CONFIG = (
     '{"model": "assay/{model}", "small_model": "assay/{model}", "autoupdate": false, "share": "disabled",'
     ' "permission": {"edit": "ask", "bash": "ask", "external_directory": "ask", "webfetch": "deny"},'
-    ' "agent": {"build": {"tools": {hidden_json}}}, "provider": {"assay": {"npm": "@ai-sdk/openai-compatible", "name": "assay",'
+    ' "agent": {"build": {"tools": {hidden_json}}},'
+    ' "provider": {"assay": {"npm": "@ai-sdk/openai-compatible", "name": "assay",'
     ' "options": {"baseURL": "{url}/v1", "apiKey": "{token}"}, "models": {"{model}": {"name": "{model}"}}}}}'
 )
+"""What the role does not have is taken from the agent that works: for all agents, `permission` would outweigh it."""
 
 PROFILE = AgentProfile(
     name="opencode",
@@ -45,6 +47,6 @@ PROFILE = AgentProfile(
     carried=("opencode.json", "opencode.jsonc", ".opencode"),
     quirks=Quirks(turn_ends_on_refusal=True),
     usage=UsageWay(found=UsageFrom.RESPONSE, last_call_only=True, cost=True),
-    tier=EnforcementTier.D,
+    tier=EnforcementTier.C,
     starts_in_ms=5950,
 )
