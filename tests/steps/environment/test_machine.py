@@ -55,6 +55,11 @@ def test_a_tool_chain_is_bound_by_its_own_folder_and_a_lone_program_by_itself(tm
     assert needed_by(chain) == (tmp_path / "chain",)
     assert needed_by(lone) == (lone,)
     assert needed_by(Path("/usr/bin/env")) == ()
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (venv / "bin" / "python3").symlink_to("/usr/bin/env")
+    assert needed_by(venv / "bin" / "python3") == (venv,), "made from the system's own, and still not the system's"
 
 
 def test_a_home_is_never_bound() -> None:

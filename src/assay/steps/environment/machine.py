@@ -105,7 +105,7 @@ def needed_by(program: Path) -> tuple[Path, ...]:
     """What has to be bound for a program outside the system's folders: its tool chain or the file, never a home."""
     needed: list[Path] = []
     for path in {program, program.resolve()}:
-        if within(path, SYSTEM):
+        if within(path.parent, SYSTEM):  # where it stands, not where it leads: a venv's python may be the system's
             continue
         prefix = path.parent.parent
         owned = path.parent.name in ("bin", "sbin", "libexec") and any(
