@@ -38,7 +38,7 @@ async def dispatch(
     """Asks one agent, once; what had ended before is adopted. `stop` ends it early, and leaves it to be made again."""
     if brief.role is not spec.role or spec.answer is None:
         raise UsageError(f"{brief.role.value} cannot be dispatched as {spec.role.value}", next_step="fix the brief")
-    spec = sized(spec, means.probe.kind)
+    answer, spec = spec.answer, sized(spec, means.probe.kind)
     known = adopt(context, brief)
     if known is not None:
         return known
@@ -47,7 +47,7 @@ async def dispatch(
     try:
         prompt, form = (
             render(spec, brief, tools=[tool.name for tool in tools.offered()]),
-            form_of(spec.answer, brief.known),
+            form_of(answer, brief.known),
         )
         cut = Cut()
         async with means.models.connect(brief.dispatch_id, limits_of(spec), cut.make) as connection:
