@@ -1,6 +1,6 @@
 """What one run of a check is worth: its end in the sandbox, its report, and where the code came from must agree."""
 
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from assay.contracts.common.sandbox import Confined, End
 from assay.contracts.common.words import Assessment
@@ -33,6 +33,8 @@ def judge(confined: Confined, report: Report | None, origin_problem: str | None)
             return Judgement(Evidence.NONE, Assessment.VIOLATION, _violation(confined))
         case End.OK | End.FAILED:
             return _ended(report, origin_problem)
+        case _:
+            assert_never(confined.end)
 
 
 def _ended(report: Report | None, origin_problem: str | None) -> Judgement:
