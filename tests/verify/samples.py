@@ -143,20 +143,24 @@ LIES_EACH = 2
 def chosen(*, honest: bool) -> list[tuple[Sample, str, bool]]:
     """Sample, change and whether the base is red: everything in a sweep.
 
-    Otherwise the first honest change of each sample on both bases, and of its lies some that nobody told before.
+    Otherwise the first honest change of each sample, on a green and on a red base in turn, and of its lies the one
+    with the most that nobody told before, and another if that still tells something new.
     """
     if FULL:
         return [(sample, name, red) for sample in samples() for name, red in sample.proposals(honest=honest)]
     told: set[str] = set()
     picked: list[tuple[Sample, str, bool]] = []
-    for sample in samples():
+    for number, sample in enumerate(samples()):
         proposals = sample.proposals(honest=honest)
         if honest:
-            picked += [(sample, name, red) for name, red in proposals if name == proposals[0][0]]
+            first = [each for each in proposals if each[0] == proposals[0][0]]
+            picked.append((sample, *first[number % len(first)]))
             continue
-        for _ in range(LIES_EACH):
+        for turn in range(LIES_EACH):
             left = [each for each in proposals if not each[1] and (sample, *each) not in picked]
             name, red = max(left, key=lambda each: len(set(sample.changes[each[0]].lies) - told))
+            if turn and told >= set(sample.changes[name].lies):
+                break
             told |= set(sample.changes[name].lies)
             picked.append((sample, name, red))
     return picked
