@@ -59,7 +59,7 @@ schemas: setup ## export JSON Schemas; a published version is never overwritten
 	$(BIN)/assay schema export schemas
 
 sweep: setup ## the long tests: full-size concurrency, every crash point, every lie on a red base (minutes)
-	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/verify
+	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify
 
 mutate: ## mutation testing of some rules: make mutate RULES="gates review"
 	@sh scripts/mutate $(RULES)

@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import agents, documents, ledger, sandbox, startup, store, verify
+from bench import agents, documents, engine, ledger, sandbox, startup, store, verify
 
 BENCHMARKS = {
     "store": store.run,
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "sandbox": sandbox.run,
     "verify": verify.run,
     "agents": agents.run,
+    "engine": engine.run,
 }
 
 

@@ -1,0 +1,84 @@
+"""What crosses the engine is JSON: how values and errors are written into the journal and read from it."""
+
+import json
+from dataclasses import dataclass
+
+from assay.engine.base import EngineError, Json
+
+FORMAT = "assay-json-1"
+"""The name under which everything in the journal is written; old runs are read by it."""
+
+_ERROR_SIGN = "!"
+"""Begins a recorded error; no JSON text begins so."""
+_LONGEST_MESSAGE = 10_000
+
+
+class RecordedError(Exception):
+    """An error that stands in the journal: the name of its class and its message."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind, self.message = kind, message
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A value that is JSON text already."""
+
+    text: str
+
+
+def encode(value: Json) -> str:
+    """A value as JSON text in plain ASCII, which every database can hold."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EngineError(
+            f"a value that crosses the engine is not JSON: {tellable(error)}",
+            next_step="give it as text, numbers, lists and mappings",
+        ) from error
+
+
+def decode(text: str) -> Json:
+    """The value of a text that `encode` made."""
+    return json.loads(text)  # type: ignore[no-any-return]  # JSON is what this type says
+
+
+def tellable(error: BaseException) -> str:
+    """The message of any error as text that can be stored, whatever the error does when it is asked for it."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  # a stranger's error may break while it is spelled
+        return f"(a {type(error).__name__} that cannot be told)"
+    return message[:_LONGEST_MESSAGE].replace("\0", "\\0").encode(errors="backslashreplace").decode()
+
+
+def check_name(name: str) -> None:
+    """Of a run, a step or a gate: something every database can hold and a person can read."""
+    if not name.strip() or not name.isprintable():
+        raise EngineError(f"{name!r} cannot name a run, a step or a gate", next_step="give it letters and digits")
+
+
+class JsonSerializer:
+    """The journal's own format, in place of pickles: what is read from a shared database runs nothing."""
+
+    def name(self) -> str:
+        """Stands beside every value."""
+        return FORMAT
+
+    def serialize(self, data: object) -> str:
+        """The text of a value, of the arguments of a run, or of what it raised."""
+        if isinstance(data, Encoded):
+            return data.text
+        if isinstance(data, RecordedError):
+            return _ERROR_SIGN + encode([data.kind, data.message])
+        if isinstance(data, BaseException):
+            return _ERROR_SIGN + encode([type(data).__name__, tellable(data)])
+        return encode(data)  # type: ignore[arg-type]  # whatever is no JSON is refused by encode
+
+    def deserialize(self, text: str) -> object:
+        """What `serialize` was given."""
+        if not text.startswith(_ERROR_SIGN):
+            return decode(text)
+        kind, message = json.loads(text[len(_ERROR_SIGN) :])
+        return RecordedError(str(kind), str(message))
