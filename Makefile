@@ -21,7 +21,7 @@ demo: setup ## run the main job, nothing to install or to pay
 
 test: setup ## run all tests; branch coverage of contracts and rules must be 100 %
 	$(BIN)/coverage erase
-	$(BIN)/pytest -n 3 --cov --cov-report=  # more than cores: many tests wait for a process
+	$(BIN)/pytest -n 2 --cov --cov-report=
 	$(BIN)/coverage report --include='src/assay/contracts/*,src/assay/rules/*' --fail-under=100
 
 test-real: setup ## two published projects verified end to end (needs a registry; minutes)
