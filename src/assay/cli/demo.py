@@ -43,6 +43,6 @@ def command(folder: Path | None, as_json: bool) -> int:
             for line in scene.lines:
                 click.echo(textwrap.fill(line, _WIDTH, initial_indent="     ", subsequent_indent="       "))
         click.echo("\nContracts, readers, store, ledger, rules, sandbox and `assay verify` work.", err=True)
-        click.echo("Agents and the pipelines are not built yet.", err=True)
+        click.echo("So does one agent at a time; the pipelines are not built yet.", err=True)
         click.echo("next:  assay verify, in a repository of yours", err=True)
     return ExitCode.REACHED if demo.as_promised else ExitCode.GATE_SHUT
