@@ -208,6 +208,7 @@ def test_a_person_may_say_where_their_key_is(tmp_path: Path) -> None:
         OWN,
         '[agents.backend.work]\nprovider = "openai"\n',
         '[agents.backend.claude]\nprovider = "anthropic"\nbase_url = "http://127.0.0.1.example.org"\n',
+        '[agents.backend.c]\nprovider = "openai"\nbase_url = "http://[bad/v1"\n',
         '[agents.backend.b]\nprovider = "openai"\nbase_url = "http://localhost/v1"\nkey_cmd = ["curl", "x"]\n',
     ],
 )

@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.agents.redact import redact
-from assay.app.models import is_local
 from assay.app.settings import NAME, read_table, refused
 from assay.contracts.agents.dispatch import Probe
 from assay.contracts.agents.role import RoleSpec
@@ -20,6 +19,7 @@ from assay.contracts.agents.settings import AgentChoice, AgentsSettings, Choice,
 from assay.contracts.common.problems import spell_path
 from assay.contracts.common.tools import Role
 from assay.errors import NotReady, UsageError
+from assay.kit.addresses import is_loopback
 from assay.kit.text import visible
 from assay.rules.violations import problems_of
 
@@ -159,7 +159,7 @@ def _refuse_nonsense(where: str, settings: AgentsSettings) -> None:
 def _refuse_keys(where: str, settings: AgentsSettings) -> None:
     """A repository that names a key, or a command to run for one, or an address, could have a key sent there."""
     for name, backend in settings.backend.items():
-        if backend.base_url is None or not is_local(backend.base_url):
+        if backend.base_url is None or not is_loopback(backend.base_url):
             step = "write this backend into your own configuration (assay doctor says where it is)"
             way = f"{TABLE}.backend.{name}.base_url"
             raise refused(where, way, "an address on this machine: a repository may name no other", next_step=step)

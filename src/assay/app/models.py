@@ -4,7 +4,6 @@ A key goes only to the provider's own address, or to one that the person themsel
 """
 
 import hmac
-import ipaddress
 import secrets
 import tempfile
 from collections import Counter
@@ -12,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from assay.agents.base import Endpoint
 from assay.agents.gateway.keys import Key, find_key
@@ -51,19 +49,6 @@ SELLERS = {
 }
 _API = (ProviderKind.ANTHROPIC, ProviderKind.OPENAI, ProviderKind.GOOGLE)
 """Whose key is looked for, in this order, where `api` is chosen and nothing said about it."""
-
-
-def is_local(url: str) -> bool:
-    """Whether an address is on this machine's own loopback.
-
-    >>> is_local("http://localhost:11434/v1"), is_local("http://127.0.0.1.example.org/")
-    (True, False)
-    """
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class KeyRing:

@@ -9,12 +9,13 @@ import pytest
 
 from agents.api.kit import PROMPT, job_in, project, scripted
 from assay.agents.backends.api import ApiBackend
-from assay.agents.backends.api_models import EXTRAS, is_here
+from assay.agents.backends.api_models import EXTRAS
 from assay.agents.base import Endpoint
 from assay.agents.gateway.script import Say
 from assay.contracts.agents.dispatch import EnforcementTier, Stop
 from assay.contracts.agents.model import Dialect
 from assay.errors import UsageError
+from assay.kit.addresses import is_loopback
 
 _WITHOUT = """
 import asyncio, sys
@@ -119,7 +120,7 @@ def test_an_address_elsewhere_is_refused_before_anything_is_sent(tmp_path: Path,
 
     with pytest.raises(UsageError, match="not on this machine"):
         asyncio.run(run())
-    assert url is None or not is_here(url)
+    assert url is None or not is_loopback(url)
 
 
 def test_without_an_endpoint_there_is_no_session(tmp_path: Path) -> None:

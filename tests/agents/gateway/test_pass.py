@@ -390,3 +390,8 @@ def test_one_providers_two_interfaces_are_both_open_since_agents_choose_by_the_m
             assert response.status_code == 200, response.text
 
     asyncio.run(play())
+
+
+def test_an_address_that_cannot_be_read_is_refused_in_a_sentence() -> None:
+    with pytest.raises(UsageError, match="not spoken to at an address without a host"):
+        Provider("acme", Dialect.ANTHROPIC, "http://[bad/v1", KEY)

@@ -3,15 +3,14 @@
 Nothing here tries again by itself, follows a proxy of the environment, or leaves this machine.
 """
 
-import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from assay.agents.base import Endpoint
 from assay.contracts.agents.model import Dialect
 from assay.errors import NotReady, UsageError
+from assay.kit.addresses import is_loopback
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,24 +33,11 @@ ANSWER_TOKENS = 16_384
 """The most of one turn where the dialect wants a number: the budget is reserved by it."""
 
 
-def is_here(url: str) -> bool:
-    """Whether a URL leads to this machine and no further.
-
-    >>> [is_here(url) for url in ("http://127.0.0.1:8000", "http://[::1]/v1", "https://127.0.0.1.example.com", "x")]
-    [True, True, False, False]
-    """
-    try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 @asynccontextmanager
 async def opened(endpoint: Endpoint, *, quiet_s: float = QUIET_S) -> "AsyncIterator[tuple[Model, ModelSettings]]":
     """The endpoint's model, and the settings for each request; its connections are closed afterwards."""
     url = endpoint.url
-    if url is None or not is_here(url):
+    if url is None or not is_loopback(url):
         raise UsageError(
             f"the model's address is {url or 'not given'}, which is not on this machine",
             next_step="reach models through the gateway, on loopback",
@@ -87,7 +73,7 @@ async def _stay_here(request: "httpx2.Request") -> None:
     """The tripwire: runs before every request, those that follow a redirection included."""
     import httpx2
 
-    if not is_here(str(request.url)):
+    if not is_loopback(str(request.url)):
         raise httpx2.ConnectError(f"{request.url.host} is not on this machine", request=request)
 
 

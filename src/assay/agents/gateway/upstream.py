@@ -5,14 +5,12 @@ packed, and a key that it echoes is struck out before the agent reads it.
 """
 
 import contextlib
-import ipaddress
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from assay.agents.gateway.flow import BrokenOff, Flow, close, once
 from assay.agents.gateway.keys import Eraser, Key
@@ -22,6 +20,7 @@ from assay.agents.gateway.outgoing import Outgoing, Unsendable, outgoing
 from assay.agents.gateway.pricing import Prices
 from assay.contracts.agents.model import Dialect, ModelUsage
 from assay.errors import NotReady, UsageError
+from assay.kit.addresses import is_loopback, split
 
 if TYPE_CHECKING:
     import httpx
@@ -45,11 +44,12 @@ class Provider:
     """Names of ours for models of theirs."""
 
     def __post_init__(self) -> None:
-        where = urlsplit(self.base_url)
+        where = split(self.base_url)
         is_odd = where.username is not None or where.query or where.fragment or not where.hostname
         if is_odd or where.scheme not in ("http", "https") or (where.scheme == "http" and not self.is_local):
+            named = f"{where.scheme}://{where.hostname}" if where.hostname else "an address without a host"
             raise UsageError(
-                f"the provider {self.name} is not spoken to at {where.scheme}://{where.hostname}",
+                f"the provider {self.name} is not spoken to at {named}",
                 next_step="set its base_url to an https address, or to one of this machine, and to nothing more",
             )
         if self.key is None and not self.is_local:
@@ -60,11 +60,7 @@ class Provider:
     @property
     def is_local(self) -> bool:
         """Whether it is on this machine's loopback, said by number or as `localhost`."""
-        host = urlsplit(self.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"
+        return is_loopback(self.base_url)
 
 
 @dataclass(frozen=True, slots=True)
