@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from assay.agents.gateway.dialects import CODECS
 from assay.agents.gateway.dialects.base import NotJson, load
 from assay.agents.gateway.door import Grants, granted, is_local, without_key, without_secrets
+from assay.agents.gateway.gauge import BYTES_FOR_A_TOKEN
 from assay.agents.gateway.log import Log, Logged
 from assay.agents.gateway.modes import Answered, Asked, Failed, Grant, Hang, Mode, Raw, Turn
 from assay.agents.gateway.reply import GONE, Stream, gone, in_half, in_pieces, unless_gone
@@ -24,7 +25,6 @@ from assay.contracts.agents.model import Dialect
 
 LONGEST = 32 * 1024 * 1024
 """No provider takes a longer request."""
-_BYTES_FOR_A_TOKEN = 4
 # some agents put the version into their base address, some leave it out
 _VERSIONS = ("/v1", "")
 _GEMINI_VERSIONS = ("/v1beta", "/v1", "")
@@ -235,7 +235,7 @@ def _said(answered: Turn, asked: Asked) -> Response:
 
 
 def _estimate(body: bytes) -> int:
-    return len(body) // _BYTES_FOR_A_TOKEN + 1
+    return len(body) // BYTES_FOR_A_TOKEN + 1
 
 
 def _dialect_of(request: Request) -> Dialect:
