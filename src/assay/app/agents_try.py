@@ -26,6 +26,7 @@ from assay.git.shadow import Shadow
 from assay.git.worktrees import Worktrees
 from assay.kit.clock import Clock, spell, system_clock
 from assay.ledger.ledger import Ledger
+from assay.sandbox import held
 from assay.steps.dispatch import Context, Dispatched, Means, Occasion, dispatch
 from assay.steps.dispatch.account import budget_of, of_dispatches
 from assay.steps.dispatch.events import NoEvents
@@ -82,9 +83,12 @@ def try_role(request: Request, *, watcher: Tell | None = None, clock: Clock = sy
     if request.record is not None and request.record.exists():
         raise UsageError(f"{request.record} is there already", next_step="record into a new file")
     if request.keep:
-        return _tried(request, Path(tempfile.mkdtemp(prefix="assay-try-")).resolve(), watcher, clock)
-    with tempfile.TemporaryDirectory(prefix="assay-try-", ignore_cleanup_errors=True) as folder:
-        return _tried(request, Path(folder).resolve(), watcher, clock)
+        return _tried(request, Path(tempfile.mkdtemp(prefix="assay-kept-")).resolve(), watcher, clock)
+    own = held.make("try")  # whoever is killed leaves it, and the next one sweeps
+    try:
+        return _tried(request, own.path, watcher, clock)
+    finally:
+        own.remove()
 
 
 def _tried(request: Request, folder: Path, watcher: Tell | None, clock: Clock) -> Tried:

@@ -15,7 +15,7 @@ from pathlib import Path
 from assay.kit.clock import system_clock
 
 PREFIX = "assay-"
-KINDS = ("sandbox", "run", "probe")
+KINDS = ("sandbox", "run", "probe", "try")
 STARTS = tuple(f"{PREFIX}{kind}-" for kind in KINDS)
 YOUNG_S = 3600.0
 """Younger folders are left alone: between making and locking one there is a moment."""
