@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import agents, documents, engine, ledger, sandbox, startup, store, verify
+from bench import agents, documents, engine, git, ledger, sandbox, scheduling, startup, store, verify
 
 BENCHMARKS = {
     "store": store.run,
@@ -13,6 +13,8 @@ BENCHMARKS = {
     "verify": verify.run,
     "agents": agents.run,
     "engine": engine.run,
+    "git": git.run,
+    "scheduling": scheduling.run,
 }
 
 

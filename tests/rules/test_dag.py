@@ -2,6 +2,7 @@
 # ruff: noqa: E501  # the sentences of the table stay whole
 
 from itertools import permutations, product
+from random import Random
 from typing import Any
 
 import pytest
@@ -216,13 +217,56 @@ def test_overlays_are_applied_by_time_and_number_whatever_the_order_they_come_in
         "task-012",
     ]
     assert (grown.metadata.totalTasks, grown.metadata.totalRefineries) == (5, 1)
-    assert effective_dag(_dag(), []) == _dag()
+    miscounted = _dag(**{"metadata.totalTasks": 3})
+    assert effective_dag(miscounted, []) == miscounted
+
+
+def _edges(dag: Dag) -> set[tuple[str, str]]:
+    return {(other, node.id) for node in dag.nodes for other in node.dependencies}
+
+
+@pytest.mark.req("F5")
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(st.randoms(use_true_random=False))
+def test_overlays_in_any_legal_order_give_the_same_graph(chance: Random) -> None:
+    """An order is legal if each overlay comes after those that bring the nodes it names. The order is that of the
+    times they were applied at; the order they are handed over in means nothing."""
+    owner = {node.id: -1 for node in _dag().nodes}
+    overlays: list[DagOverlay] = []
+    after: list[set[int]] = []
+    for number in range(chance.randint(1, 5)):
+        known, added = list(owner), [f"task-{10 * (number + 1) + extra:03}" for extra in range(chance.randint(1, 2))]
+        nodes = [_node(name, *chance.sample(known, chance.randint(0, 2))) for name in added]
+        edges = [(chance.choice(known), name) for name in added if chance.random() < 0.7]
+        edges += [(name, chance.choice(known)) for name in added if chance.random() < 0.3]
+        named = {other for node in nodes for other in node["dependencies"]} | {end for edge in edges for end in edge}
+        after.append({owner[name] for name in named if name in owner} - {-1})
+        owner |= dict.fromkeys(added, number)
+        overlays.append(_overlay(nodes, edges, cr=f"cr-{number:03}", at=f"2024-01-15T11:00:{number:02}Z"))
+
+    left, times = set(range(len(overlays))), {}
+    for second in range(len(overlays)):
+        following = chance.choice([number for number in sorted(left) if not after[number] & left])
+        times[following] = f"2024-01-15T12:00:{second:02}Z"
+        left.discard(following)
+    otherwise = [overlay.model_copy(update={"appliedAt": times[number]}) for number, overlay in enumerate(overlays)]
+
+    grown, again = effective_dag(_dag(), overlays), effective_dag(_dag(), otherwise)
+    assert effective_dag(_dag(), chance.sample(overlays, len(overlays))) == grown
+    if isinstance(grown, Dag):
+        assert isinstance(again, Dag)
+        assert {node.id for node in again.nodes} == {node.id for node in grown.nodes} == set(owner)
+        assert _edges(again) == _edges(grown)
+        assert again.metadata == grown.metadata
+    else:
+        assert isinstance(again, tuple)  # a ring is a ring in whichever order it is closed
 
 
 @pytest.mark.req("F5")
 def test_each_change_request_is_applied_once_and_two_that_differ_are_refused() -> None:
     once = _overlay([_node("task-006")], [])
     same = _overlay([_node("task-006")], [])
+    assert effective_dag(_dag(), [once, once, same]) == effective_dag(_dag(), [once])
     later = _overlay([_node("task-007")], [], cr="cr-002", at="2024-01-15T12:00:00Z")
     assert effective_dag(_dag(), [once, same, later]) == effective_dag(_dag(), [once, later])
     other = _overlay([_node("task-007")], [], at="2024-01-15T12:00:00Z")
@@ -260,6 +304,61 @@ def test_the_effective_graph_never_loses_a_node_or_edge_and_has_no_problem(
     assert dag_problems(answer) == ()
     assert all(set(node.dependencies) <= after[node.id] for node in _dag().nodes)
     assert len(answer.nodes) == len(_dag().nodes) + sum(len(nodes) for nodes, _ in grown)
+
+
+def _revalidated(dag: Dag, overlays: list[DagOverlay]) -> Dag | list[str]:
+    """The plain way: the whole graph is looked at before and after every single overlay."""
+    for overlay in overlays:
+        grown = apply_overlay(dag, overlay)
+        before = set(dag_problems(dag))
+        problems = [problem for problem in dag_problems(grown) if problem not in before]
+        if problems:
+            return [problem.found for problem in problems]
+        dag = grown
+    return dag
+
+
+REFINERY = {"type": "refinery", "agentType": "refinery"}
+
+
+@pytest.mark.req("F5")
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(st.randoms(use_true_random=False))
+def test_all_overlays_at_once_are_judged_as_one_after_the_other(chance: Random) -> None:
+    """Also on a graph that has a problem of its own, and where a later overlay would cure what an earlier one lacks."""
+    flaw = chance.choice([[], [], ["task-404"], ["refinery-001"], ["task-001"]])
+    base = _dag(**{"nodes[0].dependencies": flaw, "metadata.totalTasks": chance.choice([2, 3])})
+    names = [node.id for node in base.nodes]
+    overlays = []
+    for number in range(chance.randint(1, 4)):
+        name = f"task-{number:03}-new"
+        node = _node(name, *chance.sample([*names, name, f"task-{number + 1:03}-new"], chance.randint(0, 2)))
+        node |= REFINERY if chance.random() < 0.2 else {"agentType": chance.choice([2, 2, 2, 2, "refinery"])}
+        names.append(name)
+        edges = [(chance.choice(names), chance.choice(names)) for _ in range(chance.randint(0, 2))]
+        overlays.append(_overlay([node], edges, cr=f"cr-{number:03}"))
+    expected = _revalidated(base, overlays)
+    answer = effective_dag(base, overlays)
+    assert (answer if isinstance(answer, Dag) else [problem.found for problem in answer]) == expected
+
+
+@pytest.mark.req("F5")
+@pytest.mark.timeout(60)
+def test_a_hundred_overlays_on_ten_thousand_nodes_are_added_at_once() -> None:
+    size = 10_000
+    nodes = [
+        _node(f"t{number}", *(f"t{other}" for other in range(max(0, number - 3), number))) for number in range(size)
+    ]
+    base = _dag(nodes=nodes, **{"metadata.totalTasks": size, "metadata.totalRefineries": 0})
+    overlays = [
+        _overlay([_node(f"x{number}", f"t{number}")], [(f"x{number}", f"t{size - 1 - number}")], cr=f"cr-{number:03}")
+        for number in range(100)
+    ]
+    grown = _grown(effective_dag(base, overlays))
+    assert len(grown.nodes) == size + 100
+    assert dag_problems(grown) == ()
+    closing = _overlay([], [("t9999", "x0")], cr="cr-100")
+    assert _refused(effective_dag(base, [*overlays[:5], closing])) == ["overlays.cr-100.addedEdges"]
 
 
 def _at(state: NodeState, attempt: int = 1, most: int = 3) -> NodeStatus:

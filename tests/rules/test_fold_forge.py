@@ -1,8 +1,11 @@
 """The fold of a forge run: counts that are the graph's, moves that are the table's."""
 
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from assay.contracts.common.problems import Problem, spell_path
@@ -11,7 +14,7 @@ from assay.contracts.forge.dag import Dag, NodeState
 from assay.contracts.forge.events import FORGE_EVENT_TYPES
 from assay.contracts.forge.status import DagStatus, RunState
 from assay.contracts.forge.status import RunStatus as ForgeStatus
-from assay.rules.dag import run_count_problems
+from assay.rules.dag import MOVES, Move, run_count_problems
 from assay.rules.fold_forge import RUN_MOVES, ForgeState, fold_forge
 from rules.fold_streams import DAG, EXHAUSTED, FORGE, FORGE_RUN, Said, node_moved, stream, time_of
 
@@ -26,9 +29,20 @@ def _forge_state(said: list[Said], *, attempts: int = 3) -> ForgeState:
     return state
 
 
+COMMIT = "abc1234"
+MERGING: list[Said] = [
+    ("task.verified", {"nodeId": "task-001", "attemptId": 1, "commit": COMMIT, "tree": COMMIT}),
+    ("merge.started", {"batch": 1, "nodes": ["task-001"]}),
+    ("conflict.found", {"nodeId": "task-001", "attemptId": 1, "onto": COMMIT, "paths": ["src/a.py"]}),
+    ("target.moved", {"target": "refs/heads/assay/run-7f2", "expected": COMMIT}),
+    ("merge.finished", {"batch": 1, "tip": COMMIT, "landed": [], "conflicting": ["task-001"], "left": [], "checks": 0}),
+]
+"""Events that only concern how attempts are merged."""
+
+
 @pytest.mark.req("F6", "F3", "F10")
 def test_every_event_of_a_forge_run_has_its_place_in_the_state() -> None:
-    assert {kind for kind, _ in FORGE} | {kind for kind, _ in EXHAUSTED} == set(FORGE_EVENT_TYPES)
+    assert {kind for kind, _ in (*FORGE, *EXHAUSTED, *MERGING)} == set(FORGE_EVENT_TYPES)
     run, dag = _forge_state(FORGE)
     assert RunState.model_validate(run.plain()) == run
     assert DagStatus.model_validate(dag.plain()) == dag
@@ -220,3 +234,99 @@ def test_an_old_event_of_forge_is_brought_up_to_date() -> None:
     state = fold_forge(stream(Workflow.FORGE, FORGE_RUN, said), DAG, upcasters=upcasters)
     assert isinstance(state, ForgeState)
     assert state.run.repoUrl == "file:///srv/shop"
+
+
+@pytest.mark.req("F6")
+@pytest.mark.parametrize("said", MERGING, ids=lambda said: said[0])
+def test_how_attempts_are_merged_changes_neither_nodes_nor_counts(said: Said) -> None:
+    before, after = _forge_state(FORGE[:9]), _forge_state([*FORGE[:9], said])
+    assert after.dag.nodes == before.dag.nodes
+    changed = {"lastEventId", "lastEventSeq"}
+    assert after.run.model_dump(exclude=changed) == before.run.model_dump(exclude=changed)
+    assert after.run.lastEventSeq == 10
+
+
+def _history(chance: Random) -> list[Said]:
+    """Nodes make legal moves at random, some told twice, while overlays come in and a plan may be told again."""
+    said = list(FORGE[:3])
+    if chance.random() < 0.3:
+        said += FORGE[3:5]
+    said.append(FORGE[6])
+    nodes = {node.id: (NodeState.PENDING, 1) for node in DAG.nodes}
+    for number in range(chance.randint(1, 30)):
+        name = chance.choice(list(nodes))
+        state, attempt = nodes[name]
+        ways = [after for after in NodeState if MOVES[state, after] is Move.LEGAL]
+        if chance.random() < 0.1:
+            added = [f"task-1{number:02}", f"task-2{number:02}"][: chance.randint(0, 2)]
+            said.append(("overlay.applied", {"crId": "cr-001", "addedNodes": added, "addedEdges": 0}))
+            nodes |= dict.fromkeys(added, (NodeState.PENDING, 1))
+        elif chance.random() < 0.2:
+            said.append(("task.retried", {"nodeId": name, "nextAttempt": 2, "reason": "again"}))
+        elif ways:
+            after = chance.choice(ways)
+            if after is NodeState.PENDING and attempt == 2:
+                continue
+            nodes[name] = (after, attempt + (after is NodeState.PENDING))
+            said += [node_moved(name, state.value, after.value)] * chance.choice([1, 1, 2])
+    return said
+
+
+@pytest.mark.req("F6")
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(st.randoms(use_true_random=False))
+def test_the_counts_that_follow_each_event_are_those_of_the_whole_graph(chance: Random) -> None:
+    events = stream(Workflow.FORGE, FORGE_RUN, _history(chance))
+    state: ForgeState | None = None
+    for event in events:
+        after = fold_forge([event], DAG, max_attempts=2, onto=state)
+        assert isinstance(after, ForgeState)
+        state = after
+        assert run_count_problems(*state) == ()
+        assert (state.run.lastEventSeq, state.dag.updatedAt) == (event.seq, event.timestamp)
+    assert state == fold_forge(events, DAG, max_attempts=2)
+
+
+@pytest.mark.req("F6")
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(st.randoms(use_true_random=False))
+def test_folding_on_is_folding_everything_and_leaves_the_earlier_state_as_it_was(chance: Random) -> None:
+    events = stream(Workflow.FORGE, FORGE_RUN, _history(chance))
+    middle = chance.randint(1, len(events))
+    earlier = fold_forge(events[:middle], DAG, max_attempts=2)
+    assert isinstance(earlier, ForgeState)
+    kept = (earlier.run.plain(), earlier.dag.plain())
+    assert fold_forge(events[middle:], DAG, max_attempts=2, onto=earlier) == fold_forge(events, DAG, max_attempts=2)
+    assert (earlier.run.plain(), earlier.dag.plain()) == kept
+
+
+@pytest.mark.req("F6")
+def test_a_plan_that_is_proposed_again_brings_its_nodes_anew() -> None:
+    smaller = DAG.model_copy(update={"nodes": DAG.nodes[:1]})
+    earlier = _forge_state(FORGE[:4])
+    again = fold_forge(stream(Workflow.FORGE, FORGE_RUN, FORGE[4:5], first=5), smaller, onto=earlier)
+    assert isinstance(again, ForgeState)
+    assert (list(again.dag.nodes), again.run.totalTasks) == (["task-001"], 1)
+    assert earlier.run.totalTasks == 3
+
+
+@pytest.mark.req("F6", "X7")
+@pytest.mark.timeout(60)
+def test_the_events_of_ten_thousand_nodes_are_folded_in_one_go() -> None:
+    names = [f"t{number}" for number in range(10_000)]
+    dag = DAG.model_copy(update={"nodes": tuple(DAG.nodes[0].model_copy(update={"id": name}) for name in names)})
+    moves = [
+        node_moved(name, before, after)
+        for before, after in (("PENDING", "RUNNING"), ("RUNNING", "DONE"))
+        for name in names
+    ]
+    envelopes = stream(Workflow.FORGE, FORGE_RUN, [*FORGE[:3], FORGE[6]])
+    example = stream(Workflow.FORGE, FORGE_RUN, moves[:1])[0]
+    envelopes += [
+        example.model_copy(update={"seq": seq, "event_id": f"evt-{seq}", "data": data})
+        for seq, (_, data) in enumerate(moves, len(envelopes) + 1)
+    ]
+    state = fold_forge(envelopes, dag)
+    assert isinstance(state, ForgeState)
+    assert (state.run.totalTasks, state.run.runningTasks, state.run.completedTasks) == (10_000, 0, 0)
+    assert run_count_problems(*state) == ()

@@ -10,15 +10,20 @@ from inline_snapshot import snapshot
 
 from assay.contracts.forge.dag import Dag, NodeState, NodeType
 from assay.contracts.forge.status import DagStatus, NodeStatus
-from assay.rules.dag import dag_problems, moved
+from assay.rules.dag import MOVES, Move, dag_problems, moved
 from assay.rules.scheduling import (
     DEFAULT_CAP,
     GOOD_ENOUGH,
+    NOTHING,
     NextTry,
     NoTryLeft,
     RunEnd,
     after_failure,
+    claim_of,
+    collected,
+    collide,
     dag_outcome,
+    joined,
     ready_nodes,
     ready_tasks,
     starts,
@@ -211,6 +216,21 @@ def test_a_task_waits_for_a_running_writer_and_lets_others_pass() -> None:
     assert starts(("a", "b"), {"a": 9, "b": 1}, running=("x",), writes=writes) == ("b",)
 
 
+FILES = st.frozensets(st.sampled_from(["a.py", "src", "src/", "src/b.py", "src/deep/c.py", "srcs"]), max_size=3)
+
+
+@pytest.mark.req("P9", "X7")
+@GENERATED
+@given(st.dictionaries(st.sampled_from("abcd"), FILES), st.lists(st.sampled_from("bcde"), min_size=1))
+def test_a_task_collides_with_several_exactly_when_it_collides_with_one_of_them(
+    writes: dict[str, frozenset[str]], beside: list[str]
+) -> None:
+    task, others = claim_of("a", writes), [claim_of(name, writes) for name in beside]
+    assert collide(task, joined(others)) == any(collide(task, other) for other in others)
+    assert [collide(task, other) for other in others] == [collide(other, task) for other in others]
+    assert joined([]) == claim_of("a", None) == NOTHING
+
+
 @pytest.mark.req("X7", "P9")
 @GENERATED
 @given(_plans(), st.integers(1, 4), st.randoms(use_true_random=False))
@@ -234,6 +254,13 @@ def test_every_plan_is_worked_off_within_the_cap_and_in_the_order_of_its_depende
     assert finished == set(plan)
 
 
+@pytest.mark.req("F9")
+def test_a_task_is_collected_if_a_refinery_depends_on_it_and_a_refinery_never_is() -> None:
+    dag = _dag(t1="", t2="t1", r1="t2", t3="r1", r2="r1 t3", t4="t3")
+    assert collected(dag) == {"t2", "t3"}
+    assert collected(_dag(t1="", t2="t1")) == frozenset()
+
+
 @pytest.mark.req("F10")
 @pytest.mark.parametrize(
     ("dag", "states", "end", "exhausted", "stranded"),
@@ -254,6 +281,12 @@ def test_every_plan_is_worked_off_within_the_cap_and_in_the_order_of_its_depende
         (_dag(t1="", r1="t1"), "MERGE_READY RUNNING", RunEnd.GOING, "", ""),
         (_dag(t1="", r1="t1"), "MERGE_READY PENDING", RunEnd.GOING, "", ""),
         (_dag(t1="", r1="t1"), "MERGE_READY FAILED", RunEnd.FAILED, "r1", "t1"),
+        (_dag(t1="", r1="t1", r2="t1"), "MERGE_READY FAILED PENDING", RunEnd.GOING, "r1", ""),
+        (_dag(t1="", r1="t1", r2="t1"), "MERGE_READY FAILED FAILED", RunEnd.FAILED, "r1 r2", "t1"),
+        (_dag(t1="", r1="t1", t2="r1"), "MERGE_READY FAILED PENDING", RunEnd.FAILED, "r1", "t1 t2"),
+        (_dag(t1="", r1="t1", t2="t1"), "MERGE_READY FAILED PENDING", RunEnd.GOING, "r1", ""),
+        (_dag(t1="", t2="t1", r1="t2"), "FAILED PENDING PENDING", RunEnd.FAILED, "t1", "t2 r1"),
+        (_dag(t1="", r1="t1"), "MERGE_READY MERGED", RunEnd.FAILED, "", "t1"),
         (_dag(t1="", r1="t1", r2="r1"), "MERGED MERGE_READY FAILED", RunEnd.GOING, "r2", ""),
         (_dag(t1="", r1="t1"), "MERGED MERGED", RunEnd.COMPLETED, "", ""),
     ],
@@ -312,13 +345,7 @@ def test_every_graph_runs_to_its_end_and_completes_when_nothing_fails(dag: Dag, 
     assert dag_problems(dag) == ()
     dependencies = {node.id: node.dependencies for node in dag.nodes}
     types = {node.id: node.type for node in dag.nodes}
-    collected = {
-        other
-        for node in dag.nodes
-        if node.type is NodeType.REFINERY
-        for other in node.dependencies
-        if types[other] is NodeType.TASK
-    }
+    held = collected(dag)
     status = _status({node.id: NodeState.PENDING for node in dag.nodes}, most=2)
 
     def go(name: str, state: NodeState) -> None:
@@ -347,7 +374,7 @@ def test_every_graph_runs_to_its_end_and_completes_when_nothing_fails(dag: Dag, 
                             go(other, NodeState.MERGED)
                 case NodeState.DONE:
                     go(name, NodeState.MERGE_READY)
-                case NodeState.MERGE_READY if name not in collected:
+                case NodeState.MERGE_READY if name not in held:
                     go(name, NodeState.MERGED)
                 case NodeState.FAILED | NodeState.STALE if isinstance(after_failure(node), NextTry):
                     go(name, NodeState.PENDING)
@@ -358,6 +385,35 @@ def test_every_graph_runs_to_its_end_and_completes_when_nothing_fails(dag: Dag, 
     assert (outcome.end is RunEnd.COMPLETED) == all(node.status is NodeState.MERGED for node in status.nodes.values())
     assert (outcome.end is RunEnd.FAILED) == bool(outcome.exhausted)
     assert failures or outcome.end is RunEnd.COMPLETED
+
+
+@pytest.mark.req("F10")
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(_dags(), st.randoms(use_true_random=False))
+def test_a_run_is_going_exactly_while_somebody_is_left_who_can_move(dag: Dag, chance: Random) -> None:
+    """Whatever legal moves were made: without work under way, a start or a merge that is due, nobody waits on."""
+    status = _status({node.id: NodeState.PENDING for node in dag.nodes}, most=2)
+    held = collected(dag)
+    for _ in range(10 * len(dag.nodes)):
+        at_work = [name for name, node in status.nodes.items() if node.status in (NodeState.RUNNING, NodeState.DONE)]
+        lost = [node for node in status.nodes.values() if node.status in (NodeState.FAILED, NodeState.STALE)]
+        merging = [name for name, node in status.nodes.items() if node.status is NodeState.MERGE_READY]
+        can_move = [
+            *at_work,
+            *(node.taskId for node in lost if isinstance(after_failure(node), NextTry)),
+            *ready_nodes(dag, status),
+            *(name for name in merging if name not in held),
+        ]
+        outcome = dag_outcome(dag, status)
+        assert (outcome.end is RunEnd.GOING) == bool(can_move)
+        if outcome.end is RunEnd.FAILED:
+            merged = {name for name, node in status.nodes.items() if node.status is NodeState.MERGED}
+            assert {*outcome.exhausted, *outcome.stranded} == set(status.nodes) - merged
+        name = chance.choice(sorted(status.nodes))
+        ways = [state for state in NodeState if MOVES[status.nodes[name].status, state] is Move.LEGAL]
+        after = moved(status.nodes[name], chance.choice(ways)) if ways else None
+        if isinstance(after, NodeStatus):
+            status = status.model_copy(update={"nodes": {**status.nodes, name: after}})
 
 
 @pytest.mark.req("X7")

@@ -1,4 +1,4 @@
-"""Whether a change may pass by its evidence alone: the gate of `assay verify`.
+"""Whether a change may pass by its evidence alone: the gate of `assay verify`, and of every attempt and merge.
 
 Every required check must have passed, or have been red before the change in exactly the things that are red now. No
 row may say that something got worse, and no row may be missing, except a supporting check that could not be run before
@@ -35,9 +35,12 @@ def label(name: str, instance: str | None) -> str:
     return f"{name} {instance}" if instance else name
 
 
-def change_holds(after: Tally, *, baseline: Tally, asked: Asked) -> Open | Blocked:
-    """The one answer, for the command line, for CI and for whoever asks later."""
-    rows = judged(after, iteration=ITERATION, tree=asked.tree, baseline=baseline)
+def change_holds(after: Tally, *, baseline: Tally, asked: Asked, iteration: int = ITERATION) -> Open | Blocked:
+    """The one answer, for the command line, for CI and for whoever asks later.
+
+    Rows of other iterations of the same task are not heard; `baseline` holds what belongs to this one.
+    """
+    rows = judged(after, iteration=iteration, tree=asked.tree, baseline=baseline)
     excused = {(silent.name, silent.instance) for silent in asked.silent if silent.excused}
     shut = [_told(each) for each in rows if each.standing in SHUTS]
     lacking = [_told(each) for each in rows if each.standing in LACKS and _key(each) not in excused]

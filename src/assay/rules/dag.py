@@ -3,7 +3,7 @@
 Which node starts next is `scheduling`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from assay.contracts.common.base import instant
@@ -22,7 +22,7 @@ def _dag_problems(dag: Dag) -> Iterator[Problem]:
     known = {node.id for node in dag.nodes}
     for index, node in enumerate(dag.nodes):
         yield from _node_problems(node, index, known)
-    ring = find_cycle({node.id: [other for other in node.dependencies if other != node.id] for node in dag.nodes})
+    ring = _ring(dag.nodes)
     if ring:
         yield Problem(
             where=("nodes",),
@@ -38,7 +38,11 @@ def _dag_problems(dag: Dag) -> Iterator[Problem]:
             yield Problem(where=("metadata", name), expected=f"the number of nodes, {counted}", found=str(said))
 
 
-def _node_problems(node: DagNode, index: int, known: set[str]) -> Iterator[Problem]:
+def _ring(nodes: Iterable[DagNode]) -> tuple[str, ...]:
+    return find_cycle({node.id: [other for other in node.dependencies if other != node.id] for node in nodes})
+
+
+def _node_problems(node: DagNode, index: int, known: Collection[str]) -> Iterator[Problem]:
     for position, other in enumerate(node.dependencies):
         where = ("nodes", index, "dependencies", position)
         if other == node.id:
@@ -77,9 +81,9 @@ def _late_edges(overlay: DagOverlay, status: DagStatus) -> Iterator[Problem]:
 
 
 def _overlay_problems(dag: Dag, overlay: DagOverlay) -> Iterator[Problem]:
-    unfit = tuple(_parts_that_do_not_fit(dag, overlay))
+    unfit = tuple(_parts_that_do_not_fit({node.id for node in dag.nodes}, overlay))
     yield from unfit
-    if not unfit:
+    if not unfit and _grown_at_once(dag, [overlay]) is None:
         # Problems of the grown graph are placed by their own paths; those the base had already are not the overlay's.
         before = set(dag_problems(dag))
         for problem in dag_problems(apply_overlay(dag, overlay)):
@@ -87,17 +91,17 @@ def _overlay_problems(dag: Dag, overlay: DagOverlay) -> Iterator[Problem]:
                 yield Problem(where=("addedEdges",), expected=problem.expected, found=problem.found)
 
 
-def _parts_that_do_not_fit(dag: Dag, overlay: DagOverlay) -> Iterator[Problem]:
-    known = {node.id for node in dag.nodes}
+def _parts_that_do_not_fit(known: Collection[str], overlay: DagOverlay) -> Iterator[Problem]:
+    added: set[str] = set()
     for index, node in enumerate(overlay.addedNodes):
-        if node.id in known:
+        if node.id in known or node.id in added:
             yield Problem(where=("addedNodes", index, "id"), expected="an id that is not taken", found=node.id)
         if node.status is not NodeState.PENDING:
             yield Problem(where=("addedNodes", index, "status"), expected=NodeState.PENDING, found=node.status)
-        known.add(node.id)
+        added.add(node.id)
     for index, edge in enumerate(overlay.addedEdges):
         for end, name in (("from", edge.from_), ("to", edge.to)):
-            if name not in known:
+            if name not in known and name not in added:
                 yield Problem(
                     where=("addedEdges", index, end), expected="a node of the graph or of this overlay", found=name
                 )
@@ -105,13 +109,24 @@ def _parts_that_do_not_fit(dag: Dag, overlay: DagOverlay) -> Iterator[Problem]:
 
 def apply_overlay(dag: Dag, overlay: DagOverlay) -> Dag:
     """The graph with an overlay that fits it added; edges that stand already are not doubled."""
-    incoming: dict[str, list[str]] = {}
+    nodes = {node.id: node for node in dag.nodes}
+    _add(nodes, overlay)
+    return _with_nodes(dag, tuple(nodes.values()))
+
+
+def _add(nodes: dict[str, DagNode], overlay: DagOverlay) -> tuple[str, ...]:
+    """Adds an overlay to the nodes of a graph, by id; the answer is which of them are new or wait for more."""
+    nodes.update({node.id: node for node in overlay.addedNodes})
+    touched: dict[str, list[str]] = {node.id: [] for node in overlay.addedNodes}
     for edge in overlay.addedEdges:
-        incoming.setdefault(edge.to, []).append(edge.from_)
-    nodes = tuple(
-        node.model_copy(update={"dependencies": tuple(dict.fromkeys((*node.dependencies, *incoming.get(node.id, ()))))})
-        for node in (*dag.nodes, *overlay.addedNodes)
-    )
+        touched.setdefault(edge.to, []).append(edge.from_)
+    for name, others in touched.items():
+        node = nodes[name]
+        nodes[name] = node.model_copy(update={"dependencies": tuple(dict.fromkeys((*node.dependencies, *others)))})
+    return tuple(touched)
+
+
+def _with_nodes(dag: Dag, nodes: tuple[DagNode, ...]) -> Dag:
     tasks, refineries = _sizes(nodes)
     metadata = DagMetadata(
         createdAt=dag.metadata.createdAt,
@@ -127,15 +142,37 @@ def effective_dag(base: Dag, overlays: Iterable[DagOverlay]) -> Dag | tuple[Prob
 
     All or nothing: if one overlay does not fit, the answer is what is wrong with it, and no graph.
     """
-    dag = base
-    applied: dict[str, DagOverlay] = {}
+    once: dict[str, DagOverlay] = {}
     for overlay in sorted(overlays, key=_by_time_and_number):
-        before = applied.setdefault(overlay.crId, overlay)
-        if before is not overlay:
-            if before == overlay:
-                continue
+        if once.setdefault(overlay.crId, overlay) != overlay:
             found = "two that differ"
             return (Problem(where=("overlays", overlay.crId), expected="one overlay per change request", found=found),)
+    if not once:
+        return base
+    grown = _grown_at_once(base, once.values())
+    return _grown_one_by_one(base, once.values()) if grown is None else grown
+
+
+def _grown_at_once(base: Dag, overlays: Iterable[DagOverlay]) -> Dag | None:
+    """The graph with all overlays added, for the price of what they add and one search for a ring.
+
+    None if anything is amiss, be it only in the base; what it is, and whose, is then found one overlay at a time. The
+    search may wait for the end, since a ring does not go away by adding to it; whatever a later overlay could cure is
+    looked at before it.
+    """
+    nodes = {node.id: node for node in base.nodes}
+    for overlay in overlays:
+        if any(_parts_that_do_not_fit(nodes.keys(), overlay)):
+            return None
+        touched = _add(nodes, overlay)
+        if any(True for name in touched for _ in _node_problems(nodes[name], 0, nodes.keys())):
+            return None
+    return None if _ring(nodes.values()) else _with_nodes(base, tuple(nodes.values()))
+
+
+def _grown_one_by_one(base: Dag, overlays: Iterable[DagOverlay]) -> Dag | tuple[Problem, ...]:
+    dag = base
+    for overlay in overlays:
         problems = overlay_problems(dag, overlay)
         if problems:
             return tuple(
@@ -205,15 +242,18 @@ def moved(node: NodeStatus, after: NodeState) -> NodeStatus | Problem:
     return node.model_copy(update={"status": after, "currentAttempt": node.currentAttempt + 1})
 
 
+COUNTED: Mapping[str, Callable[[NodeStatus], bool]] = {
+    "totalTasks": lambda node: True,
+    "completedTasks": lambda node: node.status is NodeState.MERGED,
+    "failedTasks": is_exhausted,
+    "runningTasks": lambda node: node.status is NodeState.RUNNING,
+}
+"""What a run says about its graph: all nodes, those merged, those that failed for good, those at work."""
+
+
 def run_counts(status: DagStatus) -> dict[str, int]:
-    """What a run says about its graph: all nodes, those merged, those that failed for good, those at work."""
-    nodes = status.nodes.values()
-    return {
-        "totalTasks": len(nodes),
-        "completedTasks": sum(node.status is NodeState.MERGED for node in nodes),
-        "failedTasks": sum(is_exhausted(node) for node in nodes),
-        "runningTasks": sum(node.status is NodeState.RUNNING for node in nodes),
-    }
+    """The counts of a run, taken from its whole graph."""
+    return {name: sum(map(counts, status.nodes.values())) for name, counts in COUNTED.items()}
 
 
 def run_count_problems(run: RunState, status: DagStatus) -> tuple[Problem, ...]:

@@ -1,11 +1,12 @@
 """From the events of a forge run to `run-state.json` and `dag-status.json`.
 
-Only `node.changed` moves a node; the other events of a task add who, where and why. Counts are taken from the nodes
-after every event, so that they cannot differ from the graph's.
+Only `node.changed` moves a node; the other events of a task add who, where and why. Counts follow every change of a
+node by the same table that counts a whole graph, so that they cannot differ from the graph's. An event costs what it
+changes: the nodes are copied once for a whole stream, and the state that is folded onto stays as it is.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -16,11 +17,9 @@ from assay.contracts.forge import events as happened
 from assay.contracts.forge.dag import Dag, NodeState
 from assay.contracts.forge.events import ForgeEvent
 from assay.contracts.forge.status import DagStatus, NodeStatus, RunPhase, RunState, RunStatus
-from assay.rules.dag import MOVES, Move, moved, run_counts
+from assay.rules.dag import COUNTED
 from assay.rules.fold import UPCASTERS, Upcasters, at, fold, next_event
-
-Nodes: TypeAlias = dict[str, NodeStatus]
-Changes: TypeAlias = dict[str, Any]
+from assay.rules.node_moves import Changes, node_after
 
 DEFAULT_ATTEMPTS = 3
 _SHAPE: TypeAdapter[ForgeEvent] = TypeAdapter(ForgeEvent)
@@ -60,39 +59,79 @@ def fold_forge(
     upcasters: Upcasters = UPCASTERS[Workflow.FORGE],
 ) -> ForgeState | Problem:
     """The run after these events; `dag` is the base graph, which a run has once its plan is proposed."""
-    return fold(envelopes, onto, lambda state, envelope: _apply(state, envelope, dag, max_attempts, upcasters))
+    begun = None if onto is None else _Folding(onto)
+    folded = fold(envelopes, begun, lambda so_far, envelope: _apply(so_far, envelope, dag, max_attempts, upcasters))
+    return folded if isinstance(folded, Problem) else folded.state()
+
+
+class _Folding:
+    """A run in the middle of its events."""
+
+    def __init__(self, onto: ForgeState) -> None:
+        self.run = onto.run
+        """Its counts are old until the end."""
+        self.nodes = dict(onto.dag.nodes)
+        self._dag = onto.dag
+        self._counts: dict[str, int] = {name: getattr(onto.run, name) for name in COUNTED}
+        self._updated_at = onto.dag.updatedAt
+
+    @property
+    def is_merged(self) -> bool:
+        return 0 < self._counts["totalTasks"] == self._counts["completedTasks"]
+
+    def forget_nodes(self) -> None:
+        self.nodes = {}
+        self._counts = dict.fromkeys(COUNTED, 0)
+
+    def set(self, node: NodeStatus) -> None:
+        before = self.nodes.get(node.taskId)
+        self.nodes[node.taskId] = node
+        for name, counts in COUNTED.items():
+            self._counts[name] += counts(node) - (before is not None and counts(before))
+
+    def seen(self, envelope: Envelope, changes: Changes) -> None:
+        last = {"lastEventId": envelope.event_id, "lastEventSeq": envelope.seq}
+        self.run = self.run.model_copy(update={**changes, **last})
+        self._updated_at = envelope.timestamp
+
+    def state(self) -> ForgeState:
+        run = self.run.model_copy(update=self._counts)
+        return ForgeState(run, self._dag.model_copy(update={"updatedAt": self._updated_at, "nodes": self.nodes}))
 
 
 def _apply(
-    state: ForgeState | None, envelope: Envelope, dag: Dag | None, max_attempts: int, upcasters: Upcasters
-) -> ForgeState | Problem:
+    folding: _Folding | None, envelope: Envelope, dag: Dag | None, max_attempts: int, upcasters: Upcasters
+) -> _Folding | Problem:
     event = next_event(
         envelope,
         Workflow.FORGE,
         _SHAPE,
         upcasters,
-        last_seq=state.run.lastEventSeq if state is not None else 0,
-        run_id=state.run.runId if state is not None else None,
+        last_seq=folding.run.lastEventSeq if folding is not None else 0,
+        run_id=folding.run.runId if folding is not None else None,
     )
     if isinstance(event, Problem):
         return event
-    if state is None:
+    if folding is None:
         return _begun(envelope, event)
-    run = _run_changes(state, envelope, event)
+    run = _run_changes(folding.run, envelope, event)
     if isinstance(run, Problem):
         return run
-    nodes = _node_changes(dict(state.dag.nodes), envelope, event, dag, max_attempts)
+    nodes = _node_changes(folding.nodes, envelope, event, dag, max_attempts)
     if isinstance(nodes, Problem):
         return nodes
-    status = state.dag.model_copy(update={"updatedAt": envelope.timestamp, "nodes": nodes})
-    unmerged = [name for name, node in nodes.items() if node.status is not NodeState.MERGED]
-    if isinstance(event, happened.RunCompleted) and (unmerged or not nodes):
+    if isinstance(event, happened.RunCompleted) and not folding.is_merged:
+        unmerged = [name for name, node in folding.nodes.items() if node.status is not NodeState.MERGED]
         return at(envelope, ("type",), "a graph with every node MERGED", ", ".join(unmerged) or "no graph")
-    seen = {"lastEventId": envelope.event_id, "lastEventSeq": envelope.seq}
-    return ForgeState(run=state.run.model_copy(update={**run, **run_counts(status), **seen}), dag=status)
+    if isinstance(event, happened.PlanProposed):
+        folding.forget_nodes()
+    for node in nodes:
+        folding.set(node)
+    folding.seen(envelope, run)
+    return folding
 
 
-def _begun(envelope: Envelope, event: ForgeEvent) -> ForgeState | Problem:
+def _begun(envelope: Envelope, event: ForgeEvent) -> _Folding | Problem:
     if not isinstance(event, happened.RunCreated):
         return at(envelope, ("type",), "run.created as the first event", envelope.type)
     status = DagStatus(runId=envelope.run_id, updatedAt=envelope.timestamp, nodes={})
@@ -111,11 +150,10 @@ def _begun(envelope: Envelope, event: ForgeEvent) -> ForgeState | Problem:
         lastEventId=envelope.event_id,
         lastEventSeq=envelope.seq,
     )
-    return ForgeState(run=run, dag=status)
+    return _Folding(ForgeState(run, status))
 
 
-def _run_changes(state: ForgeState, envelope: Envelope, event: ForgeEvent) -> Changes | Problem:
-    run = state.run
+def _run_changes(run: RunState, envelope: Envelope, event: ForgeEvent) -> Changes | Problem:
     match event:
         case happened.RunCreated():
             return at(envelope, ("type",), "run.created once", "a second one")
@@ -155,18 +193,19 @@ def _run_move(run: RunState, envelope: Envelope) -> Changes | Problem:
 
 
 def _node_changes(
-    nodes: Nodes, envelope: Envelope, event: ForgeEvent, dag: Dag | None, max_attempts: int
-) -> Nodes | Problem:
+    nodes: Mapping[str, NodeStatus], envelope: Envelope, event: ForgeEvent, dag: Dag | None, max_attempts: int
+) -> tuple[NodeStatus, ...] | Problem:
+    """The nodes that the event changes or adds, as they are after it."""
     match event:
         case happened.PlanProposed():
             if dag is None:
                 return at(envelope, ("type",), "a graph behind the plan", "none")
-            return {node.id: _pending(node.id, max_attempts) for node in dag.nodes}
+            return tuple(_pending(node.id, max_attempts) for node in dag.nodes)
         case happened.OverlayApplied():
             taken = [name for name in event.addedNodes if name in nodes]
             if taken:
                 return at(envelope, ("data", "addedNodes"), "nodes that are new", ", ".join(taken))
-            return {**nodes, **{name: _pending(name, max_attempts) for name in event.addedNodes}}
+            return tuple(_pending(name, max_attempts) for name in event.addedNodes)
         case happened.NodeChanged():
             return _changed(nodes, envelope, event)
         case happened.TaskStarted():
@@ -178,39 +217,28 @@ def _node_changes(
         case happened.TaskStale():
             return _told(nodes, envelope, event.nodeId, {"lastError": f"no heartbeat since {event.lastHeartbeat}"})
         case _:
-            return nodes
+            return ()  # the run as a whole, planning, and how attempts are merged
 
 
 def _pending(name: str, max_attempts: int) -> NodeStatus:
     return NodeStatus(taskId=name, status=NodeState.PENDING, currentAttempt=1, maxAttempts=max_attempts)
 
 
-def _told(nodes: Nodes, envelope: Envelope, name: str, told: Changes) -> Nodes | Problem:
+def _told(
+    nodes: Mapping[str, NodeStatus], envelope: Envelope, name: str, told: Changes
+) -> tuple[NodeStatus, ...] | Problem:
     if name not in nodes:
         return at(envelope, ("data", "nodeId"), "a node of the graph", name)
-    return {**nodes, name: nodes[name].model_copy(update=told)}
+    return (nodes[name].model_copy(update=told),)
 
 
-def _changed(nodes: Nodes, envelope: Envelope, event: happened.NodeChanged) -> Nodes | Problem:
+def _changed(
+    nodes: Mapping[str, NodeStatus], envelope: Envelope, event: happened.NodeChanged
+) -> tuple[NodeStatus, ...] | Problem:
     node = nodes.get(event.nodeId)
     if node is None:
         return at(envelope, ("data", "nodeId"), "a node of the graph", event.nodeId)
-    if MOVES[node.status, event.newStatus] is Move.NOTHING:
-        return nodes
-    if node.status is not event.previousStatus:
-        return at(envelope, ("data", "previousStatus"), node.status.value, event.previousStatus.value)
-    after = moved(node, event.newStatus)
+    after = node_after(node, event)
     if isinstance(after, Problem):
-        return at(envelope, ("data", "newStatus"), after.expected, after.found)
-    if event.attemptId is not None and event.attemptId != after.currentAttempt:
-        return at(envelope, ("data", "attemptId"), f"attempt {after.currentAttempt}", str(event.attemptId))
-    told: Mapping[NodeState, Changes] = {
-        NodeState.PENDING: {"assignedAgent": None, "startedAt": None},
-        NodeState.RUNNING: {"startedAt": event.timestamp},
-        NodeState.DONE: {},
-        NodeState.MERGE_READY: {},
-        NodeState.MERGED: {"completedAt": event.timestamp},
-        NodeState.FAILED: {"lastError": event.reason or node.lastError},
-        NodeState.STALE: {"lastError": event.reason or node.lastError},
-    }
-    return {**nodes, node.taskId: after.model_copy(update=told[event.newStatus])}
+        return at(envelope, ("data", *after.where), after.expected, after.found)
+    return (after,)

@@ -1,14 +1,18 @@
 """Which tasks may start, and which of them start first: those with the longest way to the end.
 
+These are the rules as plain statements about a whole graph. A run that asks again after every event asks a `Frontier`,
+which remembers what did not change; the tests hold it to the answers given here.
+
 When a dependency is good enough (C1): a refinery takes in what is pushed, so MERGE_READY does for it. A task that
 depends on a task begins on a branch into which the dependency's branch was merged, so MERGE_READY does for it too; what
 no refinery collects is merged by the engine's own queue. Only a task behind a refinery waits for MERGED: what the
 refinery made of its inputs is not there before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from heapq import heapify, heappop
+from typing import NamedTuple
 
 from assay.contracts.common.base import Contract, Positive
 from assay.contracts.common.ids import NodeId
@@ -101,27 +105,67 @@ def starts(
     """
     queue = [(-ways[task], place, task) for place, task in enumerate(ready)]
     heapify(queue)
-    busy = list(running)
+    busy = [claim_of(task, writes) for task in running]
     chosen: list[str] = []
     while queue and len(busy) < cap:
         _, _, task = heappop(queue)
-        if writes is None or not any(_collide(writes.get(task), writes.get(other)) for other in busy):
-            busy.append(task)
+        claim = claim_of(task, writes)
+        if not any(collide(claim, other) for other in busy):
+            busy.append(claim)
             chosen.append(task)
     return tuple(chosen)
 
 
-def _collide(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
-    """Whether two write sets share a file; a folder stands for all that is in it, and an unknown set for everything."""
+class Claim(NamedTuple):
+    """What one task, or several together, will write."""
+
+    paths: frozenset[str]
+    within: frozenset[str]
+    """The paths, and every folder they are in."""
+
+
+NOTHING = Claim(frozenset(), frozenset())
+
+
+def claim_of(task: str, writes: Mapping[str, frozenset[str]] | None) -> Claim | None:
+    """The claim of a task: None, which stands for every file, if others declare what they write and it does not.
+
+    >>> sorted(claim_of("a", {"a": frozenset({"src/deep/"})}).within)
+    ['src', 'src/deep']
+    """
+    if writes is None:
+        return NOTHING
+    declared = writes.get(task)
+    if declared is None:
+        return None
+    paths = frozenset(path.rstrip("/") for path in declared)
+    folders = (path[:end] for path in paths for end, sign in enumerate(path) if sign == "/")
+    return Claim(paths, paths.union(folders))
+
+
+def joined(claims: Iterable[Claim | None]) -> Claim | None:
+    """All that these claims cover."""
+    paths: set[str] = set()
+    within: set[str] = set()
+    for claim in claims:
+        if claim is None:
+            return None
+        paths |= claim.paths
+        within |= claim.within
+    return Claim(frozenset(paths), frozenset(within))
+
+
+def collide(one: Claim | None, other: Claim | None) -> bool:
+    """Whether two claims share a file; a folder stands for all that is in it."""
     if one is None or other is None:
         return True
-    ours, theirs = ({path.rstrip("/") for path in paths} for paths in (one, other))
-    return not (ours.isdisjoint(_with_folders(theirs)) and theirs.isdisjoint(_with_folders(ours)))
+    return not (one.paths.isdisjoint(other.within) and other.paths.isdisjoint(one.within))
 
 
-def _with_folders(paths: set[str]) -> set[str]:
-    """The paths, and every folder they are in."""
-    return {path[:end] for path in paths for end in (*(at for at, sign in enumerate(path) if sign == "/"), len(path))}
+def collected(dag: Dag) -> frozenset[str]:
+    """The tasks that a refinery takes in: they are merged with it, all others by the engine's own queue."""
+    taken = {other for node in dag.nodes if node.type is NodeType.REFINERY for other in node.dependencies}
+    return frozenset(node.id for node in dag.nodes if node.type is NodeType.TASK and node.id in taken)
 
 
 class RunEnd(StrEnum):
@@ -141,18 +185,21 @@ class DagOutcome(Contract):
 
 
 def dag_outcome(dag: Dag, status: DagStatus) -> DagOutcome:
-    """Completed when every node is merged, failed when nothing can move any more and not every node is."""
+    """Completed when every node is merged, failed when nothing can move any more and not every node is.
+
+    What moves: attempts that are under way or may be made, and what waits to be merged. A task that a refinery collects
+    moves only with it, and so waits in vain if no refinery and nothing else does.
+    """
     states = {node.id: _state(status, node.id) for node in dag.nodes}
     ready = set(ready_nodes(dag, status))
     exhausted = tuple(name for name in states if name in status.nodes and is_exhausted(status.nodes[name]))
-    collected = {other for node in dag.nodes if node.type is NodeType.REFINERY for other in node.dependencies}
-    tasks = {node.id for node in dag.nodes if node.type is NodeType.TASK}
+    held = collected(dag)
     waiting = [
         name
         for name, state in states.items()
         if state is None
         or (state is NodeState.PENDING and name not in ready)
-        or (state is NodeState.MERGE_READY and name in collected and name in tasks)
+        or (state is NodeState.MERGE_READY and name in held)
     ]
     merged = [name for name, state in states.items() if state is NodeState.MERGED]
     if len(merged) == len(states):

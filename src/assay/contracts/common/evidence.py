@@ -20,8 +20,14 @@ Tree = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 Snippet = Annotated[str, Field(max_length=500)]
 """The first 500 characters of an output."""
 
-Round = Annotated[Integer, Field(ge=0, le=3)]
-"""0 for a baseline, 1 to 3 for an iteration of verification, 1 or 2 for a review."""
+ROUNDS = 99
+"""As many attempts as a task of a graph may have; each is verified in a round of its own."""
+
+Round = Annotated[Integer, Field(ge=0, le=ROUNDS)]
+"""1 to 3 for an iteration of verification, up to 99 for an attempt, 1 or 2 for a review.
+
+A baseline stands one round below what it is compared with: in 0 for the first, as published.
+"""
 
 
 class Provenance(StrEnum):

@@ -132,6 +132,61 @@ class TaskExhausted(EventData):
     lastError: Text
 
 
+class TaskVerified(EventData):
+    """The harness proved an attempt's commit; it waits to be merged."""
+
+    type: Literal["task.verified"] = "task.verified"
+    nodeId: NodeId
+    attemptId: Positive
+    commit: Commit
+    tree: Commit
+
+
+class ConflictFound(EventData):
+    """An attempt does not fit what was merged meanwhile; a helper is asked once, and then a new attempt is made."""
+
+    type: Literal["conflict.found"] = "conflict.found"
+    nodeId: NodeId
+    attemptId: Positive
+    onto: Commit
+    paths: Annotated[tuple[Prose, ...], Field(min_length=1)]
+
+
+class MergeStarted(EventData):
+    """Attempts were taken from the queue to be merged together; the target has not moved."""
+
+    type: Literal["merge.started"] = "merge.started"
+    batch: Positive
+    nodes: Annotated[tuple[NodeId, ...], Field(min_length=1)]
+
+
+class MergeFinished(EventData):
+    """A batch is through: what landed was green on the merged tree, the rest was backed out before the target moved."""
+
+    type: Literal["merge.finished"] = "merge.finished"
+    batch: Positive
+    tip: Commit
+    """Of the target, afterwards."""
+    landed: tuple[NodeId, ...]
+    culprit: Maybe[NodeId] = None
+    """Whose merge turned the checks red."""
+    conflicting: tuple[NodeId, ...]
+    left: tuple[NodeId, ...]
+    """Neither landed nor at fault: they stand at the head of the queue again."""
+    checks: Count
+    """How many merged trees were checked: one, or more when a culprit was looked for."""
+
+
+class TargetMoved(EventData):
+    """Somebody else moved the branch that is merged into; what was checked against its old tip is checked again."""
+
+    type: Literal["target.moved"] = "target.moved"
+    target: GitRef
+    expected: Commit
+    found: Maybe[Commit] = None
+    """None if the branch is gone."""
+
+
 class WalkthroughWritten(EventData):
     """A worker told what it did."""
 
@@ -169,10 +224,11 @@ class FollowupSpawned(EventData):
 
 
 class BranchMerged(EventData):
-    """A refinery took a branch in."""
+    """A branch was taken in, by a refinery or by the engine's own queue."""
 
     type: Literal["branch.merged"] = "branch.merged"
-    refineryId: NodeId
+    refineryId: Maybe[NodeId] = None
+    """None if no refinery collects the task."""
     nodeId: NodeId
     commit: Commit
 
@@ -236,6 +292,11 @@ ForgeEvent = Annotated[
     | TaskStale
     | TaskRetried
     | TaskExhausted
+    | TaskVerified
+    | ConflictFound
+    | MergeStarted
+    | MergeFinished
+    | TargetMoved
     | WalkthroughWritten
     | LowConfidence
     | PotentialConflict

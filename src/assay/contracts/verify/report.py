@@ -4,10 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, SchemaVersion, Text, Texts
-from assay.contracts.common.evidence import SandboxTier, Tree
+from assay.contracts.common.base import Contract, Count, Flag, Integer, Maybe, Positive, SchemaVersion, Text, Texts
+from assay.contracts.common.evidence import ROUNDS, SandboxTier, Tree
 from assay.contracts.common.gates import GateAnswer
-from assay.contracts.common.ids import RunId
+from assay.contracts.common.ids import RunId, SafeName
 from assay.contracts.common.sandbox import Warned
 from assay.contracts.verify.checks import CheckId
 from assay.contracts.verify.results import Evidence, Move, Moved
@@ -16,6 +16,40 @@ CHANGE = "change"
 """The task id under which the rows of a verified change stand."""
 LISTED = 50
 """How many things of one check a report lists; the counts are always whole."""
+
+
+class Subject(Contract):
+    """What is verified within a run: one round of a task or of a merge, or the one change of `assay verify`."""
+
+    task_id: SafeName = CHANGE
+    round: Annotated[Integer, Field(ge=1, le=ROUNDS)] = 1
+
+    @property
+    def name(self) -> str:
+        """Both in one text.
+
+        >>> Subject(task_id="task-03", round=2).name
+        'task-03:2'
+        """
+        return f"{self.task_id}:{self.round}"
+
+    @property
+    def is_the_change(self) -> bool:
+        """True for what `assay verify` proves; its keys are older than subjects, and stay as they were."""
+        return self == Subject()
+
+    @property
+    def baseline_round(self) -> int:
+        """Where its baseline stands, so that no round takes another's base for its own."""
+        return self.round - 1
+
+    def key(self, what: str) -> str:
+        """Under which key something about it stands in the ledger.
+
+        >>> Subject().key("asked"), Subject(task_id="task-03", round=2).key("asked")
+        ('asked', 'asked:task-03:2')
+        """
+        return what if self.is_the_change else f"{what}:{self.name}"
 
 
 class Wanted(Contract):

@@ -1,0 +1,35 @@
+"""What one `node.changed` makes of a node's status: the one place where an event moves a node."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from assay.contracts.common.problems import Problem
+from assay.contracts.forge.dag import NodeState
+from assay.contracts.forge.events import NodeChanged
+from assay.contracts.forge.status import NodeStatus
+from assay.rules.dag import MOVES, Move, moved
+
+Changes: TypeAlias = dict[str, Any]
+
+
+def node_after(node: NodeStatus, event: NodeChanged) -> NodeStatus | Problem:
+    """The node after the event: the very same if it stands there already, and a problem if it cannot get there."""
+    if MOVES[node.status, event.newStatus] is Move.NOTHING:
+        return node
+    if node.status is not event.previousStatus:
+        return Problem(where=("previousStatus",), expected=node.status.value, found=event.previousStatus.value)
+    after = moved(node, event.newStatus)
+    if isinstance(after, Problem):
+        return Problem(where=("newStatus",), expected=after.expected, found=after.found)
+    if event.attemptId is not None and event.attemptId != after.currentAttempt:
+        return Problem(where=("attemptId",), expected=f"attempt {after.currentAttempt}", found=str(event.attemptId))
+    told: Mapping[NodeState, Changes] = {
+        NodeState.PENDING: {"assignedAgent": None, "startedAt": None},
+        NodeState.RUNNING: {"startedAt": event.timestamp},
+        NodeState.DONE: {},
+        NodeState.MERGE_READY: {},
+        NodeState.MERGED: {"completedAt": event.timestamp},
+        NodeState.FAILED: {"lastError": event.reason or node.lastError},
+        NodeState.STALE: {"lastError": event.reason or node.lastError},
+    }
+    return after.model_copy(update=told[event.newStatus])
