@@ -12,7 +12,7 @@ import pytest
 
 from assay.errors import NotReady, UsageError
 from assay.git.identity import FALLBACK
-from assay.git.merging import Clean, Conflict, Merged, MergeQueue, Moved, checked_out, merge_test
+from assay.git.merging import Clean, Conflict, Merged, MergeQueue, Moved, checked_out, merge_test, turn
 from assay.git.shadow import Shadow
 from git.person import Person, picture
 
@@ -138,7 +138,7 @@ def test_merges_into_one_target_take_turns(forked: Person) -> None:
 
 def test_whoever_waits_too_long_is_told(forked: Person) -> None:
     queue = queue_of(forked)
-    with queue._turn("refs/heads/target", 1), pytest.raises(NotReady, match="another process merges into target"):
+    with turn(queue.locks, "refs/heads/target", 1), pytest.raises(NotReady, match="another process merges into target"):
         queue.merge("clean", "target", message="m", identity=FALLBACK, patience_s=0.05)
 
 

@@ -88,6 +88,17 @@ def test_names_that_could_lead_elsewhere_are_refused(person: Person, run: str, t
         worktrees_of(person).create(run, task, attempt, "HEAD")
 
 
+def test_no_two_attempts_share_a_folder(person: Person) -> None:
+    person.commit(a="1\n")
+    worktrees = worktrees_of(person)
+    named = [
+        worktrees.named(*names) for names in (("a", "b--c", 1), ("a--b", "c", 1), ("a", "b", 1), ("a", "b" * 120, 1))
+    ]
+    named.append(worktrees.named("a", "b", 1, sub="c"))
+    assert len({worktree.folder for worktree in named}) == len(named)
+    assert all(len(worktree.folder.name) < 230 for worktree in named)
+
+
 def test_what_is_in_the_target_goes_without_a_trace(person: Person) -> None:
     person.commit(a="1\n")
     worktrees = worktrees_of(person)
@@ -196,6 +207,56 @@ def test_a_person_in_a_linked_worktree_can_have_attempts_too(person: Person, tmp
     (worktree.folder / "a").write_text("2\n")
     assert worktrees.commit_all(worktree, "work", FALLBACK).is_new
     assert worktrees.remove(worktree, "HEAD") is not None
+
+
+def test_only_what_is_asked_for_is_committed(person: Person) -> None:
+    base = person.commit(a="1\n", b="1\n", c="1\n", **{"d/e": "1\n"})
+    worktrees = worktrees_of(person)
+    worktree = worktrees.create(RUN, "task-01", 1, base)
+    for path in ("a", "b", "new", "other"):
+        (worktree.folder / path).write_text("2\n")
+    (worktree.folder / "c").unlink()
+    (worktree.folder / "d" / "e").unlink()
+    only = frozenset({"a", "new", "c", "never there"})
+    done = worktrees.commit_all(worktree, "work", FALLBACK, only=only)
+    assert worktrees.shadow.entries(done.tree).keys() == {"a", "b", "new", "d/e"}
+    assert [person.git("show", f"{done.commit}:{path}") for path in ("a", "b", "new")] == ["2", "1", "2"]
+    assert not worktrees.commit_all(worktree, "work", FALLBACK, only=only).is_new
+    assert not worktrees.commit_all(worktree, "work", FALLBACK, only=frozenset()).is_new
+    kept = worktrees.remove(worktree, done.commit)
+    assert kept is not None
+    assert person.git("show", f"{kept.commit}:other") == "2", "the rest is kept"
+
+
+def test_what_an_agent_shut_away_is_kept_too(person: Person) -> None:
+    base = person.commit(a="1\n", **{"d/e": "1\n"})
+    worktrees = worktrees_of(person)
+    worktree = worktrees.create(RUN, "task-01", 1, base)
+    (worktree.folder / "closed" / "inner").mkdir(parents=True)
+    (worktree.folder / "closed" / "inner" / "file").write_text("hidden\n")
+    (worktree.folder / "closed" / "inner").chmod(0)
+    (worktree.folder / "closed").chmod(0)
+    (worktree.folder / "d").chmod(0)
+    kept = worktrees.remove(worktree, base)
+    assert kept is not None
+    assert person.git("show", f"{kept.commit}:closed/inner/file") == "hidden"
+    assert person.git("show", f"{kept.commit}:d/e") == "1"
+    _assert_gone(person, worktree)
+
+
+def test_a_helper_works_beside_the_attempt(person: Person) -> None:
+    base = person.commit(a="1\n")
+    worktrees = worktrees_of(person)
+    worktree = worktrees.create(RUN, "task-01", 1, base)
+    helper = worktrees.create(RUN, "task-01", 1, base, sub="help")
+    assert helper.branch == f"{BRANCH}--help"
+    assert helper.name == "task-01--attempt-1--help"
+    assert helper.folder != worktree.folder
+    assert worktrees.named(RUN, "task-01", 1, sub="help") == helper
+    worktrees.remove(helper, base)
+    assert worktrees.is_ready(worktree)
+    with pytest.raises(UsageError, match="cannot name a branch"):
+        worktrees.named(RUN, "task-01", 1, sub="../x")
 
 
 POINTS = [

@@ -7,6 +7,7 @@ from assay.git.call import GitFailed, failed
 from assay.git.identity import Identity
 from assay.git.objects import Objects
 from assay.git.repository import Repository
+from assay.kit.killpoints import reach
 from assay.kit.text import visible
 
 
@@ -28,6 +29,7 @@ def commit_tree(
         )
     if answer.code:
         raise failed(arguments[0], git.path, answer)
+    reach("git.commit.made")
     return answer.out.decode().strip()
 
 
@@ -43,6 +45,7 @@ def move_ref(repository: Repository, ref: str, new: str, old: str | None, *, why
     null = "0" * len(new)
     answer = repository.git.ask("update-ref", "-m", f"assay: {why}", "--no-deref", ref, new, old or null)
     if answer.code == 0:
+        reach("git.ref.moved")
         return True
     if repository.ref(ref) != old:
         return False
@@ -54,6 +57,7 @@ def delete_ref(repository: Repository, ref: str, old: str) -> bool:
     _refuse_others(ref)
     answer = repository.git.ask("update-ref", "--no-deref", "-d", ref, old)
     if answer.code == 0:
+        reach("git.ref.deleted")
         return True
     now = repository.ref(ref)
     if now is None or now != old:

@@ -60,19 +60,25 @@ class Moved:
 
 def merge_test(shadow: Objects, target: str, branch: str) -> Clean | Conflict:
     """What merging one commit into another would give; new trees go where `shadow` writes."""
+    tree, paths = merged_tree(shadow, target, branch)
+    return Conflict(paths) if paths is not None else Clean(tree)
+
+
+def merged_tree(objects: Objects, target: str, branch: str) -> tuple[str, tuple[str, ...] | None]:
+    """The tree of a merge, and the paths that conflict: their files hold markers. None if there is no conflict."""
     arguments = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
-    answer = shadow.git.ask(*arguments, target, branch)
+    answer = objects.git.ask(*arguments, target, branch)
     tree, *paths = answer.out.split(b"\0")
     if answer.code == 0:
-        return Clean(tree.decode())
+        return tree.decode(), None
     if answer.code == 1:
-        return Conflict(tuple(text_of(path) for path in dict.fromkeys(paths) if path))
+        return tree.decode(), tuple(text_of(path) for path in dict.fromkeys(paths) if path)
     if "unrelated histories" in answer.err:
         raise UsageError(
             f"{visible(target)} and {visible(branch)} have no common ancestor here",
             next_step="fetch more history (git fetch --unshallow), or merge by hand",
         )
-    raise failed("merge-tree", shadow.git.path, answer)
+    raise failed("merge-tree", objects.git.path, answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +105,9 @@ class MergeQueue:
 
         `expected` is the target's commit that the evidence was made with: if it has moved, nothing is merged.
         """
-        if not is_git_ref(target):
-            raise UsageError(f"{visible(target)!r} is not the name of a branch", next_step="name the target branch")
-        ref = f"refs/heads/{target}"
+        ref = target_ref(target)
         commit = self.repository.commit(branch)
-        with self._turn(ref, patience_s):
+        with turn(self.locks, ref, patience_s):
             reach("git.merge.locked")
             tip = self.repository.ref(ref)
             if tip is None:
@@ -112,7 +116,7 @@ class MergeQueue:
                 return Merged(tip, self.repository.tree_of(tip), "already")
             if expected is not None and tip != expected:
                 return Moved(expected, tip)
-            self._refuse_checked_out(ref)
+            refuse_checked_out(self.repository, ref)
             return self._merge(ref, tip, commit, message, identity, fast_forward=fast_forward, sign=sign)
 
     def _merge(
@@ -133,39 +137,58 @@ class MergeQueue:
         reach("git.merge.moved")
         return Merged(commit, self.repository.tree_of(commit), how)
 
-    def _refuse_checked_out(self, ref: str) -> None:
-        for branch, where in checked_out(self.repository):
-            if branch == ref:
-                name = visible(ref.removeprefix("refs/heads/"))
-                raise UsageError(
-                    f"{name} is checked out in {visible(where)}, so it is not moved",
-                    next_step="check out another branch there, or merge by hand",
-                )
 
-    @contextlib.contextmanager
-    def _turn(self, ref: str, patience_s: float) -> Iterator[None]:
-        """Waits for this target's lock; it goes when the process does."""
-        import fcntl  # here and not above: not every system has it
+@contextlib.contextmanager
+def turn(locks: Path, ref: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+    """Waits for the lock of one target; it goes when the process does."""
+    import fcntl  # here and not above: not every system has it
 
-        self.locks.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = hashlib.sha256(ref.encode()).hexdigest()[:32]
-        handle = os.open(self.locks / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            give_up = time.monotonic() + patience_s
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > give_up:
-                        raise NotReady(
-                            f"another process merges into {visible(ref.removeprefix('refs/heads/'))}",
-                            next_step="wait for it, or end it, then resume",
-                        ) from None
-                    time.sleep(0.01)
-            yield
-        finally:
-            os.close(handle)
+    locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = hashlib.sha256(ref.encode()).hexdigest()[:32]
+    handle = os.open(locks / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        give_up = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    raise NotReady(
+                        f"another process merges into {visible(ref.removeprefix('refs/heads/'))}",
+                        next_step="wait for it, or end it, then resume",
+                    ) from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(handle)
+
+
+def target_ref(target: str) -> str:
+    """The full name of a target branch; `UsageError` for what cannot be one."""
+    if not is_git_ref(target):
+        raise UsageError(f"{visible(target)!r} is not the name of a branch", next_step="name the target branch")
+    return f"refs/heads/{target}"
+
+
+def refuse_checked_out(repository: Repository, ref: str, *, ours: Path | None = None) -> None:
+    """`UsageError` if somebody has the branch checked out; worktrees in the folder `ours` are attempts, not people."""
+    where = checked_out_by_people(repository, ours=ours).get(ref)
+    if where is not None:
+        raise UsageError(
+            f"{visible(ref.removeprefix('refs/heads/'))} is checked out in {visible(where)}, so it is not moved",
+            next_step="check out another branch there, or merge by hand",
+        )
+
+
+def checked_out_by_people(repository: Repository, *, ours: Path | None) -> dict[str, str]:
+    """Every branch that is checked out elsewhere than in the folder of our worktrees, and where."""
+    attempts = None if ours is None else Path(os.path.realpath(ours))
+    return {
+        branch: where
+        for branch, where in checked_out(repository)
+        if attempts is None or not Path(os.path.realpath(where)).is_relative_to(attempts)
+    }
 
 
 def checked_out(repository: Repository) -> list[tuple[str, str]]:
@@ -175,14 +198,23 @@ def checked_out(repository: Repository) -> list[tuple[str, str]]:
         said = dict(_pair(field) for field in record.split(b"\0") if field)
         if "branch" in said:
             found.append((said["branch"], said["worktree"]))
-    places = [repository.common_dir, *sorted((repository.common_dir / "worktrees").glob("*"))]
-    for place in places:
+    for place in (repository.common_dir, *sorted((repository.common_dir / "worktrees").glob("*"))):
+        said_folder = _said(place / "gitdir")
+        where = str(place) if said_folder is None else said_folder.removesuffix("/.git")
         for name in ("rebase-merge/head-name", "rebase-apply/head-name"):
-            if (place / name).is_file():
-                found.append((text_of((place / name).read_bytes().strip()), str(place)))
-        if (place / "BISECT_START").is_file():
-            found.append(("refs/heads/" + text_of((place / "BISECT_START").read_bytes().strip()), str(place)))
+            if (branch := _said(place / name)) is not None:
+                found.append((branch, where))
+        if (branch := _said(place / "BISECT_START")) is not None:
+            found.append((f"refs/heads/{branch}", where))
     return found
+
+
+def _said(file: Path) -> str | None:
+    """What a file of git's says; None if there is none, or no longer."""
+    try:
+        return text_of(file.read_bytes().strip())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _pair(field: bytes) -> tuple[str, str]:

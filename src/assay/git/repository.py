@@ -131,6 +131,14 @@ class Repository:
         answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", name)
         return answer.out.decode().split()[-1] if answer.code == 0 else None
 
+    def ids(self, *names: str) -> tuple[str | None, ...]:
+        """What several refs or expressions name, asked in one go; None for each that names nothing."""
+        if any(not name.isprintable() for name in names):
+            raise UsageError(f"{visible(' '.join(names))!r} cannot be refs", next_step="name branches, tags or commits")
+        given = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+        rows = self.git.run("cat-file", "--batch-check=%(objectname)", stdin=given).decode(errors="replace").split("\n")
+        return tuple(row if " " not in row else None for row in rows[:-1])
+
     def default_base(self) -> str | None:
         """What a change is compared with if nobody says: where it left the branch it came from, else the commit before.
 

@@ -4,55 +4,29 @@ An agent writes there, so nothing in the folder is believed: the git directory i
 written and read under a configuration of ours, and the branch, not the folder's HEAD, tells where the attempt stands.
 """
 
-import hashlib
 import os
 import shutil
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.contracts.common.ids import attempt_branch, attempt_name, is_git_ref, is_safe_name, run_ref
-from assay.errors import UsageError
 from assay.git import quarantine
-from assay.git.call import GitDir, GitFailed
+from assay.git.admin import admin_of, can_be_made, make_admin, unfinished_of
+from assay.git.call import GitFailed
 from assay.git.commits import commit_tree, delete_ref, move_ref
+from assay.git.folders import open_up, remove
 from assay.git.identity import FALLBACK, Identity
-from assay.git.objects import Objects, fill
+from assay.git.objects import fill
+from assay.git.places import POOL, Worktree, worktree_of
+from assay.git.pool import LIMIT, Pool
 from assay.git.quarantine import Quarantined
+from assay.git.reachability import in_quarantine
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
 from assay.git.snapshots import Taken, take
 from assay.kit.killpoints import reach
-from assay.kit.text import visible
 
-_LONGEST_NAME = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Worktree:
-    """Where one attempt works."""
-
-    run: str
-    task: str
-    attempt: int
-    branch: str
-    folder: Path
-
-    @property
-    def ref(self) -> str:
-        """The branch in full."""
-        return f"refs/heads/{self.branch}"
-
-    @property
-    def name(self) -> str:
-        """One word for it."""
-        return f"{self.task}--{attempt_name(self.attempt)}"
-
-    @property
-    def mark(self) -> Path:
-        """A file beside the folder, written once everything stands; before that no agent has seen the folder."""
-        return self.folder.with_name(f"{self.folder.name}.ready")
+__all__ = ["Committed", "Worktree", "Worktrees"]
 
 
 class Committed(NamedTuple):
@@ -74,42 +48,75 @@ class Worktrees:
     shadow: Shadow
     root: Path
     prefix: str = "assay"
+    pooled: int = LIMIT
+    """How many folders are kept for the next attempts."""
 
-    def named(self, run_id: str, task: str, attempt: int) -> Worktree:
-        """The worktree of an attempt, whether or not it stands."""
-        run = run_ref(run_id)
-        branch = attempt_branch(task, attempt, prefix=f"{self.prefix}/{run}")
-        if not (is_safe_name(run) and is_safe_name(task) and attempt > 0 and is_git_ref(branch)):
-            raise UsageError(
-                f"{visible(branch)!r} cannot name a branch", next_step="name run and task by letters, digits and '-'"
-            )
-        name = f"{run}--{task}--{attempt_name(attempt)}"
-        if len(name) > _LONGEST_NAME:
-            name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-        return Worktree(run, task, attempt, branch, Path(os.path.realpath(self.root)) / name)
+    @property
+    def pool(self) -> Pool:
+        """The folders that wait for an attempt."""
+        return Pool(self.shadow, Path(os.path.realpath(self.root)) / POOL, self.pooled)
 
-    def create(self, run_id: str, task: str, attempt: int, commit: str) -> Worktree:
-        """A worktree with a branch that starts at a commit; one that stands already is taken as it is."""
-        worktree = self.named(run_id, task, attempt)
+    def named(self, run_id: str, task: str, attempt: int, *, sub: str | None = None) -> Worktree:
+        """The worktree of an attempt, or of who works beside it (`sub`), whether or not it stands."""
+        return worktree_of(self.root, self.prefix, run_id, task, attempt, sub)
+
+    def create(self, run_id: str, task: str, attempt: int, commit: str, *, sub: str | None = None) -> Worktree:
+        """A worktree with a branch that starts at a commit; one that stands already is taken as it is.
+
+        A folder that waits in the pool is used if there is one, and only what differs is written.
+        """
+        worktree = self.named(run_id, task, attempt, sub=sub)
         if self.is_ready(worktree):
             return worktree
-        tip = self.tip(worktree)
-        if tip is None:
-            tip = self.repository.commit(commit)
-            self.shadow.refuse_odd_paths(self.repository.tree_of(tip))
-            if not move_ref(self.repository, worktree.ref, tip, None, why="attempt"):
-                tip = self._standing_tip(worktree)
-        reach("git.worktree.branched")
         self._forget(worktree)  # what a killed process left: no agent has seen it
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.repository.git.run("worktree", "add", "--no-checkout", "--", str(worktree.folder), worktree.branch)
-        reach("git.worktree.added")
-        with self.shadow.index(self.repository.tree_of(tip), work_tree=worktree.folder) as git:
-            fill(git)
-            self._bring_index(worktree, git)
+        tip, start, tree = self._beginning(worktree, commit)
+        waiting = self.pool.take(tree, worktree.aside) if can_be_made(self.repository.common_dir) else None
+        if tip is None:
+            if waiting is None:
+                self.shadow.refuse_odd_paths(tree)
+            if not move_ref(self.repository, worktree.ref, start, None, why="attempt"):
+                return self.create(run_id, task, attempt, commit, sub=sub)  # somebody made it: it begins there
+        reach("git.worktree.branched")
+        if waiting is None:
+            self._make(worktree, tree)
+        else:
+            waiting.files.rename(worktree.folder)
+            reach("git.worktree.added")
+            make_admin(self.repository.common_dir, worktree.folder, worktree.branch, waiting.index)
+            remove(worktree.aside)
         reach("git.worktree.filled")
-        worktree.mark.touch()
+        worktree.mark.write_text(worktree.branch)
+        reach("git.worktree.ready")
         return worktree
+
+    def _beginning(self, worktree: Worktree, commit: str) -> tuple[str | None, str, str]:
+        """The tip of the branch if there is one, the commit that the attempt begins with, and its tree."""
+        tip, start, tree = self.repository.ids(worktree.ref, f"{commit}^{{commit}}", f"{commit}^{{tree}}")
+        if tip is not None:
+            return tip, tip, self.repository.tree_of(tip)
+        if start is None or tree is None:
+            start = self.repository.commit(commit)  # says what is wrong
+            tree = self.repository.tree_of(start)
+        return None, start, tree
+
+    def _make(self, worktree: Worktree, tree: str) -> None:
+        """A worktree with all its files written."""
+        common, folder = self.repository.common_dir, worktree.folder
+        by_hand = can_be_made(common)
+        if by_hand:
+            folder.mkdir()
+        else:
+            self.repository.git.run("worktree", "add", "--no-checkout", "--", str(folder), worktree.branch)
+        reach("git.worktree.added")
+        with self.shadow.index(tree, work_tree=folder) as git:
+            fill(git)
+            index = Path(git.env["GIT_INDEX_FILE"])
+            if by_hand:
+                # git's own way is not for two at a time: one may read what the other has half written, and fails
+                make_admin(common, folder, worktree.branch, index)
+            else:
+                self._bring_index(worktree, index)
 
     def is_ready(self, worktree: Worktree) -> bool:
         """True if the worktree stands whole."""
@@ -121,36 +128,70 @@ class Worktrees:
 
     def pointer_is_ours(self, worktree: Worktree) -> bool:
         """True if the folder's `.git` still says what git wrote; anything else was put there by the agent."""
-        pointer, admin = worktree.folder / ".git", self._admin(worktree)
+        pointer, admin = worktree.folder / ".git", admin_of(self.repository.common_dir, worktree.folder)
         if admin is None or pointer.is_symlink() or not pointer.is_file():
             return False
         return pointer.read_bytes() == b"gitdir: " + os.fsencode(admin) + b"\n"
 
-    def commit_all(self, worktree: Worktree, message: str, identity: Identity, *, sign: bool = False) -> Committed:
-        """Commits the folder as it is: what git would add, but with no hook, filter or monitor of anybody's."""
+    def commit_all(
+        self,
+        worktree: Worktree,
+        message: str,
+        identity: Identity,
+        *,
+        only: frozenset[str] | None = None,
+        sign: bool = False,
+    ) -> Committed:
+        """Commits the folder as it is: what git would add, but with no hook, filter or monitor of anybody's.
+
+        With `only` other paths stay as the branch has them.
+        """
         tip = self._standing_tip(worktree)
         old_tree = self.repository.tree_of(tip)
         taken = self._take(worktree, old_tree)
-        if taken.tree == old_tree:
-            return Committed(tip, old_tree, is_new=False, embedded=taken.embedded)
         objects = self.shadow.into_store(self.repository)
-        commit = commit_tree(objects, taken.tree, [tip], message, identity, sign=sign)
+        tree = taken.tree
+        if only is not None:
+            found = objects.entries(tree)
+            tree = objects.compose(old_tree, {path: found.get(path) for path in sorted(only)})
+        if tree == old_tree:
+            return Committed(tip, old_tree, is_new=False, embedded=taken.embedded)
+        commit = commit_tree(objects, tree, [tip], message, identity, sign=sign)
         reach("git.commit.written")
         if not move_ref(self.repository, worktree.ref, commit, tip, why="attempt"):
             raise GitFailed(
                 f"{worktree.branch} moved while its files were committed",
                 next_step="see who else works in the worktree",
             )
-        return Committed(commit, taken.tree, is_new=True, embedded=taken.embedded)
+        return Committed(commit, tree, is_new=True, embedded=taken.embedded)
 
-    def remove(self, worktree: Worktree, target: str, identity: Identity = FALLBACK) -> Quarantined | None:
-        """Takes a worktree and its branch away; what is not in the target commit goes to quarantine first."""
+    def remove(
+        self, worktree: Worktree, target: str, identity: Identity = FALLBACK, *, keep_branch: bool = False
+    ) -> Quarantined | None:
+        """Takes a worktree and its branch away; what is not in the target commit goes to quarantine first.
+
+        With `keep_branch` only the worktree goes, and quarantine gets what the branch does not hold.
+        """
+        return self._part(worktree, target, identity, keep_branch=keep_branch, to_pool=False)
+
+    def release(
+        self, worktree: Worktree, target: str, identity: Identity = FALLBACK, *, keep_branch: bool = False
+    ) -> Quarantined | None:
+        """The same, but the folder is cleaned, brought to the target's files and kept for the next attempt.
+
+        The processes of the agent must have ended: whoever still has a file open could write into the next attempt.
+        """
+        return self._part(worktree, target, identity, keep_branch=keep_branch, to_pool=True)
+
+    def _part(
+        self, worktree: Worktree, target: str, identity: Identity, *, keep_branch: bool, to_pool: bool
+    ) -> Quarantined | None:
         tip = self.tip(worktree)
         kept = None
         if tip is not None:
             last = self._with_leftovers(worktree, tip, identity)
-            safe = self.repository.is_ancestor(last, target) or quarantine.is_kept(self.repository, last)
-            if not safe:
+            held = last == tip if keep_branch else self.repository.is_ancestor(last, target)
+            if not held and not in_quarantine(self.repository, worktree.run, last):
                 kept = quarantine.keep(self.repository, worktree.run, worktree.name, last)
         elif self.is_ready(worktree):
             raise GitFailed(
@@ -158,9 +199,14 @@ class Worktrees:
                 next_step=f"look into {worktree.folder}, save what you need and delete it",
             )
         reach("git.worktree.quarantined")
+        if to_pool and self.is_ready(worktree):
+            tree = self.repository.tree_of(self.repository.commit(target))
+            worktree.mark.unlink()  # from here on it is nobody's, whoever is killed
+            reach("git.worktree.unmarked")
+            self.pool.park(worktree.folder, worktree.aside, tree)
         self._forget(worktree)
         reach("git.worktree.forgotten")
-        if tip is not None and not delete_ref(self.repository, worktree.ref, tip):
+        if tip is not None and not keep_branch and not delete_ref(self.repository, worktree.ref, tip):
             raise GitFailed(f"{worktree.branch} moved while it was removed", next_step="remove it again")
         return kept
 
@@ -168,6 +214,7 @@ class Worktrees:
         """The tip, or a commit after it with what lies uncommitted in the folder."""
         if not self.is_ready(worktree):
             return tip
+        open_up(worktree.folder)
         old_tree = self.repository.tree_of(tip)
         taken = self._take(worktree, old_tree, enter_embedded=True)
         if taken.tree == old_tree:
@@ -180,27 +227,18 @@ class Worktrees:
 
     def _take(self, worktree: Worktree, old_tree: str, *, enter_embedded: bool = False) -> Taken:
         """The folder as a tree in the person's store, and the index of the worktree brought up to it."""
-        objects: Objects = self.shadow.into_store(self.repository)
+        objects = self.shadow.into_store(self.repository)
         with objects.index(old_tree) as git:
             taken = take(objects, git, worktree.folder, enter_embedded=enter_embedded)
             if not enter_embedded:
-                self._bring_index(worktree, git)
+                self._bring_index(worktree, Path(git.env["GIT_INDEX_FILE"]))
         return taken
 
-    def _bring_index(self, worktree: Worktree, git: GitDir) -> None:
+    def _bring_index(self, worktree: Worktree, index: Path) -> None:
         """Lets the agent's own git see which files are unchanged; ours does not need it."""
-        admin = self._admin(worktree)
+        admin = admin_of(self.repository.common_dir, worktree.folder)
         if admin is not None:
-            shutil.copy2(git.env["GIT_INDEX_FILE"], admin / "index")
-
-    def _admin(self, worktree: Worktree) -> Path | None:
-        """The worktree's git directory, as the repository knows it."""
-        wanted = os.fsencode(worktree.folder / ".git")
-        for folder in sorted((self.repository.common_dir / "worktrees").glob("*")):
-            named = folder / "gitdir"
-            if named.is_file() and named.read_bytes().rstrip(b"\n") == wanted:
-                return folder
-        return None
+            shutil.copy2(index, admin / "index")
 
     def _standing_tip(self, worktree: Worktree) -> str:
         tip = self.tip(worktree)
@@ -211,18 +249,8 @@ class Worktrees:
     def _forget(self, worktree: Worktree) -> None:
         """Removes the folder and the worktree's git directory, in an order that a repetition understands."""
         worktree.mark.unlink(missing_ok=True)
-        for folder in (self._admin(worktree), worktree.folder):
-            if folder is not None and (folder.is_symlink() or folder.exists()):
-                _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    """Removes a folder that may hold anything; links are removed, not followed."""
-    if folder.is_symlink() or not folder.is_dir():
-        folder.unlink()
-        return
-    for place, folders, _ in os.walk(folder):  # a folder that its owner may not write is opened before it is entered
-        for inner in (Path(place) / name for name in folders):
-            if not inner.is_symlink():
-                inner.chmod(stat.S_IRWXU)
-    shutil.rmtree(folder)
+        common, folder = self.repository.common_dir, worktree.folder
+        for place in (admin_of(common, folder), unfinished_of(common, folder), folder, worktree.aside):
+            if place is not None:
+                remove(place)
+                reach("git.worktree.forgetting")
