@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -88,4 +89,28 @@ def flows(scene: Scene) -> dict[str, Body]:
         values = await flow.step("graph", graph)
         return await flow.step("report", scene.work(flow, "report", values, 0))
 
-    return {"chain": chain, "gated": gated, "parent": parent}
+    async def hangs(flow: Flow, args: Any) -> Json:
+        async def work() -> Json:
+            scene.tells("begin", flow.run_id, "hang")
+            time.sleep(args)  # noqa: ASYNC251 -- that is the point: nothing else happens on this loop
+            return None
+
+        return await flow.step("hang", work)
+
+    async def watches(flow: Flow, args: Any) -> Json:
+        """Submits a child that hangs once the room here is taken; gives how long both were silent once it is missed."""
+
+        async def graph() -> Json:
+            await flow.submit(f"{flow.run_id}/well", "chain", {"steps": 1, "pause_s": -1})
+            while not await flow.silent([f"{flow.run_id}/well"]):
+                await flow.wait((), timeout_s=0.05)
+            await flow.submit(f"{flow.run_id}/hung", "hangs", 60)
+            while True:
+                silent = await flow.silent([f"{flow.run_id}/well", f"{flow.run_id}/hung"])
+                if silent.get(f"{flow.run_id}/hung", 0) > args["missed_s"]:
+                    return dict(silent)
+                await flow.wait((), timeout_s=0.1)
+
+        return await flow.step("graph", graph)
+
+    return {"chain": chain, "gated": gated, "parent": parent, "hangs": hangs, "watches": watches}

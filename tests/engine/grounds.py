@@ -130,9 +130,9 @@ def held_until(log: Path) -> Path:
     return log.with_suffix(".release")
 
 
-def ended(process: "subprocess.Popen[str]") -> int:
+def ended(process: "subprocess.Popen[str]", *, patience_s: float = PATIENCE_S) -> int:
     """How a process ended; what it said is shown if it should not have said anything."""
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, said = process.communicate(timeout=patience_s)
     if process.returncode not in (0, -signal.SIGKILL):
         raise AssertionError(said)
     return process.returncode

@@ -9,7 +9,7 @@ import pytest
 
 from assay.engine.base import Json, Outcome, RunStatus
 from engine.flows import Scene, chain_value, flows
-from engine.grounds import Done, Ground, ended, kill
+from engine.grounds import FULL, Done, Ground, Kind, ended, kill
 from engine.judging import assert_family_is_whole, outcome
 
 
@@ -80,6 +80,34 @@ def test_a_database_whose_maker_was_killed_is_made_whole_by_the_next(new_ground:
         kill(maker)
     new_ground.works(run="r", flow="chain", args={"steps": 2, "pause_s": 0})
     assert outcome(new_ground, "r") == Outcome(RunStatus.DONE, chain_value(2))
+
+
+@pytest.mark.req("P16")
+@pytest.mark.req("X4")
+@pytest.mark.parametrize("ground", list(Kind) if FULL else [Kind.DBOS_SQLITE], indirect=True, ids=str)
+def test_a_worker_whose_loop_hangs_is_missed_while_its_process_lives(ground: Ground) -> None:
+    with ground.worker(run="p", flow="watches", args={"missed_s": 7.5}, cap=1) as watcher:
+        ground.until(lambda _: ground.in_flight(watcher.pid) == {("p/well", "s0")}, watcher)
+        with ground.worker(cap=1) as hung:
+            ground.until(lambda _: ("p/hung", "hang") in ground.in_flight(hung.pid), watcher, hung)
+            assert ended(watcher) == 0
+            assert hung.poll() is None
+            assert _stranded(ground) == set(), "its process lives, and its lease with it"
+    silent = outcome(ground, "p").value
+    assert isinstance(silent, dict)
+    assert silent["p/hung"] > 7.5 > silent["p/well"]
+
+
+def _stranded(ground: Ground) -> set[str]:
+    async def ask() -> set[str]:
+        engine = ground.make(flows(Scene(ground.log, "")))
+        await engine.open(worker=False)
+        try:
+            return {one.run_id for one in await engine.audit()}
+        finally:
+            await engine.close()
+
+    return asyncio.run(ask())
 
 
 @pytest.mark.req("P16")

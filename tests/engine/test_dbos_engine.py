@@ -87,17 +87,17 @@ def test_a_second_worker_in_one_process_is_refused_until_the_first_is_closed(gro
 
 
 def test_dbos_is_imported_by_one_module_and_only_when_it_is_needed() -> None:
-    importing = []
+    importing: dict[str, set[str]] = {"dbos": set(), "sqlalchemy": set()}
     for path in sorted((ROOT / "src").rglob("*.py")):
         text = path.read_text()
         for node in ast.walk(ast.parse(text)) if "dbos" in text or "sqlalchemy" in text else ():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            if any(name.split(".")[0] in ("dbos", "sqlalchemy") for name in names):
-                importing.append(path.name)
+            for name in {name.split(".")[0] for name in names} & importing.keys():
+                importing[name].add(path.name)
                 assert isinstance(node, ast.stmt)
                 assert node.col_offset > 0, "only inside functions"
-    assert set(importing) == {"dbos_library.py"}
+    assert importing == {"dbos": {"dbos_library.py"}, "sqlalchemy": {"connections.py"}}
     program = "import sys, assay.engine.dbos_engine; print({'dbos', 'sqlalchemy', 'psycopg'} & set(sys.modules))"
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -1,15 +1,18 @@
 """The kit itself: an engine that breaks a promise is named by what it broke, so that a green kit means something."""
 
 import asyncio
+import contextlib
+import math
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assay.engine.base import Body, Flow, Json
+from assay.engine.base import Body, EngineError, Flow, Json, Outcome
 from assay.testing.engine_case import Make
 from assay.testing.engine_kit import BY_NAME, CASES, check_engine
 from assay.testing.raw_engine import RawEngine
@@ -101,6 +104,48 @@ class Restarting(Lying):
         return await self.flow.gate(key, timeout_s=0)
 
 
+class Patient(Lying):
+    """Waits for all children where one would do."""
+
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+        found = await self.flow.wait(child_ids, timeout_s=timeout_s if not 0 < timeout_s < math.inf else 0)
+        end = time.monotonic() + min(timeout_s, 5.0)
+        while len(found) < max(len(child_ids), 1) and time.monotonic() < end:
+            found = await self.flow.wait(child_ids, timeout_s=0)
+            await asyncio.sleep(0.02)
+        return found
+
+
+class Impatient(Lying):
+    """Does not wait for children at all."""
+
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+        return await self.flow.wait(child_ids, timeout_s=timeout_s if not 0 < timeout_s < math.inf else 0)
+
+
+class Deaf(Lying):
+    """Goes on waiting for children when it is told to leave."""
+
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+        await asyncio.sleep(min(timeout_s, 3.5))
+        return await self.flow.wait(child_ids, timeout_s=0)
+
+
+class Alarmed(Lying):
+    """Misses also those who have not begun."""
+
+    async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
+        return {child_id: 0.0 for child_id in child_ids if await self.flow.outcome(child_id) is None}
+
+
+class Ruthless(Lying):
+    """Ends whomever it is told to, if it can, and never complains."""
+
+    async def cancel(self, child_id: str) -> None:
+        with contextlib.suppress(EngineError):
+            await self.flow.cancel(child_id)
+
+
 class TrustingFlow(RawFlow):
     """Takes what stands at a place for what was asked for there."""
 
@@ -137,6 +182,14 @@ class Sweeping(RawEngine):
         known = [step.key for step in await self.steps(run_id)]
         await super().rerun_from(run_id, known[0] if key in known else key)
         await self.answer(run_id, "ok", "first")
+
+
+class Resigned(RawEngine):
+    """Goes on with a run as it failed."""
+
+    async def resume(self, run_id: str) -> None:
+        again = "UPDATE raw_run SET status = 'queued', error = NULL WHERE id = ? AND status IN ('failed', 'cancelled')"
+        self._journal.database.write(lambda transaction: transaction.run(again, (run_id,)))
 
 
 class Littering(RawEngine):
@@ -195,6 +248,13 @@ def with_flow(lying: type[Lying], path: Path) -> Make:
         (Littering, "closing-leaves-nothing-and-loses-nothing", "threads are left"),
         (Blind, "another-version-is-named-and-not-run", "only the run of its own version"),
         (Blind, "children-in-a-step-keep-the-cap", "children ran at once"),
+        (Patient, "wait-gives-all-that-have-ended", "the others are waited for"),
+        (Impatient, "wait-gives-all-that-have-ended", "the time was not waited out"),
+        (Deaf, "wait-is-cancelled-at-once", "a close waited"),
+        (Alarmed, "only-who-was-taken-and-lives-can-be-silent", "silent are"),
+        (Ruthless, "a-body-ends-its-own-children-and-no-others", "was not refused"),
+        (Resigned, "resume-asks-for-the-failed-step-again", "it went on and ended"),
+        (Blind, "no-child-takes-the-room-of-those-it-waits-for", "of each generation there ran"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else None,
 )

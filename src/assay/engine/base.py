@@ -1,10 +1,14 @@
 """The promise of every engine: bodies made of named steps, gates and children, which go on where they were killed.
 
 The engine repeats the one step that was in flight; that nothing is paid twice is the duty of the steps. Everything that
-crosses it is JSON.
+crosses it is JSON, also on the first run: a tuple comes back as a list, a number that is the key of an object as text.
+
+A run begins at once, since runs wait for people and for their children. Children have a cap: a worker runs so many of
+each generation at a time, so many children of runs, so many children of those, and so on. Runs are not counted. A
+child may therefore wait for children of its own: those have room that no other child can take from them.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeAlias
@@ -16,17 +20,21 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 JOURNAL_VERSION = "1"
 """Of what bodies leave in the journal. A change of their steps that old runs cannot follow needs another."""
 
+DEEPEST_GENERATION = 4
+"""Of children, their children, and so on: a body that submits deeper ones has lost its way, and is refused."""
+
 
 class EngineError(AssayError):
     """The journal and the code do not fit, or a call of the engine cannot be meant."""
 
 
 class RepeatedKey(EngineError):
-    """A body used a key twice."""
+    """A body used a key twice. Its run fails, also if the body caught this."""
 
 
 class ChangedOrder(EngineError):
-    """A replayed body asked for another step than it had asked for at this place; nothing was run."""
+    """A replayed body asked for another step than it had asked for at this place, or ended without having asked for
+    one that is recorded. Nothing was run, and the run fails, also if the body caught this."""
 
 
 class StepFailed(EngineError):
@@ -58,6 +66,8 @@ class RunInfo:
     executor: str | None
     """The process that has it; None while nobody does."""
     error: str | None = None
+    parent: str | None = None
+    """The run whose body submitted it; None if it is nobody's child."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +109,15 @@ class Flow(Protocol):
     ) -> Json:
         """Runs the work once and records what it gave; on replay gives what is recorded. `StepFailed` if it raised.
 
-        Cancelled or out of time, the work's task is cancelled and awaited before anything else happens.
+        Cancelled or out of time, the work's task is cancelled and awaited before anything else happens. A step inside
+        the work of a step is refused.
         """
         ...
 
     async def gate(self, key: str, *, timeout_s: float | None = None) -> Json:
         """Waits for an answer, for ever unless a time is given; None when the time is up. An answer that came first
-        is kept, also while nothing runs."""
+        is kept, also while nothing runs. The time begins when the gate is asked for the first time and runs on while
+        nothing runs: a restart gives it no more."""
         ...
 
     async def submit(self, child_id: str, flow: str, args: Json) -> None:
@@ -114,6 +126,29 @@ class Flow(Protocol):
 
     async def outcome(self, child_id: str) -> Outcome | None:
         """How a child ended; None while it has not. Looked up each time, never recorded."""
+        ...
+
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+        """Waits until at least one of these children has ended or the time is up, and gives the outcomes of all that
+        have ended by then. Of none at all it waits out the time; without time it only looks.
+
+        Looked up, never recorded, and so meant for the work of a step. It is cancelled at once when the run is
+        cancelled or its process closes.
+        """
+        ...
+
+    async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
+        """Seconds since the body of each of these children last gave a sign of life. Only those are told of that a
+        worker has taken and that have not ended.
+
+        The sign comes every few seconds from the loop on which the body runs: it fails to come when the loop hangs
+        or the worker is dead, and not while a body only waits.
+        """
+        ...
+
+    async def cancel(self, child_id: str) -> None:
+        """Ends a child of this run and whatever came of it; one that has ended stays as it is. Its outcome is there
+        at once, while what it was doing may take a moment to leave in order. It is no step."""
         ...
 
     async def now(self, key: str) -> float:
@@ -140,7 +175,8 @@ class Engine(Protocol):
         ...
 
     async def answer(self, run_id: str, gate: str, value: Json) -> bool:
-        """Answers a gate; only the first answer counts, and False says that it was not this one."""
+        """Answers a gate; only the first answer counts, and False says that it was not this one, or that the gate's
+        time was up before it came."""
         ...
 
     async def cancel(self, run_id: str) -> None:
@@ -148,7 +184,16 @@ class Engine(Protocol):
         ...
 
     async def rerun_from(self, run_id: str, key: str) -> None:
-        """Forgets the steps of a run from a key on, and goes on from there."""
+        """Forgets the steps of a run from a key on, and goes on from there. Only for a run that has ended. The answers
+        that its forgotten gates had are forgotten too."""
+        ...
+
+    async def resume(self, run_id: str) -> None:
+        """Goes on with a run that failed or was cancelled, with all it recorded. If its last recorded step failed,
+        that one is asked again; failures before it stay. Its children stay as they ended.
+
+        A run that is done, queued or running is left alone, unless the audit says that nobody has it any more.
+        """
         ...
 
     async def outcome(self, run_id: str) -> Outcome | None:

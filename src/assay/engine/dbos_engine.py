@@ -22,11 +22,12 @@ from assay.engine.base import (
     StepInfo,
     Stranded,
 )
-from assay.engine.dbos_library import Found
+from assay.engine.found import Found
 from assay.engine.json_values import check_name, encode
 from assay.engine.locks import this_process
 from assay.engine.office import ENDED, Office, set_up_lock, told
 from assay.engine.shift import Shift
+from assay.kit.killpoints import reach
 
 _SET_UP_S = 60.0
 _THREADS = 4
@@ -134,6 +135,7 @@ class DbosEngine:
         check_name(gate)
         await self._office.known(run_id)
         is_first = await self._office.call(self._office.gates.answer, run_id, gate, text)
+        reach("engine.gate.answered")
         self._look()
         return is_first
 
@@ -155,12 +157,16 @@ class DbosEngine:
         await self._office.control.rewind(run, position, self._version)
 
     async def resume(self, run_id: str) -> None:
-        """Goes on with a run that the audit names, with all it recorded; a run that goes on by itself is left alone."""
-        run = await self._office.known(run_id, whole=True)
+        """Goes on with a run that failed or was cancelled, with all it recorded but the failure of its last step."""
+        run = await self._office.known(run_id)
         if run.status in (RunStatus.FAILED, RunStatus.CANCELLED):
-            steps = await self._office.control.steps(run_id, whole=False)
-            end = max((position for position, _, _ in steps), default=0) + 1
-            await self._office.control.rewind(run, end, self._version)
+            steps = await self._office.control.steps(run_id)
+            last, _, failed = steps[-1] if steps else (0, "", False)
+            try:
+                await self._office.control.rewind(run, last if failed else last + 1, self._version)
+            except EngineError:
+                if (await self._office.known(run_id)).status in ENDED:  # and not resumed by another just now
+                    raise
         elif run.status is RunStatus.RUNNING:
             await self._office.call(self._office.leases.adopt, run_id)
 
@@ -211,4 +217,4 @@ def _name() -> str:
 
 def _info(run: Found) -> RunInfo:
     executor = run.executor if run.status is RunStatus.RUNNING else None
-    return RunInfo(run.id, run.flow, run.status, run.version, executor, told(run.error))
+    return RunInfo(run.id, run.flow, run.status, run.version, executor, told(run.error), run.parent)

@@ -1,6 +1,17 @@
 """The one module that knows DBOS: its settings, its calls and its errors, in our words.
 
 It is imported inside functions only, since it costs half a second: whoever does not work a queue never loads it.
+
+Everything goes through its public calls, but for what they cannot do in one statement with our own tables. An upgrade
+has to be held against this list, and `tests/engine/test_dbos_tables.py` does so with the installed version:
+
+- we write `workflow_status`: a run that is PENDING goes back to its queue as ENQUEUED, with `owner_xid` and
+  `started_at_epoch_ms` empty, if its `executor_id` is still the one we saw (`leases.py`);
+- we read `workflow_status`: `workflow_uuid`, `status`, `executor_id`, and `started_at_epoch_ms` as when a run was taken
+  (`bodies.py`); and whether there is such a table (`tables.py`);
+- we know every word that can be a status, and which of them mean that a run has ended (`found.py`);
+- we call `queue_worker_thread` of its module `_queue`, with a bell in place of the event that ends it (`bell.py`);
+- of a step we rely on its `function_id` counting from 1 in the order in which a body asks (`flow.py`).
 """
 
 import asyncio
@@ -10,50 +21,23 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.engine.base import ChangedOrder, EngineError, Json, RunStatus
-from assay.engine.json_values import Encoded, JsonSerializer, RecordedError
-from assay.engine.tables import SCHEMA
-
-RUNS, CHILDREN = "assay-runs", "assay-children"
-"""Runs wait for their children and for people, so they have a queue without a limit and children one with the cap."""
+from assay.engine.base import DEEPEST_GENERATION, ChangedOrder, EngineError, Json
+from assay.engine.bell import Bell, Bells
+from assay.engine.connections import connect
+from assay.engine.found import RUNS, WORDS_OF_ENDING, WORDS_OF_WAITING, Found, found_of, queue_of
+from assay.engine.json_values import Encoded, JsonSerializer
+from assay.engine.tables import SCHEMA, batched
+from assay.kit.killpoints import reach
 
 _NAME = "assay"
 _QUEUE_POLL_S = 0.1
 _NOTICE_POLL_S = 0.25
-_POOL = 8
-_CLIENT_POOL = 4
-_BUSY_TIMEOUT_MS = 30_000
-_STATUS = {
-    "ENQUEUED": RunStatus.QUEUED,
-    "DELAYED": RunStatus.QUEUED,
-    "PENDING": RunStatus.RUNNING,
-    "SUCCESS": RunStatus.DONE,
-    "ERROR": RunStatus.FAILED,
-    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": RunStatus.FAILED,
-    "CANCELLED": RunStatus.CANCELLED,
-}
-_WAITING = ["ENQUEUED", "DELAYED", "PENDING"]
 
-Start = Callable[[str, str, Json, str | None], Awaitable[Encoded]]
-"""What a run that was taken from a queue begins with: its id, its flow, its arguments and its parent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One run as the library has it."""
-
-    id: str
-    flow: str
-    status: RunStatus
-    version: str
-    executor: str | None
-    parent: str | None
-    value: Json = None
-    error: RecordedError | None = None
+Start = Callable[[str, str, Json, tuple[str, ...]], Awaitable[Encoded]]
+"""What a run that was taken from a queue begins with: its id, its flow, its arguments and the runs it comes of."""
 
 
 def make_file(path: Path) -> None:
@@ -69,6 +53,7 @@ def make_file(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(made)) as source, contextlib.closing(sqlite3.connect(partial)) as copy:
             source.backup(copy)
     partial.replace(path)
+    reach("engine.file.made")
     handle = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -98,30 +83,11 @@ class Store:
 
     def __init__(self, place: Path | str) -> None:
         _quiet()
-        self.url = place if isinstance(place, str) else None
-        self.engine = _file_engine(place) if isinstance(place, Path) else None
+        self.engine = connect(place)
 
     def dispose(self) -> None:
-        """Lets go of the file."""
-        if self.engine is not None:
-            self.engine.dispose()
-
-
-def _file_engine(path: Path) -> Any:
-    """The connections to a file. Left to itself, the library would not ask for FULL."""
-    import sqlalchemy
-
-    engine = sqlalchemy.create_engine(
-        sqlalchemy.URL.create("sqlite", database=str(path)), pool_size=_POOL + _CLIENT_POOL, max_overflow=0
-    )
-
-    def set_up(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = "IMMEDIATE"
-        for setting in (f"busy_timeout={_BUSY_TIMEOUT_MS}", "foreign_keys=ON", "synchronous=FULL"):
-            connection.execute(f"PRAGMA {setting}")
-
-    sqlalchemy.event.listen(engine, "connect", set_up)
-    return engine
+        """Lets go of it."""
+        self.engine.dispose()
 
 
 class Control:
@@ -131,11 +97,9 @@ class Control:
         from dbos import DBOSClient
 
         self._client = DBOSClient(
-            system_database_url=store.url,
             system_database_engine=store.engine,
             dbos_system_schema=SCHEMA,
             serializer=_serializer(),
-            system_database_pool_size=_CLIENT_POOL,
             application_name=_NAME,
         )
 
@@ -144,43 +108,63 @@ class Control:
         self._client.destroy()
 
     async def make_queues(self, cap: int) -> None:
-        """Both are polled; of children each worker takes at most so many at a time."""
+        """Those of runs and of their children, and with this cap those of later generations that there are."""
         await self._client.register_queue_async(RUNS, polling_interval_sec=_QUEUE_POLL_S)
-        await self._client.register_queue_async(CHILDREN, polling_interval_sec=_QUEUE_POLL_S, worker_concurrency=cap)
+        known = {queue.name for queue in await self._client.list_queues_async()}
+        for generation in range(1, DEEPEST_GENERATION + 1):
+            if generation == 1 or queue_of(generation) in known:
+                await self.make_queue(generation, cap)
 
-    async def enqueue(self, run_id: str, flow: str, args: Json, version: str, parent: str | None) -> None:
+    async def make_queue(self, generation: int, cap: int) -> None:
+        """Of one generation of children each worker takes at most so many at a time."""
+        await self._client.register_queue_async(
+            queue_of(generation), polling_interval_sec=_QUEUE_POLL_S, worker_concurrency=cap
+        )
+        reach("engine.queue.made")
+
+    async def enqueue(self, run_id: str, flow: str, args: Json, version: str, above: tuple[str, ...]) -> None:
         """Queues a run, once."""
         with _our_errors():
             await self._client.enqueue_async(
                 {
                     "workflow_name": flow,
-                    "queue_name": RUNS if parent is None else CHILDREN,
+                    "queue_name": queue_of(len(above)),
                     "workflow_id": run_id,
                     "app_version": version,
-                    "attributes": {"parent": parent},
+                    "attributes": {"parent": above[-1] if above else None, "generation": len(above)},
                 },
                 args,
-                parent,
+                list(above),
             )
 
     async def find(self, run_id: str, *, whole: bool = True) -> Found | None:
         """One run."""
         listed = await self._client.list_workflows_async(workflow_ids=[run_id], load_input=False, load_output=whole)
-        return _found(listed[0]) if listed else None
+        return found_of(listed[0]) if listed else None
+
+    async def ended(self, run_ids: Collection[str]) -> list[Found]:
+        """Those of some runs that have ended, whole."""
+        listed = []
+        for ids in batched(run_ids):
+            listed += await self._client.list_workflows_async(
+                workflow_ids=ids, status=WORDS_OF_ENDING, load_input=False
+            )
+        return [found_of(one) for one in listed]
 
     async def all(self) -> list[Found]:
         """Every run, oldest first. Only of failed ones is it told what they left."""
         listed = await self._client.list_workflows_async(load_input=False, load_output=False)
         failed = await self._client.list_workflows_async(status="ERROR", load_input=False)
-        errors = {one.workflow_id: _found(one) for one in failed}
-        return [errors.get(one.workflow_id) or _found(one) for one in listed]
+        errors = {one.workflow_id: found_of(one) for one in failed}
+        return [errors.get(one.workflow_id) or found_of(one) for one in listed]
 
     async def waiting_children(self) -> list[Found]:
         """Children that have not ended."""
+        queues = [queue_of(generation) for generation in range(1, DEEPEST_GENERATION + 1)]
         listed = await self._client.list_workflows_async(
-            queue_name=CHILDREN, status=_WAITING, load_input=False, load_output=False
+            queue_name=queues, status=WORDS_OF_WAITING, load_input=False, load_output=False
         )
-        return [_found(one) for one in listed]
+        return [found_of(one) for one in listed]
 
     async def steps(self, run_id: str, *, whole: bool = True) -> list[tuple[int, str, bool]]:
         """Position, key and failure of each recorded step; not whole, the failure is not looked at."""
@@ -201,28 +185,13 @@ class Control:
                 run.id,
                 start_step=position,
                 application_version=version,
-                queue_name=RUNS if run.parent is None else CHILDREN,
+                queue_name=queue_of(run.generation),
             )
+        reach("engine.rewound")
 
 
 def _is_good(output: object) -> bool:
     return isinstance(output, dict) and output.get("ok") is True
-
-
-def _found(status: Any) -> Found:
-    error = status.error
-    if status.status == "MAX_RECOVERY_ATTEMPTS_EXCEEDED":
-        error = RecordedError("EngineError", "it was begun too often")
-    return Found(
-        id=status.workflow_id,
-        flow=status.name,
-        status=_STATUS[status.status],
-        version=status.app_version or "",
-        executor=status.executor_id,
-        parent=(status.attributes or {}).get("parent"),
-        value=status.output,
-        error=error if error is None or isinstance(error, RecordedError) else RecordedError("EngineError", str(error)),
-    )
 
 
 def _serializer() -> Any:
@@ -243,15 +212,12 @@ class Worker:
             log_level="CRITICAL",
             enable_otlp=False,
             serializer=_serializer(),
-            sys_db_pool_size=_POOL,
+            system_database_engine=store.engine,
             notification_listener_polling_interval_sec=_NOTICE_POLL_S,
         )
-        if store.engine is not None:
-            config["system_database_engine"] = store.engine
-        else:
-            config["system_database_url"] = store.url
         self._library = DBOS
-        DBOS(config=config)
+        self._instance = DBOS(config=config)
+        self._bells = Bells(self._look)
 
     def launch(self, flows: Collection[str], start: Start) -> None:
         """Begins to take runs. They run on the loop of whoever calls."""
@@ -264,10 +230,12 @@ class Worker:
 
         # A run may be begun any number of times: every restart while it waits for a person is one.
         @library.workflow(name=flow, max_recovery_attempts=None)
-        async def run(args: Json, parent: str | None) -> Encoded:
+        async def run(args: Json, above: list[str] | str | None) -> Encoded:
             run_id = library.workflow_id
             assert run_id is not None
-            return await start(run_id, flow, args, parent)
+            if not isinstance(above, list):  # as a version before this one queued it
+                above = [] if above is None else [above]
+            return await start(run_id, flow, args, tuple(above))
 
     async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
         """The work as the next step of the run whose body calls."""
@@ -283,8 +251,20 @@ class Worker:
         except (error.DBOSWorkflowCancelledError, error.DBOSWorkflowConflictIDError) as lost:
             raise asyncio.CancelledError(str(lost)) from None
 
+    def ring(self, generation: int) -> None:
+        """There is room for children of a generation: looks for some now."""
+        self._bells.ring(generation)
+
+    def _look(self, bell: Bell, generation: int) -> None:
+        from dbos._queue import queue_worker_thread
+
+        queue = self._library.retrieve_queue(queue_of(generation))
+        if queue is not None:
+            queue_worker_thread(bell, self._instance, queue)
+
     def destroy(self) -> None:
         """Ends its threads. Not on the loop, which they may be waiting for."""
+        self._bells.end()
         self._library.destroy(destroy_registry=True)
 
 

@@ -1,7 +1,7 @@
 """What a body may do: steps with keys that are checked against the journal, gates, children and the time."""
 
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from assay.engine.base import (
 from assay.engine.json_values import Encoded, check_name, decode, encode, tellable
 from assay.engine.place import OwnCancellation, Place
 from assay.kit.clock import system_clock
+from assay.kit.killpoints import reach
 
 _INSIDE: ContextVar[str] = ContextVar("inside")
 """The step whose work runs here."""
@@ -36,8 +37,20 @@ class Desk(Protocol):
         """Queues a child, once."""
         ...
 
-    async def outcome(self, run_id: str) -> Outcome | None:
-        """How a run ended; None while it has not."""
+    async def cancel_child(self, parent: str, child_id: str) -> None:
+        """Ends a child and whatever came of it."""
+        ...
+
+    async def ended(self, run_ids: Collection[str]) -> frozenset[str]:
+        """Those of some runs that have ended: a look that costs little."""
+        ...
+
+    async def outcomes(self, run_ids: Collection[str]) -> dict[str, Outcome]:
+        """How those of some runs ended that have."""
+        ...
+
+    async def silent(self, run_ids: Collection[str]) -> dict[str, float]:
+        """How long those of some runs that somebody has have given no sign of life."""
         ...
 
 
@@ -99,7 +112,28 @@ class DbosFlow:
     async def outcome(self, child_id: str) -> Outcome | None:
         """How a child ended."""
         self._go_on()
-        return await self._desk.outcome(child_id)
+        return (await self._desk.outcomes(await self._desk.ended([child_id]))).get(child_id)
+
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+        """Until one of these children has ended or the time is up."""
+        if timeout_s != 0:  # without any time: what is known now
+            self._check_time("waiting for children", timeout_s)
+        self._go_on()
+        children = frozenset(child_ids)
+        ended = await self._desk.ended(children)
+        if not ended and timeout_s > 0:
+            ended = await self._place.wait_for_one(children, timeout_s)
+        return await self._desk.outcomes(ended)
+
+    async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
+        """How long children have given no sign of life."""
+        self._go_on()
+        return await self._desk.silent(child_ids)
+
+    async def cancel(self, child_id: str) -> None:
+        """Ends a child and whatever came of it."""
+        self._go_on()
+        await self._desk.cancel_child(self.run_id, child_id)
 
     async def now(self, key: str) -> float:
         """The time, recorded."""
@@ -166,6 +200,7 @@ class DbosFlow:
     async def _recorded_result(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> Json:
         try:
             result = await self._desk.record(key, work)
+            reach("engine.step.recorded")
         except ChangedOrder as error:
             self._misfits(error)
             raise

@@ -1,6 +1,7 @@
 """What crosses the engine is JSON: how values and errors are written into the journal and read from it."""
 
 import json
+import re
 from dataclasses import dataclass
 
 from assay.engine.base import EngineError, Json
@@ -11,6 +12,13 @@ FORMAT = "assay-json-1"
 _ERROR_SIGN = "!"
 """Begins a recorded error; no JSON text begins so."""
 _LONGEST_MESSAGE = 10_000
+
+DEEPEST = 200
+"""Lists in lists in mappings. Python itself ends somewhere below a thousand, and sooner where the caller stands deeper:
+what was written must not be too deep for whoever reads it."""
+_TOO_DEEP = f"it is nested more than {DEEPEST} deep"
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKET = re.compile(r"[\[\]{}]")
 
 
 class RecordedError(Exception):
@@ -29,14 +37,31 @@ class Encoded:
 
 
 def encode(value: Json) -> str:
-    """A value as JSON text in plain ASCII, which every database can hold."""
+    """A value as JSON text in plain ASCII, which every database can hold and every reader can read."""
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise EngineError(
-            f"a value that crosses the engine is not JSON: {tellable(error)}",
-            next_step="give it as text, numbers, lists and mappings",
-        ) from error
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        if _depth(text) <= DEEPEST:
+            return text
+        reason: Exception = ValueError(_TOO_DEEP)
+    except RecursionError:
+        reason = ValueError(_TOO_DEEP)  # how deep that is depends on who calls, so the sentence does not say
+    except (TypeError, ValueError) as error:
+        reason = error
+    raise EngineError(
+        f"a value that crosses the engine is not JSON: {tellable(reason)}",
+        next_step="give it as text, numbers, lists and mappings",
+    ) from reason
+
+
+def _depth(text: str) -> int:
+    """How deep the lists and mappings of a text are nested; of one with few of them, an upper bound."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return 0
+    depth = deepest = 0
+    for sign in _BRACKET.findall(_TEXT.sub("", text)):
+        depth += 1 if sign in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def decode(text: str) -> Json:

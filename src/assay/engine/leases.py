@@ -107,9 +107,16 @@ class Leases:
         transaction.run(f"{self._queued} AND executor_id = ?", (executor,))
 
     def give_back(self, run_id: str, executor: str) -> None:
-        """Queues a run again that a worker has taken and cannot begin."""
-        statement = f"{self._queued} AND workflow_uuid = ? AND executor_id = ?"
-        self._database.write(lambda transaction: transaction.run(statement, (run_id, executor)))
+        """Queues a run again that a worker has taken and has no body of."""
+
+        def work(transaction: Transaction) -> None:
+            transaction.run(
+                f"DELETE FROM {self._tables.body} WHERE run_id = ? AND executor = ?",  # noqa: S608
+                (run_id, executor),
+            )
+            transaction.run(f"{self._queued} AND workflow_uuid = ? AND executor_id = ?", (run_id, executor))
+
+        self._database.write(work)
 
     def adopt(self, run_id: str) -> None:
         """Queues a run again whose worker has no row at all, as after a database was put back from a copy."""

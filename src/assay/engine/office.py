@@ -11,20 +11,25 @@ from assay.db.base import Database
 from assay.db.postgres import PostgresDatabase
 from assay.db.sqlite import SqliteDatabase
 from assay.engine import dbos_library
-from assay.engine.base import EngineError, Json, Outcome, RunStatus
+from assay.engine.base import DEEPEST_GENERATION, EngineError, Json, Outcome, RunStatus
 from assay.engine.bodies import Bodies
-from assay.engine.dbos_library import Control, Found, Store
+from assay.engine.connections import is_away
+from assay.engine.dbos_library import Control, Store
+from assay.engine.found import Found
 from assay.engine.gates import Gates
 from assay.engine.json_values import RecordedError, check_name, decode, encode
 from assay.engine.leases import Leases
 from assay.engine.locks import FileLock
 from assay.engine.tables import is_prepared, make_tables
+from assay.errors import AssayError, DatabaseBusy
+from assay.kit.killpoints import reach
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 ENDED = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
 _BUSY_TIMEOUT_MS = 30_000
+_AWAY_S = 0.25
 _OWN_ERRORS = frozenset({"EngineError", "RepeatedKey", "ChangedOrder", "StepFailed"})
 
 
@@ -36,6 +41,12 @@ class Office:
         self.flows = frozenset(flows)
         self.version = version
         self._threads = threads
+        self.cap = 1
+        """Of the worker in this process, if there is one."""
+        self._deepest = 1
+        """The generation of children up to which this process knows that there are queues."""
+        self.is_patient = False
+        """Whether calls wait for a server that is away, as those of the library do."""
         self.is_new = False
         """Whether its queues have yet to be made."""
         if isinstance(place, Path):
@@ -70,16 +81,35 @@ class Office:
         self._database.close()
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """A call that waits for the database, off the loop."""
+        """A call that waits for the database, off the loop. All of them may be made again: one that was cut off may
+        have been done or not."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, functools.partial(function, *args, **kwargs))
+        while True:
+            try:
+                return await loop.run_in_executor(self._threads, functools.partial(function, *args, **kwargs))
+            except AssayError as error:
+                is_passing = isinstance(error, DatabaseBusy) or is_away(error.__cause__ or error.__context__)
+                if not (self.is_patient and is_passing):
+                    raise
+            await asyncio.sleep(_AWAY_S)
 
-    async def submit(self, run_id: str, flow: str, args: Json, parent: str | None = None) -> None:
-        """Queues a run or a child, once."""
+    async def submit(self, run_id: str, flow: str, args: Json, above: tuple[str, ...] = ()) -> None:
+        """Queues a run or a child, once; above it are those it comes of."""
         if flow not in self.flows:
             raise EngineError(f"there is no flow {flow}", next_step=f"there are {', '.join(sorted(self.flows))}")
         check_name(run_id)
-        await self.control.enqueue(run_id, flow, decode(encode(args)), self.version, parent)
+        value = decode(encode(args))
+        generation = len(above)
+        if generation > DEEPEST_GENERATION:
+            raise EngineError(
+                f"{run_id} would be a child of the {generation}th generation", next_step="submit it from further above"
+            )
+        if generation > self._deepest:
+            leases = await self.call(self.leases.all)
+            await self.control.make_queue(generation, max([self.cap, *(lease.cap for lease in leases)]))
+            self._deepest = generation
+        await self.control.enqueue(run_id, flow, value, self.version, above)
+        reach("engine.queued")
 
     async def known(self, run_id: str, *, whole: bool = False) -> Found:
         """A run there must be."""
@@ -91,11 +121,11 @@ class Office:
 
     async def outcome(self, run_id: str) -> Outcome | None:
         """How a run ended; None while it has not."""
-        found = await self.control.find(run_id)
-        if found is None or found.status not in ENDED:
-            return None
-        value = found.value if found.status is RunStatus.DONE else None
-        return Outcome(found.status, value, told(found.error) or "")
+        return (await self.outcomes([run_id])).get(run_id)
+
+    async def outcomes(self, run_ids: Collection[str]) -> dict[str, Outcome]:
+        """How those of some runs ended that have."""
+        return {found.id: _outcome(found) for found in await self.control.ended(run_ids)}
 
     async def cancel(self, run_id: str) -> None:
         """Ends a run and whatever came of it, and tells their bodies."""
@@ -103,9 +133,15 @@ class Office:
         doomed = {run_id}
         while doomed:
             await self.control.cancel(doomed)
+            reach("engine.cancelled")
             await self.call(self.bodies.stop, doomed)
             ended |= doomed
             doomed = {child.id for child in await self.control.waiting_children() if child.parent in ended} - ended
+
+
+def _outcome(found: Found) -> Outcome:
+    value = found.value if found.status is RunStatus.DONE else None
+    return Outcome(found.status, value, told(found.error) or "")
 
 
 def told(error: RecordedError | None) -> str | None:

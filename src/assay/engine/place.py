@@ -16,6 +16,8 @@ class Place:
         self.is_stopping = False
         self.is_closing = False
         self.gates: dict[str, asyncio.Future[str]] = {}
+        self.children: dict[asyncio.Future[frozenset[str]], frozenset[str]] = {}
+        """Whom to tell which of these have ended."""
         self._works: set[asyncio.Task[Json]] = set()
 
     def go_on(self) -> None:
@@ -28,6 +30,8 @@ class Place:
         self.is_closing = True
         for gate in self.gates.values():
             gate.cancel()
+        for news in self.children:
+            news.cancel()
 
     def stop(self) -> None:
         """Ends the work that runs, too; once, since a second time would strike what it does to leave in order."""
@@ -46,6 +50,19 @@ class Place:
             return await waiting
         finally:
             del self.gates[gate]
+
+    async def wait_for_one(self, children: frozenset[str], timeout_s: float) -> frozenset[str]:
+        """Until somebody tells which of these have ended, or the time is up and none has."""
+        self.go_on()
+        news: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
+        self.children[news] = children
+        try:
+            await asyncio.wait({news}, timeout=timeout_s)
+            self.go_on()
+            return news.result() if news.done() else frozenset()
+        finally:
+            del self.children[news]
+            news.cancel()
 
     async def do(self, work: Callable[[], Coroutine[Any, Any, Json]], timeout_s: float | None) -> Json:
         """Runs work as a task of its own. When this returns or raises, however it does, the task has ended."""

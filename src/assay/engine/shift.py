@@ -2,21 +2,26 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import ParamSpec, TypeVar
 
-from assay.engine.base import Body, EngineError, Json, Outcome, RunStatus
+from assay.engine.base import Body, EngineError, Json, Outcome
 from assay.engine.dbos_library import Worker
 from assay.engine.flow import DbosFlow
-from assay.engine.gates import NO_ANSWER
 from assay.engine.json_values import Encoded, RecordedError, encode, tellable
 from assay.engine.keeper import Keeper
 from assay.engine.office import Office, recovery_lock
 from assay.engine.place import Place
+from assay.engine.watch import Watch
 from assay.errors import AssayError
+from assay.kit.killpoints import reach
 
-_LOOK_S = 0.1
+_ENTER_S = 0.1
 _LAST_WORDS_S = 1.0
 """For what the library still writes of a body that ended."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Shift:
@@ -24,15 +29,19 @@ class Shift:
 
     def __init__(self, office: Office, flows: Mapping[str, Body], executor: str, cap: int) -> None:
         self._office = office
+        office.cap = cap
         self._flows = dict(flows)
         self._executor = executor
         self._cap = cap
         self._places: dict[str, Place] = {}
-        self._children: set[str] = set()
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._children: dict[str, tuple[str, ...]] = {}
+        """Those that run here, with the runs they come of."""
+        self._tasks: dict[asyncio.Task[object], str] = {}
+        """What the library does for each run, to the last word it writes of it."""
+        self._entering: set[str] = set()
         self._is_closing = False
         self._loop = asyncio.get_running_loop()
-        self._look = asyncio.Event()
+        self._watch = Watch(office, executor, self._places, self._tasks)
         self._keeper = Keeper(office.leases, executor, cap, recovery_lock(office.place), self._lost)
         self._worker: Worker | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -48,12 +57,14 @@ class Shift:
         except BaseException:
             await self._leave(hand_over=True)
             raise
-        self._watching = asyncio.create_task(self._watch())
+        self._office.is_patient = True
+        self._watching = asyncio.create_task(self._watch.go_on())
         self._watching.add_done_callback(lambda _: self._stop_all())  # bodies are never left without it
 
     async def end(self, grace_s: float) -> None:
         """No further step begins; steps that run may end in time, and what is left is cancelled."""
         self._is_closing = True
+        self._office.is_patient = False
         for place in self._places.values():
             place.close()
         await self._ended(grace_s)
@@ -96,55 +107,40 @@ class Shift:
 
     def look(self) -> None:
         """Looks at once at what bodies were told."""
-        self._look.set()
+        self._watch.look()
 
-    async def _watch(self) -> None:
-        """Brings gates their answers, and stops bodies whose place is no longer theirs."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):  # wait_for may swallow the cancellation that ends this
-                    await self._look.wait()
-            self._look.clear()
-            if self._places:
-                with contextlib.suppress(AssayError):  # a database that is busy or away; the next look may find it
-                    await self._look_once()
-
-    async def _look_once(self) -> None:
-        # Those that begin while we look are not in what we read.
-        places = dict(self._places)
-        kept = await self._office.call(self._office.bodies.kept, self._executor)
-        for run_id, place in places.items():
-            if run_id not in kept:
-                place.stop()
-        waiting = [run_id for run_id, place in places.items() if place.gates]
-        for run_id, gate, answer in await self._office.call(self._office.gates.told, waiting):
-            waited = places[run_id].gates.get(gate)
-            if waited is None or waited.done():
-                continue
-            if answer is None:
-                await self._office.call(self._office.gates.answer, run_id, gate, NO_ANSWER)
-                self.look()  # whoever was first, the next look finds what the gate was told
-            else:
-                waited.set_result(answer)
-
-    async def _start(self, run_id: str, flow: str, args: Json, parent: str | None) -> Encoded:
+    async def _start(self, run_id: str, flow: str, args: Json, above: tuple[str, ...]) -> Encoded:
         """One run that was taken from a queue."""
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        if parent is None:
+        reach("engine.taken")
+        self._tasks[task] = run_id
+        task.add_done_callback(self._tasks.pop)
+        task.add_done_callback(lambda _: reach("engine.outcome.written"))
+        task.add_done_callback(lambda _: self.look())  # how it ended is written now, and its parent may be here
+        generation = len(above)
+        if not above:
             return await self._run(run_id, flow, args)
         # The queue knows one cap for all workers, the largest.
-        if len(self._children) >= self._cap and run_id not in self._children:
-            await self._office.call(self._office.leases.give_back, run_id, self._executor)
+        if not self._has_room(generation) and run_id not in self._children:
+            await self._call(self._office.leases.give_back, run_id, self._executor)
+            self._ring(generation)  # somebody may have ended meanwhile
             raise asyncio.CancelledError(f"there is no room for {run_id}")
-        self._children.add(run_id)
+        self._children[run_id] = above
         try:
-            await self._refuse_orphan(run_id, parent)
+            await self._refuse_orphan(run_id, above)
             return await self._run(run_id, flow, args)
         finally:
-            self._children.discard(run_id)
+            self._children.pop(run_id, None)
+            task.add_done_callback(lambda _: self._ring(generation))  # the library counts it until then
+
+    def _ring(self, generation: int) -> None:
+        """Does not wait for the library's next look where a child could begin now."""
+        if self._worker is not None and not self._is_closing and self._has_room(generation):
+            self._worker.ring(generation)
+
+    def _has_room(self, generation: int) -> bool:
+        return sum(len(above) == generation for above in self._children.values()) < self._cap
 
     async def _run(self, run_id: str, flow: str, args: Json) -> Encoded:
         """From its first step or from where it was to its end."""
@@ -157,8 +153,10 @@ class Shift:
             journal = {position: key for position, key, _ in steps}
             return await self._body(DbosFlow(self, place, journal), self._flows[flow], args)
         finally:
+            with contextlib.suppress(AssayError):  # a place that cannot be given back goes with this worker
+                await asyncio.shield(self._office.call(self._office.bodies.leave, run_id, self._executor))
+            reach("engine.body.left")
             del self._places[run_id]
-            await asyncio.shield(self._office.call(self._office.bodies.leave, run_id, self._executor))
             place.ended.set()
 
     async def _enter(self, run_id: str) -> None:
@@ -170,19 +168,28 @@ class Shift:
             if older is not None:
                 older.stop()
                 await older.ended.wait()
-            elif await self._office.call(self._office.bodies.enter, run_id, self._executor):
+            elif run_id not in self._entering and await self._claim(run_id):
                 return
             else:
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_ENTER_S)
 
-    async def _refuse_orphan(self, run_id: str, parent: str) -> None:
+    async def _claim(self, run_id: str) -> bool:
+        """The place of a run; of two who begin it here at once, the second waits for the first."""
+        self._entering.add(run_id)
+        try:
+            is_ours = await self._call(self._office.bodies.enter, run_id, self._executor)
+        finally:
+            self._entering.discard(run_id)
+        if is_ours:
+            reach("engine.body.entered")
+        return is_ours
+
+    async def _refuse_orphan(self, run_id: str, above: tuple[str, ...]) -> None:
         """A child that was submitted while those it comes of were being cancelled does not begin."""
-        above: str | None = parent
-        while above is not None and (found := await self._office.control.find(above, whole=False)) is not None:
-            if found.status is RunStatus.CANCELLED:
-                await self._office.cancel(run_id)
-                raise asyncio.CancelledError(f"run {above} was cancelled")
-            above = found.parent
+        cancelled = await self._call(self._office.bodies.cancelled, above)
+        if cancelled:
+            await self._office.cancel(run_id)
+            raise asyncio.CancelledError(f"{', '.join(sorted(cancelled))} was cancelled")
 
     async def _body(self, flow: DbosFlow, body: Body, args: Json) -> Encoded:
         try:
@@ -196,6 +203,15 @@ class Shift:
             raise RecordedError(type(error).__name__, tellable(error)) from error
         return value
 
+    async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """For a body. It waits for a server that is away; when it can wait no longer, that is no failure of the run."""
+        try:
+            return await self._office.call(function, *args, **kwargs)
+        except AssayError:
+            if self._is_closing:
+                raise asyncio.CancelledError("the engine is closing") from None
+            raise
+
     async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
         """The work as the next step of the body that calls."""
         assert self._worker is not None
@@ -203,13 +219,32 @@ class Shift:
 
     async def ask(self, run_id: str, gate: str, timeout_s: float | None) -> None:
         """Opens a gate."""
-        await self._office.call(self._office.gates.ask, run_id, gate, timeout_s)
+        await self._call(self._office.gates.ask, run_id, gate, timeout_s)
+        reach("engine.gate.asked")
         self.look()
 
     async def start_child(self, parent: str, child_id: str, flow: str, args: Json) -> None:
         """Queues a child, once."""
-        await self._office.submit(child_id, flow, args, parent)
+        above = (*self._children.get(parent, ()), parent)
+        await self._office.submit(child_id, flow, args, above)
+        self._ring(len(above))
 
-    async def outcome(self, run_id: str) -> Outcome | None:
-        """How a run ended."""
-        return await self._office.outcome(run_id)
+    async def cancel_child(self, parent: str, child_id: str) -> None:
+        """Ends a child and whatever came of it; nobody else's."""
+        child = await self._office.known(child_id)
+        if child.parent != parent:
+            raise EngineError(f"{child_id} is no child of {parent}", next_step="cancel children of this run only")
+        await self._office.cancel(child_id)
+        self.look()
+
+    async def ended(self, run_ids: Collection[str]) -> frozenset[str]:
+        """Those of some runs that have ended."""
+        return await self._call(self._office.bodies.ended, run_ids)
+
+    async def outcomes(self, run_ids: Collection[str]) -> dict[str, Outcome]:
+        """How those of some runs ended that have."""
+        return await self._office.outcomes(run_ids)
+
+    async def silent(self, run_ids: Collection[str]) -> dict[str, float]:
+        """How long those of some runs that somebody has have given no sign of life."""
+        return await self._call(self._office.bodies.silent, run_ids)

@@ -1,8 +1,10 @@
 """The engine's own tables beside those of its library: who works, which bodies live, and what gates were told."""
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from assay.db.base import Database, Dialect, Transaction
+from assay.kit.killpoints import reach
 
 SCHEMA = "assay_engine"
 """Where everything of the engine stands on Postgres; in SQLite it has a file of its own."""
@@ -13,10 +15,20 @@ _DDL = (
         executor TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
         heartbeat DOUBLE PRECISION NOT NULL, epoch INTEGER NOT NULL, cap INTEGER NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS {body} (
-        run_id TEXT PRIMARY KEY, executor TEXT NOT NULL, stop INTEGER NOT NULL DEFAULT 0)""",
+        run_id TEXT PRIMARY KEY, executor TEXT NOT NULL, stop INTEGER NOT NULL DEFAULT 0, beat DOUBLE PRECISION)""",
     """CREATE TABLE IF NOT EXISTS {gate} (
         run_id TEXT NOT NULL, gate TEXT NOT NULL, until DOUBLE PRECISION, answer TEXT, PRIMARY KEY (run_id, gate))""",
 )
+_ADDED = (("{body}", "beat", "DOUBLE PRECISION"),)
+"""Table, name and type of columns that a database may lack since they came later."""
+
+_COLUMN = {
+    Dialect.SQLITE: "SELECT 1 FROM pragma_table_info(?) WHERE name = ?",
+    Dialect.POSTGRES: "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(?) AND attname = ? AND NOT attisdropped",
+}
+
+_MOST_VALUES = 10_000
+"""In one statement; each kind of database takes more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +39,7 @@ class Tables:
     body: str
     gate: str
     run: str
-    """The library's own table of runs. Only handing runs back to their queue touches it."""
+    """The library's own table of runs. Only handing runs back to their queue writes to it."""
     now: str
     """The database's clock in seconds: machines that share it need not agree on the time."""
 
@@ -38,7 +50,13 @@ def tables_of(dialect: Dialect) -> Tables:
         where, now = "", "(julianday('now') - 2440587.5) * 86400.0"
     else:
         where, now = f"{SCHEMA}.", "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
-    return Tables(f"{where}engine_lease", f"{where}engine_body", f"{where}engine_gate", f"{where}workflow_status", now)
+    return Tables(
+        lease=f"{where}engine_lease",
+        body=f"{where}engine_body",
+        gate=f"{where}engine_gate",
+        run=f"{where}workflow_status",
+        now=now,
+    )
 
 
 def is_prepared(database: Database) -> bool:
@@ -58,6 +76,18 @@ def make_tables(database: Database) -> Tables:
             transaction.run(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         for statement in _DDL:
             transaction.run(statement.format(lease=tables.lease, body=tables.body, gate=tables.gate))
+        for name, column, kind in _ADDED:
+            table = name.format(lease=tables.lease, body=tables.body, gate=tables.gate)
+            if not transaction.run(_COLUMN[database.dialect], (table, column)):
+                transaction.run(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
 
     database.write(make)
+    reach("engine.tables.made")
     return tables
+
+
+def batched(ids: Collection[str]) -> Iterator[list[str]]:
+    """All of them at once, unless they are too many for one statement."""
+    left = list(ids)
+    for start in range(0, len(left), _MOST_VALUES):
+        yield left[start : start + _MOST_VALUES]

@@ -26,7 +26,8 @@ TAKEN: dict[str, object] = {
     "a large number": 10**300,
     "a long text": "x" * 1_000_000,
     "odd signs": "\0 \ud800 \u2028 é",
-    "nested text": _nested(50),
+    "nested lists": _nested(100),
+    "brackets that are text": ["[" * 1_000, '\\"' + "{" * 1_000],
 }
 """Given and taken by everybody, as JSON has it."""
 
@@ -39,6 +40,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "a mapping with keys of its own": lambda: {(1, 2): 3},
     "a cycle": _cycle,
     "no end of lists": lambda: _nested(100_000),
+    "too many lists": lambda: _nested(1_000),
+    "a few lists too many": lambda: {"a": [_nested(200)]},
     "an object": object,
 }
 """Refused by everybody."""

@@ -1,6 +1,7 @@
 """The contract of workers: they run what is of their version, and leave nothing behind when they close."""
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections import Counter
@@ -92,11 +93,11 @@ async def _closing_leaves_nothing_and_loses_nothing(make: Make) -> None:
 
 
 def _children_of_this_process() -> set[str]:
-    return {
-        child
-        for task in Path(f"/proc/{os.getpid()}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    }
+    children: set[str] = set()
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that ended meanwhile
+            children |= set((task / "children").read_text().split())
+    return children
 
 
 CASES = (

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from assay.testing import (
+    engine_cases_children,
     engine_cases_gates,
     engine_cases_keys,
+    engine_cases_resume,
     engine_cases_runs,
     engine_cases_steps,
     engine_cases_values,
@@ -23,6 +25,8 @@ CASES = (
     *engine_cases_keys.CASES,
     *engine_cases_gates.CASES,
     *engine_cases_runs.CASES,
+    *engine_cases_children.CASES,
+    *engine_cases_resume.CASES,
     *engine_cases_workers.CASES,
     *engine_cases_values.CASES,
 )

@@ -6,11 +6,13 @@ It is for one machine, its calls block the loop for the length of a commit, and 
 import asyncio
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from assay.engine.base import (
+    DEEPEST_GENERATION,
     JOURNAL_VERSION,
     Body,
     ChangedOrder,
@@ -25,7 +27,8 @@ from assay.engine.base import (
 from assay.engine.json_values import decode, encode, tellable
 from assay.errors import DatabaseBusy
 from assay.kit.clock import system_clock
-from assay.testing.raw_flow import Desk, RawFlow, check_name, outcome_of, unknown_flow
+from assay.testing.raw_flow import Desk, RawFlow, check_name, outcomes_of, unknown_flow
+from assay.testing.raw_gates import Gates
 from assay.testing.raw_journal import Claimed, Ending, Journal, NotOurs
 from assay.testing.raw_leases import Leases, Worker, this_process
 
@@ -60,7 +63,8 @@ class RawEngine:
         self._desk: Desk | None = None
         self._looking: asyncio.Task[None] | None = None
         self._bodies: dict[str, asyncio.Task[None]] = {}
-        self._children: set[str] = set()
+        self._children: dict[str, int] = {}
+        """Those that run here, with their generation."""
         self._stopped: set[str] = set()
 
     async def open(self, *, worker: bool) -> None:
@@ -125,7 +129,7 @@ class RawEngine:
     async def answer(self, run_id: str, gate: str, value: Json) -> bool:
         """Answers a gate; only the first answer counts."""
         check_name(gate)
-        return self._journal.answer(run_id, gate, encode(value))
+        return Gates(self._journal.database).answer(run_id, gate, encode(value))
 
     async def cancel(self, run_id: str) -> None:
         """Ends a run and its children; whoever works on them finds out at its next look."""
@@ -135,9 +139,13 @@ class RawEngine:
         """Forgets the steps of an ended run from a key on, and goes on from there."""
         self._journal.rewind(run_id, key, self._version)
 
+    async def resume(self, run_id: str) -> None:
+        """Goes on with a run that failed or was cancelled, with all it recorded but the failure of its last step."""
+        self._journal.resume(run_id, self._version, self._leases.all())
+
     async def outcome(self, run_id: str) -> Outcome | None:
         """How a run ended; None while it has not."""
-        return outcome_of(self._journal, run_id)
+        return outcomes_of(self._journal, [run_id]).get(run_id)
 
     async def runs(self) -> tuple[RunInfo, ...]:
         """Every run, oldest first."""
@@ -193,6 +201,7 @@ class RawEngine:
 
     def _beat(self, now: float) -> None:
         assert self._worker is not None
+        self._journal.beat(self._worker.executor)
         if not self._leases.beat(self._worker, now):
             self._leases.begin(self._worker, now)  # taken for dead: what it had is somebody else's
 
@@ -201,11 +210,12 @@ class RawEngine:
         assert self._desk is not None
         self._bury()
         self._stop(self._bodies.keys() - self._journal.owned(self._desk.executor))
-        known, room = frozenset(self._flows), self._cap - len(self._children)
+        known, busy_now = frozenset(self._flows), Counter(self._children.values())
+        room = {generation: self._cap - busy_now[generation] for generation in range(1, DEEPEST_GENERATION + 1)}
         busy = frozenset(self._bodies)  # a run that was cancelled and begun anew waits for its old body to end
         for claimed in self._journal.claim(self._desk.executor, self._version, known, room, busy):
-            if claimed.is_child:
-                self._children.add(claimed.id)
+            if claimed.generation:
+                self._children[claimed.id] = claimed.generation
             body = asyncio.create_task(self._work_on(self._desk, claimed), name=claimed.id)
             self._bodies[claimed.id] = body
             body.add_done_callback(self._forget)
@@ -220,7 +230,7 @@ class RawEngine:
         """Also of a body that was cancelled before it began."""
         run = body.get_name()
         del self._bodies[run]
-        self._children.discard(run)
+        self._children.pop(run, None)
         self._stopped.discard(run)
 
     async def _work_on(self, desk: Desk, claimed: Claimed) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from assay.engine.base import (
 )
 from assay.engine.json_values import decode, encode, tellable
 from assay.kit.clock import system_clock
+from assay.testing.raw_gates import Gates
 from assay.testing.raw_journal import Journal, NotOurs, Recorded
 
 _INSIDE: ContextVar[str] = ContextVar("inside")
@@ -66,13 +68,13 @@ class RawFlow:
         position = self._next(key)
         if position in self._recorded:
             return self._result(position)
-        journal, executor = self.desk.journal, self.desk.executor
+        gates, executor = Gates(self.desk.journal.database), self.desk.executor
         until = None if timeout_s is None else _now() + timeout_s
         with _leaving():
-            until = journal.ask(self.run_id, executor, key, until)
+            until = gates.ask(self.run_id, executor, key, until)
             while True:
                 shut = encode(None) if until is not None and _now() >= until else None
-                passed = journal.pass_gate(self.run_id, executor, position, key, shut=shut)
+                passed = gates.pass_gate(self.run_id, executor, position, key, shut=shut)
                 if passed is not None:
                     break
                 await self._pause()
@@ -93,7 +95,29 @@ class RawFlow:
     async def outcome(self, child_id: str) -> Outcome | None:
         """How a child ended."""
         self._go_on()
-        return outcome_of(self.desk.journal, child_id)
+        return outcomes_of(self.desk.journal, [child_id]).get(child_id)
+
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+        """Until one of these children has ended or the time is up."""
+        if timeout_s != 0:  # without any time: what is known now
+            _check_time(f"waiting of {self.run_id}", timeout_s)
+        self._go_on()
+        children = frozenset(child_ids)
+        until = time.monotonic() + timeout_s
+        while not (ended := outcomes_of(self.desk.journal, children)) and time.monotonic() < until:
+            await self._pause(until - time.monotonic())
+        return ended
+
+    async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
+        """How long children have given no sign of life."""
+        self._go_on()
+        return self.desk.journal.silent(child_ids)
+
+    async def cancel(self, child_id: str) -> None:
+        """Ends a child and whatever came of it."""
+        self._go_on()
+        with _leaving():
+            self.desk.journal.cancel(child_id, parent=(self.run_id, self.desk.executor))
 
     async def now(self, key: str) -> float:
         """The time, recorded."""
@@ -156,11 +180,11 @@ class RawFlow:
         if self.desk.closing.is_set():
             raise asyncio.CancelledError("the engine is closing")
 
-    async def _pause(self) -> None:
-        self._go_on()
+    async def _pause(self, longest_s: float = math.inf) -> None:
         with contextlib.suppress(TimeoutError):  # not wait_for, which on 3.11 can lose a cancellation
-            async with asyncio.timeout(self.desk.poll_s):
+            async with asyncio.timeout(min(self.desk.poll_s, longest_s)):
                 await self.desk.closing.wait()
+        self._go_on()
 
     async def _run(
         self, position: int, key: str, work: Callable[[], Awaitable[Json]], timeout_s: float | None, attempts: int
@@ -216,13 +240,12 @@ def _failure(key: str, error: BaseException) -> Recorded:
     return Recorded(key, failed=True, result=encode([type(error).__name__, tellable(error)]))
 
 
-def outcome_of(journal: Journal, run_id: str) -> Outcome | None:
-    """How a run ended; None while it has not."""
-    row = journal.ended(run_id)
-    if row is None:
-        return None
-    status, value, error = row
-    return Outcome(RunStatus(status), None if value is None else decode(value), error or "")
+def outcomes_of(journal: Journal, runs: Collection[str]) -> dict[str, Outcome]:
+    """How those of some runs ended that have."""
+    return {
+        run: Outcome(RunStatus(status), None if value is None else decode(value), error or "")
+        for run, status, value, error in journal.ended(runs)
+    }
 
 
 def check_name(name: str) -> None:

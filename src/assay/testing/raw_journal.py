@@ -1,17 +1,18 @@
 """The tables of the raw engine, and every transaction on them: whatever must happen together is one function here."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.db.base import Row, Transaction
 from assay.db.sqlite import SqliteDatabase
-from assay.engine.base import EngineError, RunInfo, RunStatus
+from assay.engine.base import DEEPEST_GENERATION, EngineError, RunInfo, RunStatus
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS raw_run (
   number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, flow TEXT NOT NULL, args TEXT NOT NULL,
-  version TEXT NOT NULL, parent TEXT, status TEXT NOT NULL, executor TEXT, value TEXT, error TEXT,
-  fits INTEGER NOT NULL DEFAULT 1);
+  version TEXT NOT NULL, parent TEXT, generation INTEGER NOT NULL, status TEXT NOT NULL, executor TEXT, value TEXT,
+  error TEXT, fits INTEGER NOT NULL DEFAULT 1, beat REAL);
 CREATE INDEX IF NOT EXISTS raw_run_status ON raw_run (status, executor);
 CREATE TABLE IF NOT EXISTS raw_step (
   run TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL, failed INTEGER NOT NULL, result TEXT NOT NULL,
@@ -19,6 +20,8 @@ CREATE TABLE IF NOT EXISTS raw_step (
 CREATE TABLE IF NOT EXISTS raw_gate (
   run TEXT NOT NULL, key TEXT NOT NULL, deadline REAL, answer TEXT, PRIMARY KEY (run, key)) WITHOUT ROWID;
 """
+
+_NOW = "(julianday('now') - 2440587.5) * 86400.0"
 
 
 class NotOurs(Exception):
@@ -32,7 +35,8 @@ class Claimed:
     id: str
     flow: str
     args: str
-    is_child: bool
+    generation: int
+    """0 of a run, 1 of its children, 2 of their children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,17 @@ class Journal:
         """Queues a run, once; the child of a parent and its worker only while the parent is that worker's."""
 
         def work(transaction: Transaction) -> None:
+            generation = 0
             if parent is not None:
-                _still_ours(transaction, *parent)
+                still_ours(transaction, *parent)
+                ((above,),) = transaction.run("SELECT generation FROM raw_run WHERE id = ?", parent[:1])
+                generation = above + 1
+            if generation > DEEPEST_GENERATION:
+                raise EngineError(f"{run} comes of too many runs", next_step="submit it from further above")
             transaction.run(
-                "INSERT INTO raw_run (id, flow, args, version, parent, status) VALUES (?, ?, ?, ?, ?, 'queued') "
-                "ON CONFLICT (id) DO NOTHING",
-                (run, flow, args, version, parent and parent[0]),
+                "INSERT INTO raw_run (id, flow, args, version, parent, generation, status) "
+                "VALUES (?, ?, ?, ?, ?, ?, 'queued') ON CONFLICT (id) DO NOTHING",
+                (run, flow, args, version, parent and parent[0], generation),
             )
             ((known,),) = transaction.run("SELECT flow FROM raw_run WHERE id = ?", (run,))
             if known != flow:
@@ -88,22 +97,27 @@ class Journal:
         self.database.write(work)
 
     def claim(
-        self, executor: str, version: str, flows: frozenset[str], room: int, busy: frozenset[str]
+        self, executor: str, version: str, flows: frozenset[str], room: Mapping[int, int], busy: frozenset[str]
     ) -> list[Claimed]:
-        """Takes queued runs of a version: all that have no parent, and as many children as there is room for."""
-        queued = "SELECT id, flow, args, parent FROM raw_run WHERE status = 'queued' AND version = ? ORDER BY number"
+        """Takes queued runs of a version: all without a parent, and of children as many as there is room for."""
+        queued = (
+            "SELECT id, flow, args, generation FROM raw_run WHERE status = 'queued' AND version = ? ORDER BY number"
+        )
         if not self.database.read(queued + " LIMIT 1", (version,)):
             return []  # nothing is locked while there is nothing to do
 
         def work(transaction: Transaction) -> list[Claimed]:
             claimed: list[Claimed] = []
-            left = room
-            for run, flow, args, parent in transaction.run(queued, (version,)):
-                if flow in flows and run not in busy and (parent is None or left > 0):
-                    left -= parent is not None
-                    claimed.append(Claimed(run, flow, args, parent is not None))
+            left = dict(room)
+            for run, flow, args, generation in transaction.run(queued, (version,)):
+                if flow in flows and run not in busy and (generation == 0 or left[generation] > 0):
+                    left[generation] = left.get(generation, 0) - 1
+                    claimed.append(Claimed(run, flow, args, generation))
             for one in claimed:
-                transaction.run("UPDATE raw_run SET status = 'running', executor = ? WHERE id = ?", (executor, one.id))
+                transaction.run(
+                    f"UPDATE raw_run SET status = 'running', executor = ?, beat = {_NOW} WHERE id = ?",  # noqa: S608
+                    (executor, one.id),
+                )
             return claimed
 
         return self.database.write(work)
@@ -112,6 +126,19 @@ class Journal:
         """The runs that a worker has."""
         rows = self.database.read("SELECT id FROM raw_run WHERE status = 'running' AND executor = ?", (executor,))
         return frozenset(run for (run,) in rows)
+
+    def beat(self, executor: str) -> None:
+        """A sign of life of all the runs that a worker has."""
+        statement = f"UPDATE raw_run SET beat = {_NOW} WHERE status = 'running' AND executor = ?"  # noqa: S608
+        self.database.write(lambda transaction: transaction.run(statement, (executor,)))
+
+    def silent(self, runs: Collection[str]) -> dict[str, float]:
+        """Seconds since the last sign of life of those of some runs that a worker has."""
+        rows = self.database.read(
+            f"SELECT id, {_NOW} - beat FROM raw_run WHERE status = 'running' AND id IN {_signs(runs)}",  # noqa: S608
+            tuple(runs),
+        )
+        return {run: max(0.0, seconds) for run, seconds in rows}
 
     def recorded(self, run: str) -> dict[int, Recorded]:
         """The steps of a run, by position."""
@@ -124,8 +151,8 @@ class Journal:
         """The one commit of a step."""
 
         def work(transaction: Transaction) -> None:
-            _still_ours(transaction, run, executor)
-            _insert(transaction, run, position, step)
+            still_ours(transaction, run, executor)
+            insert_step(transaction, run, position, step)
 
         self.database.write(work)
 
@@ -133,7 +160,7 @@ class Journal:
         """The end of a run."""
 
         def work(transaction: Transaction) -> None:
-            _still_ours(transaction, run, executor)
+            still_ours(transaction, run, executor)
             transaction.run(
                 "UPDATE raw_run SET status = ?, executor = NULL, value = ?, error = ?, fits = ? WHERE id = ?",
                 (ending.status.value, ending.value, ending.error, int(ending.fits), run),
@@ -141,59 +168,15 @@ class Journal:
 
         self.database.write(work)
 
-    def ask(self, run: str, executor: str, key: str, deadline: float | None) -> float | None:
-        """Opens a gate, or finds it open; until when it waits stays as it was asked for first."""
-
-        def work(transaction: Transaction) -> float | None:
-            _still_ours(transaction, run, executor)
-            transaction.run(
-                "INSERT INTO raw_gate (run, key, deadline) VALUES (?, ?, ?) "
-                "ON CONFLICT (run, key) DO UPDATE SET deadline = COALESCE(deadline, excluded.deadline)",
-                (run, key, deadline),
-            )
-            ((until,),) = transaction.run("SELECT deadline FROM raw_gate WHERE run = ? AND key = ?", (run, key))
-            return until  # type: ignore[no-any-return]  # a REAL or nothing
-
-        return self.database.write(work)
-
-    def pass_gate(self, run: str, executor: str, position: int, key: str, *, shut: str | None) -> str | None:
-        """Records a gate's answer, or that none came (`shut`); None while it has to wait."""
-        answered = "SELECT answer FROM raw_gate WHERE run = ? AND key = ?"
-        if shut is None and self.database.read(answered + " AND answer IS NOT NULL", (run, key)) == []:
-            return None
-
-        def work(transaction: Transaction) -> str | None:
-            _still_ours(transaction, run, executor)
-            ((answer,),) = transaction.run(answered, (run, key))
-            passed: str | None = answer if answer is not None else shut
-            if passed is not None:
-                _insert(transaction, run, position, Recorded(key, failed=False, result=passed))
-            return passed
-
-        return self.database.write(work)
-
-    def answer(self, run: str, key: str, value: str) -> bool:
-        """Keeps an answer, if it is the first and the gate did not shut before it came."""
-
-        def work(transaction: Transaction) -> bool:
-            _known(transaction, run)
-            if transaction.run("SELECT 1 FROM raw_step WHERE run = ? AND key = ?", (run, key)):
-                return False
-            return bool(
-                transaction.run(
-                    "INSERT INTO raw_gate (run, key, answer) VALUES (?, ?, ?) ON CONFLICT (run, key) "
-                    "DO UPDATE SET answer = excluded.answer WHERE answer IS NULL RETURNING 1",
-                    (run, key, value),
-                )
-            )
-
-        return self.database.write(work)
-
-    def cancel(self, run: str) -> None:
-        """Ends a run and all that came of it."""
+    def cancel(self, run: str, *, parent: tuple[str, str] | None = None) -> None:
+        """Ends a run and all that came of it; for a parent and its worker only a child of its own."""
 
         def work(transaction: Transaction) -> None:
-            _known(transaction, run)
+            known_status(transaction, run)
+            if parent is not None:
+                still_ours(transaction, *parent)
+                if not transaction.run("SELECT 1 FROM raw_run WHERE id = ? AND parent = ?", (run, parent[0])):
+                    raise EngineError(f"{run} is no child of {parent[0]}", next_step="cancel children of this run only")
             transaction.run(
                 "WITH RECURSIVE doomed (id) AS (VALUES (?) UNION SELECT r.id FROM raw_run r "
                 "JOIN doomed ON r.parent = doomed.id) UPDATE raw_run SET status = 'cancelled', executor = NULL "
@@ -207,7 +190,7 @@ class Journal:
         """Forgets the steps of an ended run from a key on, with the answers they had, and queues it."""
 
         def work(transaction: Transaction) -> None:
-            if _known(transaction, run) in (RunStatus.QUEUED, RunStatus.RUNNING):
+            if known_status(transaction, run) in (RunStatus.QUEUED, RunStatus.RUNNING):
                 raise EngineError(f"run {run} has not ended", next_step=f"cancel {run} first")
             found = transaction.run("SELECT position FROM raw_step WHERE run = ? AND key = ?", (run, key))
             if not found:
@@ -218,43 +201,73 @@ class Journal:
                 (run, run, *found[0]),
             )
             transaction.run("DELETE FROM raw_step WHERE run = ? AND position >= ?", (run, *found[0]))
-            transaction.run(
-                "UPDATE raw_run SET status = 'queued', version = ?, value = NULL, error = NULL, fits = 1 WHERE id = ?",
-                (version, run),
-            )
+            _queue_again(transaction, run, version)
 
         self.database.write(work)
 
-    def ended(self, run: str) -> Row | None:
-        """Status, value and error of a run that is over."""
-        rows = self.database.read(
-            "SELECT status, value, error FROM raw_run WHERE id = ? AND status NOT IN ('queued', 'running')", (run,)
+    def resume(self, run: str, version: str, workers: Collection[str]) -> None:
+        """Queues a run that failed, was cancelled, or is nobody's; if its last step failed, that is forgotten."""
+
+        def work(transaction: Transaction) -> None:
+            status = known_status(transaction, run)
+            if status in (RunStatus.FAILED, RunStatus.CANCELLED):
+                last = "SELECT MAX(position) FROM raw_step WHERE run = ?"
+                transaction.run(f"DELETE FROM raw_step WHERE run = ? AND failed AND position = ({last})", (run, run))  # noqa: S608
+                _queue_again(transaction, run, version)
+            elif status is RunStatus.RUNNING:
+                nobodys = f"id = ? AND executor NOT IN {_signs(workers)}"
+                transaction.run(
+                    f"UPDATE raw_run SET status = 'queued', executor = NULL WHERE {nobodys}",  # noqa: S608
+                    (run, *workers),
+                )
+
+        self.database.write(work)
+
+    def ended(self, runs: Collection[str]) -> list[Row]:
+        """Id, status, value and error of those of some runs that are over."""
+        return self.database.read(
+            "SELECT id, status, value, error FROM raw_run WHERE status NOT IN ('queued', 'running') "  # noqa: S608
+            f"AND id IN {_signs(runs)}",
+            tuple(runs),
         )
-        return rows[0] if rows else None
 
     def runs(self) -> list[tuple[RunInfo, bool]]:
         """Every run, and whether its steps fitted the code."""
         rows = self.database.read(
-            "SELECT id, flow, status, version, executor, error, fits FROM raw_run ORDER BY number"
+            "SELECT id, flow, status, version, executor, error, parent, fits FROM raw_run ORDER BY number"
         )
-        return [(RunInfo(row[0], row[1], RunStatus(row[2]), *row[3:6]), bool(row[6])) for row in rows]
+        return [(RunInfo(row[0], row[1], RunStatus(row[2]), *row[3:7]), bool(row[7])) for row in rows]
 
 
-def _still_ours(transaction: Transaction, run: str, executor: str) -> None:
+def still_ours(transaction: Transaction, run: str, executor: str) -> None:
+    """Goes on only if a worker has this run."""
     if not transaction.run(
         "SELECT 1 FROM raw_run WHERE id = ? AND status = 'running' AND executor = ?", (run, executor)
     ):
         raise NotOurs(run)
 
 
-def _known(transaction: Transaction, run: str) -> RunStatus:
+def known_status(transaction: Transaction, run: str) -> RunStatus:
+    """How a run stands that there must be."""
     rows = transaction.run("SELECT status FROM raw_run WHERE id = ?", (run,))
     if not rows:
         raise EngineError(f"there is no run {run}", next_step="look at the list of runs")
     return RunStatus(rows[0][0])
 
 
-def _insert(transaction: Transaction, run: str, position: int, step: Recorded) -> None:
+def _queue_again(transaction: Transaction, run: str, version: str) -> None:
+    transaction.run(
+        "UPDATE raw_run SET status = 'queued', version = ?, value = NULL, error = NULL, fits = 1 WHERE id = ?",
+        (version, run),
+    )
+
+
+def _signs(values: Collection[str]) -> str:
+    return f"({', '.join('?' * len(values))})"
+
+
+def insert_step(transaction: Transaction, run: str, position: int, step: Recorded) -> None:
+    """Records a step."""
     transaction.run(
         "INSERT INTO raw_step VALUES (?, ?, ?, ?, ?)", (run, position, step.key, int(step.failed), step.result)
     )

@@ -72,6 +72,10 @@ class Leases:
             )
         )
 
+    def all(self) -> frozenset[str]:
+        """Every worker there is a row of."""
+        return frozenset(executor for (executor,) in self._database.read("SELECT executor FROM raw_lease"))
+
     def dead(self, now: float) -> list[Worker]:
         """Workers whose process is gone, or who have been silent for too long elsewhere."""
         here = socket.gethostname()
