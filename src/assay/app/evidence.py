@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay.app.ledger import open_ledger
+from assay.contracts.common.evidence import Execution
 from assay.errors import StoreError, UsageError
+from assay.ledger.ledger import Ledger
 from assay.store.artifacts import Store
 
 
@@ -24,19 +26,31 @@ def show_execution(root: Path, state: Path, number: int) -> Shown:
         execution = ledger.execution(number)
         if execution is None:
             raise UsageError(f"the ledger has no execution {number}", next_step="assay ledger query --list")
-        observation = ledger.observation(execution.run_id, execution.key)
-        detail = observation.detail if observation else {}
-        taken = detail.get("taken_from")
-        if isinstance(taken, dict):
-            # the same question was answered by an earlier run: that run holds what it printed
-            earlier = ledger.observation(str(taken.get("run")), execution.key.split("#", 1)[0])
-            detail = {**(earlier.detail if earlier else {}), **detail}
+        detail = _detail(ledger, execution)
     finally:
         ledger.close()
     kept = detail.get("kept", {})
     return Shown(
         {"id": number, **execution.plain()}, detail, _output(state, kept, "stdout"), _output(state, kept, "stderr")
     )
+
+
+def _detail(ledger: Ledger, execution: Execution) -> dict[str, Any]:
+    """What was noted beside an execution.
+
+    If the same question was answered before, for another subject or by an earlier run, what it printed stands there.
+    """
+    observation = ledger.observation(execution.run_id, execution.key)
+    detail = dict(observation.detail) if observation else {}
+    taken, looked = detail.get("taken_from"), set[int]()
+    while isinstance(taken, dict) and isinstance(number := taken.get("execution"), int) and number not in looked:
+        looked.add(number)
+        source = ledger.execution(number)
+        earlier = ledger.observation(source.run_id, source.key) if source is not None else None
+        said = earlier.detail if earlier is not None else {}
+        taken = said.get("taken_from")
+        detail = {**said, **detail}
+    return detail
 
 
 def _output(state: Path, kept: Any, stream: str) -> str:

@@ -7,7 +7,7 @@ from assay.contracts.common.evidence import Phase
 from assay.contracts.common.gates import Blocked, Gate, Open
 from assay.contracts.common.words import Size
 from assay.contracts.feature.review import ReviewScope
-from assay.contracts.verify.report import CHANGE
+from assay.contracts.verify.report import Subject as Verified
 from assay.errors import UsageError
 from assay.ledger.ledger import Ledger
 from assay.ledger.subjects import Subject, subjects
@@ -39,12 +39,22 @@ def run_gates(ledger: Ledger, run_id: str, *, size: Size = Size.LARGE) -> tuple[
     """Every gate of a run. How large a task is stands in the plan, not in the ledger: the stricter is assumed."""
     views: list[GateView] = []
     for subject in subjects(ledger.database, run_id):
-        if subject.task_id == CHANGE and (answer := answer_of(ledger, run_id)) is not None:
-            views.append(GateView(CHANGE, 1, answer))
+        verified = _verified(ledger, run_id, subject)
+        if verified is not None:
+            views.append(verified)
             continue
         scope = next((scope for end, scope in _REVIEWS.items() if subject.task_id.endswith(end)), None)
         views += _review_gates(ledger, run_id, subject, scope) if scope else _task_gates(ledger, run_id, subject, size)
     return tuple(views)
+
+
+def _verified(ledger: Ledger, run_id: str, subject: Subject) -> GateView | None:
+    """The gate of a change, an attempt or a merge, in the last round that was verified to its end."""
+    for round_ in range(subject.rounds.get(Phase.AFTER.value, 1), 0, -1):
+        answer = answer_of(ledger, run_id, Verified(task_id=subject.task_id, round=round_))
+        if answer is not None:
+            return GateView(subject.task_id, round_, answer)
+    return None
 
 
 def _task_gates(ledger: Ledger, run_id: str, subject: Subject, size: Size) -> list[GateView]:

@@ -22,11 +22,11 @@ from assay.git.shadow import Shadow
 from assay.kit.clock import Clock, system_clock
 from assay.ledger.ledger import Ledger
 from assay.steps.discovery.discover import discover
-from assay.steps.verify.answering import record_settings
-from assay.steps.verify.environments import Environments, TreeView
-from assay.steps.verify.harness import Harness
+from assay.steps.verify.asking import THE_CHANGE
+from assay.steps.verify.environments import TreeView
 from assay.steps.verify.model import Accept, Change, Tell, Told
-from assay.steps.verify.verify import Proven, verify_change
+from assay.steps.verify.subject import Parts, verify_subject
+from assay.steps.verify.verify import Proven
 from assay.steps.verify.workroom import STARTS_WITH
 
 
@@ -69,43 +69,31 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
         Told("note", "", f"{len(after.checks)} checks, {len(change.files)} changed files, sandbox {sandbox.tier.value}")
     )
     with closing(Ledger.open_file(state / "evidence.db", clock=clock)) as ledger:
-        environments = Environments(
-            runner=sandbox,
-            shadow=shadow,
-            state=room,
-            settings=settings,
-            persons=repository.top,
-            checks=(*before.checks, *after.checks),
-            tell=tell,
-        )
-        harness = Harness(
+        parts = Parts(
+            repository=repository,
             runner=sandbox,
             shadow=shadow,
             ledger=ledger,
             state=state,
-            work=room / "work" / run_id,
+            room=room,
             settings=settings,
-            run_id=run_id,
+            digest=digest,
             clock=clock,
-            prepare=environments.prepare,
             use_cache=request.use_cache,
-            guards=(repository.common_dir / "config", repository.common_dir / "hooks"),
+            strict=request.strict,
+            lanes=max(1, min(2, os.cpu_count() or 1)),
         )
-        try:
-            record_settings(harness, settings, digest)
-            proven = verify_change(
-                harness,
-                change,
-                before,
-                after,
-                settings,
-                actor=_actor(repository),
-                strict=request.strict,
-                tell=tell,
-                lanes=max(1, min(2, os.cpu_count() or 1)),
-            )
-        finally:
-            harness.close()
+        proven = verify_subject(
+            parts,
+            THE_CHANGE,
+            change,
+            before,
+            after,
+            run_id=run_id,
+            work=room / "work" / run_id,
+            actor=_actor(repository),
+            tell=tell,
+        )
     return VerifyReport(
         run_id=run_id,
         base=change.base,

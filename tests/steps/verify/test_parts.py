@@ -8,7 +8,7 @@ import pytest
 from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.sandbox import Confined, End, Limits, Stream, Violation
 from assay.contracts.common.words import Assessment
-from assay.contracts.verify.checks import CheckSpec, Language, ReportFormat
+from assay.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat
 from assay.contracts.verify.report import Side
 from assay.contracts.verify.results import Evidence, Item, Outcome, Report
 from assay.git.repository import Repository
@@ -18,7 +18,7 @@ from assay.sandbox.held import sweep
 from assay.steps.verify.canary import planted
 from assay.steps.verify.model import Accept, Change
 from assay.steps.verify.proofs import _is_assertion
-from assay.steps.verify.question import narrowed
+from assay.steps.verify.question import Question, narrowed
 from assay.steps.verify.trees import production, protected_tree, red_tree
 from assay.steps.verify.workroom import STARTS_WITH, Workroom
 from git.person import Person
@@ -238,7 +238,8 @@ def test_the_folders_of_a_killed_verification_are_swept_and_those_of_a_living_on
     shadow, _, _ = _trees(tmp_path, {"a": "1"}, {"a": "2"})
     (tmp_path / "work" / "verify-killed" / "1" / "tree").mkdir(parents=True)
     room = Workroom(tmp_path / "work" / "verify-living", shadow)
-    with room.folders() as (report, _):
+    project = Project(root=".", language=Language.PYTHON, manifests=())
+    with room.folders(Question(spec(), project, "a" * 40, "after")) as (report, _):
         assert sweep(str(tmp_path / "work"), starts=(STARTS_WITH,), young_s=0) == [str(tmp_path / "work/verify-killed")]
         assert report.parent.is_dir()
     room.close()

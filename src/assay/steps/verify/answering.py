@@ -1,54 +1,19 @@
-"""From everything that was run and seen to the rows of the ledger, what the gate is asked, and its answer."""
+"""From everything that was run and seen to proofs, what the gate is asked, and the lines of the report."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from assay.contracts.common.evidence import Observation, Phase
-from assay.contracts.verify.checks import Undiscovered, VerifySettings
-from assay.contracts.verify.report import CHANGE, LISTED, Asked, CheckLine, FindingLine, MissingLine, Silent, Wanted
+from assay.contracts.verify.checks import Undiscovered
+from assay.contracts.verify.report import LISTED, Asked, CheckLine, FindingLine, MissingLine, Silent, Wanted
 from assay.contracts.verify.results import BAD, Comparison, Evidence, Move, Moved, Ran
-from assay.kit.clock import spell
-from assay.ledger.record import Record
 from assay.rules.change import is_excused
 from assay.steps.verify.cascade import Checked, items_before
-from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import Change
 from assay.steps.verify.proofs import Proof
 
 OUTPUT_LINES = 10
 _WORSE = frozenset({Move.BROKEN, Move.NEW_FAILING})
 _GONE = frozenset({Move.VANISHED, Move.SILENCED})
-
-
-def record_proofs(harness: Harness, change: Change, proofs: Sequence[Proof]) -> None:
-    """Writes one observed check for each proof."""
-    if not proofs:
-        return
-    moment = spell(harness.clock())
-
-    def write(record: Record) -> None:
-        for proof in proofs:
-            observation = Observation(
-                run_id=harness.run_id,
-                task_id=CHANGE,
-                key=f"proof:{proof.check}:{proof.instance or '-'}",
-                kind="proof",
-                subject=proof.instance or change.head.ref,
-                holds=proof.holds,
-                detail={"text": proof.text, **proof.detail},
-                tree=change.head.tree,
-                observed_at=moment,
-            )
-            record.observed(
-                observation,
-                phase=Phase.AFTER,
-                check_name=proof.check,
-                round_=1,
-                output=proof.text,
-                instance=proof.instance,
-            )
-
-    harness.record(write)
 
 
 def comparison_proofs(change: Change, checked: Sequence[Checked]) -> list[Proof]:
@@ -119,38 +84,6 @@ def _silent(each: Checked, *, strict: bool) -> list[Silent]:
         reason = f"unknown before the change: {each.before.reason if each.before else 'not run'}"
         return [Silent(name=f"baseline-{spec.name}", instance=spec.id, reason=reason, excused=False)]
     return []
-
-
-def record_settings(harness: Harness, settings: VerifySettings, digest: str) -> None:
-    """Keeps by which settings the run goes: what was read, by its digest, and what came of it."""
-    observation = Observation(
-        run_id=harness.run_id,
-        task_id=CHANGE,
-        key="settings",
-        kind="settings",
-        subject="assay.toml",
-        holds=True,
-        detail={"sha256": digest, "in_force": settings.plain()},
-        tree=None,
-        observed_at=spell(harness.clock()),
-    )
-    harness.record(lambda record: record.observation(observation))
-
-
-def record_question(harness: Harness, asked: Asked) -> None:
-    """Keeps what was asked beside the evidence, so that whoever asks later asks the same."""
-    observation = Observation(
-        run_id=harness.run_id,
-        task_id=CHANGE,
-        key="asked",
-        kind="asked",
-        subject=CHANGE,
-        holds=True,
-        detail=asked.plain(),
-        tree=asked.tree,
-        observed_at=spell(harness.clock()),
-    )
-    harness.record(lambda record: record.observation(observation))
 
 
 def check_line(each: Checked, proofs: Sequence[Proof], *, excused: bool) -> CheckLine:

@@ -1,19 +1,43 @@
 """The gate of a verified change, asked of the ledger alone: the same answer whoever asks, and whenever."""
 
-from assay.contracts.common.evidence import Phase
+from typing import NamedTuple
+
+from assay.contracts.common.evidence import Phase, Tally
 from assay.contracts.common.gates import Blocked, Open
-from assay.contracts.verify.report import CHANGE, Asked
+from assay.contracts.verify.report import Asked, Subject
 from assay.ledger.ledger import Ledger
 from assay.rules.change import change_holds
 
+THE_CHANGE = Subject()
+"""What `assay verify` proves: one change, and nothing else in its run."""
 
-def answer_of(ledger: Ledger, run_id: str) -> Open | Blocked | None:
-    """The gate's answer for a run, from the ledger alone; None if the run verified no change."""
-    question = ledger.observation(run_id, "asked")
+
+class Tallies(NamedTuple):
+    """The rows of one subject, and of no other."""
+
+    after: Tally
+    baseline: Tally
+
+
+def tallies(ledger: Ledger, run_id: str, subject: Subject) -> Tallies:
+    """Everything the ledger holds of a subject."""
+    # the run of `assay verify` has one round only, and its query is shown as it always was
+    round_ = None if subject.is_the_change else subject.round
+    return Tallies(
+        after=ledger.tally(run_id, subject.task_id, Phase.AFTER, round_),
+        baseline=ledger.tally(run_id, subject.task_id, Phase.BASELINE, subject.baseline_round),
+    )
+
+
+def answer_of(ledger: Ledger, run_id: str, subject: Subject = THE_CHANGE) -> Open | Blocked | None:
+    """The gate's answer for a subject of a run, from the ledger alone; None if it was not verified (to its end)."""
+    question = ledger.observation(run_id, subject.key("asked"))
     if question is None:
         return None
+    found = tallies(ledger, run_id, subject)
     return change_holds(
-        ledger.tally(run_id, CHANGE, Phase.AFTER),
-        baseline=ledger.tally(run_id, CHANGE, Phase.BASELINE),
+        found.after,
+        baseline=found.baseline,
         asked=Asked.model_validate(question.detail),
+        iteration=subject.round,
     )

@@ -1,8 +1,8 @@
 """The environments of one verification: those of the base and of the head; other trees borrow one of them."""
 
-import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from assay.contracts.verify.checks import CheckSpec, Project, VerifySettings
@@ -10,7 +10,8 @@ from assay.git.shadow import Shadow
 from assay.sandbox.runner import Runner
 from assay.steps.environment.model import Environment, NoEnvironment
 from assay.steps.environment.prepare import prepare
-from assay.steps.verify.model import Tell, Told
+from assay.steps.verify.model import Tell, Told, refuse_stopped
+from assay.steps.verify.turns import turn
 
 FILE_LIMIT = 4 << 20
 _INTERPRETERS = frozenset({"python", "node"})
@@ -46,6 +47,7 @@ class Environments:
         persons: Path | None,
         checks: Iterable[CheckSpec],
         tell: Tell,
+        stop: threading.Event | None = None,
     ) -> None:
         self._runner = runner
         self._shadow = shadow
@@ -58,6 +60,7 @@ class Environments:
                 continue  # every environment is one
             self._tools.setdefault((spec.root, spec.language), set()).add(spec.tool)
         self._tell = tell
+        self._stop = stop
         self._lock = threading.Lock()
         self._known: dict[tuple[str, ...], Environment | NoEnvironment] = {}
 
@@ -72,8 +75,7 @@ class Environments:
     def _prepare(self, project: Project, tree: str, files: TreeView) -> Environment | NoEnvironment:
         place = project.language if project.root == "." else f"{project.root} ({project.language})"
         self._tell(Told("begin", "environment", place))
-        checkout = self._checked_out(tree) if self._settings.setup.commands else None
-        try:
+        with self._checked_out(tree) as checkout:
             made = prepare(
                 project,
                 files,
@@ -84,17 +86,23 @@ class Environments:
                 runner=self._runner,
                 tools=sorted(self._tools.get((project.root, project.language), ())),
                 min_tier=self._settings.sandbox.tier,
+                cancel=self._stop,
             )
-        finally:
-            if checkout is not None:
-                shutil.rmtree(checkout, ignore_errors=True)
+        refuse_stopped(self._stop)  # what was made in haste says nothing of the tree
         said = made.prepared_by if isinstance(made, Environment) else f"none: {made.reason}"
         self._tell(Told("end", "environment", f"{place}: {said}"))
         return made
 
-    def _checked_out(self, tree: str) -> Path:
-        """The tree as a folder, for commands of [verify.setup] that want more than manifests."""
-        folder = self._state / "work" / f"setup-{tree[:16]}"
-        shutil.rmtree(folder, ignore_errors=True)
-        self._shadow.checkout(tree, folder)
-        return folder
+    @contextmanager
+    def _checked_out(self, tree: str) -> Iterator[Path | None]:
+        """The tree as a folder, for commands of [verify.setup] that want more than manifests; others need none.
+
+        An environment may remember where its project stood, so the folder has the same name each time; who verifies
+        the same tree meanwhile waits for it.
+        """
+        if not self._settings.setup.commands:
+            yield None
+            return
+        with turn(self._state / "work", f"setup-{tree[:16]}", self._stop) as folder:
+            self._shadow.checkout(tree, folder)
+            yield folder

@@ -1,8 +1,8 @@
 """Runs one check at one tree: checkout, environment, sandbox, report, origin; then it stands in the ledger.
 
 The same question (tree, command, tool version, environment, confinement) is asked once: its answer is found again by
-the execution's key, and is believed only if the ledger holds it and the stored result has the hash the ledger names.
-What gave no evidence is asked again.
+the execution's key (`memory`), and is believed only if the ledger holds it and the stored result has the hash the
+ledger names. What gave no evidence is asked again.
 """
 
 import hashlib
@@ -11,28 +11,30 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.contracts.common.evidence import Execution, Observation, Phase
-from assay.contracts.common.sandbox import Command, Confinement, Limits, Network
+from assay.contracts.common.evidence import Execution
+from assay.contracts.common.sandbox import Command, Confinement, End, Limits, Network
 from assay.contracts.verify.checks import CheckSpec, Project, VerifySettings
-from assay.contracts.verify.report import CHANGE
+from assay.contracts.verify.report import Subject
 from assay.contracts.verify.results import Evidence, Ran
-from assay.errors import LedgerTampered, StoreError
+from assay.errors import StoreError
 from assay.git.shadow import Shadow
-from assay.kit.clock import Clock, spell
+from assay.kit.clock import Clock
 from assay.kit.files import read_plain
+from assay.kit.killpoints import reach
 from assay.kit.text import visible_lines
 from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
-from assay.ledger.verify import verify
 from assay.rules.judging import judge
 from assay.sandbox.runner import Finished, Runner
 from assay.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
 from assay.steps.environment.origin import origin_problem
 from assay.steps.environment.resolve import resolve
 from assay.steps.reports import read_report
+from assay.steps.verify.asking import THE_CHANGE
+from assay.steps.verify.memory import Memory
+from assay.steps.verify.model import refuse_stopped
 from assay.steps.verify.question import Question
 from assay.steps.verify.workroom import Workroom
-from assay.store.artifacts import Store
 
 VERSION = 1
 """Of how checks are run: a change here asks every question anew."""
@@ -41,14 +43,15 @@ REPORT_LIMIT = 64 << 20
 BESIDE = ".beside"
 """Ends the name of a second file that a command may be asked to write."""
 BESIDE_LIMIT = 8 << 20
-ROUND = {Phase.BASELINE: 0, Phase.AFTER: 1}
+_CUT = (End.CANCELLED, End.SANDBOX_ERROR)
+"""How a command may end that was cut off from outside."""
 
 Prepare = Callable[[Project, str], Environment | NoEnvironment]
 """The environment of a project at a tree."""
 
 
 class Harness:
-    """What one run of `assay verify` needs to run checks, from any thread."""
+    """What the verification of one subject needs to run checks, from any thread."""
 
     def __init__(
         self,
@@ -64,33 +67,35 @@ class Harness:
         prepare: Prepare,
         use_cache: bool,
         guards: tuple[Path, ...] = (),
+        subject: Subject = THE_CHANGE,
+        stop: threading.Event | None = None,
     ) -> None:
         self.runner = runner
         self.shadow = shadow
         self.ledger = ledger
         self.run_id = run_id
         self.clock = clock
-        self._store = Store(state)
+        self.subject = subject
+        self._stop = stop
         self._settings = settings
         self._prepare = prepare
         self._use_cache = use_cache
         self._guards = tuple(str(path) for path in guards if path.exists())
-        self._lock = threading.Lock()
+        self._memory = Memory(ledger=ledger, state=state, run_id=run_id, subject=subject, clock=clock)
         self._room = Workroom(work, shadow)
-        self._trusted = {run_id}
 
     def record(self, work: Callable[[Record], object]) -> None:
         """Writes a record; one thread at a time."""
-        with self._lock:
-            self.ledger.record(self.run_id, work)
+        self._memory.record(work)
 
     def run(self, question: Question) -> Ran:
         """The answer to a question: from the ledger if it is there, else by running it."""
+        refuse_stopped(self._stop)
         spec = question.spec
         environment = self._prepare(question.project, question.environment_tree or question.tree)
         if isinstance(environment, NoEnvironment):
             return _silent(spec, environment.reason, environment.environmental, environment.next_step)
-        with self._room.folders() as (report, temporary):
+        with self._room.folders(question) as (report, temporary):
             checkout = self._room.place(question, environment, temporary)
             resolved = resolve(
                 spec,
@@ -104,7 +109,9 @@ class Harness:
             if isinstance(resolved, Unavailable):
                 return _silent(spec, resolved.reason, resolved.environmental)
             key = self._key(question, environment, resolved)
-            known = self._known(question, key) if self._use_cache else None
+            known = self._memory.own(question, key)
+            if known is None and self._use_cache:
+                known = self._memory.elsewhere(question, key)
             if known is not None:
                 return known
             self._room.check_out(question, environment, checkout)
@@ -146,7 +153,10 @@ class Harness:
             limits=self._limits(spec),
             purpose=f"{question.purpose} {spec.id}",
         )
-        finished = self.runner.run(command)
+        finished = self.runner.run(command, cancel=self._stop)
+        if finished.result.end in _CUT:
+            refuse_stopped(self._stop)  # it was cut off, which says nothing of the tree: no row
+        reach(f"verify.ran.{question.purpose}")
         content = self._report_of(spec, finished, report)
         confined = finished.result
         parsed = read_report(spec.report, content, exit_code=confined.exit_code, root=str(checkout / spec.root))
@@ -167,7 +177,7 @@ class Harness:
         )
         execution = Execution(
             run_id=self.run_id,
-            task_id=CHANGE,
+            task_id=self.subject.task_id,
             key=key,
             argv=confined.argv,
             cwd=spec.root,
@@ -186,87 +196,11 @@ class Harness:
         )
         detail: dict[str, object] = {
             "purpose": question.purpose,
-            "kept": {"stdout": self._keep(finished.stdout), "stderr": self._keep(finished.stderr)},
+            "kept": {"stdout": self._memory.keep(finished.stdout), "stderr": self._memory.keep(finished.stderr)},
             "environment": {"digest": environment.digest, "prepared_by": environment.prepared_by},
             "confined": confined.plain(),
         }
-        return self._write(question, execution, ran, detail)
-
-    def _write(self, question: Question, execution: Execution, ran: Ran, detail: dict[str, object]) -> Ran:
-        """Puts a run into the ledger, with its check if it is one, and its result beside it by hash."""
-        result = self._keep(ran.model_dump_json(exclude={"execution", "cached"}).encode())
-        if self.ledger.execution_id(self.run_id, execution.key) is not None:
-            # the same question for another purpose, as when nothing was changed: it needs a row of its own
-            execution = execution.model_copy(update={"key": f"{execution.key}#{question.purpose}"})
-        observation = Observation(
-            run_id=self.run_id,
-            task_id=CHANGE,
-            key=execution.key,
-            kind="run",
-            subject=question.spec.id,
-            holds=ran.evidence is Evidence.PASSED,
-            detail={**detail, "result": result, **({"reason": ran.reason} if ran.reason else {})},
-            tree=question.tree,
-            observed_at=spell(self.clock()),
-        )
-
-        def write(record: Record) -> None:
-            if question.phase is None:
-                record.execution(execution)
-            else:
-                name = question.spec.name
-                record.executed(
-                    execution,
-                    phase=question.phase,
-                    check_name=f"baseline-{name}" if question.phase is Phase.BASELINE else name,
-                    round_=ROUND[question.phase],
-                    output=ran.stderr or ran.stdout or "",
-                    instance=question.spec.id,
-                )
-            record.observation(observation)
-
-        self.record(write)
-        return ran.model_copy(update={"execution": self.ledger.execution_id(self.run_id, execution.key)})
-
-    def _known(self, question: Question, key: str) -> Ran | None:
-        """An answer the ledger already holds, taken over into this run."""
-        for run_id, number in self.ledger.executions_of(key):
-            execution = self.ledger.execution(number)
-            observation = self.ledger.observation(run_id, key)
-            if execution is None or observation is None:
-                continue
-            result = str(observation.detail.get("result"))
-            try:
-                content = self._store.get(f"outputs/{result.removeprefix('sha256:')}", sha256=result)
-                ran = Ran.model_validate_json(content)
-            except (StoreError, ValueError):
-                continue  # lost or changed: then the question is asked anew
-            if ran.evidence is Evidence.NONE:
-                continue
-            self._trust(run_id)
-            taken = ran.model_copy(update={"cached": True})
-            if run_id == self.run_id:
-                return taken.model_copy(update={"execution": number})
-            copied = execution.model_copy(update={"run_id": self.run_id, "task_id": CHANGE})
-            detail: dict[str, object] = {
-                "purpose": question.purpose,
-                "taken_from": {"run": run_id, "execution": number},
-            }
-            return self._write(question, copied, taken, detail)
-        return None
-
-    def _trust(self, run_id: str) -> None:
-        """An answer of another run counts only if that run stands as it was written."""
-        with self._lock:
-            if run_id in self._trusted:
-                return
-            found = verify(self.ledger.database, run_id)
-            if found:
-                raise LedgerTampered(
-                    f"the ledger is not as it was written: {found[0]}",
-                    next_step="assay ledger verify lists all; restore the ledger, or move .assay away and begin anew",
-                )
-            self._trusted.add(run_id)
+        return self._memory.write(question, execution, ran, detail)
 
     def _key(self, question: Question, environment: Environment, resolved: Resolved) -> str:
         """One text for one question; temporary folders have no part in it."""
@@ -311,12 +245,6 @@ class Harness:
                     return read_plain(report.parent, report.name, limit=REPORT_LIMIT)
                 except StoreError:
                     return None
-
-    def _keep(self, content: bytes) -> str:
-        """Stores bytes under their own hash and returns it."""
-        digest = hashlib.sha256(content).hexdigest()
-        self._store.create(f"outputs/{digest}", content)
-        return f"sha256:{digest}"
 
 
 def _beside(report: Path) -> str | None:

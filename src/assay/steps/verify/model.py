@@ -1,10 +1,12 @@
-"""The change that is to be proven, and what a person allowed beforehand."""
+"""The change that is to be proven, what a person allowed beforehand, and word of how it goes."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from assay.contracts.verify.report import Side
+from assay.errors import AssayError
 from assay.git.changes import FileChange
 
 
@@ -45,3 +47,13 @@ class Told(NamedTuple):
 
 
 Tell = Callable[[Told], None]
+
+
+class Stopped(AssayError):
+    """Somebody asked that a verification end; what it had run stands in the ledger, and another try goes on there."""
+
+
+def refuse_stopped(stop: threading.Event | None) -> None:
+    """Raises if somebody asked for the end."""
+    if stop is not None and stop.is_set():
+        raise Stopped("the verification was stopped", next_step="verify it again: what was run is not run twice")

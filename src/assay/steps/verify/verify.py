@@ -4,13 +4,10 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from assay.contracts.common.approvals import ApprovalMode, ApprovalRecord
 from assay.contracts.common.gates import Blocked, Open
 from assay.contracts.verify.checks import Discovered, Language, VerifySettings
 from assay.contracts.verify.report import CheckLine, FindingLine, MissingLine
 from assay.git.objects import GITLINK
-from assay.kit.clock import spell
-from assay.ledger.record import Record
 from assay.steps.inspections.counts import Drift
 from assay.steps.inspections.model import ChangedFile
 from assay.steps.verify.answering import (
@@ -19,12 +16,11 @@ from assay.steps.verify.answering import (
     comparison_proofs,
     finding_proofs,
     missing_lines,
-    record_proofs,
-    record_question,
 )
 from assay.steps.verify.asking import answer_of
 from assay.steps.verify.canary import must_fail
 from assay.steps.verify.cascade import Checked, run_checks, run_protected
+from assay.steps.verify.concluding import Conclusion, conclude, verdict_of
 from assay.steps.verify.coverage import untouched_lines
 from assay.steps.verify.diff import INSPECTED, changed_texts, inspect
 from assay.steps.verify.harness import Harness
@@ -58,8 +54,18 @@ def verify_change(
     tell: Tell,
     lanes: int,
 ) -> Proven:
-    """Runs, compares, inspects, writes it all down, and asks the gate."""
-    _record_accepts(harness, change, actor)
+    """Runs, compares, inspects, writes it all down, and asks the gate.
+
+    It can be repeated: what a killed try had run is taken from the ledger, and what was verified to its end is only
+    told, without the lines of its report.
+    """
+    before_this = verdict_of(
+        harness.ledger, harness.run_id, harness.subject, base=change.base.tree, head=change.head.tree
+    )
+    if before_this is not None:
+        told = answer_of(harness.ledger, harness.run_id, harness.subject)
+        assert told is not None
+        return Proven(answer=told, checks=(), findings=(), missing=(), notes=before_this.notes)
     texts = changed_texts(harness.shadow, change)
     files, findings = texts.files, inspect(change, texts)
     checked = run_checks(harness, change, before, after, tell=tell, lanes=lanes)
@@ -87,14 +93,11 @@ def verify_change(
     if not any(each.spec.tier == TIER_3 for each in checked):
         text = "there is no package to import, and assay.toml declares no smoke-execution"
         proofs.append(Proof("tier3-infeasible", None, True, text, {}))
-    record_proofs(harness, change, proofs)
     undiscovered = after.undiscovered
     asked = asked_of(change, checked, undiscovered, strict=strict)
-    record_question(harness, asked)
-    answer = answer_of(harness.ledger, harness.run_id)
-    assert answer is not None
-    excused = {silent.instance for silent in asked.silent if silent.excused}
     notes += [proof.text for proof in proofs if proof.check == "tests-vacuous" and proof.holds]
+    answer = conclude(harness, change, Conclusion(proofs, asked, notes, actor))
+    excused = {silent.instance for silent in asked.silent if silent.excused}
     return Proven(
         answer=answer,
         checks=tuple(check_line(each, proofs, excused=each.spec.id in excused) for each in checked),
@@ -108,28 +111,6 @@ def _left_out(harness: Harness, change: Change) -> list[str]:
     """What a checkout of the change does not hold, so that a check which misses it is understood."""
     modules = [path for path, entry in harness.shadow.entries(change.head.tree).items() if entry.mode == GITLINK]
     return [f"not checked out: submodule {', '.join(modules[:5])}"] if modules else []
-
-
-def _record_accepts(harness: Harness, change: Change, actor: str) -> None:
-    if not change.accepts:
-        return
-    moment = spell(harness.clock())
-
-    def write(record: Record) -> None:
-        for number, accept in enumerate(change.accepts, start=1):
-            approval = ApprovalRecord(
-                gate_id=f"accept-{number}",
-                run_id=harness.run_id,
-                timestamp=moment,
-                mode=ApprovalMode.INTERACTIVE,
-                selected_option="accept",
-                auto_selected=False,
-                actor=actor,
-                user_response_raw=f"{accept.subject}: {accept.reason}",
-            )
-            record.approval(approval)
-
-    harness.record(write)
 
 
 def _about_new_tests(

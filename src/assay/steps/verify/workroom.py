@@ -1,5 +1,6 @@
 """Where checks run: a checkout of their own for those that write, one that is shared for those that cannot."""
 
+import hashlib
 import shutil
 import threading
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assay.git.shadow import Shadow
+from assay.kit.killpoints import reach
 from assay.sandbox.held import hold, sweep
 from assay.steps.environment.furnishing import furnish
 from assay.steps.environment.model import Environment
@@ -29,15 +31,21 @@ class Workroom:
         self._folder = folder
         self._shadow = shadow
         self._lock = threading.Lock()
-        self._number = 0
+        self._asked: dict[str, int] = {}
         self._checkouts: dict[Path, threading.Lock] = {}
 
     @contextmanager
-    def folders(self) -> Iterator[tuple[Path, Path]]:
-        """A report file to be written and a private folder, both gone afterwards."""
+    def folders(self, question: Question) -> Iterator[tuple[Path, Path]]:
+        """A report file to be written and a private folder, both gone afterwards.
+
+        Commands and their variables name them, and stand in the ledger: the same question has the same folders, in
+        whichever order questions come.
+        """
+        name = _name_of(question)
         with self._lock:
-            self._number += 1
-            own = self._folder / str(self._number)
+            before = self._asked.get(name, 0)
+            self._asked[name] = before + 1
+        own = self._folder / (f"{name}-{before}" if before else name)
         (own / "report").mkdir(parents=True)
         (own / "tmp").mkdir()
         try:
@@ -58,6 +66,7 @@ class Workroom:
                 arriving = checkout.with_name(f"{checkout.name}.arriving")
                 self._shadow.checkout(question.tree, arriving)
                 arriving.rename(checkout)
+                reach("verify.checked-out")
             furnish(checkout, question.project, environment)
 
     def _lock_of(self, checkout: Path) -> threading.Lock:
@@ -67,3 +76,8 @@ class Workroom:
     def close(self) -> None:
         """Removes everything."""
         self._held.remove()
+
+
+def _name_of(question: Question) -> str:
+    asked = [question.spec.id, question.tree, question.purpose, question.phase, question.ids, question.turn]
+    return hashlib.sha256(repr(asked).encode()).hexdigest()[:8]
