@@ -1,12 +1,37 @@
-"""A quick look at a ledger file: which runs, how far, since when; it loads nothing but sqlite3 and answers at once."""
+"""A quick look at a ledger: which runs, how far each is, and what happened last to each node of a graph.
 
-import sqlite3
-from pathlib import Path
+It loads no contract and checks no order, so that it answers at once; whoever decides anything by events folds them. Of
+a long history it reads only what still counts: the last event of each kind for each node.
+"""
 
-from assay.errors import DatabaseUnusable
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from assay.db.base import Database, Dialect
+from assay.db.migrations import check_version
+from assay.errors import EventsBroken
 
 KNOWN_VERSION = 2
 """How many migrations this program knows; held equal to the ledger's own list by a test."""
+
+RUN_TYPES = (
+    *("run.created", "run.started", "run.paused", "run.resumed", "run.completed", "run.failed"),
+    *("plan.proposed", "plan.approved", "plan.returned", "overlay.applied"),
+    *("run_started", "run_resumed", "run_finished", "run_completed", "run_halted"),
+    *("approval_requested", "approval_answered"),
+)
+"""The events that tell where a run as a whole stands, of every workflow; all of them are read."""
+
+NODE_TYPES = (
+    *("node.changed", "task.started", "task.verified", "task.retried", "task.exhausted", "conflict.found"),
+    *("merge.started", "merge.finished"),
+)
+"""The events that tell where nodes stand; of each node and kind the last one is enough."""
+
+_COLUMNS = ("event_id", "seq", "timestamp", "workflow", "run_id", "phase", "task", "attempt", "type", "version", "data")
+_SELECTED = ", ".join(f"e.{column}" for column in _COLUMNS)
+_PAGE = 5000
 
 _RUNS = """
 SELECT e.run_id, e.workflow, e.seq, e.timestamp, e.type, first.timestamp
@@ -16,45 +41,115 @@ JOIN events first ON first.run_id = e.run_id AND first.seq = 1
 ORDER BY e.timestamp DESC, e.run_id
 """
 
+_NEW_STATE = {
+    Dialect.SQLITE: "json_extract(e.data, '$.newStatus')",
+    Dialect.POSTGRES: "CAST(e.data AS json) ->> 'newStatus'",
+}
 
-class RunGlance:
+
+class RunGlance(NamedTuple):
     """One run: its last event, and when it began."""
 
-    __slots__ = ("began", "events", "last_event", "last_time", "run_id", "workflow")
-
-    def __init__(self, run_id: str, workflow: str, events: int, last_time: str, last_event: str, began: str) -> None:
-        self.run_id = run_id
-        self.workflow = workflow
-        self.events = events
-        self.last_time = last_time
-        self.last_event = last_event
-        self.began = began
+    run_id: str
+    workflow: str
+    events: int
+    last_time: str
+    last_event: str
+    began: str
 
 
-def glance(path: Path) -> tuple[RunGlance, ...]:
-    """The runs of a ledger file, newest first; the file is not written to."""
+class Event(NamedTuple):
+    """One event as it stands in the table; its data is of no known shape."""
+
+    event_id: str
+    seq: int
+    timestamp: str
+    workflow: str
+    run_id: str
+    phase: str | None
+    task: str | None
+    attempt: int | None
+    type: str
+    version: int
+    data: dict[str, Any]
+
+    def plain(self) -> dict[str, Any]:
+        """The event as plain values, as every other command spells it."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+def holds_a_ledger(database: Database) -> bool:
+    """Whether there is anything to look at; a stranger's or a newer database is refused."""
+    return check_version(database, KNOWN_VERSION) > 0
+
+
+def glance(database: Database) -> tuple[RunGlance, ...]:
+    """The runs of a ledger, newest first."""
+    return tuple(RunGlance(*row) for row in database.read(_RUNS))
+
+
+def course(database: Database, run_id: str, *, up_to: int) -> list[Event]:
+    """The events that tell where a run as a whole stands, in order."""
+    where = f"e.run_id = ? AND e.seq <= ? AND {_one_of(RUN_TYPES)}"
+    return _events(database, f"SELECT {_SELECTED} FROM events e WHERE {where} ORDER BY e.seq", run_id, up_to)
+
+
+def standings(database: Database, run_id: str, *, up_to: int) -> list[Event]:
+    """For each node the last event of each kind, and the last merge, in order."""
+    where = f"e.run_id = ? AND e.seq <= ? AND {_one_of(NODE_TYPES)}"
+    last = f"SELECT MAX(e.seq) AS seq FROM events e WHERE {where} GROUP BY e.task, e.type"
+    sql = f"SELECT {_SELECTED} FROM events e JOIN ({last}) last ON e.seq = last.seq WHERE e.run_id = ? ORDER BY e.seq"
+    return _events(database, sql, run_id, up_to, run_id)
+
+
+def node_states(database: Database, run_id: str) -> dict[str, int]:
+    """How many nodes of a graph are in which state; those that nothing happened to are not among them."""
+    last = "SELECT MAX(seq) AS seq FROM events WHERE run_id = ? AND type = 'node.changed' GROUP BY task"
+    state = _NEW_STATE[database.dialect]
+    sql = f"SELECT {state}, COUNT(*) FROM events e JOIN ({last}) last ON e.seq = last.seq WHERE e.run_id = ? GROUP BY 1"
+    return {str(name): int(count) for name, count in database.read(sql, (run_id, run_id))}
+
+
+def exhausted(database: Database, run_id: str) -> int:
+    """How many nodes of a graph have no attempt left."""
+    sql = "SELECT COUNT(DISTINCT task) FROM events WHERE run_id = ? AND type = 'task.exhausted'"
+    return int(database.read(sql, (run_id,))[0][0])
+
+
+def events_after(database: Database, run_id: str, after: int) -> list[Event]:
+    """The next events of a run, as many as are read at once; none if there is nothing new."""
+    sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.seq > ? ORDER BY e.seq LIMIT {_PAGE}"
+    return _events(database, sql, run_id, after)
+
+
+def last_events(database: Database, run_id: str, count: int) -> list[Event]:
+    """The last events of a run, oldest first."""
+    sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? ORDER BY e.seq DESC LIMIT ?"
+    return _events(database, sql, run_id, count)[::-1]
+
+
+def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
+    """What a run of a graph began with; None if it is no such run."""
+    rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND key = 'graph'", (run_id,))
+    return _parsed(rows[0][0], run_id, "its graph") if rows else None
+
+
+def _one_of(types: Iterable[str]) -> str:
+    """A condition; the names come from this module and hold no quote."""
+    listed = "', '".join(types)
+    return f"e.type IN ('{listed}')"
+
+
+def _events(database: Database, sql: str, run_id: str, *values: str | int) -> list[Event]:
+    rows = database.read(sql, (run_id, *values))
+    return [Event._make((*row[:-1], _parsed(row[-1], run_id, f"event {row[1]}"))) for row in rows]
+
+
+def _parsed(text: str, run_id: str, what: str) -> dict[str, Any]:
     try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
-        try:
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not tables:
-                return ()
-            if "migrations" not in tables:
-                raise DatabaseUnusable(
-                    f"{path} holds tables of something else ({', '.join(sorted(tables)[:3])})",
-                    next_step="move it away; it was not touched",
-                )
-            (version,) = connection.execute("SELECT MAX(number) FROM migrations").fetchone()
-            if version > KNOWN_VERSION:
-                raise DatabaseUnusable(
-                    f"{path} has version {version}, written by a newer Assay; this one knows {KNOWN_VERSION}",
-                    next_step="use the newer Assay; the database was not touched",
-                )
-            return tuple(RunGlance(*row) for row in connection.execute(_RUNS))
-        finally:
-            connection.close()
-    except sqlite3.DatabaseError as error:
-        raise DatabaseUnusable(
-            f"{path} cannot be read as a ledger: {error}",
-            next_step="restore it from a backup, or move it away to begin anew",
-        ) from None
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise EventsBroken(f"run {run_id}: {what} cannot be read", next_step="assay ledger verify")
+    return value

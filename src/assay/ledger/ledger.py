@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from assay.contracts.common.events import Envelope
 from assay.contracts.common.evidence import CheckRow, Claim, Execution, Observation, Phase, Query, Tally
-from assay.db.base import Database, Transaction
+from assay.db.base import Database, Row, Transaction
 from assay.db.migrations import Migration, check_version, migrate
 from assay.db.sqlite import SqliteDatabase
 from assay.errors import DatabaseUnusable
@@ -167,13 +167,25 @@ class Ledger:
                 (run_id, after),
             )
             for row in rows:
-                yield Envelope.model_validate(
-                    {**dict(zip(_EVENT_COLUMNS.split(", "), row, strict=True)), "data": json.loads(row[-1])}
-                )
+                yield _envelope(row)
             if len(rows) < _PAGE:
                 return
             after = rows[-1][1]
 
+    def last_event(self, run_id: str, type_: str) -> Envelope | None:
+        """The last event of a type in a run."""
+        rows = self.database.read(
+            f"SELECT {_EVENT_COLUMNS} FROM events WHERE run_id = ? AND type = ? ORDER BY seq DESC LIMIT 1",
+            (run_id, type_),
+        )
+        return _envelope(rows[0]) if rows else None
+
     def close(self) -> None:
         """Lets go of the database."""
         self.database.close()
+
+
+def _envelope(row: Row) -> Envelope:
+    return Envelope.model_validate(
+        {**dict(zip(_EVENT_COLUMNS.split(", "), row, strict=True)), "data": json.loads(row[-1])}
+    )

@@ -6,7 +6,7 @@ the execution passed, if what was observed holds, or if the claimed verdict appr
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -143,6 +143,12 @@ class Record:
     def observations(self, kind: str) -> tuple[Observation, ...]:
         """Everything of one kind that the run holds, this record's included: what is decided by it is not overtaken."""
         return kept.observations(self._transaction.run, self._run_id, kind)
+
+    def has_event(self, *, after: int, types: Collection[str]) -> bool:
+        """Whether an event of one of these types stands in the run after a sequence number: nobody can add one now."""
+        wanted = sorted(types)
+        sql = f"SELECT 1 FROM events WHERE run_id = ? AND seq > ? AND type IN ({', '.join('?' * len(wanted))}) LIMIT 1"
+        return bool(self._transaction.run(sql, (self._run_id, after, *wanted)))
 
     def claim(self, claim: Claim) -> int:
         """Something an agent said."""

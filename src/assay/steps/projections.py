@@ -14,7 +14,7 @@ from assay.errors import EventsBroken
 from assay.kit.json_text import render
 from assay.ledger.ledger import Ledger
 from assay.rules.fold_autopilot import fold_autopilot
-from assay.rules.fold_forge import ForgeState, fold_forge
+from assay.rules.fold_forge import DEFAULT_ATTEMPTS, ForgeState, fold_forge
 from assay.store.artifacts import Store
 from assay.store.layout import autopilot
 from assay.store.layout.forge import ForgeLayout
@@ -25,17 +25,21 @@ StateT = TypeVar("StateT")
 class ForgeProjection:
     """`run-state.json` and `dag-status.json` of one run."""
 
-    def __init__(self, ledger: Ledger, store: Store, layout: ForgeLayout) -> None:
+    def __init__(
+        self, ledger: Ledger, store: Store, layout: ForgeLayout, *, max_attempts: int = DEFAULT_ATTEMPTS
+    ) -> None:
         self._ledger = ledger
         self._store = store
         self._layout = layout
+        self._max_attempts = max_attempts
         self._state: ForgeState | None = None
 
     def refresh(self, dag: Dag | None) -> ForgeState:
         """Folds what is new and writes both files; `dag` is the base graph, once there is one."""
         after = self._state.run.lastEventSeq if self._state else 0
         events = self._ledger.events(self._layout.run_id, after=after)
-        self._state = _folded(fold_forge(events, dag, onto=self._state), self._layout.run_id)
+        folded = fold_forge(events, dag, max_attempts=self._max_attempts, onto=self._state)
+        self._state = _folded(folded, self._layout.run_id)
         _write(self._store, self._layout.dag_status, self._state.dag)
         _write(self._store, self._layout.run_state, self._state.run)
         return self._state

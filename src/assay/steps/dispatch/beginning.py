@@ -9,6 +9,7 @@ from assay.contracts.common.budgets import OverBudget, Reservation, Reserved
 from assay.contracts.common.evidence import Observation
 from assay.errors import UsageError
 from assay.kit.clock import spell
+from assay.kit.killpoints import reach
 from assay.ledger.record import Record
 from assay.rules.budgets import reserve
 from assay.steps.dispatch.account import STARTED, Standing, budget_of, of_dispatches, standing
@@ -36,6 +37,7 @@ async def begin(context: Context, spec: RoleSpec, brief: Brief, occasion: Occasi
     if before.started:
         seen = Seen.of(before.started[0].detail["seen"])
         left = await asyncio.to_thread(restore, context.shadow, means.worktree, seen)
+        reach("dispatch.restored")
     else:
         seen = await asyncio.to_thread(see, context.shadow, means.worktree)
     started_at = spell(context.clock())

@@ -1,0 +1,160 @@
+"""Runs of task graphs in a repository: how one is begun, and the world its flows work in."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.app.settings import verify_settings
+from assay.app.state import state_of, workroom
+from assay.app.status import DATABASE
+from assay.contracts.forge.dag import Dag
+from assay.contracts.graph.orders import GraphOptions
+from assay.git.identity import read_identity
+from assay.git.repository import Repository
+from assay.kit.clock import Clock, system_clock
+from assay.ledger.ledger import Ledger
+from assay.steps.graph.book import GraphBook
+
+if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait for what carries it out
+    from assay.engine.base import Body
+    from assay.engine.dbos_engine import DbosEngine
+    from assay.steps.graph.desk import GraphDesk
+
+FORGE_FLOW = "forge"
+ENGINE = "engine.db"
+URL = "ASSAY_DATABASE_URL"
+CAP = 5
+"""Children of one worker: four attempts and a merge."""
+
+
+def begin_graph(
+    where: Path,
+    dag: Dag,
+    documents: Mapping[str, str],
+    *,
+    request: str,
+    base: str = "HEAD",
+    options: GraphOptions | None = None,
+    agents: str | None = None,
+    cassettes: Path | None = None,
+    clock: Clock = system_clock,
+) -> GraphOptions:
+    """Writes the beginning of a run with a plan that was approved; an engine carries it out from there.
+
+    The person's settings are read here, once; what they said holds for the whole run.
+    """
+    repository = Repository.open(where)
+    chosen = options or GraphOptions(target=f"assay/{dag.runId.replace(':', '-')}/target")
+    settings, digest = verify_settings(repository.top)
+    identity = read_identity(repository)
+    said: dict[str, Any] = {
+        "verify": settings.plain(),
+        "digest": digest,
+        "agents": agents,
+        "cassettes": None if cassettes is None else str(cassettes.absolute()),
+    }
+    ledger = Ledger.open_file(state_of(repository) / DATABASE, clock=clock)
+    try:
+        GraphBook(ledger, dag.runId, clock=clock).begin(
+            dag,
+            chosen,
+            base_commit=repository.commit(base),
+            documents=documents,
+            settings=said,
+            request=request,
+            repo_url=(repository.top or repository.common_dir).as_uri(),
+            model=agents or "as configured",
+            actor=f"{identity.author_name} <{identity.author_email}>",
+        )
+    finally:
+        ledger.close()
+    return chosen
+
+
+def engine_of(root: Path, *, cap: int = CAP) -> "DbosEngine":
+    """The engine of a repository: its own file, or the server that `ASSAY_DATABASE_URL` names."""
+    from assay.engine.dbos_engine import DbosEngine
+
+    factory = Factory(root)
+    place = os.environ.get(URL) or state_of(factory.repository) / ENGINE
+    return DbosEngine(place, factory.flows(), cap=cap)
+
+
+class Factory:
+    """Everything that carrying out runs of one repository needs, made when it is first asked for."""
+
+    def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:
+        self.repository = Repository.open(root)
+        self._clock = clock
+        self._desks: dict[str, GraphDesk] = {}
+
+    def flows(self) -> "dict[str, Body]":
+        """The bodies that an engine has to know."""
+        from assay.dag.flows import graph_flows
+        from assay.workflows.forge import forge
+
+        return {FORGE_FLOW: forge(self.desk), **graph_flows(self.desk)}
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Of the repository; open as long as the process lives."""
+        return Ledger.open_file(self._state / DATABASE, clock=self._clock)
+
+    @cached_property
+    def _state(self) -> Path:
+        return state_of(self.repository)
+
+    def desk(self, run_id: str) -> "GraphDesk":
+        """The world of a run."""
+        if run_id not in self._desks:
+            self._desks[run_id] = self._make(run_id)
+        return self._desks[run_id]
+
+    def _make(self, run_id: str) -> "GraphDesk":
+        from assay.app.graph_means import MeansMaker, prover
+        from assay.app.wiring import runner
+        from assay.contracts.verify.checks import VerifySettings
+        from assay.git.candidates import Candidates
+        from assay.git.shadow import Shadow
+        from assay.git.worktrees import Worktrees
+        from assay.steps.graph.desk import GraphDesk
+        from assay.steps.graph.working import Worker
+        from assay.steps.graph.world import World
+        from assay.steps.verify.subject import Parts
+        from assay.store.artifacts import Store
+
+        book = GraphBook(self.ledger, run_id, clock=self._clock)
+        begun = book.begun()
+        settings = VerifySettings.model_validate(begun.settings["verify"])
+        shadow = Shadow.open(self._state / "git", self.repository)
+        sandbox = runner()
+        room = workroom(self._state, sandbox.tier)
+        worktrees = Worktrees(self.repository, shadow, room / "worktrees", prefix=begun.options.prefix)
+        identity = read_identity(self.repository)
+        world = World(self.repository, worktrees, Candidates(self.repository, shadow), self._state / "locks", identity)
+        maker = MeansMaker(
+            self.repository, shadow, self.ledger, self._state, sandbox, run_id, begun.settings, self._clock
+        )
+        parts = Parts(
+            repository=self.repository,
+            runner=sandbox,
+            shadow=shadow,
+            ledger=self.ledger,
+            state=self._state,
+            room=room,
+            settings=settings,
+            digest=begun.settings["digest"],
+            clock=self._clock,
+        )
+        commands = tuple(check.argv for check in settings.check)
+        return GraphDesk(
+            world,
+            self.ledger,
+            Store(self.repository.top or self._state),
+            run_id,
+            Worker(maker.context, book, maker.means, commands),
+            prover(parts, run_id),
+            clock=self._clock,
+        )
