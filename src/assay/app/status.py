@@ -2,12 +2,19 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from assay.ledger.glance import RunGlance, glance
+from assay.ledger.glance import RunGlance, glance, holds_a_ledger
+
+if TYPE_CHECKING:
+    from assay.db.base import Database
 
 FOLDER = ".assay"
 DATABASE = "evidence.db"
+URL = "ASSAY_DATABASE_URL"
 
 
 def repository_root(start: Path) -> Path:
@@ -35,7 +42,37 @@ def state_in(root: Path) -> Path:
     return outside if outside.is_dir() else inside
 
 
+@contextmanager
+def looking(root: Path) -> Iterator["Database | None"]:
+    """The database of a repository's ledger, to look at: on the server if one is set, else in its file.
+
+    None if there is no ledger yet.
+    """
+    database = _opened(root)
+    if database is None:
+        yield None
+        return
+    try:
+        yield database if holds_a_ledger(database) else None
+    finally:
+        database.close()
+
+
+def _opened(root: Path) -> "Database | None":
+    url = os.environ.get(URL)
+    if url:
+        from assay.db.postgres import PostgresDatabase
+
+        return PostgresDatabase(url)
+    file = state_in(root) / DATABASE
+    if not file.exists():
+        return None
+    from assay.db.sqlite import SqliteDatabase
+
+    return SqliteDatabase(file, read_only=True)
+
+
 def runs_of(root: Path) -> tuple[RunGlance, ...]:
     """The runs of a repository, newest first."""
-    database = state_in(root) / DATABASE
-    return glance(database) if database.exists() else ()
+    with looking(root) as database:
+        return () if database is None else glance(database)

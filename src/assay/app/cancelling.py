@@ -1,0 +1,112 @@
+"""Ending a run for good: the engine stops it, its worktrees go, and what they held is kept."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.app.carrying import engine_at
+from assay.app.graphs import Factory
+from assay.app.runs import RunLook
+from assay.app.state import state_of, workroom
+from assay.app.wiring import runner
+from assay.app.workers import bodies_of, worker_on
+from assay.contracts.forge.events import RunFailed
+from assay.engine.base import EngineError
+from assay.errors import NotReady
+from assay.git import quarantine
+from assay.git.identity import read_identity
+from assay.git.repository import Repository
+from assay.git.shadow import Shadow
+from assay.git.sweeping import sweep
+from assay.git.worktrees import Worktrees
+from assay.kit.killpoints import reach
+from assay.steps.graph.book import Begun, GraphBook
+
+PATIENCE_S = 60.0
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What is left of a run that was ended."""
+
+    reason: str
+    target: str | None
+    """The branch with what was merged; None if nothing ever was."""
+    kept: tuple[str, ...]
+    """The refs that hold what was not."""
+    left: tuple[str, ...]
+    """Branches that a person has checked out, and that stay."""
+
+
+def cancel(root: Path, look: RunLook) -> Cancelled | None:
+    """Ends a run; None if it ended by itself meanwhile. Asked again after a crash, it goes on where it was.
+
+    The last event is written last: until it stands, the run is not over, and can be cancelled again.
+    """
+    factory = Factory(root)
+    ledger = factory.ledger
+    try:
+        book = GraphBook(ledger, look.run_id)
+        begun = book.begun()
+        asyncio.run(_stop(root, look.run_id))
+        _wait_until_left(root, look.run_id)
+        reach("cancel.stopped")
+        left = _sweep(factory.repository, look.run_id, begun) if look.started is not None else ()
+        reach("cancel.swept")
+        identity = read_identity(factory.repository)
+        reason = f"cancelled by {identity.author_name} <{identity.author_email}>"
+        if not _tell(book, reason):
+            return None
+        target = begun.options.target
+        has_target = factory.repository.ref(f"refs/heads/{target}") is not None
+        kept = tuple(held.ref for held in quarantine.kept(factory.repository, look.run_id))
+        return Cancelled(reason, target if has_target else None, kept, left)
+    finally:
+        ledger.close()
+
+
+async def _stop(root: Path, run_id: str) -> None:
+    async with engine_at(root, worker=False) as engine:
+        try:
+            await engine.cancel(run_id)
+        except EngineError:  # it may never have been given to the engine
+            if any(run.id == run_id for run in await engine.runs()):
+                raise
+
+
+def _wait_until_left(root: Path, run_id: str) -> None:
+    """Until nobody works in the run's folders any more."""
+    give_up = time.monotonic() + PATIENCE_S
+    while bodies_of(root, run_id):
+        if time.monotonic() > give_up:
+            worker = worker_on(root, run_id)
+            who = f"process {worker.pid} on {worker.host}" if worker is not None else "its worker"
+            raise NotReady(
+                f"{who} has not stopped after {PATIENCE_S:g} s", next_step=f"end it, then: assay cancel {run_id}"
+            )
+        time.sleep(_LOOK_S)
+
+
+def _sweep(repository: Repository, run_id: str, begun: Begun) -> tuple[str, ...]:
+    """Takes away the run's worktrees and branches; whatever the target does not hold goes to quarantine first.
+
+    The answer is what had to stay, since a person has it checked out.
+    """
+    state = state_of(repository)
+    shadow = Shadow.open(state / "git", repository)
+    room = workroom(state, runner().tier)
+    worktrees = Worktrees(repository, shadow, room / "worktrees", prefix=begun.options.prefix)
+    tip = repository.ref(f"refs/heads/{begun.options.target}") or begun.base_commit
+    return sweep(worktrees, run_id, tip, read_identity(repository)).left
+
+
+def _tell(book: GraphBook, reason: str) -> bool:
+    """Writes the last event, unless the run has one; looks again if something happened meanwhile."""
+    while True:
+        run = book.run()
+        if run.is_over:
+            return False
+        if book.write(lambda _now: (RunFailed(reason=reason),), after=run.seq):
+            return True

@@ -1,0 +1,190 @@
+"""Carrying runs in this process: the engine opened as a worker, shown while it works, and closed in order."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+from assay.app.graphs import CAP, ENGINE, FORGE_FLOW, URL, Factory
+from assay.app.runs import End, RunLook
+from assay.app.state import state_of
+from assay.app.watching import POLL_S, Show, Watching
+from assay.contracts.common.words import Workflow
+from assay.contracts.forge.events import RunResumed
+from assay.contracts.forge.status import DagStatus
+from assay.engine.base import Body, EngineError, Flow, Json, Outcome, RunStatus
+from assay.engine.dbos_engine import DbosEngine
+from assay.errors import NotReady, UsageError
+from assay.kit.clock import spell, system_clock
+from assay.rules.scheduling import RunEnd, dag_outcome
+from assay.steps.graph.book import GraphBook
+
+GRACE_S = 5.0
+"""How long work that runs may still take when somebody wants this process to end."""
+FIRST_STEP = "start"
+_ASK_S = 1.0
+_LAST_EVENT_S = 15.0
+"""How long after the end of a flow its last event may take: whoever cancels a run clears its folders first."""
+
+Tell = Callable[[str, str], None]
+"""Is told what this process takes and lets go: a word, and the run or child by its id."""
+
+
+class Stop:
+    """Whether somebody wants this process to end, and by which signal."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._asked = asyncio.Event()
+
+    def ask(self, number: int) -> None:
+        """The first one counts."""
+        self.signal = self.signal or number
+        self._asked.set()
+
+    async def within(self, seconds: float) -> bool:
+        """Waits so long; True at once if it is asked for."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._asked.wait()
+        return self._asked.is_set()
+
+
+@contextmanager
+def listening() -> Iterator[Stop]:
+    """Ctrl-C and SIGTERM are heard as a wish, not as an end, so that everything can be left in order."""
+    stop, loop = Stop(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.ask, number)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def engine_at(root: Path, *, worker: bool, tell: Tell | None = None) -> AsyncIterator[DbosEngine]:
+    """The engine of a repository, open; what keeps it from opening or closing is told in its own words."""
+    factory = Factory(root)
+    flows: Mapping[str, Body] = factory.flows()
+    if tell is not None:
+        flows = {name: _telling(body, tell) for name, body in flows.items()}
+    engine = DbosEngine(os.environ.get(URL) or state_of(factory.repository) / ENGINE, flows, cap=CAP)
+    try:
+        await engine.open(worker=worker)
+        try:
+            yield engine
+        finally:
+            await engine.close(grace_s=GRACE_S)
+    except EngineError as error:
+        raise NotReady(error.what, next_step=error.next_step) from error
+
+
+def _telling(body: Body, tell: Tell) -> Body:
+    async def told(flow: Flow, args: Json) -> Json:
+        tell("took", flow.run_id)
+        try:
+            value = await body(flow, args)
+        except asyncio.CancelledError:
+            tell("let go of", flow.run_id)
+            raise
+        except Exception:
+            tell("failed at", flow.run_id)
+            raise
+        tell("finished", flow.run_id)
+        return value
+
+    return told
+
+
+def refuse_unfit(look: RunLook) -> None:
+    """A run that no engine of today can carry."""
+    if look.workflow != Workflow.FORGE or not look.tasks:
+        told = "is still being planned" if look.workflow == Workflow.FORGE else f"is a run of {look.workflow}"
+        raise UsageError(f"{look.run_id} {told}, and cannot be carried yet", next_step=f"assay events {look.run_id}")
+
+
+def can_go_on(root: Path, run_id: str) -> bool:
+    """Whether anything in a run's graph can still move: a run that failed for want of it would only fail again."""
+    ledger = Factory(root).ledger
+    try:
+        book = GraphBook(ledger, run_id)
+        _, dag = book.effective()
+        status = DagStatus(runId=run_id, updatedAt=spell(system_clock()), nodes=book.run().nodes)
+        return dag_outcome(dag, status).end is not RunEnd.FAILED
+    finally:
+        ledger.close()
+
+
+def record_resumed(root: Path, run_id: str) -> None:
+    """Writes down that a paused or failed run goes on, before anything does."""
+    ledger = Factory(root).ledger
+    try:
+        GraphBook(ledger, run_id).write(lambda _now: (RunResumed(),))
+    finally:
+        ledger.close()
+
+
+def carry(root: Path, followed: Watching, show: Show) -> End | int:
+    """Carries a run in this process until it ends, or gives the number of the signal that ended this before.
+
+    Whatever was begun is saved; agents that were at work are stopped within the grace.
+    """
+    return asyncio.run(_carry(root, followed, show))
+
+
+async def _carry(root: Path, followed: Watching, show: Show) -> End | int:
+    with listening() as stop:
+        async with engine_at(root, worker=True) as engine:
+            await _set_going(engine, followed.run_id)
+            end = await _follow(engine, followed, show, stop)
+            if end is None:
+                followed.note = f"stopping: what is at work has {GRACE_S:g}s to end"
+                show(followed, [])
+    followed.note = ""
+    show(followed, await asyncio.to_thread(followed.news))
+    if end is not None:
+        return end
+    assert stop.signal is not None
+    return stop.signal
+
+
+async def _set_going(engine: DbosEngine, run_id: str) -> None:
+    """Gives a run to the engine, however far it came: never given, left by a dead process, ended, or failed."""
+    await engine.submit(run_id, FORGE_FLOW, {"run_id": run_id})
+    outcome = await engine.outcome(run_id)
+    if outcome is not None and outcome.status is RunStatus.DONE:
+        await engine.rerun_from(run_id, FIRST_STEP)  # its graph has ended, but not as it should
+    else:
+        await engine.resume(run_id)
+
+
+async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop) -> End | None:
+    """Shows the run until it ends; None if somebody wants this process to end first."""
+    show(followed, [])
+    asked, ended_at = 0.0, None
+    loop = asyncio.get_running_loop()
+    while True:
+        news = await asyncio.to_thread(followed.news)
+        show(followed, news)
+        end = None if news else followed.look.ended()
+        if end is not None:
+            return end
+        if loop.time() - asked > _ASK_S:
+            asked = loop.time()
+            outcome = await engine.outcome(followed.run_id)
+            if outcome is not None:
+                ended_at = ended_at or loop.time()
+                _refuse_lost(followed.run_id, outcome, loop.time() - ended_at)
+        if await stop.within(POLL_S):
+            return None
+
+
+def _refuse_lost(run_id: str, outcome: Outcome, seconds: float) -> None:
+    """A flow that ended without a last event in the ledger: nobody will write one any more."""
+    if outcome.status is RunStatus.FAILED or seconds > _LAST_EVENT_S:
+        why = outcome.error or f"its flow is {outcome.status.value}"
+        raise NotReady(f"run {run_id} cannot go on here: {why}", next_step=f"mend that, then: assay resume {run_id}")

@@ -1,0 +1,80 @@
+"""`assay resume`: goes on with a run that stopped, in this process."""
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from assay.cli.stopping import Stopped, exit_code_of_end, stoppable
+
+if TYPE_CHECKING:
+    from assay.app.watching import Watching
+    from assay.cli.run_screen import How
+
+HINT = "Ctrl-C stops it here; everything is saved, and `assay resume` goes on"
+
+
+@click.command(name="resume", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", required=False)
+@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+def command(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
+    """Go on with RUN (an id, or `last`; without it the only unfinished one) until it ends.
+
+    A run that was paused, cancelled, killed or stopped goes on where it was; one that somebody works on is only shown.
+    Exit codes as of `assay watch`.
+    """
+    from assay.app.status import repository_root
+    from assay.app.watching import watching
+    from assay.cli.run_screen import how
+
+    asked = how(plain, as_lines, as_json)
+    root = repository_root(Path.cwd())
+    with watching(root, run, after=asked.after) as followed:
+        return _resume(root, followed, asked)
+
+
+def _resume(root: Path, followed: "Watching", asked: "How") -> int:
+    from assay.app.carrying import can_go_on, record_resumed, refuse_unfit
+    from assay.cli.run_screen import show_end
+
+    look = followed.look
+    refuse_unfit(look)
+    is_waiting = look.status == "plan_review" and not look.is_approved
+    if not (look.status == "completed" or is_waiting or (look.is_over and not can_go_on(root, look.run_id))):
+        if look.is_over or look.status == "paused":
+            record_resumed(root, look.run_id)
+        try:
+            _show_or_carry(root, followed, asked)
+        except Stopped as stopped:
+            return stopped.exit_code
+    show_end(followed, asked)
+    end = look.ended()
+    assert end is not None
+    return exit_code_of_end(end)
+
+
+def _show_or_carry(root: Path, followed: "Watching", asked: "How") -> None:
+    """Whoever comes second on a run only shows it."""
+    from assay.app.carrying import carry
+    from assay.app.watching import follow
+    from assay.cli.run_screen import screen
+
+    worker = followed.worker()
+    if worker is not None:
+        click.echo(f"process {worker.pid} on {worker.host} works on it; this only shows it", err=True)
+        try:
+            with stoppable(), screen(asked, hint="Ctrl-C stops showing it; the run goes on") as shown:
+                follow(followed, shown.show)
+        except Stopped:
+            click.echo(f"next:  assay watch {followed.run_id}", err=True)
+            raise
+        return
+    with screen(asked, hint=HINT, is_ours=True) as shown:
+        ended = carry(root, followed, shown.show)
+    if isinstance(ended, int):
+        click.echo("stopped; everything so far is saved", err=True)
+        click.echo(f"next:  assay resume {followed.run_id}", err=True)
+        raise Stopped(signal.Signals(ended))

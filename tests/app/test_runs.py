@@ -1,0 +1,213 @@
+"""Runs as people look at them say what the folds say, whatever happened and however much of it was read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.graph_walk import Walk, dag_of, random_walk
+from assay.app.event_words import told, told_anyway
+from assay.app.looking import look_at, meant, opened, plain_look, run_lines
+from assay.app.runs import EVENT_VERSION, End, RunLook, Stage
+from assay.app.watching import watching
+from assay.contracts.common.problems import Problem
+from assay.contracts.common.words import Workflow
+from assay.contracts.forge import events as happened
+from assay.contracts.forge.dag import NodeState
+from assay.contracts.forge.events import FORGE_EVENT_TYPES
+from assay.errors import DatabaseUnusable, EventsBroken, UsageError
+from assay.ledger.glance import NODE_TYPES, RUN_TYPES, Event, events_after
+from assay.rules.dag import is_exhausted
+from assay.rules.fold import UPCASTERS, current_version
+from assay.rules.fold_forge import fold_forge
+
+
+def _agree(walk: Walk, look: RunLook) -> None:
+    """Everything that is shown is what the executor's own view and the run's own files say."""
+    run = walk.run
+    folded = fold_forge(walk.ledger.events(walk.run_id), walk.book.begun().dag, max_attempts=2)
+    assert not isinstance(folded, Problem), folded
+    for name, status in run.nodes.items():
+        node = look.nodes.get(name)
+        if node is None:
+            assert status.status is NodeState.PENDING
+            assert status.currentAttempt == 1
+            continue
+        assert (node.state, node.attempt) == (status.status.value, status.currentAttempt)
+        assert node.is_exhausted == is_exhausted(status)
+        assert node.error == folded.dag.nodes[name].lastError
+        stage = look.stage(node)
+        assert stage.value == (run.work[name].stage.value if name in run.work else Stage.RESTING)
+        if status.startedAt is not None and status.status is NodeState.RUNNING:
+            assert node.since == status.startedAt
+    assert [node.name for node in look.at(Stage.QUEUED)] == list(run.queue)
+    assert set(look.batch) == set(run.batch.nodes if run.batch else ())
+    assert (look.seq, look.status) == (run.seq, folded.run.status.value)
+    counts = look.counts()
+    assert (counts["total"], counts["merged"], counts["failed"], counts["running"]) == (
+        folded.run.totalTasks,
+        folded.run.completedTasks,
+        folded.run.failedTasks,
+        folded.run.runningTasks,
+    )
+
+
+@pytest.mark.req("F5")
+@pytest.mark.parametrize("seed", range(16))
+def test_what_is_shown_of_a_run_is_what_its_events_fold_to(tmp_path: Path, seed: int) -> None:
+    walk = random_walk(tmp_path, seed, steps=10 + 5 * seed)
+    try:
+        with opened(tmp_path) as database:
+            _agree(walk, look_at(database, walk.run_id).look)
+            whole = RunLook(walk.run_id)
+            for event in events_after(database, walk.run_id, 0):
+                whole.take_in(event)
+            _agree(walk, whole)
+            (line,), left = run_lines(tmp_path)
+            counts = whole.counts()
+            assert left == 0
+            assert (line.total, line.merged, line.failed, line.running) == (
+                counts["total"],
+                counts["merged"],
+                counts["failed"],
+                counts["running"],
+            )
+            assert line.status == whole.status
+    finally:
+        walk.close()
+
+
+def test_whoever_watches_keeps_up_event_by_event(tmp_path: Path) -> None:
+    import random
+
+    walk, rng = random_walk(tmp_path, 3, steps=20), random.Random(99)
+    with watching(tmp_path, walk.run_id) as followed:
+        seen = followed.look.seq
+        for _ in range(40):
+            walk.step(rng)
+            news = followed.news()
+            assert [event.seq for event in news] == list(range(seen + 1, walk.run.seq + 1))
+            seen = walk.run.seq
+            _agree(walk, followed.look)
+    walk.close()
+
+
+def test_every_event_that_is_looked_at_is_one_that_can_happen() -> None:
+    forge = {name for name in (*RUN_TYPES, *NODE_TYPES) if "." in name}
+    assert forge <= set(FORGE_EVENT_TYPES)
+    assert {current_version(name, UPCASTERS[Workflow.FORGE]) for name in forge} == {EVENT_VERSION}
+
+
+def _event(type_: str, data: dict[str, Any], *, seq: int = 1, version: int = 1) -> Event:
+    return Event("e", seq, "2026-02-26T14:30:00Z", "forge", "run-1", None, None, None, type_, version, data)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        _event("node.changed", {"newStatus": "RUNNING"}),
+        _event("plan.proposed", {"tasks": "many", "refineries": 0}),
+        _event("merge.started", {"nodes": 7}),
+        _event("run.started", {}, version=2),
+    ],
+)
+def test_an_event_that_cannot_be_is_an_error_and_not_a_guess(event: Event) -> None:
+    with pytest.raises(EventsBroken):
+        RunLook("run-1").take_in(event)
+
+
+def test_an_event_of_a_kind_nobody_knows_is_passed_over(tmp_path: Path) -> None:
+    look = RunLook("run-1")
+    look.take_in(_event("weather.changed", {"to": "rain"}, version=7))
+    assert look.seq == 1
+
+
+@pytest.mark.parametrize(
+    ("events", "end"),
+    [
+        ([happened.RunStarted()], None),
+        ([happened.RunStarted(), happened.RunPaused(reason="lunch")], End.PERSON),
+        ([happened.RunFailed(reason="no attempt left for the-budget")], End.FAILED),
+        ([happened.RunFailed(reason="cancelled by Ada")], End.FAILED),
+        ([happened.RunFailed(reason="over budget: the run has used 9 of 8 tokens")], End.BUDGET),
+        ([happened.RunFailed(reason="the budget is used up: tokens")], End.BUDGET),
+        ([happened.RunFailed(reason="over budget: 1"), happened.RunResumed()], None),
+    ],
+)
+def test_why_there_is_nothing_more_to_watch(tmp_path: Path, events: list[happened.ForgeEvent], end: End | None) -> None:
+    walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
+    walk.tell(*events)
+    with opened(tmp_path) as database:
+        assert look_at(database, "run-1").look.ended() == end
+    walk.close()
+
+
+def test_a_paused_run_waits_for_a_person_only_once_what_ran_has_come_to_rest(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
+    walk.tell(happened.RunStarted())
+    walk.start("a")
+    walk.tell(happened.RunPaused(reason="lunch"))
+    with opened(tmp_path) as database:
+        assert look_at(database, "run-1").look.ended() is None
+        walk.fail("a")
+        assert look_at(database, "run-1").look.ended() is End.PERSON
+    walk.close()
+
+
+def test_the_run_a_person_means(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, dag_of("run:alpha", {"a": ()}))
+    with opened(tmp_path) as database:
+        for spelled in ("run:alpha", "run-alpha", "last", None):
+            assert meant(database, spelled) == "run:alpha"
+        with pytest.raises(UsageError) as near:
+            meant(database, "run:alpa")
+        assert "did you mean run:alpha?" in near.value.next_step
+        with pytest.raises(UsageError) as begins:
+            meant(database, "run:")
+        assert "did you mean run:alpha?" in begins.value.next_step
+        with pytest.raises(UsageError) as far:
+            meant(database, "\x1b[2J")
+        assert "\x1b" not in far.value.what
+        walk.tell(happened.RunFailed(reason="no"))
+        with pytest.raises(UsageError, match="no run is unfinished"):
+            meant(database, None)
+    walk.close()
+    with pytest.raises(DatabaseUnusable), opened(tmp_path / "elsewhere"):
+        pass
+
+
+def test_of_runs_that_ended_a_list_shows_only_the_newest_and_of_others_all(tmp_path: Path) -> None:
+    for number in range(6):
+        walk = Walk(tmp_path, dag_of(f"run-{number}", {"a": ()}))
+        if number != 2:
+            walk.tell(happened.RunFailed(reason="no"))
+        walk.close()
+    lines, left = run_lines(tmp_path, most=2)
+    assert (left, len(lines)) == (3, 3)
+    assert "run-2" in {line.run_id for line in lines}
+    assert len(run_lines(tmp_path)[0]) == 6
+
+
+def test_a_run_in_detail_as_plain_values(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, dag_of("run-1", {"a": (), "b": (), "c": ("a",)}))
+    walk.tell(happened.RunStarted())
+    walk.start("a")
+    walk.start("b")
+    walk.verify("a")
+    with opened(tmp_path) as database:
+        plain = plain_look(look_at(database, "run-1"))
+    walk.close()
+    assert [(node["node"], node["stage"], node["attempt"]) for node in plain["at_work"]] == [("b", "working", 1)]
+    assert [node["node"] for node in plain["to_be_merged"]] == ["a"]
+    assert (plain["status"], plain["waits_for"]) == ("executing", "1 at work, 1 to be merged")
+    assert len(plain["last_events"]) == 5
+    assert plain["last_events"][-1]["type"] == "task.verified"
+
+
+@pytest.mark.parametrize("type_", FORGE_EVENT_TYPES)
+def test_every_event_has_words_even_if_its_data_is_nonsense(type_: str) -> None:
+    for data in ({}, {"nodeId": "\x1b]0;x\x07", "nodes": None, "reason": 7}):
+        words = told_anyway(_event(type_, data))
+        assert words.isprintable()
+        assert words
+        assert told(_event(type_, data)) in (None, words)

@@ -1,0 +1,54 @@
+"""Ledgers with runs of graphs for the commands that only look."""
+
+from pathlib import Path
+
+from app.graph_walk import Walk, dag_of
+from assay.contracts.forge import events as happened
+
+HOSTILE = "\x1b]0;pwned\x07\x1b[2J\u202e進捗 [bold]x[/bold] \x9b31m" + "long " * 60
+WAITS: dict[str, tuple[str, ...]] = {
+    "schema": (),
+    "ledger": (),
+    "cli": ("schema",),
+    "auth": ("schema", "ledger"),
+    "a-name-that-is-much-too-long-for-its-column-in-any-table-" + "x" * 70: ("auth", "cli"),
+}
+
+
+def going(root: Path, run_id: str = "run-going") -> Walk:
+    """A run in the middle: one merged, one at work for the second time, one to be merged, two that wait."""
+    walk = Walk(root, dag_of(run_id, WAITS), request=HOSTILE, actor=HOSTILE)
+    walk.tell(happened.RunStarted())
+    walk.finish("schema")
+    walk.start("ledger")
+    walk.start("cli")
+    walk.fail("ledger", HOSTILE)
+    walk.start("ledger")
+    walk.verify("cli")
+    return walk
+
+
+def failed(root: Path, run_id: str = "run-failed", *, reason: str = "no attempt left for x") -> Walk:
+    """A run that came to nothing."""
+    walk = Walk(root, dag_of(run_id, {"x": (), "y": ("x",)}), max_attempts=1)
+    walk.tell(happened.RunStarted())
+    walk.start("x")
+    walk.fail("x", HOSTILE)
+    walk.tell(happened.RunFailed(reason=reason))
+    return walk
+
+
+def completed(root: Path, run_id: str = "run-completed") -> Walk:
+    """A run that reached its goal."""
+    walk = Walk(root, dag_of(run_id, {"x": ()}))
+    walk.tell(happened.RunStarted())
+    walk.finish("x")
+    walk.tell(happened.RunCompleted())
+    return walk
+
+
+def fits(text: str, columns: int = 80) -> bool:
+    """Whether every line fits, and nothing in it would be acted upon by a terminal."""
+    from assay.cli.columns import cells
+
+    return all(cells(line) <= columns and line.isprintable() for line in text.split("\n"))

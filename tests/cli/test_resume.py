@@ -1,0 +1,162 @@
+"""`assay resume`: a run goes on where it was, whatever stopped it; and whoever comes second only shows it."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.graph_walk import Walk, dag_of
+from assay.contracts.common.events import EventData
+from assay.contracts.forge import events as happened
+from assay.testing.graph_team import RUN, Task
+from cli.graph_grounds import NEEDS_SANDBOX, SLOW, at_work, begun, git, tell, types_of, wait_for
+from cli.graph_ledgers import completed, failed, fits
+from cli.runner import assay
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A repository without a run."""
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_a_run_that_completed_prints_its_result_and_nothing_is_opened(bare: Path) -> None:
+    completed(bare).close()
+    done = assay("resume", "run-completed", cwd=bare)
+    assert done.returncode == 0
+    assert done.stdout.startswith("COMPLETED: 1/1 merged in ")
+    assert not (bare / ".assay" / "engine.db").exists()
+
+
+def test_a_run_in_which_nothing_can_move_says_why_and_leaves_one(bare: Path) -> None:
+    walk = failed(bare)
+    walk.close()
+    done = assay("resume", "run-failed", cwd=bare)
+    assert done.returncode == 1
+    assert "FAILED: 0/2 merged, 1 failed in " in done.stdout
+    assert "no attempt left for x" in done.stdout
+    assert types_of(bare, "run-failed")[-1] == "run.failed"
+    assert not (bare / ".assay" / "engine.db").exists()
+
+
+def test_a_plan_that_waits_for_approval_leaves_four(bare: Path) -> None:
+    walk = Walk(bare, dag_of("run-1", {"a": ()}))
+    walk.tell(happened.PlanReturned(actor="Ada", feedback="smaller"), happened.PlanProposed(tasks=1, refineries=0))
+    walk.close()
+    done = assay("resume", "run-1", cwd=bare)
+    assert done.returncode == 4
+    assert "waits for you, to approve its plan" in done.stdout
+
+
+def test_several_unfinished_runs_are_listed_and_leave_two(bare: Path) -> None:
+    for name in ("run-a", "run-b"):
+        Walk(bare, dag_of(name, {"a": ()})).close()
+    done = assay("resume", cwd=bare)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "2 runs are unfinished: " in done.stderr
+    assert all(name in done.stderr for name in ("run-a", "run-b"))
+    done = assay("resume", "run-c", cwd=bare)
+    assert (done.returncode, "did you mean" in done.stderr) == (2, True)
+
+
+def test_a_run_of_another_workflow_is_not_carried_as_a_graph(bare: Path) -> None:
+    from assay.contracts.common.words import Workflow
+    from assay.ledger.ledger import Ledger
+
+    ledger = Ledger.open_file(bare / ".assay" / "evidence.db")
+    moment = "2026-02-26T14:30:00Z"
+    ledger.record("other", lambda record: record.event(Workflow.FEATURE, "run_started", {}, timestamp=moment))
+    ledger.close()
+    done = assay("resume", "other", cwd=bare)
+    assert (done.returncode, "is a run of feature" in done.stderr) == (2, True)
+
+
+@NEEDS_SANDBOX
+@pytest.mark.req("F6")
+@pytest.mark.parametrize(
+    ("before", "again"),
+    [
+        ((), False),
+        ((happened.RunStarted(), happened.RunPaused(reason="lunch")), True),
+        ((happened.RunStarted(), happened.RunFailed(reason="over budget: 9 of 8 tokens")), True),
+    ],
+    ids=["begun", "paused", "stopped"],
+)
+def test_a_run_that_stopped_goes_on_to_its_end(tmp_path: Path, before: tuple[EventData, ...], again: bool) -> None:
+    repository = begun(tmp_path, Task("task-01"))
+    if before:
+        tell(repository, *before)
+    done = assay("resume", RUN, cwd=repository)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1].startswith("COMPLETED: 1/1 merged in ")
+    assert any("task-01 merged" in line for line in lines)
+    assert done.stderr == f"next:  assay dag show {RUN}\n"
+    assert fits(done.stdout.replace("maintainers@", ""), 90)
+    types = types_of(repository)
+    assert ("run.resumed" in types) == again
+    shown = json.loads(assay("dag", "show", RUN, "--json", cwd=repository).stdout)
+    assert (shown["run"]["status"], shown["run"]["completedTasks"]) == ("completed", 1)
+    again_done = assay("resume", RUN, "--json", cwd=repository)
+    assert (again_done.returncode, json.loads(again_done.stdout)["status"]) == (0, "completed")
+    assert types_of(repository) == types
+
+
+@NEEDS_SANDBOX
+@pytest.mark.req("F6")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_everything_and_the_next_one_goes_on_with_the_same_attempt(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    repository = begun(tmp_path, *SLOW)
+    with at_work(repository, "resume") as process:
+        wait_for(repository, "task.started")
+        process.send_signal(number)
+        said, told = process.communicate(timeout=60)
+        assert process.returncode == code
+    assert "stopping: what is at work has 5s to end" in said
+    assert told.splitlines() == ["stopped; everything so far is saved", f"next:  assay resume {RUN}"]
+    assert json.loads(assay("status", RUN, "--json", cwd=repository).stdout)["worker"] is None
+    done = assay("resume", cwd=repository)
+    assert done.returncode == 0, done.stderr
+    types = types_of(repository)
+    assert types.count("task.started") == 2
+    assert "task.retried" not in types
+
+
+@NEEDS_SANDBOX
+@pytest.mark.req("F6")
+def test_a_second_process_on_a_running_run_becomes_a_viewer(tmp_path: Path) -> None:
+    repository = begun(tmp_path, *SLOW, slow_s=10)
+    with at_work(repository, "resume") as first:
+        wait_for(repository, "task.started")
+        shown = json.loads(assay("status", RUN, "--json", cwd=repository).stdout)
+        assert (shown["worker"]["pid"], shown["next"]) == (first.pid, f"assay watch {RUN}")
+        with at_work(repository, "resume", RUN, "--plain") as second:
+            said, told = second.communicate(timeout=90)
+            assert second.returncode == 0
+        assert told.splitlines()[0].endswith("works on it; this only shows it")
+        assert f"process {first.pid} on " in told
+        assert "COMPLETED: 2/2 merged" in said
+        first.communicate(timeout=60)
+        assert first.returncode == 0
+    assert types_of(repository).count("run.started") == 1
+    assert git(repository, "log", "--format=%s", "-1", "assay/" + RUN + "/target") != "a catalogue"
+
+
+@NEEDS_SANDBOX
+def test_a_run_that_cannot_go_on_here_says_so_and_does_not_hang(tmp_path: Path) -> None:
+    repository = begun(tmp_path, Task("task-01"))
+    (repository / ".assay" / "artifacts").write_text("in the way")
+    done = assay("resume", cwd=repository)
+    assert done.returncode == 3
+    assert f"assay: run {RUN} cannot go on here: " in done.stderr
+    assert f"assay resume {RUN}" in done.stderr
+    assert "Traceback" not in done.stderr
+    (repository / ".assay" / "artifacts").unlink()
+    assert assay("resume", cwd=repository).returncode == 0

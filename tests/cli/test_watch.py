@@ -1,0 +1,263 @@
+"""`assay watch`: history first, then what happens as it happens, and an exit code that says how the run ended."""
+
+import io
+import json
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.graph_walk import Walk, dag_of
+from assay.app.watching import watching
+from assay.cli.run_screen import LINES, LiveScreen, PlainLines
+from assay.contracts.forge import events as happened
+from cli.graph_ledgers import HOSTILE, completed, failed, fits, going
+from cli.runner import ASSAY, assay
+from cli.terminal import Terminal
+
+
+class Following:
+    """`assay watch` in a pipe, line by line."""
+
+    def __init__(self, cwd: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [ASSAY, "watch", *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._hearing = threading.Thread(target=self._hear, daemon=True)
+        self._hearing.start()
+
+    def _hear(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip("\n"))
+
+    def line(self) -> str:
+        """The next line it says."""
+        return self._lines.get(timeout=30)
+
+    def ended(self) -> tuple[int, str]:
+        """Its exit code, and what it said on stderr."""
+        assert self.process.stderr is not None
+        code = self.process.wait(timeout=30)
+        return code, self.process.stderr.read()
+
+
+@contextmanager
+def following(cwd: Path, *arguments: str) -> Iterator[Following]:
+    """`assay watch`, ended in any case."""
+    made = Following(cwd, *arguments)
+    try:
+        yield made
+    finally:
+        made.process.kill()
+        made.process.wait()
+        made._hearing.join()
+        for stream in (made.process.stdout, made.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+@pytest.mark.req("F5")
+@pytest.mark.parametrize(
+    ("reason", "code"), [("no attempt left for x", 1), ("over budget: the run has used 9 of 8 tokens", 5)]
+)
+def test_a_run_that_ended_is_told_with_its_end(tmp_path: Path, reason: str, code: int) -> None:
+    failed(tmp_path, reason=reason).close()
+    done = assay("watch", "run-failed", cwd=tmp_path)
+    assert done.returncode == code
+    lines = done.stdout.splitlines()
+    assert lines[0] == "14:30:01Z  run asked for: do it"
+    assert any(line.startswith("FAILED: 0/2 merged, 1 failed in ") for line in lines)
+    assert done.stderr == "next:  assay dag show run-failed\n"
+    assert fits(done.stdout)
+
+
+def test_a_run_that_completed_leaves_zero_and_one_that_waits_for_you_four(tmp_path: Path) -> None:
+    completed(tmp_path).close()
+    assert assay("watch", "last", cwd=tmp_path).returncode == 0
+    walk = Walk(tmp_path, dag_of("run-paused", {"a": ()}))
+    walk.tell(happened.RunStarted(), happened.RunPaused(reason="lunch"))
+    walk.close()
+    done = assay("watch", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "PAUSED: 0/1 merged in " in done.stdout
+    assert done.stderr == "next:  assay resume run-paused\n"
+
+
+def test_without_a_name_the_only_unfinished_run_is_meant(tmp_path: Path) -> None:
+    completed(tmp_path).close()
+    done = assay("watch", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("assay: no run is unfinished")
+    for name in ("run-a", "run-b"):
+        Walk(tmp_path, dag_of(name, {"a": ()})).close()
+    done = assay("watch", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "2 runs are unfinished: " in done.stderr
+    assert {"run-a", "run-b"} <= set(re.findall(r"run-\w+", done.stderr))
+
+
+@pytest.mark.req("F5")
+def test_an_event_is_shown_within_half_a_second(tmp_path: Path) -> None:
+    walk = going(tmp_path)
+    with following(tmp_path, "run-going") as process:
+        while "nobody works on it now" not in process.line():
+            pass
+        late = []
+        moves: tuple[tuple[Callable[[], None], str], ...] = (
+            (lambda: walk.verify("ledger"), "ledger verified, to be merged"),
+            (walk.begin_merge, "merging batch 2: cli, ledger"),
+            (lambda: walk.end_merge(landed=["cli"], culprit="ledger"), "cli merged"),
+        )
+        for move, words in moves:
+            move()
+            written = time.monotonic()
+            assert process.line().split("  ", 1)[1] == words
+            late.append(time.monotonic() - written)
+        assert sorted(late)[0] < 0.5, late  # of several, since others work on this machine too
+        assert "ledger FAILED for good after attempt 2: red on the merged tree" in process.line()
+        walk.tell(happened.RunFailed(reason="no more"))
+        assert process.ended()[0] == 1
+    walk.close()
+
+
+def test_json_lines_are_the_events_from_the_first_to_the_last(tmp_path: Path) -> None:
+    walk = going(tmp_path)
+    with following(tmp_path, "run-going", "--jsonl") as process:
+        seen = [json.loads(process.line()) for _ in range(walk.run.seq)]
+        assert [event["seq"] for event in seen] == list(range(1, walk.run.seq + 1))
+        walk.tell(happened.RunFailed(reason=HOSTILE))
+        last = process.line()
+        assert "\x1b" not in last
+        assert json.loads(last)["data"]["reason"] == HOSTILE
+        assert process.ended()[0] == 1
+    walk.close()
+    listed = assay("events", "run-going", "--jsonl", cwd=tmp_path).stdout.splitlines()
+    assert [json.loads(line) for line in listed[:-1]] == seen
+    assert len(assay("watch", "run-going", "--jsonl", "--after", "5", cwd=tmp_path).stdout.splitlines()) == (
+        walk.run.seq - 5
+    )
+
+
+def test_json_is_one_object_at_the_end(tmp_path: Path) -> None:
+    failed(tmp_path).close()
+    done = assay("watch", "run-failed", "--json", cwd=tmp_path)
+    shown = json.loads(done.stdout)
+    assert (done.returncode, shown["status"], shown["exhausted"][0]["node"]) == (1, "failed", "x")
+    assert assay("watch", "run-failed", "--json", "--jsonl", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_whoever_stops_watching_is_told_how_to_go_on(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    going(tmp_path).close()
+    with following(tmp_path, "run-going") as process:
+        process.line()
+        process.process.send_signal(number)
+        assert process.ended() == (code, "next:  assay watch run-going\n")
+
+
+def test_a_late_joiner_gets_the_last_of_the_past_and_is_told_of_the_rest(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, dag_of("run-1", {f"t{number}": () for number in range(12)}))
+    walk.tell(happened.RunStarted())
+    for number in range(12):
+        walk.finish(f"t{number}")
+    walk.tell(happened.RunCompleted())
+    walk.close()
+    first, *lines = assay("watch", "run-1", cwd=tmp_path).stdout.splitlines()
+    assert first == f"{walk.run.seq - 20} earlier events: assay events run-1"
+    assert lines[-2].endswith("run COMPLETED")
+    assert len(assay("watch", "run-1", "--after", "0", cwd=tmp_path).stdout.splitlines()) > 60
+
+
+def test_a_silent_run_gives_a_sign_of_life(tmp_path: Path) -> None:
+    going(tmp_path).close()
+    stream = io.StringIO()
+    with watching(tmp_path, None) as followed, PlainLines(stream, is_ours=True, heartbeat_s=0.0) as screen:
+        screen.show(followed, [])
+        stream.truncate(0)
+        screen.show(followed, [])
+    assert "still executing: 1/5 merged, 1 at work, 1 queued; ledger " in stream.getvalue()
+
+
+@pytest.mark.req("F5")
+def test_a_terminal_shows_a_small_living_part_below_lines_that_stay(tmp_path: Path) -> None:
+    walk = going(tmp_path)
+    with Terminal("watch", cwd=tmp_path) as terminal:
+        lines = terminal.wait_for(lambda lines: any("nobody works on it now" in line for line in lines))
+        rule = next(place for place, line in enumerate(lines) if line.startswith("────"))
+        living = [line for line in lines[rule:] if line]
+        assert len(living) <= LINES
+        assert living[1].startswith("run-going  EXECUTING  1/5 merged, 1 at work, 1 queued")
+        assert living[2].split()[:4] == ["ledger", "working", "attempt", "2/2"]
+        walk.fail("ledger", HOSTILE)
+        lines = terminal.wait_for(lambda lines: any("FAILED for good" in line for line in lines))
+        assert sum(line.startswith("────") for line in lines) == 1
+        walk.tell(happened.RunFailed(reason="no more"))
+        assert terminal.ended() == 1
+        lines = [line for line in terminal.screen() if line]
+    walk.close()
+    assert not any(line.startswith("────") for line in lines)
+    assert lines[-2].startswith("FAILED: 1/5 merged, 1 failed")
+    assert fits("\n".join(lines))
+    codes = set(re.findall(r"\x1b(?:\[[0-9;?]*[A-Za-z]|.)", terminal.said))
+    assert all(re.fullmatch(r"\x1b\[(\?25[lh]|[0-9;]*m|\d*[AK])", code) for code in codes), codes
+    assert "\x1b[?25h" in terminal.said  # the cursor is back
+
+
+def test_ctrl_c_in_a_terminal_takes_the_living_part_away(tmp_path: Path) -> None:
+    going(tmp_path).close()
+    with Terminal("watch", "run-going", cwd=tmp_path) as terminal:
+        terminal.wait_for(lambda lines: any("nobody works" in line for line in lines))
+        terminal.type("\x03")
+        assert terminal.ended() == 130
+        lines = [line for line in terminal.screen() if line]
+        assert lines[-1] == "next:  assay watch run-going"
+        assert "\x1b[?25h" in terminal.said
+
+
+def test_the_living_part_is_never_larger_than_promised(tmp_path: Path) -> None:
+    from rich.console import Console
+
+    walk = Walk(tmp_path, dag_of("run-1", {f"t{number}": () for number in range(40)}))
+    walk.tell(happened.RunStarted())
+    for number in range(40):
+        walk.start(f"t{number}")
+    walk.close()
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=80, height=50, highlight=False, markup=False)
+    with watching(tmp_path, None) as followed:
+        screen = LiveScreen("hint", console=console)
+        lines = screen._region(followed, 80).plain.split("\n")
+        assert len(lines) <= LINES
+        assert lines[-2:] == ["  and 32 more", "nobody works on it now: assay resume run-1"]
+
+
+def test_a_dumb_terminal_and_plain_get_lines(tmp_path: Path) -> None:
+    failed(tmp_path).close()
+    with Terminal("watch", "run-failed", "--plain", cwd=tmp_path) as terminal:
+        assert terminal.ended() == 1
+        assert "\x1b[1A" not in terminal.said
+        assert "\x1b[?25" not in terminal.said
+
+
+def test_nothing_is_written_by_looking(tmp_path: Path) -> None:
+    failed(tmp_path).close()
+    database = tmp_path / ".assay" / "evidence.db"
+    before = database.read_bytes(), _names(database.parent)
+    assay("watch", "run-failed", cwd=tmp_path)
+    assay("status", "run-failed", cwd=tmp_path)
+    assay("dag", "show", "run-failed", cwd=tmp_path)
+    assert (database.read_bytes(), _names(database.parent)) == before
+
+
+def _names(folder: Path) -> set[str]:
+    """Without what SQLite keeps beside a database while somebody reads it."""
+    return {path.name for path in folder.iterdir() if not path.name.endswith(("-shm", "-wal"))}

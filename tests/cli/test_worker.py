@@ -1,0 +1,86 @@
+"""`assay worker`: takes what there is, says what it takes, mends what a dead one left, and stops in order."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from assay.app.worker_shift import named
+from assay.testing.graph_team import RUN, Task
+from cli.graph_grounds import NEEDS_SANDBOX, SLOW, at_work, begun, types_of, wait_for
+from cli.graph_ledgers import fits
+from cli.runner import assay
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def test_a_folder_that_is_no_repository_is_told_so(tmp_path: Path) -> None:
+    done = assay("worker", "--once", cwd=tmp_path)
+    assert done.returncode in (2, 3)
+    assert len(done.stderr.splitlines()) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_children_are_called_by_what_they_are() -> None:
+    ids = ("run-7", "run-7/t/task-01/2", "run-7/t/task-01/2/help", "run-7/m/3", "what/ever")
+    assert [named(id_) for id_ in ids] == [
+        "run-7",
+        "run-7: task-01, attempt 2",
+        "run-7: task-01, attempt 2, helper",
+        "run-7: merge 3",
+        "what/ever",
+    ]
+
+
+@NEEDS_SANDBOX
+@pytest.mark.req("F6")
+def test_a_run_that_was_never_given_to_a_worker_is_named_with_what_mends_it(tmp_path: Path) -> None:
+    repository = begun(tmp_path, Task("task-01"))
+    done = assay("worker", "--once", cwd=repository)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        f"stranded: {RUN}: it was begun and never given to a worker",
+        f"  mend:  assay resume {RUN}",
+    ]
+    assert done.stderr.splitlines()[-2:] == ["nothing is left to do", "next:  assay status"]
+    lines = [json.loads(line) for line in assay("worker", "--once", "--json", cwd=repository).stdout.splitlines()]
+    assert [line["what"] for line in lines] == ["stranded"]
+    assert lines[0]["next"] == f"assay resume {RUN}"
+
+
+@NEEDS_SANDBOX
+@pytest.mark.req("F6")
+def test_what_a_killed_process_had_is_named_taken_over_and_brought_to_its_end(tmp_path: Path) -> None:
+    repository = begun(tmp_path, *SLOW)
+    with at_work(repository, "resume") as process:
+        wait_for(repository, "task.started")
+        process.kill()
+        process.communicate()
+    done = assay("worker", "--once", cwd=repository)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"stranded: {RUN}: its worker ")
+    told = [line.split("  ", 1)[1] for line in lines if line[:1].isdigit()]
+    assert {f"took {RUN}", f"took {RUN}: task-01, attempt 1"} <= set(told)
+    assert f"finished {RUN}: task-02, attempt 1" in told
+    assert told[-1] == f"finished {RUN}"
+    assert types_of(repository)[-1] == "run.completed"
+    assert fits(done.stdout)
+
+
+@NEEDS_SANDBOX
+def test_a_worker_waits_for_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    repository = begun(tmp_path, *SLOW)
+    with at_work(repository, "worker") as worker:
+        assert worker.stderr is not None
+        assert worker.stderr.readline() == "working\n"
+        with at_work(repository, "resume", RUN, "--json") as resumed:
+            wait_for(repository, "task.started")
+            worker.send_signal(signal.SIGTERM)
+            _, told = worker.communicate(timeout=60)
+            assert worker.returncode == 143
+            assert told.splitlines()[-1] == "next:  assay worker"
+            said, _ = resumed.communicate(timeout=90)
+            assert resumed.returncode == 0
+            assert json.loads(said)["status"] == "completed"
