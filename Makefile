@@ -21,7 +21,7 @@ demo: setup ## run the main job, nothing to install or to pay
 
 test: setup ## run all tests; branch coverage of contracts and rules must be 100 %
 	$(BIN)/coverage erase
-	$(BIN)/pytest -n 2 --cov --cov-report=
+	$(BIN)/pytest -n 2 --cov=assay.contracts --cov=assay.rules --cov-report=
 	$(BIN)/coverage report --include='src/assay/contracts/*,src/assay/rules/*' --fail-under=100
 
 test-real: setup ## two published projects verified end to end (needs a registry; minutes)
@@ -59,7 +59,7 @@ schemas: setup ## export JSON Schemas; a published version is never overwritten
 	$(BIN)/assay schema export schemas
 
 sweep: setup ## the long tests: full-size concurrency, every crash point, every lie on a red base (minutes)
-	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify
+	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify tests/dag
 
 mutate: ## mutation testing of some rules: make mutate RULES="gates review"
 	@sh scripts/mutate $(RULES)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.db.base import Database, Dialect, Transaction
+from assay.db.base import Database, Dialect, Read, Transaction
 from assay.db.sqlite import SqliteDatabase
 from assay.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
 from conftest import OpenDatabase
@@ -43,6 +43,23 @@ def test_a_write_or_read_from_within_a_write_is_refused_instead_of_waiting_for_i
     assert said(database) == ["outer"]
     database.write(lambda transaction: transaction.run("INSERT INTO said (word) VALUES ('later')"))
     assert said(database) == ["later", "outer"]
+
+
+def test_several_questions_are_answered_as_of_one_moment_whoever_writes_meanwhile(database: Database) -> None:
+    write = "INSERT INTO said (word) VALUES (?)"
+    database.write(lambda transaction: transaction.run(write, ("before",)))
+
+    def twice(read: Read) -> list[int]:
+        first = len(read("SELECT word FROM said"))
+        writer = threading.Thread(
+            target=lambda: database.write(lambda transaction: transaction.run(write, ("meanwhile",)))
+        )
+        writer.start()
+        writer.join()
+        return [first, len(read("SELECT word FROM said WHERE word <> ?", ("nothing",)))]
+
+    assert database.look(twice) == [1, 1]
+    assert said(database) == ["before", "meanwhile"]
 
 
 def test_a_write_from_within_a_write_that_another_thread_leads_is_refused_as_well(database: Database) -> None:

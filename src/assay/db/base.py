@@ -31,6 +31,14 @@ class Transaction(Protocol):
         ...
 
 
+class Read(Protocol):
+    """Asks for rows."""
+
+    def __call__(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
+        """The rows of one query."""
+        ...
+
+
 class Database(Protocol):
     """A database that is open."""
 
@@ -46,6 +54,10 @@ class Database(Protocol):
 
     def read(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
         """The rows of one query."""
+        ...
+
+    def look(self, work: Callable[[Read], T]) -> T:
+        """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
         ...
 
     def write(self, work: Callable[[Transaction], T]) -> T:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from assay.db.base import Dialect, Row, Transaction, Value
+from assay.db.base import Dialect, Read, Row, Transaction, Value
 from assay.errors import DatabaseBusy, DatabaseUnusable, NotReady, RowRefused, UsageError
 
 T = TypeVar("T")
@@ -163,6 +163,17 @@ class PostgresDatabase:
         self._refuse_from_within("a read")
         with self._typed_errors(), self._reader.held() as connection:
             return connection.execute(_translated(sql), tuple(values)).fetchall()  # type: ignore[no-any-return]  # the driver is loaded at run time
+
+    def look(self, work: Callable[[Read], T]) -> T:
+        """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
+        self._refuse_from_within("a read")
+        with self._typed_errors(), self._reader.held() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+            def read(sql: str, values: Sequence[Value] = ()) -> list[Row]:
+                return connection.execute(_translated(sql), tuple(values)).fetchall()  # type: ignore[no-any-return]  # the driver is loaded at run time
+
+            return work(read)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Runs the work in one transaction."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from assay.db.base import Dialect, Row, Transaction, Value
+from assay.db.base import Dialect, Read, Row, Transaction, Value
 from assay.db.group import GroupCommit, Job, interrupted
 from assay.errors import AssayError, DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
 
@@ -140,6 +140,23 @@ class SqliteDatabase:
         try:
             with self._reading:
                 return self._reader.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._typed(error) from error
+
+    def look(self, work: Callable[[Read], T]) -> T:
+        """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
+        self._group.refuse_from_within("a read")
+
+        def read(sql: str, values: Sequence[Value] = ()) -> list[Row]:
+            return self._reader.execute(sql, values).fetchall()
+
+        try:
+            with self._reading:
+                self._reader.execute("BEGIN")
+                try:
+                    return work(read)
+                finally:
+                    self._reader.execute("ROLLBACK")
         except sqlite3.Error as error:
             raise self._typed(error) from error
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from assay.db.base import Database
+from assay.db.base import Database, Read
 from assay.ledger.chain import START, Head, Member, link_hash, read_members, row_digest
 from assay.ledger.tables import CHAINED, Table
 
@@ -39,18 +39,22 @@ class Finding:
 
 
 def verify(database: Database, run_id: str, heads: Iterable[Head] = ()) -> list[Finding]:
-    """Everything in one run that is not as it was written; nothing if all is."""
+    """Everything in one run that is not as it was written; nothing if all is. It may be written to meanwhile."""
+    return database.look(lambda read: _verify(read, run_id, heads))
+
+
+def _verify(read: Read, run_id: str, heads: Iterable[Head]) -> list[Finding]:
     findings: list[Finding] = []
     hashes: dict[int, str] = {}
-    members = list(_check_links(database, run_id, findings, hashes))
-    findings += _check_rows(database, run_id, members)
-    findings += _check_sources(database, run_id)
-    findings += _check_heads(run_id, hashes, [*_recorded_heads(database, run_id), *heads])
+    members = list(_check_links(read, run_id, findings, hashes))
+    findings += _check_rows(read, run_id, members)
+    findings += _check_sources(read, run_id)
+    findings += _check_heads(run_id, hashes, [*_recorded_heads(read, run_id), *heads])
     return findings
 
 
 def _check_links(
-    database: Database, run_id: str, findings: list[Finding], hashes: dict[int, str]
+    read: Read, run_id: str, findings: list[Finding], hashes: dict[int, str]
 ) -> Iterator[tuple[int, Member]]:
     """The rows of every link with its number; broken links are put into `findings`."""
 
@@ -58,7 +62,7 @@ def _check_links(
         findings.append(Finding(kind, run_id, "chain", seq, detail))
 
     expected, previous = 1, START
-    rows = database.read("SELECT seq, members, prev_hash, hash FROM chain WHERE run_id = ? ORDER BY seq", (run_id,))
+    rows = read("SELECT seq, members, prev_hash, hash FROM chain WHERE run_id = ? ORDER BY seq", (run_id,))
     for seq, members, prev_hash, found in rows:
         for missing in range(expected, seq):
             broken(Tampering.DELETED, missing, "the link is gone")
@@ -74,7 +78,7 @@ def _check_links(
             broken(Tampering.EDITED, seq, "its list of rows cannot be read")
 
 
-def _check_rows(database: Database, run_id: str, members: list[tuple[int, Member]]) -> Iterator[Finding]:
+def _check_rows(read: Read, run_id: str, members: list[tuple[int, Member]]) -> Iterator[Finding]:
     by_table: dict[str, dict[int, tuple[int, str]]] = {name: {} for name in CHAINED}
     for seq, member in members:
         if member.table not in by_table:
@@ -87,14 +91,12 @@ def _check_rows(database: Database, run_id: str, members: list[tuple[int, Member
             yield Finding(Tampering.REORDERED, run_id, member.table, member.row, f"out of order in link {seq}")
         listed[member.row] = (seq, member.digest)
     for name, listed in by_table.items():
-        yield from _check_table(database, run_id, CHAINED[name], listed)
+        yield from _check_table(read, run_id, CHAINED[name], listed)
 
 
-def _check_table(
-    database: Database, run_id: str, table: Table, listed: dict[int, tuple[int, str]]
-) -> Iterator[Finding]:
+def _check_table(read: Read, run_id: str, table: Table, listed: dict[int, tuple[int, str]]) -> Iterator[Finding]:
     key = table.columns.index(table.key)
-    rows = database.read(
+    rows = read(
         f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE run_id = ? ORDER BY {table.key}",
         (run_id,),
     )
@@ -108,8 +110,8 @@ def _check_table(
         yield Finding(Tampering.DELETED, run_id, table.name, number, f"link {seq} holds it")
 
 
-def _check_sources(database: Database, run_id: str) -> Iterator[Finding]:
-    rows = database.read(
+def _check_sources(read: Read, run_id: str) -> Iterator[Finding]:
+    rows = read(
         "SELECT c.id, c.passed, s.provenance, e.assessment, o.holds, c.verdict FROM anvil_checks c "
         "LEFT JOIN check_sources s ON s.check_id = c.id LEFT JOIN executions e ON e.id = s.execution_id "
         "LEFT JOIN observations o ON o.id = s.observation_id WHERE c.run_id = ? ORDER BY c.id",
@@ -123,13 +125,11 @@ def _check_sources(database: Database, run_id: str) -> Iterator[Finding]:
             yield Finding(Tampering.EDITED, run_id, "anvil_checks", check, f"not what its {provenance} source says")
 
 
-def _recorded_heads(database: Database, run_id: str) -> Iterator[Head]:
+def _recorded_heads(read: Read, run_id: str) -> Iterator[Head]:
     """The heads that the run itself noted in its event log."""
     import json
 
-    for (data,) in database.read(
-        "SELECT data FROM events WHERE run_id = ? AND type = 'head_recorded' ORDER BY seq", (run_id,)
-    ):
+    for (data,) in read("SELECT data FROM events WHERE run_id = ? AND type = 'head_recorded' ORDER BY seq", (run_id,)):
         try:
             noted = json.loads(data)
             yield Head(int(noted["rows"]), str(noted["head"]))

@@ -24,8 +24,6 @@ from assay.steps.verify.question import Question
 from assay.store.artifacts import Store
 
 _RESTORE = "assay ledger verify lists all; restore the ledger, or move .assay away and begin anew"
-_LOOKS = 3
-"""How often a run that is being written to is looked through before its answers are left alone."""
 
 
 class Memory:
@@ -61,8 +59,9 @@ class Memory:
         for run_id, number in self.ledger.executions_of(key):
             execution = self.ledger.execution(number)
             ran = self._answer(run_id, key, None)
-            if execution is None or ran is None or not self._is_trusted(run_id):
+            if execution is None or ran is None:
                 continue
+            self._trust(run_id)
             copied = execution.model_copy(update={"run_id": self._run_id, "task_id": self._subject.task_id})
             detail: dict[str, object] = {
                 "purpose": question.purpose,
@@ -155,16 +154,12 @@ class Memory:
             return False
         return question.phase is None or observation.detail.get("purpose") == question.purpose
 
-    def _is_trusted(self, run_id: str) -> bool:
+    def _trust(self, run_id: str) -> None:
         """An answer of another run counts only if that run stands as it was written."""
         with self._lock:
-            for _ in range(_LOOKS):
-                if run_id in self._trusted:
-                    return True
-                head = self.ledger.head(run_id)
-                found = verify(self.ledger.database, run_id)
-                if not found:
-                    self._trusted.add(run_id)
-                elif self.ledger.head(run_id) == head:
-                    raise LedgerTampered(f"the ledger is not as it was written: {found[0]}", next_step=_RESTORE)
-            return run_id in self._trusted  # it is being written to, and is left alone if that does not end
+            if run_id in self._trusted:
+                return
+            found = verify(self.ledger.database, run_id)
+            if found:
+                raise LedgerTampered(f"the ledger is not as it was written: {found[0]}", next_step=_RESTORE)
+            self._trusted.add(run_id)
