@@ -1,7 +1,9 @@
 """How soon an attempt has its workspace, and what a merge costs that is only tried, beside git's usual way.
 
-Everything happens on a generated repository of 5,000 files and 26 MB, as it was committed, and in memory where there is
-a file system for that: there git itself is at its fastest.
+Everything happens on a generated repository of 5,000 files and 26 MB, in memory where there is a file system for that:
+there git itself is at its fastest. It is measured twice: as it was committed, and packed as a clone is. Git writes a
+packed commit out in little more than half the time, while our share stays the same, so the ratios are worse there; the
+goals are held to the first, and the second is shown beside it.
 """
 
 import itertools
@@ -23,7 +25,7 @@ from bench.measure import report
 
 MEMORY = Path("/dev/shm")
 FILES, BYTES = 5000, 5200
-ROUNDS = 7
+ROUNDS = 5
 TESTS = 50
 """Merges tried in one go: one of them is too short to be told from noise."""
 ADD = "git worktree add"
@@ -38,22 +40,27 @@ def run() -> bool:
     with tempfile.TemporaryDirectory(prefix="assay-bench-", dir=room) as folder:
         sample = Sample(Path(folder))
         print(f"\ngit: {FILES} files, {FILES * BYTES // 10**6} MB, {'in memory' if room else 'on disk'}: {folder}")
-        workspaces = _medians(
-            {
-                ADD: (sample.add, sample.remove_added),
-                "pooled worktree, same commit": (lambda: sample.create(sample.base), sample.release),
-                "pooled worktree, 20 files elsewhere": (lambda: sample.create(sample.ahead), sample.release),
-                "new worktree": (sample.create_new, sample.release),
-            }
-        )
-        merges = _medians(
-            {
-                MERGE: (sample.merge, sample.remove_added),
-                f"merge test, {TESTS} times": (sample.try_merges, lambda: None),
-            }
-        )
-    ready = report("workspace ready", workspaces, ADD, {"pooled worktree, same commit": 1 / 10})
-    tried = report("merge test", merges, MERGE, {f"merge test, {TESTS} times": TESTS / 200})
+        met = _measure(sample, "as committed", is_goal=True)
+        sample.pack()
+        _measure(sample, "packed", is_goal=False)
+    return met
+
+
+def _measure(sample: "Sample", state: str, *, is_goal: bool) -> bool:
+    pooled, tests = "pooled worktree, same commit", f"merge test, {TESTS} times"
+    workspaces = _medians(
+        {
+            ADD: (sample.add, sample.remove_added),
+            pooled: (lambda: sample.create(sample.base), sample.release),
+            "pooled worktree, 20 files elsewhere": (lambda: sample.create(sample.ahead), sample.release),
+            "new worktree": (sample.create_new, sample.release),
+        }
+    )
+    merges = _medians(
+        {MERGE: (sample.merge, sample.remove_added), tests: (sample.try_merges, lambda: None)},
+    )
+    ready = report(f"workspace ready, {state}", workspaces, ADD, {pooled: 1 / 10} if is_goal else {})
+    tried = report(f"merge test, {state}", merges, MERGE, {tests: TESTS / 200} if is_goal else {})
     return ready and tried
 
 
@@ -91,6 +98,10 @@ class Sample:
         self._numbers = itertools.count(1)
         self.create_new()
         self.release()
+
+    def pack(self) -> None:
+        """Puts all objects into one file, as a clone has them."""
+        self._git("gc", "-q")
 
     def add(self) -> None:
         """A worktree as git makes it."""

@@ -62,11 +62,13 @@ class Walk:
     """A run that is moved by hand; time goes on a second with every record."""
 
     def __init__(
-        self, root: Path, dag: Dag, *, request: str = "do it", actor: str = "Ada", max_attempts: int = 2
+        self, where: Path | Ledger, dag: Dag, *, request: str = "do it", actor: str = "Ada", max_attempts: int = 2
     ) -> None:
         seconds = count()
         clock: Callable[[], datetime] = lambda: MOMENT + timedelta(seconds=next(seconds))  # noqa: E731
-        self.ledger = Ledger.open_file(root / ".assay" / "evidence.db", clock=clock)
+        if isinstance(where, Path):
+            where = Ledger.open_file(where / ".assay" / "evidence.db", clock=clock)
+        self.ledger = where
         self.book = GraphBook(self.ledger, dag.runId, clock=clock)
         self.book.begin(
             dag,
@@ -194,7 +196,7 @@ class Walk:
             yield lambda: self.grow(rng.randint(1, 999_999) + 100, f"added-{len(run.nodes)}")
 
 
-def random_walk(root: Path, seed: int, *, nodes: int = 12, steps: int = 120) -> Walk:
+def random_walk(root: Path | Ledger, seed: int, *, nodes: int = 12, steps: int = 120) -> Walk:
     """A run in the middle of things."""
     rng = random.Random(seed)
     names = [f"task-{number:02d}" for number in range(nodes)]

@@ -1,5 +1,6 @@
 """Runs as people look at them say what the folds say, whatever happened and however much of it was read."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,18 @@ from assay.contracts.forge import events as happened
 from assay.contracts.forge.dag import NodeState
 from assay.contracts.forge.events import FORGE_EVENT_TYPES
 from assay.errors import DatabaseUnusable, EventsBroken, UsageError
-from assay.ledger.glance import NODE_TYPES, RUN_TYPES, Event, events_after
+from assay.ledger.glance import (
+    NODE_TYPES,
+    RUN_TYPES,
+    Event,
+    events_after,
+    exhausted,
+    glance,
+    graph_of,
+    last_events,
+    node_states,
+)
+from assay.ledger.ledger import Ledger
 from assay.rules.dag import is_exhausted
 from assay.rules.fold import UPCASTERS, current_version
 from assay.rules.fold_forge import fold_forge
@@ -75,6 +87,19 @@ def test_what_is_shown_of_a_run_is_what_its_events_fold_to(tmp_path: Path, seed:
             assert line.status == whole.status
     finally:
         walk.close()
+
+
+@pytest.mark.req("X4")
+def test_a_look_at_any_database_shows_the_same(ledger: Ledger) -> None:
+    walk = random_walk(ledger, 7, steps=45)
+    _agree(walk, look_at(ledger.database, walk.run_id).look)
+    states = node_states(ledger.database, walk.run_id)
+    counted = Counter(node.status.value for node in walk.run.nodes.values() if node.status is not NodeState.PENDING)
+    assert {name: count for name, count in states.items() if name != "PENDING"} == dict(counted)
+    assert exhausted(ledger.database, walk.run_id) == sum(map(is_exhausted, walk.run.nodes.values()))
+    assert [run.run_id for run in glance(ledger.database)] == [walk.run_id]
+    assert graph_of(ledger.database, walk.run_id) is not None
+    assert len(last_events(ledger.database, walk.run_id, 5)) == 5
 
 
 def test_whoever_watches_keeps_up_event_by_event(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_run_at_work_elsewhere_is_stopped_and_what_it_made_is_kept(tmp_path: P
     assert git(repository, "show", f"{ref}:slow") == "yes"
     assert git(repository, "worktree", "list").count("\n") == 0
     assert git(repository, "for-each-ref", "--format=%(refname:short)", "refs/heads").split() == [TARGET, "main"]
-    assert lost(Repository.open(repository), RUN) == ()
+    assert lost(Repository.open(repository), RUN, [git(repository, "rev-parse", ref)]) == ()
     assert types_of(repository)[-1] == "run.failed"
     assert assay("ledger", "verify", cwd=repository).returncode == 0
     assert json.loads(assay("cancel", RUN, "--json", cwd=repository).stdout)["changed"] is False

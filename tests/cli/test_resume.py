@@ -3,11 +3,13 @@
 import json
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from app.graph_walk import Walk, dag_of
+from assay.app.workers import worker_on
 from assay.contracts.common.events import EventData
 from assay.contracts.forge import events as happened
 from assay.testing.graph_team import RUN, Task
@@ -109,24 +111,31 @@ def test_a_run_that_stopped_goes_on_to_its_end(tmp_path: Path, before: tuple[Eve
 
 @NEEDS_SANDBOX
 @pytest.mark.req("F6")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_saves_everything_and_the_next_one_goes_on_with_the_same_attempt(
-    tmp_path: Path, number: signal.Signals, code: int
-) -> None:
+def test_a_signal_saves_everything_and_the_next_one_goes_on_with_the_same_attempt(tmp_path: Path) -> None:
     repository = begun(tmp_path, *SLOW)
-    with at_work(repository, "resume") as process:
-        wait_for(repository, "task.started")
-        process.send_signal(number)
-        said, told = process.communicate(timeout=60)
-        assert process.returncode == code
-    assert "stopping: what is at work has 5s to end" in said
-    assert told.splitlines() == ["stopped; everything so far is saved", f"next:  assay resume {RUN}"]
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        with at_work(repository, "resume") as process:
+            wait_for(repository, "task.started")
+            wait_for_worker(repository)
+            process.send_signal(number)
+            said, told = process.communicate(timeout=60)
+            assert process.returncode == code
+        assert "stopping: what is at work has 5s to end" in said
+        assert told.splitlines() == ["stopped; everything so far is saved", f"next:  assay resume {RUN}"]
     assert json.loads(assay("status", RUN, "--json", cwd=repository).stdout)["worker"] is None
     done = assay("resume", cwd=repository)
     assert done.returncode == 0, done.stderr
     types = types_of(repository)
     assert types.count("task.started") == 2
     assert "task.retried" not in types
+
+
+def wait_for_worker(repository: Path) -> None:
+    """Until somebody carries the run."""
+    until = time.monotonic() + 60
+    while worker_on(repository, RUN) is None:
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 @NEEDS_SANDBOX

@@ -84,3 +84,15 @@ def test_a_worker_waits_for_runs_until_it_is_told_to_stop(tmp_path: Path) -> Non
             said, _ = resumed.communicate(timeout=90)
             assert resumed.returncode == 0
             assert json.loads(said)["status"] == "completed"
+
+
+@NEEDS_SANDBOX
+@pytest.mark.req("X4")
+def test_workers_may_share_a_database_on_a_server(tmp_path: Path, postgres_url: str) -> None:
+    repository = begun(tmp_path, Task("task-01"), Task("task-02"))
+    shared = {"ASSAY_DATABASE_URL": postgres_url}
+    done = assay("resume", cwd=repository, **shared)
+    assert done.returncode == 0, done.stderr
+    assert not (repository / ".assay" / "engine.db").exists()
+    for command in (("status", RUN), ("watch", RUN), ("dag", "show", RUN), ("worker", "--once")):
+        assert assay(*command, cwd=repository, **shared).returncode == 0, command

@@ -8,18 +8,13 @@ from pathlib import Path
 from assay.app.carrying import engine_at
 from assay.app.graphs import Factory
 from assay.app.runs import RunLook
-from assay.app.state import state_of, workroom
-from assay.app.wiring import runner
-from assay.app.workers import bodies_of, worker_on
+from assay.app.workers import bodies_of, has_engine, worker_on
 from assay.contracts.forge.events import RunFailed
 from assay.engine.base import EngineError
 from assay.errors import NotReady
 from assay.git import quarantine
 from assay.git.identity import read_identity
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
 from assay.git.sweeping import sweep
-from assay.git.worktrees import Worktrees
 from assay.kit.killpoints import reach
 from assay.steps.graph.book import Begun, GraphBook
 
@@ -50,10 +45,11 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
     try:
         book = GraphBook(ledger, look.run_id)
         begun = book.begun()
-        asyncio.run(_stop(root, look.run_id))
+        if has_engine(root):
+            asyncio.run(_stop(root, look.run_id))
         _wait_until_left(root, look.run_id)
         reach("cancel.stopped")
-        left = _sweep(factory.repository, look.run_id, begun) if look.started is not None else ()
+        left = _sweep(factory, look.run_id, begun) if look.started is not None else ()
         reach("cancel.swept")
         identity = read_identity(factory.repository)
         reason = f"cancelled by {identity.author_name} <{identity.author_email}>"
@@ -89,15 +85,12 @@ def _wait_until_left(root: Path, run_id: str) -> None:
         time.sleep(_LOOK_S)
 
 
-def _sweep(repository: Repository, run_id: str, begun: Begun) -> tuple[str, ...]:
+def _sweep(factory: Factory, run_id: str, begun: Begun) -> tuple[str, ...]:
     """Takes away the run's worktrees and branches; whatever the target does not hold goes to quarantine first.
 
     The answer is what had to stay, since a person has it checked out.
     """
-    state = state_of(repository)
-    shadow = Shadow.open(state / "git", repository)
-    room = workroom(state, runner().tier)
-    worktrees = Worktrees(repository, shadow, room / "worktrees", prefix=begun.options.prefix)
+    repository, worktrees = factory.repository, factory.worktrees(begun.options.prefix)
     tip = repository.ref(f"refs/heads/{begun.options.target}") or begun.base_commit
     return sweep(worktrees, run_id, tip, read_identity(repository)).left
 

@@ -1,20 +1,18 @@
 """Carrying runs in this process: the engine opened as a worker, shown while it works, and closed in order."""
 
 import asyncio
-import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from assay.app.graphs import CAP, ENGINE, FORGE_FLOW, URL, Factory
+from assay.app.graphs import FORGE_FLOW, Factory, Tell, engine_of
 from assay.app.runs import End, RunLook
-from assay.app.state import state_of
 from assay.app.watching import POLL_S, Show, Watching
 from assay.contracts.common.words import Workflow
 from assay.contracts.forge.events import RunResumed
 from assay.contracts.forge.status import DagStatus
-from assay.engine.base import Body, EngineError, Flow, Json, Outcome, RunStatus
+from assay.engine.base import EngineError, Outcome, RunStatus
 from assay.engine.dbos_engine import DbosEngine
 from assay.errors import NotReady, UsageError
 from assay.kit.clock import spell, system_clock
@@ -27,9 +25,6 @@ FIRST_STEP = "start"
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
 """How long after the end of a flow its last event may take: whoever cancels a run clears its folders first."""
-
-Tell = Callable[[str, str], None]
-"""Is told what this process takes and lets go: a word, and the run or child by its id."""
 
 
 class Stop:
@@ -68,11 +63,7 @@ def listening() -> Iterator[Stop]:
 @asynccontextmanager
 async def engine_at(root: Path, *, worker: bool, tell: Tell | None = None) -> AsyncIterator[DbosEngine]:
     """The engine of a repository, open; what keeps it from opening or closing is told in its own words."""
-    factory = Factory(root)
-    flows: Mapping[str, Body] = factory.flows()
-    if tell is not None:
-        flows = {name: _telling(body, tell) for name, body in flows.items()}
-    engine = DbosEngine(os.environ.get(URL) or state_of(factory.repository) / ENGINE, flows, cap=CAP)
+    engine = engine_of(root, tell=tell)
     try:
         await engine.open(worker=worker)
         try:
@@ -81,23 +72,6 @@ async def engine_at(root: Path, *, worker: bool, tell: Tell | None = None) -> As
             await engine.close(grace_s=GRACE_S)
     except EngineError as error:
         raise NotReady(error.what, next_step=error.next_step) from error
-
-
-def _telling(body: Body, tell: Tell) -> Body:
-    async def told(flow: Flow, args: Json) -> Json:
-        tell("took", flow.run_id)
-        try:
-            value = await body(flow, args)
-        except asyncio.CancelledError:
-            tell("let go of", flow.run_id)
-            raise
-        except Exception:
-            tell("failed at", flow.run_id)
-            raise
-        tell("finished", flow.run_id)
-        return value
-
-    return told
 
 
 def refuse_unfit(look: RunLook) -> None:

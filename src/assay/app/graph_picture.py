@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.app.event_words import shown
-from assay.app.ledger import open_ledger
-from assay.app.looking import look_at, meant, seconds_since
+from assay.app.looking import look_at, meant, opened, seconds_since
 from assay.app.runs import NodeLook, RunLook, Stage
 from assay.contracts.common.problems import Problem, spell_path
 from assay.contracts.forge.dag import Dag, DagNode, NodeState, NodeType
@@ -50,38 +49,25 @@ class Picture:
 
 def graph_picture(root: Path, wanted: str | None) -> Picture:
     """The graph of a run as it stands now."""
-    ledger, book = _book(root, wanted)
-    try:
+    with opened(root) as database:
+        book = GraphBook(Ledger(database), meant(database, wanted))
         _, dag = _effective(book)
-        looked = look_at(ledger.database, book.run_id)
+        looked = look_at(database, book.run_id)
         return _picture(dag, looked.look, looked.now)
-    finally:
-        ledger.close()
 
 
 def plain_graph(root: Path, wanted: str | None) -> dict[str, Any]:
     """The same as the documents that forge writes: the graph, the status of its nodes, and the state of the run."""
-    ledger, book = _book(root, wanted)
-    try:
+    with opened(root) as database:
+        book = GraphBook(Ledger(database), meant(database, wanted))
         base, dag = _effective(book)
-        state = fold_forge(ledger.events(book.run_id), base, max_attempts=book.begun().options.max_attempts)
-        if isinstance(state, Problem):
-            raise EventsBroken(
-                f"run {book.run_id}: {spell_path(state.where)}: expected {state.expected}; found {shown(state.found)}",
-                next_step="assay ledger verify",
-            )
-        return {"dag": dag.plain(), "status": state.dag.plain(), "run": state.run.plain()}
-    finally:
-        ledger.close()
-
-
-def _book(root: Path, wanted: str | None) -> tuple[Ledger, GraphBook]:
-    ledger = open_ledger(root)
-    try:
-        return ledger, GraphBook(ledger, meant(ledger.database, wanted))
-    except BaseException:
-        ledger.close()
-        raise
+        state = fold_forge(book.ledger.events(book.run_id), base, max_attempts=book.begun().options.max_attempts)
+    if isinstance(state, Problem):
+        raise EventsBroken(
+            f"run {book.run_id}: {spell_path(state.where)}: expected {state.expected}; found {shown(state.found)}",
+            next_step="assay ledger verify",
+        )
+    return {"dag": dag.plain(), "status": state.dag.plain(), "run": state.run.plain()}
 
 
 def _effective(book: GraphBook) -> tuple[Dag, Dag]:

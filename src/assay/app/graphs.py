@@ -1,7 +1,8 @@
 """Runs of task graphs in a repository: how one is begun, and the world its flows work in."""
 
+import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,9 @@ from assay.ledger.ledger import Ledger
 from assay.steps.graph.book import GraphBook
 
 if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait for what carries it out
-    from assay.engine.base import Body
+    from assay.engine.base import Body, Flow, Json
     from assay.engine.dbos_engine import DbosEngine
+    from assay.git.worktrees import Worktrees
     from assay.steps.graph.desk import GraphDesk
 
 FORGE_FLOW = "forge"
@@ -27,6 +29,9 @@ ENGINE = "engine.db"
 URL = "ASSAY_DATABASE_URL"
 CAP = 5
 """Children of one worker: four attempts and a merge."""
+
+Tell = Callable[[str, str], None]
+"""Is told what this process takes and lets go: a word, and the run or child by its id."""
 
 
 def begin_graph(
@@ -73,13 +78,32 @@ def begin_graph(
     return chosen
 
 
-def engine_of(root: Path, *, cap: int = CAP) -> "DbosEngine":
+def engine_of(root: Path, *, tell: Tell | None = None) -> "DbosEngine":
     """The engine of a repository: its own file, or the server that `ASSAY_DATABASE_URL` names."""
     from assay.engine.dbos_engine import DbosEngine
 
     factory = Factory(root)
-    place = os.environ.get(URL) or state_of(factory.repository) / ENGINE
-    return DbosEngine(place, factory.flows(), cap=cap)
+    flows = factory.flows()
+    if tell is not None:
+        flows = {name: _telling(body, tell) for name, body in flows.items()}
+    return DbosEngine(os.environ.get(URL) or state_of(factory.repository) / ENGINE, flows, cap=CAP)
+
+
+def _telling(body: "Body", tell: Tell) -> "Body":
+    async def told(flow: "Flow", args: "Json") -> "Json":
+        tell("took", flow.run_id)
+        try:
+            value = await body(flow, args)
+        except asyncio.CancelledError:
+            tell("let go of", flow.run_id)
+            raise
+        except Exception:
+            tell("failed at", flow.run_id)
+            raise
+        tell("finished", flow.run_id)
+        return value
+
+    return told
 
 
 class Factory:
@@ -112,13 +136,21 @@ class Factory:
             self._desks[run_id] = self._make(run_id)
         return self._desks[run_id]
 
+    def worktrees(self, prefix: str) -> "Worktrees":
+        """The worktrees of attempts whose branches begin so."""
+        from assay.app.wiring import runner
+        from assay.git.shadow import Shadow
+        from assay.git.worktrees import Worktrees
+
+        shadow = Shadow.open(self._state / "git", self.repository)
+        room = workroom(self._state, runner().tier)
+        return Worktrees(self.repository, shadow, room / "worktrees", prefix=prefix)
+
     def _make(self, run_id: str) -> "GraphDesk":
         from assay.app.graph_means import MeansMaker, prover
         from assay.app.wiring import runner
         from assay.contracts.verify.checks import VerifySettings
         from assay.git.candidates import Candidates
-        from assay.git.shadow import Shadow
-        from assay.git.worktrees import Worktrees
         from assay.steps.graph.desk import GraphDesk
         from assay.steps.graph.working import Worker
         from assay.steps.graph.world import World
@@ -128,10 +160,10 @@ class Factory:
         book = GraphBook(self.ledger, run_id, clock=self._clock)
         begun = book.begun()
         settings = VerifySettings.model_validate(begun.settings["verify"])
-        shadow = Shadow.open(self._state / "git", self.repository)
         sandbox = runner()
         room = workroom(self._state, sandbox.tier)
-        worktrees = Worktrees(self.repository, shadow, room / "worktrees", prefix=begun.options.prefix)
+        worktrees = self.worktrees(begun.options.prefix)
+        shadow = worktrees.shadow
         identity = read_identity(self.repository)
         world = World(self.repository, worktrees, Candidates(self.repository, shadow), self._state / "locks", identity)
         maker = MeansMaker(

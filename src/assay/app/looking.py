@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.app.runs import NodeLook, RunCourse, RunLook, Stage
+from assay.app.runs import NodeLook, RunCourse, RunLook, Stage, word_of
 from assay.app.status import looking
 from assay.errors import DatabaseUnusable, UsageError
 from assay.kit.clock import Clock, system_clock
@@ -49,7 +49,7 @@ class RunLine:
     @property
     def word(self) -> str:
         """Its status as a person reads it."""
-        return self.status.replace("_", " ")
+        return word_of(self.status)
 
 
 def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_clock) -> tuple[list[RunLine], int]:

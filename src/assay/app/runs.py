@@ -32,8 +32,6 @@ _ENDS = frozenset({"run.completed", "run.failed", "run_finished", "run_completed
 _GOOD_ENDS = frozenset({"completed", "committed", "low_confidence"})
 EVENT_VERSION = 1
 """Of every event there is; held to what the folds read by a test."""
-EVENT_VERSION = 1
-"""Of every event there is; held to what the folds read by a test."""
 _OVER_BUDGET = ("over budget", "the budget")
 """How the reason of a run begins that was stopped for its budget; no name and no agent's word can stand there."""
 
@@ -46,6 +44,11 @@ class End(StrEnum):
     BUDGET = "budget"
     PERSON = "person"
     """It waits for somebody."""
+
+
+def word_of(status: str) -> str:
+    """A status as a person reads it; what is none, but the name of an event, stays as it is."""
+    return "plan review" if status == "plan_review" else status
 
 
 class RunCourse:
@@ -110,7 +113,7 @@ class RunCourse:
     @property
     def word(self) -> str:
         """Its status as a person reads it."""
-        return self.status.replace("_", " ")
+        return word_of(self.status)
 
     def end(self, at_work: int) -> End | None:
         """Why there is nothing more to watch; None while it goes on. `at_work` counts nodes that are not at rest."""

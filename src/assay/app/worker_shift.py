@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.app.carrying import Tell, engine_at, listening
-from assay.app.graphs import FORGE_FLOW
+from assay.app.carrying import engine_at, listening
+from assay.app.graphs import FORGE_FLOW, Tell
 from assay.app.looking import look_at
 from assay.app.runs import End
 from assay.app.status import looking

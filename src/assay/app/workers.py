@@ -24,6 +24,12 @@ class Worker:
     pid: int
 
 
+def has_engine(root: Path) -> bool:
+    """Whether anything was ever given to an engine here."""
+    with _engine(root) as database:
+        return database is not None
+
+
 def worker_on(root: Path, run_id: str) -> Worker | None:
     """The living process that carries a run; None if nobody does."""
     with _engine(root) as database:

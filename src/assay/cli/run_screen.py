@@ -12,8 +12,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TextIO
 
 import click
 
-from assay.cli.columns import cells, cut, terminal_width, wrapped
-from assay.cli.progress import HEARTBEAT_S, spell_seconds
+from assay.cli.columns import cells, cut, padded, terminal_width, wrapped
+from assay.cli.progress import HEARTBEAT_S
+from assay.cli.run_words import (
+    NOBODY,
+    counted,
+    elapsed,
+    event_lines,
+    is_alone,
+    name_of,
+    past_lines,
+    say_end,
+    word_of,
+    working,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +35,6 @@ if TYPE_CHECKING:
 
 LINES = 12
 _NODES = 8
-_NOBODY = "nobody works on it now"
 
 
 class Screen(Protocol):
@@ -131,9 +142,9 @@ class PlainLines:
         lines += self._alone(run, width) + ([run.note] if run.note else [])
         if not lines and time.monotonic() - self._last > self._heartbeat_s and not run.look.is_over:
             at_work = ", ".join(f"{name} {took}" for name, _, took in working(run)[:3])
-            lines = wrapped(
-                f"still {run.look.word}: {counted(run)}{'; ' if at_work else ''}{at_work}", width, rest="  "
-            )
+            more = f"{NOBODY}: assay resume {name_of(run)}" if self._is_alone else at_work
+            told = "; ".join(filter(None, (f"still {word_of(run)}: {counted(run)}", more)))
+            lines = wrapped(told, width, rest="  ")
         if lines:
             self._last = time.monotonic()
             self._stream.write("".join(f"{line}\n" for line in lines))
@@ -144,7 +155,7 @@ class PlainLines:
         was_alone, self._is_alone = self._is_alone, not self._is_ours and is_alone(run)
         if not self._is_alone or was_alone:
             return []
-        return wrapped(f"{_NOBODY}: assay resume {run.run_id}", width, rest="  ")
+        return wrapped(f"{NOBODY}: assay resume {name_of(run)}", width, rest="  ")
 
 
 class LiveScreen:
@@ -185,78 +196,18 @@ class LiveScreen:
     def _region(self, run: "Watching", width: int) -> "Text":
         from rich.text import Text
 
-        look = run.look
-        head = f"{look.run_id}  {look.word.upper()}  {counted(run)}  {elapsed(run)}"
-        lines = [cut("─" * width, width), cut(head, width)]
+        head = f"{name_of(run)}  {word_of(run).upper()}  {counted(run)}  {elapsed(run)}"
+        lines = ["─" * width, cut(head, width)]
         nodes = working(run)
+        names = max((cells(name) for name, _, _ in nodes[:_NODES]), default=0)
         for name, told, took in nodes[:_NODES]:
             tail = f"  {told}  {took}"
-            lines.append(f"  {cut(name, width - cells(tail) - 2)}{tail}")
+            lines.append(f"  {padded(name, min(names, width - cells(tail) - 2))}{tail}")
         if len(nodes) > _NODES:
             lines.append(f"  and {len(nodes) - _NODES} more")
         alone = not self._is_ours and is_alone(run)
-        lines.append(cut(run.note or (f"{_NOBODY}: assay resume {look.run_id}" if alone else self._hint), width))
+        lines.append(cut(run.note or (f"{NOBODY}: assay resume {name_of(run)}" if alone else self._hint), width))
         return Text("\n".join(lines[:LINES]), no_wrap=True, overflow="ellipsis")
-
-
-def past_lines(run: "Watching", width: int) -> list[str]:
-    """What happened before somebody looked, and how much of it is not shown."""
-    earlier = run.past[0].seq - 1 if run.past else 0
-    lines = [f"{earlier} earlier events: assay events {run.run_id}"] if earlier else []
-    return lines + [line for event in run.past for line in event_lines(event, width)]
-
-
-def event_lines(event: "Event", width: int) -> list[str]:
-    """An event as lines of the screen; none if another tells the same."""
-    from assay.app.event_words import clock_time, told
-
-    words = told(event)
-    time_of_day = f"{clock_time(event.timestamp)}  "
-    return [] if words is None else wrapped(words, width, first=time_of_day, rest=" " * len(time_of_day))
-
-
-def working(run: "Watching") -> list[tuple[str, str, str]]:
-    """Name, stage with attempt, and time so far of what is on its way; those at work first."""
-    from assay.app.event_words import shown
-    from assay.app.looking import AT_WORK, seconds_since
-    from assay.app.runs import Stage
-
-    look, now = run.look, run.now
-    return [
-        (
-            shown(node.name, 128),
-            f"{look.stage(node).value:<8} attempt {node.attempt}/{look.max_attempts or '?'}",
-            f"{spell_seconds(seconds_since(node.since, now)):<7}",
-        )
-        for node in (*look.at(*AT_WORK), *look.at(Stage.QUEUED))
-    ]
-
-
-def counted(run: "Watching") -> str:
-    """How far the run is, in numbers."""
-    counts = run.look.counts()
-    parts = [f"{counts['merged']}/{counts['total']} merged"] if counts["total"] else []
-    parts += [f"{counts['failed']} failed"] if counts["failed"] else []
-    on_the_way = counts["running"] - counts["queued"]
-    parts += [f"{on_the_way} {'stopped' if run.look.is_over else 'at work'}"] if on_the_way else []
-    parts += [f"{counts['queued']} queued"] if counts["queued"] else []
-    return ", ".join(parts)
-
-
-def elapsed(run: "Watching") -> str:
-    """How long the run has been going, or went on for."""
-    from assay.app.looking import seconds_since
-
-    began, last = run.look.started or run.look.began, run.look.last_time
-    if began is None or last is None:
-        return ""
-    after_it = seconds_since(last, run.now) if run.look.is_over else 0.0
-    return spell_seconds(seconds_since(began, run.now) - after_it)
-
-
-def is_alone(run: "Watching") -> bool:
-    """Whether the run should go on and nobody carries it."""
-    return run.look.status in ("executing", "plan_review") and not run.look.is_over and run.worker() is None
 
 
 def show_end(run: "Watching", how: How) -> None:
@@ -266,21 +217,5 @@ def show_end(run: "Watching", how: How) -> None:
     if how.as_json:
         click.echo(json.dumps(run.plain(), indent=2))
     elif not how.as_lines:
-        _show_end(run)
+        say_end(run)
     click.echo(f"next:  {next_command(run.look, is_worked_on=False)}", err=True)
-
-
-def _show_end(run: "Watching") -> None:
-    from assay.app.event_words import shown
-
-    look = run.look
-    width = terminal_width()
-    colour = {"completed": "green", "failed": "red"}.get(look.word, "yellow")
-    word = click.style(shown(look.word, 20).upper(), fg=colour, bold=True)
-    waits = look.waits_for("")
-    because = shown(look.reason) if look.reason else f"waits for {waits}" if waits else ""
-    told = ": ".join(filter(None, (f"{counted(run)} in {elapsed(run)}".lstrip(), because)))
-    first, *more = wrapped(told, width, first=" " * (len(look.word) + 2), rest="  ")
-    click.echo(f"{word}: {first.lstrip()}")
-    for line in more:
-        click.echo(line)

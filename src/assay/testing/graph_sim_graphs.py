@@ -84,7 +84,8 @@ def random_overlay(
     for place in range(rng.randint(0, 3)):
         is_refinery = refineries and rng.random() < 0.2
         others = _some(rng, [*old[-60:], *(each.id for each in made)], rng.randint(1 if is_refinery else 0, 3))
-        made.append(node(f"n{number}x{place}", others, refinery=is_refinery, estimate=rng.randint(1, 9)))
+        about: dict[str, Any] = {"writes": _written(rng, len(old))} if rng.random() < 0.5 else {}
+        made.append(node(f"n{number}x{place}", others, refinery=is_refinery, estimate=rng.randint(1, 9), **about))
     new = [each.id for each in made]
     ends = old if refineries else [each.id for each in dag.nodes if each.type is NodeType.TASK]
     edges = [

@@ -85,7 +85,7 @@ def _worked(done: Dispatched) -> Worked:
     changed = tuple(each.path for each in done.changed)
     problem = outcome.problems[0] if outcome.problems else outcome.status.value
     if outcome.status is OutcomeStatus.OVER_BUDGET:
-        return Worked(done=False, changed=changed, reason=problem, halt=problem)
+        return Worked(done=False, changed=changed, reason=problem, halt=f"the budget is used up: {problem}")
     if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
         return Worked(done=False, changed=changed, reason=f"{outcome.status.value}: {problem}")
     walkthrough = outcome.answer["walkthrough"]
