@@ -100,6 +100,9 @@ def test_a_run_at_work_elsewhere_is_stopped_and_what_it_made_is_kept(tmp_path: P
     assert git(repository, "for-each-ref", "--format=%(refname:short)", "refs/heads").split() == [TARGET, "main"]
     assert lost(Repository.open(repository), RUN, [git(repository, "rev-parse", ref)]) == ()
     assert types_of(repository)[-1] == "run.failed"
+    shown = json.loads(assay("dag", "show", RUN, "--json", cwd=repository).stdout)
+    states = {name: node["status"] for name, node in shown["status"]["nodes"].items()}
+    assert "RUNNING" not in states.values(), states  # nobody works on it, and nothing says so
     assert assay("ledger", "verify", cwd=repository).returncode == 0
     assert json.loads(assay("cancel", RUN, "--json", cwd=repository).stdout)["changed"] is False
 

@@ -77,16 +77,9 @@ def test_crashes_pauses_people_and_growth_do_not_change_what_is_merged(seeds: ra
 
 
 def _small(crashes: dict[int, Blow] | None = None) -> GraphWorld:
-    """Three attempts at one node, a conflict and its helper, a red merge, and a refinery."""
-    told = Told(
-        {
-            (Fault.AGENT, "t1", 1, False),
-            (Fault.RED, "t1", 2, False),
-            (Fault.CLASH, "t2", 1),
-            (Fault.RED_MERGED, "t3", 1),
-        }
-    )
-    dag = simple_dag(t1="", t2="", t3="", t4="t1", r1="t4")
+    """An attempt that fails, a conflict and its helper, a merge that turns red, and a refinery that takes one in."""
+    told = Told({(Fault.AGENT, "t1", 1, False), (Fault.CLASH, "t2", 1), (Fault.RED_MERGED, "r1", 1)})
+    dag = simple_dag(t1="", t2="", r1="t1", **({"t3": "r1", "t4": "t2"} if FULL else {}))
     return GraphWorld(dag, verdicts=told, crashes=crashes)
 
 
@@ -169,8 +162,10 @@ def _deep() -> GraphWorld:
 
 
 def _mixed() -> GraphWorld:
-    verdicts = Drawn(8, {fault: chance * 0.3 for fault, chance in STEADY.items()})
-    climate = Climate(crash=0.00002, blows=tuple(Blow), people=5, pauses=2, resumes=1000, within=2000.0)
+    """Every restart folds all that happened so far, so that there are only a few."""
+    rare = {Fault.MERGE_RAISES: 0.00005, Fault.MERGE_HANGS: 0.0005}
+    verdicts = Drawn(8, {fault: chance * 0.3 for fault, chance in STEADY.items()} | rare)
+    climate = Climate(crash=0.000006, blows=tuple(Blow), people=5, pauses=2, resumes=1000, within=2000.0)
     return GraphWorld(random_dag(chance(8), HUGE), seed=8, verdicts=verdicts, climate=climate)
 
 
@@ -178,7 +173,7 @@ def _mixed() -> GraphWorld:
 def test_ten_thousand_nodes_with_faults_and_crashes_end_as_the_verdicts_have_it() -> None:
     world = _mixed()
     _run_and_judge(world)
-    assert world.ground.weather.crashes > 3
+    assert world.ground.weather.crashes > 1
     assert world.merged == expected_merged(world.desk.dag, world.ground.verdicts, world.options.max_attempts)
 
 

@@ -3,12 +3,14 @@
 import asyncio
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from assay.app.carrying import engine_at
 from assay.app.graphs import Factory
 from assay.app.runs import RunLook
 from assay.app.workers import bodies_of, has_engine, worker_on
+from assay.contracts.common.events import EventData
 from assay.contracts.forge.events import RunFailed
 from assay.engine.base import EngineError
 from assay.errors import NotReady
@@ -16,6 +18,8 @@ from assay.git import quarantine
 from assay.git.identity import read_identity
 from assay.git.sweeping import sweep
 from assay.kit.killpoints import reach
+from assay.rules import graph_moves
+from assay.rules.graph_run import GraphRun
 from assay.steps.graph.book import Begun, GraphBook
 
 PATIENCE_S = 60.0
@@ -53,9 +57,9 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
         reach("cancel.swept")
         identity = read_identity(factory.repository)
         reason = f"cancelled by {identity.author_name} <{identity.author_email}>"
-        if not _tell(book, reason):
-            return None
         target = begun.options.target
+        if not _tell(book, reason, factory.repository.ref(f"refs/heads/{target}") or begun.base_commit):
+            return None
         has_target = factory.repository.ref(f"refs/heads/{target}") is not None
         kept = tuple(held.ref for held in quarantine.kept(factory.repository, look.run_id))
         return Cancelled(reason, target if has_target else None, kept, left)
@@ -95,11 +99,15 @@ def _sweep(factory: Factory, run_id: str, begun: Begun) -> tuple[str, ...]:
     return sweep(worktrees, run_id, tip, read_identity(repository)).left
 
 
-def _tell(book: GraphBook, reason: str) -> bool:
-    """Writes the last event, unless the run has one; looks again if something happened meanwhile."""
+def _tell(book: GraphBook, reason: str, tip: str) -> bool:
+    """Writes the last events, unless the run has one; looks again if something happened meanwhile."""
     while True:
         run = book.run()
         if run.is_over:
             return False
-        if book.write(lambda _now: (RunFailed(reason=reason),), after=run.seq):
+        if book.write(partial(_last, run, reason, tip), after=run.seq):
             return True
+
+
+def _last(run: GraphRun, reason: str, tip: str, now: str) -> tuple[EventData, ...]:
+    return (*graph_moves.abandoned(run, reason, tip, now), RunFailed(reason=reason))

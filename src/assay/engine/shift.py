@@ -39,6 +39,7 @@ class Shift:
         self._tasks: dict[asyncio.Task[object], str] = {}
         """What the library does for each run, to the last word it writes of it."""
         self._entering: set[str] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self._loop = asyncio.get_running_loop()
         self._watch = Watch(office, executor, self._places, self._tasks)
@@ -153,11 +154,17 @@ class Shift:
             journal = {position: key for position, key, _ in steps}
             return await self._body(DbosFlow(self, place, journal), self._flows[flow], args)
         finally:
-            with contextlib.suppress(AssayError):  # a place that cannot be given back goes with this worker
-                await asyncio.shield(self._office.call(self._office.bodies.leave, run_id, self._executor))
-            reach("engine.body.left")
-            del self._places[run_id]
-            place.ended.set()
+            leaving = asyncio.create_task(self._give_back(place))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+
+    async def _give_back(self, place: Place) -> None:
+        """The place of a body that has ended, while the library writes how: nobody waits for it but the next body."""
+        with contextlib.suppress(AssayError):  # one that cannot be given back goes with this worker
+            await self._office.call(self._office.bodies.leave, place.run_id, self._executor)
+        reach("engine.body.left")
+        del self._places[place.run_id]
+        place.ended.set()
 
     async def _enter(self, run_id: str) -> None:
         """Waits until an older body of the same run has ended, here or elsewhere."""

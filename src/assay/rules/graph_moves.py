@@ -66,6 +66,18 @@ def _again(status: NodeStatus, state: NodeState, reason: str, now: str) -> Itera
         yield happened.TaskExhausted(nodeId=status.taskId, attempts=following.attempts, lastError=reason)
 
 
+def abandoned(run: GraphRun, reason: str, tip: str, now: str) -> tuple[EventData, ...]:
+    """The run was ended while attempts were under way: each of them failed, and a batch that was begun is through.
+
+    What waits on its own branch for a refinery is proven, and stays as it is.
+    """
+    ends = tuple(event for name in run.running() for event in failed(run.nodes[name], reason, now))
+    if run.batch is None:
+        return ends
+    nothing = happened.MergeFinished(batch=run.batch.number, tip=tip, landed=(), conflicting=(), left=(), checks=0)
+    return (*ends, nothing)
+
+
 def merge_started(batch: int, members: Sequence[MergeMember]) -> tuple[EventData, ...]:
     """Verified attempts are merged together."""
     return (happened.MergeStarted(batch=batch, nodes=tuple(member.node for member in members)),)
