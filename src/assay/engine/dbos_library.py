@@ -110,6 +110,7 @@ class Control:
     async def make_queues(self, cap: int) -> None:
         """Those of runs and of their children, and with this cap those of later generations that there are."""
         await self._client.register_queue_async(RUNS, polling_interval_sec=_QUEUE_POLL_S)
+        reach("engine.queue.made")
         known = {queue.name for queue in await self._client.list_queues_async()}
         for generation in range(1, DEEPEST_GENERATION + 1):
             if generation == 1 or queue_of(generation) in known:

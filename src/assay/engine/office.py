@@ -45,6 +45,7 @@ class Office:
         """Of the worker in this process, if there is one."""
         self._deepest = 1
         """The generation of children up to which this process knows that there are queues."""
+        self._is_closed = False
         self.is_patient = False
         """Whether calls wait for a server that is away, as those of the library do."""
         self.is_new = False
@@ -76,6 +77,7 @@ class Office:
 
     def close(self) -> None:
         """Lets go of the database."""
+        self._is_closed = True
         self.control.destroy()
         self.store.dispose()
         self._database.close()
@@ -85,6 +87,8 @@ class Office:
         have been done or not."""
         loop = asyncio.get_running_loop()
         while True:
+            if self._is_closed:  # work that would not end may come back when nothing is left
+                raise EngineError("the engine is closed", next_step="open it again")
             try:
                 return await loop.run_in_executor(self._threads, functools.partial(function, *args, **kwargs))
             except AssayError as error:

@@ -18,11 +18,11 @@ from assay.dag.flows import graph_flows
 from assay.engine.base import Flow, Json
 from assay.rules.scheduling import DagOutcome, RunEnd, dag_outcome
 from assay.testing.graph_sim_desk import SimDesk
-from assay.testing.graph_sim_engine import SimEngine
+from assay.testing.graph_sim_engine import SimEngine, Takes
 from assay.testing.graph_sim_faults import Blow, Climate, Fault, Told, Verdicts, Weather
 from assay.testing.graph_sim_git import SimGit
 from assay.testing.graph_sim_graphs import random_overlay
-from assay.testing.graph_sim_ground import Ground, Takes, usual_times
+from assay.testing.graph_sim_ground import Ground, usual_times
 from assay.testing.graph_sim_time import Timeline, rest
 from assay.testing.graph_sim_watch import Watch
 
@@ -55,7 +55,7 @@ class GraphWorld:
         verdicts = verdicts or Told()
         self.git = SimGit()
         self.watch = Watch(options, self.git)
-        self.engine = SimEngine(timeline, weather, verdicts, self.rng, slots=slots or options.cap + 1)
+        self.engine = SimEngine(timeline, weather, verdicts, self.rng, slots=slots or options.cap + 1, takes=takes)
         self.ground = Ground(
             timeline, weather, verdicts, self.engine, self.git, self.watch, self.rng, takes, self.climate.budget
         )

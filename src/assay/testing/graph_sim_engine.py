@@ -15,17 +15,25 @@ from assay.engine.json_values import decode, encode
 from assay.testing.graph_sim_faults import Blow, Crash, Fault, Verdicts, Weather
 from assay.testing.graph_sim_time import NEVER, Gone, Task, Timeline, rest
 
+Takes = Callable[[str, Random], float]
+"""How many seconds a step takes, by its name; `begin` is what passes before a flow is taken."""
+
 _ENDED = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
 class Trouble(Exception):
-    """What a simulated step raises when it is meant to."""
+    """What a simulated step raises when it is meant to; `kind` is the name of the error that it stands for."""
+
+    def __init__(self, message: str, kind: str = "Trouble") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class _Recorded(NamedTuple):
     key: str
-    failed: bool
     text: str
+    kind: str | None = None
+    """Of the error, if it failed."""
 
 
 @dataclass(slots=True)
@@ -54,14 +62,16 @@ class Kept:
 class SimEngine:
     """The flows of one world."""
 
-    def __init__(self, timeline: Timeline, weather: Weather, verdicts: Verdicts, rng: Random, *, slots: int) -> None:
+    def __init__(
+        self, timeline: Timeline, weather: Weather, verdicts: Verdicts, rng: Random, *, slots: int, takes: Takes
+    ) -> None:
         self.timeline, self.weather = timeline, weather
         self.flows: dict[str, Kept] = {}
         self.bodies: dict[str, Body] = {}
         self.surprises: list[str] = []
         """What raised though nobody meant it to."""
         self.on_submit: Callable[[Kept], None] = _nobody
-        self._verdicts, self._rng, self._slots = verdicts, rng, slots
+        self._verdicts, self._rng, self._slots, self._takes = verdicts, rng, slots, takes
         self._queue: deque[Kept] = deque()
         self._open: dict[str, Kept] = {}
         self._taken: dict[str, Kept] = {}
@@ -145,7 +155,7 @@ class SimEngine:
             kept.life += 1
             kept.status, kept.silent_since = RunStatus.RUNNING, None
             self._taken[kept.id] = kept
-            delay = self._rng.random() * 0.05
+            delay = self._takes("begin", self._rng)
             kept.task = self.timeline.start(self._carry(kept, SimFlow(self, kept)), kept.id, delay=delay)
         self._queue.extend(kept_waiting)
 
@@ -244,9 +254,9 @@ class SimFlow:
         journal = self.kept.journal
         if place == len(journal):
             try:
-                done = _Recorded(key, failed=False, text=encode(await work()))
+                done = _Recorded(key, encode(await work()))
             except Trouble as trouble:
-                done = _Recorded(key, failed=True, text=str(trouble))
+                done = _Recorded(key, str(trouble), trouble.kind)
             except Exception as surprise:
                 self.engine.surprises.append(f"{self.kept.id}, {key}: {surprise!r}")
                 raise
@@ -256,8 +266,8 @@ class SimFlow:
         step = journal[place]
         if step.key != key:
             self.engine.surprises.append(f"{self.kept.id}: {key} where {step.key} stands")
-        if step.failed:
-            raise StepFailed(key, Trouble.__name__, step.text)
+        if step.kind is not None:
+            raise StepFailed(key, step.kind, step.text)
         return decode(step.text)
 
     async def gate(self, key: str, *, timeout_s: float | None = None) -> Json:

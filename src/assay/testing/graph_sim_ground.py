@@ -1,23 +1,26 @@
 """What all parts of a simulated world stand on: its time, its weather, its verdicts, and how long things take."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
 
 from assay.contracts.graph.orders import Worked
 from assay.kit.clock import spell
-from assay.testing.graph_sim_engine import SimEngine
+from assay.testing.graph_sim_engine import SimEngine, Takes
 from assay.testing.graph_sim_faults import Verdicts, Weather
 from assay.testing.graph_sim_git import SimGit
 from assay.testing.graph_sim_time import Timeline, rest
 from assay.testing.graph_sim_watch import Watch
 
-Takes = Callable[[str, Random], float]
-"""How many seconds a step takes, by its name."""
-
 DAWN = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
-_USUAL = {"work": (0.5, 2.0), "prove": (0.1, 0.6), "check": (0.1, 0.6), "prepare": (0.0, 0.1), "stack": (0.0, 0.1)}
+_USUAL = {
+    "begin": (0.0, 0.05),
+    "prepare": (0.0, 0.1),
+    "work": (0.5, 2.0),
+    "prove": (0.1, 0.6),
+    "stack": (0.0, 0.1),
+    "check": (0.1, 0.6),
+}
 
 
 def usual_times(step: str, rng: Random) -> float:

@@ -106,7 +106,7 @@ class Watch:
         else:
             self._running.pop(name, None)
         if after is NodeState.MERGED:
-            commit = self.verified[name]
+            commit = self.verified.get(name)
             self._expect(
                 commit in self._git.landed or self._git.back > 0, f"{name} is merged, but {commit} is not in the target"
             )
@@ -139,7 +139,7 @@ class Watch:
 
     def began(self, order: AttemptOrder, start: str) -> None:
         """An attempt has its worktree."""
-        for other in self._dependencies[order.node]:
+        for other in self._dependencies.get(order.node, ()):
             held = order.branch in self._git.misled or self._git.holds(start, self.verified[other])
             self._expect(held, f"{order.branch} begins without {other}")
 
