@@ -151,12 +151,20 @@ def assert_clean(root: Path) -> None:
     assert all(name.isdecimal() for name in _names(state / "worktrees" / "pool"))
     assert not _names(state / "work")
     assert not [lock for lock in repository.rglob("*") if _is_held(lock)]
+    assert {status for (status,) in _rows(state / "engine.db", "SELECT status FROM workflow_status")} == {"SUCCESS"}
+    assert not _rows(state / "engine.db", "SELECT executor FROM engine_lease UNION SELECT run_id FROM engine_body")
     assert [report.findings for report in verify_ledgers(repository)] == [()]
-    with contextlib.closing(sqlite3.connect(state / "evidence.db")) as connection:
-        told = "".join(str(data) for (data,) in connection.execute("SELECT data FROM events"))
+    last, told = _rows(state / "evidence.db", "SELECT MAX(seq), GROUP_CONCAT(data) FROM events")[0]
+    shown = json.loads((state / "artifacts" / RUN / "run-state.json").read_text())
+    assert (shown["status"], shown["lastEventSeq"]) == ("completed", last)
     named = sorted(name for name in _commits(repository).intersection(_ID.findall(told)) if len(name) == 40)
     assert named
     assert lost(Repository.open(repository), RUN, named) == ()
+
+
+def _rows(file: Path, query: str) -> list[tuple[Any, ...]]:
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        return connection.execute(query).fetchall()
 
 
 def _names(folder: Path) -> set[str]:

@@ -15,7 +15,7 @@ from assay.testing.graph_team import RUN, TWELVE, Task
 from dag import program
 from dag.kills import FULL, KILLED, POINTS, SOMETIMES, TESTS, Drill, Grounds
 from dag.program import FIVE, FIVE_ALONE, ONE, TWELVE_ALONE
-from dag.remains import Content, assert_alike, assert_clean, assert_same, content_of, git
+from dag.remains import TABLES, Content, assert_alike, assert_clean, assert_same, content_of, git
 
 pytestmark = pytest.mark.timeout(600)  # each process that tests lays its own references first
 
@@ -65,6 +65,7 @@ def test_a_run_that_nobody_kills_passes_every_point_and_none_that_is_not_listed(
     assert set(passed).difference(SOMETIMES) == set(POINTS)
     assert content.courses["task-04"][:4] == ["1 RUNNING", "1 FAILED", "2 PENDING", "2 RUNNING"]
     assert any('"conflict.found"' in decision for decision in content.decisions) == (tasks is FIVE)
+    assert {row.partition(" ")[0] for row in content.rows} == set(TABLES) - {"approvals"}  # so all are compared
     assert all(course[-1].endswith("MERGED") for course in content.courses.values())
 
 

@@ -180,9 +180,8 @@ class Executor:
             )
 
     def _is_over(self, outcome: DagOutcome) -> bool:
-        if outcome.end is not RunEnd.GOING:
-            return True
-        return (self._halt or self._stuck) is not None and (not self._run.queue or self._stuck is not None)
+        """Asked when nothing is under way, and so when nothing is left that could be merged either."""
+        return outcome.end is not RunEnd.GOING or (self._halt or self._stuck) is not None
 
     async def _end(self, outcome: DagOutcome) -> GraphEnd:
         merged = sum(node.status is NodeState.MERGED for node in self._run.nodes.values())

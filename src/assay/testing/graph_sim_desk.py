@@ -20,9 +20,9 @@ from assay.contracts.graph.orders import (
 )
 from assay.rules.graph_run import GraphRun
 from assay.testing.graph_sim_book import SimBook
-from assay.testing.graph_sim_engine import Trouble
 from assay.testing.graph_sim_faults import Fault
 from assay.testing.graph_sim_ground import Ground
+from assay.testing.graph_sim_journal import Trouble
 
 BUDGET_USED_UP = "the budget is used up"
 TAKEN_OUT = "somebody took merged work out of the target"

@@ -8,55 +8,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
 
-from assay.engine.base import Body, EngineError, Json, Outcome, RunStatus, StepFailed
+from assay.engine.base import Body, ChangedOrder, EngineError, Json, Outcome, RunStatus, StepFailed
 from assay.engine.json_values import decode, encode
 from assay.testing.graph_sim_faults import Blow, Crash, Fault, Verdicts, Weather
+from assay.testing.graph_sim_journal import Kept, Recorded, Trouble, outcome_of
 from assay.testing.graph_sim_time import NEVER, Gone, Task, Timeline, rest
 
 Takes = Callable[[str, Random], float]
 """How many seconds a step takes, by its name; `begin` is what passes before a flow is taken."""
-
-_ENDED = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
-
-
-class Trouble(Exception):
-    """What a simulated step raises when it is meant to; `kind` is the name of the error that it stands for."""
-
-    def __init__(self, message: str, kind: str = "Trouble") -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class _Recorded(NamedTuple):
-    key: str
-    text: str
-    kind: str | None = None
-    """Of the error, if it failed."""
-
-
-@dataclass(slots=True)
-class Kept:
-    """What the engine keeps of one flow."""
-
-    id: str
-    flow: str
-    args: str
-    parent: str | None
-    status: RunStatus = RunStatus.QUEUED
-    journal: list[_Recorded] = field(default_factory=list)
-    value: str = "null"
-    error: str = ""
-    life: int = 0
-    """How often it was begun, taken over or ended; whoever knows another number has lost it."""
-    task: Task | None = None
-    silent_since: float | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has an outcome."""
-        return self.status in _ENDED
 
 
 class SimEngine:
@@ -68,8 +28,6 @@ class SimEngine:
         self.timeline, self.weather = timeline, weather
         self.flows: dict[str, Kept] = {}
         self.bodies: dict[str, Body] = {}
-        self.surprises: list[str] = []
-        """What raised though nobody meant it to."""
         self.on_submit: Callable[[Kept], None] = _nobody
         self._verdicts, self._rng, self._slots, self._takes = verdicts, rng, slots, takes
         self._queue: deque[Kept] = deque()
@@ -165,9 +123,6 @@ class SimEngine:
             value = encode(await self.bodies[kept.flow](flow, decode(kept.args)))
         except StepFailed as failure:
             status, error = RunStatus.FAILED, f"{type(failure).__name__}: {failure}"
-        except Exception as surprise:
-            self.surprises.append(f"{kept.id}: {surprise!r}")
-            raise
         if flow.is_ours():
             kept.value, kept.error = value, error
             self._end(kept, status)
@@ -248,24 +203,21 @@ class SimFlow:
     async def step(
         self, key: str, work: Callable[[], Awaitable[Json]], *, timeout_s: float | None = None, attempts: int = 1
     ) -> Json:
-        """Runs the work once and records what it gave."""
+        """Runs the work once and records what it gave. What it raises without being meant to ends the simulation."""
         await self._breath()
         place, self._asked = self._asked, self._asked + 1
         journal = self.kept.journal
         if place == len(journal):
             try:
-                done = _Recorded(key, encode(await work()))
+                done = Recorded(key, encode(await work()))
             except Trouble as trouble:
-                done = _Recorded(key, str(trouble), trouble.kind)
-            except Exception as surprise:
-                self.engine.surprises.append(f"{self.kept.id}, {key}: {surprise!r}")
-                raise
+                done = Recorded(key, str(trouble), trouble.kind)
             await self._breath()
             journal.append(done)
             await self._breath()
         step = journal[place]
         if step.key != key:
-            self.engine.surprises.append(f"{self.kept.id}: {key} where {step.key} stands")
+            raise ChangedOrder(f"run {self.kept.id} asks for step {key} where {step.key} stands")
         if step.kind is not None:
             raise StepFailed(key, step.kind, step.text)
         return decode(step.text)
@@ -320,11 +272,6 @@ class SimFlow:
         await self.engine.weather.breath()
         if not self.is_ours():
             raise Gone(self.kept.id)
-
-
-def outcome_of(kept: Kept) -> Outcome:
-    """How a flow ended."""
-    return Outcome(kept.status, decode(kept.value), kept.error)
 
 
 def _nobody(_kept: Kept) -> None:

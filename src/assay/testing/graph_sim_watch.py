@@ -4,7 +4,7 @@ It is told of every event, child, start and landing at the moment at which they 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from assay.contracts.common.events import Envelope
@@ -12,8 +12,8 @@ from assay.contracts.forge.dag import Dag, DagNode, NodeState
 from assay.contracts.graph.orders import MERGE, AttemptOrder, Candidate, GraphOptions
 from assay.contracts.graph.plan import Plan
 from assay.rules.scheduling import GOOD_ENOUGH, claim_of, collide
-from assay.testing.graph_sim_engine import Kept
 from assay.testing.graph_sim_git import SimGit
+from assay.testing.graph_sim_journal import Kept
 
 _OUT = frozenset({NodeState.FAILED, NodeState.STALE})
 
@@ -83,8 +83,7 @@ class Watch:
             case _:
                 pass
 
-    def _add(self, names: object) -> None:
-        assert hasattr(names, "__iter__")
+    def _add(self, names: Iterable[str]) -> None:
         for name in names:
             self.nodes[name] = Seen(NodeState.PENDING, 1)
             self._counts[NodeState.PENDING] += 1

@@ -1,0 +1,417 @@
+"""A running graph as its executor sees it: every stage of an attempt, a queue in order, and no event that cannot be."""
+
+from collections.abc import Iterable
+from itertools import pairwise, product
+from random import Random
+from typing import Any, get_args
+
+import pytest
+
+from assay.contracts.common.events import Envelope, EventData
+from assay.contracts.common.problems import Problem
+from assay.contracts.common.words import Workflow
+from assay.contracts.forge import events as happened
+from assay.contracts.forge.dag import Dag, NodeState
+from assay.contracts.forge.events import FORGE_EVENT_TYPES
+from assay.contracts.graph.orders import Collision, MergeMember
+from assay.rules.dag import MOVES, Move
+from assay.rules.graph_run import CHILDREN, MOVING, RUNNING, Batch, GraphRun, Moving, Stage, taken_in, verified_before
+
+RUN = "run-7f2"
+NOW = "2026-02-26T14:30:00Z"
+S = NodeState
+
+
+def _dag(**dependencies: str) -> Dag:
+    nodes = [
+        {"id": name, "type": "task", "agentType": 2, "dependencies": others.split(), "status": "PENDING"}
+        for name, others in dependencies.items()
+    ]
+    metadata = {"createdAt": NOW, "createdBy": "captain", "totalTasks": len(nodes), "totalRefineries": 0}
+    return Dag.model_validate({"version": 1, "runId": RUN, "nodes": nodes, "metadata": metadata})
+
+
+def _envelope(seq: int, event: EventData, /, **differs: Any) -> Envelope:
+    data = event.plain()
+    ordinary: dict[str, Any] = {
+        "event_id": f"e-{seq}",
+        "seq": seq,
+        "timestamp": NOW,
+        "workflow": Workflow.FORGE,
+        "run_id": RUN,
+        "type": data.pop("type"),
+        "version": 1,
+        "data": data,
+    }
+    return Envelope(**(ordinary | differs))
+
+
+def _change(node: str, *states: NodeState, attempt: int = 1) -> list[EventData]:
+    """Through these states, one after the other."""
+    return [
+        happened.NodeChanged(
+            nodeId=node,
+            previousStatus=before,
+            newStatus=after,
+            timestamp=NOW,
+            attemptId=attempt + 1 if after is S.PENDING else attempt,
+        )
+        for before, after in pairwise(states)
+    ]
+
+
+def _verified(node: str, attempt: int = 1, commit: str = "abcd") -> EventData:
+    return happened.TaskVerified(nodeId=node, attemptId=attempt, commit=commit, tree="abcd")
+
+
+def _finished(batch: int, left: Iterable[str] = (), tip: str = "cafe") -> EventData:
+    return happened.MergeFinished(batch=batch, tip=tip, landed=(), conflicting=(), left=tuple(left), checks=1)
+
+
+def _conflict(node: str, attempt: int = 1) -> EventData:
+    return happened.ConflictFound(nodeId=node, attemptId=attempt, onto="cafe", paths=("src/a.py",))
+
+
+def _merging(batch: int, *nodes: str) -> EventData:
+    return happened.MergeStarted(batch=batch, nodes=nodes)
+
+
+def _overlay(*nodes: str) -> EventData:
+    return happened.OverlayApplied(crId="cr-001", addedNodes=nodes, addedEdges=0)
+
+
+def _queued(node: str) -> list[EventData]:
+    return [*_change(node, S.PENDING, S.RUNNING), _verified(node)]
+
+
+def _tell(run: GraphRun, *events: EventData) -> Problem | None:
+    """Tells a run of events; the answer to the last one, and none of the others may have a problem."""
+    answer = None
+    for event in events:
+        assert answer is None
+        answer = run.apply(_envelope(run.seq + 1, event))
+    return answer
+
+
+def _run(*events: EventData) -> GraphRun:
+    run = GraphRun(RUN, _dag(t1="", t2="t1", t3=""))
+    assert _tell(run, *events) is None
+    return run
+
+
+def _looks(run: GraphRun) -> tuple[Any, ...]:
+    """Everything there is to see of a run."""
+    return (
+        run.seq,
+        dict(run.nodes),
+        dict(run.work),
+        list(run.queue),
+        run.batch,
+        run.batches,
+        run.tip,
+        run.is_paused,
+        run.is_over,
+        {stage: run.in_stage((stage,)) for stage in Stage},
+    )
+
+
+def test_a_graph_begins_with_every_node_pending() -> None:
+    run = GraphRun(RUN, _dag(t1="", t2="t1"), max_attempts=5)
+    assert [(node.status, node.currentAttempt, node.maxAttempts) for node in run.nodes.values()] == [
+        (S.PENDING, 1, 5)
+    ] * 2
+    assert (run.work, run.queue, run.batch, run.batches, run.tip, run.seq) == ({}, {}, None, 0, None, 0)
+    assert not run.is_paused
+    assert not run.is_over
+
+
+@pytest.mark.req("F3")
+def test_an_attempt_goes_through_its_stages() -> None:
+    run = _run(happened.RunStarted())
+    stages = []
+    for event in (
+        *_queued("t1"),
+        _merging(1, "t1"),
+        _conflict("t1"),
+        _finished(1),
+        _verified("t1", commit="beef"),
+        _merging(2, "t1"),
+        *_change("t1", S.RUNNING, S.DONE, S.MERGE_READY),
+    ):
+        assert _tell(run, event) is None
+        stages.append(run.work["t1"].stage)
+    assert stages == [
+        Stage.WORKING,
+        Stage.QUEUED,
+        Stage.MERGING,
+        Stage.HELPING,
+        Stage.HELPING,
+        Stage.QUEUED,
+        Stage.MERGING,
+        Stage.WAITING,
+        Stage.WAITING,
+    ]
+    assert set(stages) == set(Stage)
+    assert run.work["t1"].commit == "beef"
+    assert run.work["t1"].collision == Collision(commit="abcd", onto="cafe", paths=("src/a.py",))
+    assert _tell(run, *_change("t1", S.MERGE_READY, S.MERGED), _finished(2, tip="beef")) is None
+    assert (run.work, run.batch, run.batches, run.tip) == ({}, None, 2, "beef")
+
+
+@pytest.mark.req("F3", "F10")
+@pytest.mark.parametrize("state", [S.FAILED, S.STALE])
+@pytest.mark.parametrize("before", [[], [_verified("t1")], [_verified("t1"), _merging(1, "t1")]])
+def test_an_attempt_that_ended_is_forgotten_wherever_it_stood(state: NodeState, before: list[EventData]) -> None:
+    run = _run(*_change("t1", S.PENDING, S.RUNNING), *before, *_change("t1", S.RUNNING, state))
+    assert (run.work, run.queue, run.running()) == ({}, {}, ())
+    assert _tell(run, *_change("t1", state, S.PENDING), *_change("t1", S.PENDING, S.RUNNING, attempt=2)) is None
+    assert run.work["t1"].attempt == 2
+    assert run.work["t1"].collision is None
+
+
+def test_those_that_wait_to_be_merged_stand_in_the_order_in_which_they_were_proven() -> None:
+    run = _run(*_queued("t3"), *_queued("t1"))
+    assert list(run.queue) == ["t3", "t1"]
+    assert run.member("t1") == MergeMember(node="t1", attempt=1, commit="abcd")
+
+
+@pytest.mark.req("F3")
+def test_what_is_left_of_a_batch_stands_at_the_head_of_the_queue_again() -> None:
+    run = _run(*_queued("t3"), *_queued("t1"), _merging(1, "t3", "t1"), *_queued("t2"))
+    assert run.batch == Batch(1, ("t3", "t1"))
+    assert list(run.queue) == ["t2"]
+    assert _tell(run, *_change("t3", S.RUNNING, S.FAILED), _finished(1, left=["t1"])) is None
+    assert list(run.queue) == ["t1", "t2"]
+    assert run.work["t1"].stage is Stage.QUEUED
+    assert run.tip == "cafe"
+
+
+def test_nodes_are_told_by_their_stage_and_who_came_first_stands_first() -> None:
+    run = _run(*_queued("t3"), *_queued("t1"), _merging(1, "t3", "t1"), *_change("t2", S.PENDING, S.RUNNING))
+    assert _tell(run, _conflict("t1"), _conflict("t3")) is None
+    assert run.in_stage((Stage.HELPING,)) == ("t1", "t3")
+    assert run.in_stage(CHILDREN) == ("t2", "t1", "t3")
+    assert run.running() == ("t2", "t1", "t3")
+
+
+def test_every_stage_but_waiting_is_running() -> None:
+    assert {*RUNNING, Stage.WAITING} == set(Stage)
+    run = _run(*_queued("t1"), *_change("t1", S.RUNNING, S.DONE), *_queued("t3"))
+    assert run.running() == ("t3",)
+
+
+@pytest.mark.req("F10")
+def test_a_run_pauses_resumes_and_ends() -> None:
+    run = _run()
+    seen = []
+    for event in (
+        happened.RunStarted(),
+        happened.RunPaused(reason="a look"),
+        happened.RunResumed(),
+        happened.RunFailed(reason="no money"),
+        happened.RunResumed(),
+        happened.RunCompleted(),
+    ):
+        assert _tell(run, event) is None
+        seen.append((run.is_paused, run.is_over))
+    no = (False, False)
+    assert seen == [no, (True, False), no, (False, True), no, (False, True)]
+
+
+@pytest.mark.req("F5")
+def test_an_overlay_brings_nodes_that_are_pending() -> None:
+    run = _run(_overlay("n1", "n2"))
+    assert [run.nodes[name].status for name in ("n1", "n2")] == [S.PENDING] * 2
+    assert list(run.nodes) == ["t1", "t2", "t3", "n1", "n2"]
+    assert _tell(run, _overlay()) is None
+
+
+def test_the_same_change_again_is_nothing() -> None:
+    run = _run(*_queued("t1"))
+    before = _looks(run)[1:]
+    assert _tell(run, *_change("t1", S.PENDING, S.RUNNING)) is None
+    assert _looks(run)[1:] == before
+
+
+@pytest.mark.req("F6")
+@pytest.mark.parametrize(
+    ("before", "event", "where", "expected"),
+    [
+        ([], _change("t9", S.PENDING, S.RUNNING)[0], "nodeId", "a node of the graph"),
+        ([], _change("t1", S.PENDING, S.DONE)[0], "newStatus", "RUNNING"),
+        (_change("t1", S.PENDING, S.RUNNING), _change("t1", S.RUNNING, S.DONE)[0], "newStatus", "that was verified"),
+        (
+            [*_queued("t1"), _merging(1, "t1"), _conflict("t1")],
+            _change("t1", S.RUNNING, S.DONE)[0],
+            "newStatus",
+            "that was verified",
+        ),
+        ([], _verified("t1"), "attemptId", "an attempt that is under way"),
+        (_change("t1", S.PENDING, S.RUNNING), _verified("t1", 2), "attemptId", "an attempt that is under way"),
+        (_queued("t1"), _verified("t1"), "nodeId", "an attempt somebody works at"),
+        (_queued("t1"), _conflict("t1"), "nodeId", "being merged, for the first time"),
+        (
+            [*_queued("t1"), _merging(1, "t1"), _conflict("t1"), _finished(1), _verified("t1"), _merging(2, "t1")],
+            _conflict("t1"),
+            "nodeId",
+            "being merged, for the first time",
+        ),
+        ([], _merging(1, "t1"), "batch", "batch 1 of nodes that wait"),
+        (_queued("t1"), _merging(2, "t1"), "batch", "batch 1 of nodes that wait"),
+        (_queued("t1"), _merging(1, "t1", "t1"), "batch", "batch 1 of nodes that wait"),
+        (
+            [*_queued("t1"), *_queued("t3"), _merging(1, "t1")],
+            _merging(2, "t3"),
+            "batch",
+            "no other under way",
+        ),
+        ([], _finished(1), "batch", "the batch that is under way"),
+        ([*_queued("t1"), _merging(1, "t1")], _finished(2), "batch", "the batch that is under way"),
+        ([*_queued("t1"), _merging(1, "t1")], _finished(1), "left", "what is left of the batch, t1"),
+        ([*_queued("t1"), _merging(1, "t1")], _finished(1, ["t1", "t3"]), "left", "what is left of the batch, t1"),
+        ([], _overlay("n1", "t1"), "addedNodes", "nodes that are new"),
+    ],
+)
+def test_what_cannot_have_happened_is_refused_and_changes_nothing(
+    before: list[EventData], event: EventData, where: str, expected: str
+) -> None:
+    run = _run(*before)
+    seen = _looks(run)
+    problem = _tell(run, event)
+    assert problem is not None
+    assert problem.where == ("events", run.seq + 1, "data", where)
+    assert expected in problem.expected
+    assert _looks(run) == seen
+
+
+@pytest.mark.req("F6")
+@pytest.mark.parametrize("event", [happened.RunStarted(), happened.LowConfidence(nodeId="t1", confidence=0.5)])
+@pytest.mark.parametrize(
+    ("differs", "where"),
+    [({"seq": 7}, "seq"), ({"run_id": "run-other"}, "run_id"), ({"workflow": Workflow.FEATURE}, "workflow")],
+)
+def test_an_event_of_another_place_is_refused(event: EventData, differs: dict[str, Any], where: str) -> None:
+    run = _run(happened.RunStarted())
+    problem = run.apply(_envelope(2, event, **differs))
+    assert problem is not None
+    assert problem.where[-1] == where
+    assert run.seq == 1
+
+
+def test_an_event_that_is_spelled_wrong_is_refused() -> None:
+    run = _run()
+    problem = run.apply(_envelope(1, happened.RunPaused(reason="a look"), data={}))
+    assert problem is not None
+    assert problem.where == ("events", 1, "data", "reason")
+
+
+def test_events_that_an_executor_does_not_go_by_are_only_counted() -> None:
+    run = _run()
+    seen = _looks(run)[1:]
+    for number, kind in enumerate(sorted(set(FORGE_EVENT_TYPES) - MOVING), 1):
+        envelope = _envelope(number, happened.RunStarted(), type=kind, data={"whatever": "it says"})
+        assert run.apply(envelope) is None
+    assert run.seq == len(FORGE_EVENT_TYPES) - len(MOVING)
+    assert _looks(run)[1:] == seen
+
+
+def test_the_events_that_move_a_graph_are_these() -> None:
+    assert set(FORGE_EVENT_TYPES) >= MOVING
+    assert len(get_args(Moving)) == len(MOVING) == 11
+
+
+NAMES = ("t1", "t2", "t3", "n1", "n2")
+ODD: tuple[EventData, ...] = (
+    *(change for name in NAMES for one, other in product(S, S) for change in _change(name, one, other, attempt=2)),
+    *(make(name, attempt) for make in (_verified, _conflict) for name in NAMES for attempt in (1, 2, 3)),
+    *(_merging(batch, one, other) for batch in (1, 2, 3) for one, other in product(NAMES, NAMES)),
+    *(_finished(batch, left) for batch in (1, 2, 3) for left in ((), *((name,) for name in NAMES))),
+    *(_overlay(*names) for names in ((), ("n1",), ("n2",), ("n1", "n2"), ("t1",))),
+    happened.RunStarted(),
+    happened.RunPaused(reason="a look"),
+    happened.RunResumed(),
+    happened.RunCompleted(),
+    happened.RunFailed(reason="no money"),
+    happened.PlanApproved(actor="ada"),
+)
+"""Events of every kind, most of which cannot happen when they are told."""
+
+
+def _likely(run: GraphRun) -> list[EventData]:
+    """What could well happen next, so that random streams get far."""
+    found: list[EventData] = []
+    for name, node in run.nodes.items():
+        attempt, state = node.currentAttempt, node.status
+        work = run.work.get(name)
+        for after in S:
+            if MOVES[state, after] is Move.LEGAL:
+                found += _change(name, state, after, attempt=attempt)
+        if work is not None:
+            found += [_verified(name, attempt), _conflict(name, attempt)]
+    if run.queue:
+        found.append(_merging(run.batches + 1, *run.queue))
+    if run.batch is not None:
+        left = [name for name in run.batch.nodes if name in run.work and run.work[name].stage is Stage.MERGING]
+        found.append(_finished(run.batch.number, left))
+    return found
+
+
+@pytest.mark.req("F3", "F6")
+def test_whatever_is_told_a_run_takes_it_in_or_refuses_it_whole() -> None:
+    rng = Random(1)
+    taken = set()
+    for _ in range(250):
+        run = GraphRun(RUN, _dag(t1="", t2="t1", t3=""))
+        for _ in range(40):
+            event = rng.choice(ODD if rng.random() < 0.3 else _likely(run) or ODD)
+            before = _looks(run)
+            envelope = _envelope(run.seq + 1, event)
+            if run.apply(envelope) is None:
+                taken.add(envelope.type)
+            else:
+                assert _looks(run) == before
+            _is_whole(run)
+    assert taken >= MOVING
+
+
+def _is_whole(run: GraphRun) -> None:
+    """What is known in several ways is the same in all of them."""
+    staged = {name: stage for stage in Stage for name in run.in_stage((stage,))}
+    assert staged == {name: work.stage for name, work in run.work.items()}
+    assert set(run.queue) == set(run.in_stage((Stage.QUEUED,)))
+    running = {name for name, node in run.nodes.items() if node.status is S.RUNNING}
+    assert set(run.running()) == running
+    waiting = {name for name, node in run.nodes.items() if node.status in (S.DONE, S.MERGE_READY)}
+    assert set(run.in_stage((Stage.WAITING,))) == waiting
+    assert set(run.in_stage((Stage.MERGING,))) <= set(run.batch.nodes if run.batch is not None else ())
+    for name, work in run.work.items():
+        assert work.attempt == run.nodes[name].currentAttempt
+        assert (work.commit is not None) == (work.stage is not Stage.WORKING)
+        if work.commit is not None:
+            assert run.member(name).commit == work.commit
+
+
+def _waiting(run: GraphRun, *names: str) -> None:
+    for name in names:
+        assert _tell(run, *_queued(name), *_change(name, S.RUNNING, S.DONE, S.MERGE_READY)) is None
+
+
+@pytest.mark.req("F3")
+def test_a_node_begins_with_those_it_depends_on_that_nothing_merged_yet() -> None:
+    dependencies = {"t1": (), "t2": ("t1",), "t3": (), "t4": ("t1", "t2", "t3")}
+    run = GraphRun(RUN, _dag(t1="", t2="t1", t3="", t4="t1 t2 t3"))
+    _waiting(run, "t1", "t2", "t3")
+    assert _tell(run, *_change("t3", S.MERGE_READY, S.MERGED)) is None
+    assert [member.node for member in verified_before(run, dependencies, "t4")] == ["t1", "t2"]
+    assert verified_before(run, dependencies, "t1") == ()
+
+
+@pytest.mark.req("F3")
+def test_a_node_takes_in_all_that_it_was_built_upon_and_that_waits() -> None:
+    dependencies = {"t1": (), "t2": ("t1",), "t3": ("t1", "t2"), "t4": ("t3",), "t5": ()}
+    run = GraphRun(RUN, _dag(t1="", t2="t1", t3="t1 t2", t4="t3", t5=""))
+    _waiting(run, "t1", "t2", "t3", "t5")
+    assert set(taken_in(run, dependencies, "t4")) == {"t1", "t2", "t3"}
+    assert _tell(run, *_change("t2", S.MERGE_READY, S.MERGED)) is None
+    assert set(taken_in(run, dependencies, "t4")) == {"t1", "t3"}
+    assert taken_in(run, dependencies, "t1") == ()
