@@ -105,7 +105,8 @@ def _tell(book: GraphBook, reason: str, tip: str) -> bool:
         run = book.run()
         if run.is_over:
             return False
-        if book.write(partial(_last, run, reason, tip), after=run.seq):
+        # where it should be, and not where somebody may have moved it
+        if book.write(partial(_last, run, reason, run.tip or tip), after=run.seq):
             return True
 
 

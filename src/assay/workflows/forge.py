@@ -4,6 +4,8 @@ For now it begins with a plan that stands; the captain who makes one comes befor
 """
 
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 from typing import Protocol
 
 from assay.contracts.graph.orders import GraphEnd, GraphOptions
@@ -25,8 +27,8 @@ class ForgeDesk(Desk, Protocol):
         """The run executes from here on, for the first time or again."""
         ...
 
-    async def finish(self, end: GraphEnd) -> None:
-        """The run is over."""
+    async def finish(self, end: GraphEnd) -> bool:
+        """The run is over; False if its graph has grown since it ended, and it has to go on."""
         ...
 
 
@@ -44,13 +46,15 @@ def forge(desk_of: Callable[[str], ForgeDesk]) -> Body:
             return (await carry_out(flow, desk, flow.run_id, await desk.options())).plain()
 
         await flow.step("start", start)
-        end = GraphEnd.model_validate(await flow.step("execute", execute))
-
-        async def finish() -> Json:
-            await desk.finish(end)
-            return None
-
-        await flow.step("finish", finish)
-        return end.plain()
+        for turn in count(1):
+            again = "" if turn == 1 else f"#{turn}"
+            end = GraphEnd.model_validate(await flow.step(f"execute{again}", execute))
+            if await flow.step(f"finish{again}", partial(_finish, desk, end)):
+                return end.plain()
+        raise AssertionError("counting ends never")
 
     return body
+
+
+async def _finish(desk: ForgeDesk, end: GraphEnd) -> Json:
+    return await desk.finish(end)

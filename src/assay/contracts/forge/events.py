@@ -228,7 +228,7 @@ class BranchMerged(EventData):
 
     type: Literal["branch.merged"] = "branch.merged"
     refineryId: Maybe[NodeId] = None
-    """None if no refinery collects the task."""
+    """The node that was built upon it and took it in, a refinery as a rule; None if it was merged by itself."""
     nodeId: NodeId
     commit: Commit
 

@@ -176,6 +176,11 @@ class GraphBook:
             status = DagStatus(runId=self.run_id, updatedAt=now, nodes=run.nodes)
             grown = grown_dag(dag, overlay, status)
             problems = grown if isinstance(grown, tuple) else ()
+            if run.is_over:
+                problems = (
+                    Problem(where=(), expected="a run that is under way", found="one that has ended"),
+                    *problems,
+                )
             if self._apply(overlay, problems, now, after=run.seq):
                 return problems
 

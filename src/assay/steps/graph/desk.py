@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from assay.contracts.common.events import EventData
+from assay.contracts.forge.dag import NodeState
 from assay.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
 from assay.contracts.forge.status import RunState, RunStatus
 from assay.contracts.graph.orders import (
@@ -17,6 +18,7 @@ from assay.contracts.graph.orders import (
     Stack,
     Worked,
 )
+from assay.git import quarantine
 from assay.git.sweeping import sweep
 from assay.kit.clock import Clock, system_clock
 from assay.kit.json_text import render
@@ -62,14 +64,34 @@ class GraphDesk(GraphBook):
         self._tell(_starting(self._refresh().status))
         self._press.settled_tip(begun.options.target)
 
-    async def finish(self, end: GraphEnd) -> None:
-        """The run is over: its last event, and nothing left of its worktrees and branches but what is not merged."""
-        await to_end(self._finish, end)
+    async def finish(self, end: GraphEnd) -> bool:
+        """The run is over: its last event, and nothing left of its worktrees and branches but what is not merged.
 
-    def _finish(self, end: GraphEnd) -> None:
-        self._tell(_ending(self._refresh().status, end))
+        False, and nothing is told, if its graph has grown since it ended.
+        """
+        return await to_end(self._finish, end)
+
+    def _finish(self, end: GraphEnd) -> bool:
+        run = self.run()
+        if not run.is_over:
+            if end.completed and any(node.status is not NodeState.MERGED for node in run.nodes.values()):
+                return False
+            events = tuple(_ending(self._refresh().status, self._checked(end)))
+            if not self.write(lambda _now: events, after=run.seq):
+                return self._finish(end)
+        self._refresh()
         sweep(self._world.worktrees, self.run_id, end.tip, self._world.identity)
         self._world.worktrees.pool.drain()
+        return True
+
+    def _checked(self, end: GraphEnd) -> GraphEnd:
+        """The end as it really is: if merged work is not in the target any more, it is no good one, and is kept."""
+        repository, left = self._world.repository, self.last_tip()
+        if not end.completed or repository.is_ancestor(left, end.tip):
+            return end
+        kept = quarantine.keep(repository, self.run_id, "target", left)
+        reason = f"somebody took merged work out of the target; it is kept at {kept.ref}"
+        return end.model_copy(update={"completed": False, "reason": reason})
 
     def _tell(self, events: Iterator[EventData]) -> None:
         told = tuple(events)

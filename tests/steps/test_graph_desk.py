@@ -1,0 +1,129 @@
+"""How a run of a graph ends: as it really is, and not before it has."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.app.graphs import Factory, begin_graph
+from assay.contracts.forge.dag import DagOverlay, NodeState
+from assay.contracts.forge.events import BranchMerged, MergeFinished, MergeStarted, NodeChanged, TaskVerified
+from assay.contracts.graph.orders import GraphEnd, GraphOptions
+from assay.errors import UsageError
+from assay.git import quarantine
+from assay.sandbox.probe import probe
+from assay.steps.graph.desk import GraphDesk
+from assay.testing.graph_team import MOMENT, RUN, Task, dag_of, documents_of, lay_out, record
+from git.person import Person
+
+TARGET = "assay/target"
+TASKS = (Task("task-01"),)
+
+pytestmark = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    (tmp_path / "home").mkdir()
+    begin(lay_out(tmp_path / "repo"), tmp_path)
+    return Person(tmp_path / "repo", tmp_path / "home")
+
+
+def begin(repository: Path, root: Path) -> None:
+    begin_graph(
+        repository,
+        dag_of(TASKS),
+        documents_of(TASKS),
+        request="Fill the catalogue.",
+        options=GraphOptions(target=TARGET),
+        agents="cassette",
+        cassettes=record(root / "recordings", TASKS),
+    )
+
+
+@pytest.fixture
+def desk(person: Person) -> Iterator[GraphDesk]:
+    factory = Factory(person.folder)
+    desk = factory.desk(RUN)
+    asyncio.run(desk.start())
+    yield desk
+    factory.ledger.close()
+
+
+def merged(desk: GraphDesk, tip: str) -> None:
+    """The one task came into the target."""
+
+    def change(before: NodeState, after: NodeState) -> NodeChanged:
+        return NodeChanged(nodeId="task-01", previousStatus=before, newStatus=after, timestamp=MOMENT, attemptId=1)
+
+    states = [NodeState.PENDING, NodeState.RUNNING, NodeState.DONE, NodeState.MERGE_READY, NodeState.MERGED]
+    changes = [change(before, after) for before, after in itertools.pairwise(states)]
+    desk.write(
+        lambda _now: [
+            changes[0],
+            TaskVerified(nodeId="task-01", attemptId=1, commit=tip, tree=tip),
+            MergeStarted(batch=1, nodes=("task-01",)),
+            BranchMerged(nodeId="task-01", commit=tip),
+            *changes[1:],
+            MergeFinished(batch=1, tip=tip, landed=("task-01",), conflicting=(), left=(), checks=1),
+        ]
+    )
+
+
+def types(desk: GraphDesk) -> list[str]:
+    return [event.type for event in desk.ledger.events(RUN)]
+
+
+def end(tip: str) -> GraphEnd:
+    return GraphEnd(completed=True, tip=tip, merged=1, exhausted=(), stranded=())
+
+
+def child_of(person: Person, parent: str) -> str:
+    tree = person.git("rev-parse", f"{parent}^{{tree}}")
+    return person.git("commit-tree", "-p", parent, "-m", "merged", tree)
+
+
+@pytest.mark.req("F6")
+def test_a_run_id_is_given_once(person: Person, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"there is a run {RUN} already"):
+        begin(person.folder, tmp_path)
+
+
+@pytest.mark.req("F10")
+def test_a_run_that_is_completed_says_so_once(person: Person, desk: GraphDesk) -> None:
+    tip = child_of(person, "main")
+    person.git("update-ref", f"refs/heads/{TARGET}", tip)
+    merged(desk, tip)
+    assert asyncio.run(desk.finish(end(tip)))
+    assert asyncio.run(desk.finish(end(tip)))  # as after a kill
+    assert types(desk).count("run.completed") == 1
+
+
+@pytest.mark.req("F5", "F10")
+def test_a_graph_that_has_grown_since_is_not_over(person: Person, desk: GraphDesk) -> None:
+    before = types(desk)
+    assert not asyncio.run(desk.finish(end(person.git("rev-parse", "main"))))
+    assert types(desk) == before
+
+
+@pytest.mark.req("F10")
+def test_a_target_without_what_was_merged_is_no_good_end_and_the_work_is_kept(person: Person, desk: GraphDesk) -> None:
+    tip, rewound = child_of(person, "main"), person.git("rev-parse", "main")
+    merged(desk, tip)
+    assert asyncio.run(desk.finish(end(rewound)))
+    (last,) = [event for event in desk.ledger.events(RUN) if event.type == "run.failed"]
+    assert "took merged work out of the target" in last.data["reason"]
+    assert [kept.commit for kept in quarantine.kept(Factory(person.folder).repository, RUN)] == [tip]
+
+
+@pytest.mark.req("F5")
+def test_nothing_is_added_to_a_run_that_has_ended(person: Person, desk: GraphDesk) -> None:
+    tip = child_of(person, "main")
+    person.git("update-ref", f"refs/heads/{TARGET}", tip)
+    merged(desk, tip)
+    assert asyncio.run(desk.finish(end(tip)))
+    overlay = DagOverlay(crId="cr-001", appliedAt=MOMENT, addedNodes=dag_of([Task("task-02")]).nodes, addedEdges=())
+    assert [problem.expected for problem in desk.grow(overlay)] == ["a run that is under way"]
+    assert types(desk)[-1] == "overlay.refused"
