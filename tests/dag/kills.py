@@ -56,6 +56,8 @@ class Life(NamedTuple):
     """How long anything outlived it that it had started."""
     left: Sequence[str]
     """What did so for too long."""
+    unborn: int
+    """Sandboxes that wait for ever to begin; the warden says why this is no failure of a run."""
     is_seen: bool
     """Whether the command was seen at which it was to be killed."""
 

@@ -59,6 +59,7 @@ def _life(order: dict[str, Any]) -> dict[str, Any]:
         time.sleep(0.01)
         left = _orphans()
     lingered = time.monotonic() - ended
+    unborn = {pid for pid in left if _is_unborn(pid)}
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     return {
@@ -66,7 +67,8 @@ def _life(order: dict[str, Any]) -> dict[str, Any]:
         "said": (Path(order["root"]) / "said").read_text(errors="replace"),
         "seconds": round(ended - began, 3),
         "lingered_s": round(lingered, 3),
-        "left": sorted(left.values()),
+        "left": sorted(words for pid, words in left.items() if pid not in unborn),
+        "unborn": len(unborn),
         "is_seen": is_seen,
     }
 
@@ -121,6 +123,19 @@ def _orphans() -> dict[int, str]:
             return {}
         if not pid:
             return _commands()
+
+
+def _is_unborn(pid: int) -> bool:
+    """Whether this is a sandbox that has not begun and never will.
+
+    Bubblewrap's inner process waits for a word of its outer one, without end and also when that one is dead: so it is
+    with whoever is killed within two milliseconds after it has started a sandbox. Nothing was run in there.
+    """
+    try:
+        program, children = (Path(f"/proc/{pid}/{name}").read_bytes() for name in ("comm", f"task/{pid}/children"))
+    except OSError:
+        return False
+    return program == b"bwrap\n" and not children
 
 
 def _commands() -> dict[int, str]:
