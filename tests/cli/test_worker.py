@@ -1,9 +1,13 @@
 """`assay worker`: takes what there is, says what it takes, mends what a dead one left, and stops in order."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from assay.app.worker_shift import named
@@ -89,10 +93,29 @@ def test_a_worker_waits_for_runs_until_it_is_told_to_stop(tmp_path: Path) -> Non
 @NEEDS_SANDBOX
 @pytest.mark.req("X4")
 def test_workers_may_share_a_database_on_a_server(tmp_path: Path, postgres_url: str) -> None:
-    repository = begun(tmp_path, Task("task-01"), Task("task-02"))
-    shared = {"ASSAY_DATABASE_URL": postgres_url}
+    shared = {"ASSAY_DATABASE_URL": database_of_its_own(postgres_url)}
+    repository = begun_elsewhere(tmp_path, "task-01", "task-02", **shared)
     done = assay("resume", cwd=repository, **shared)
     assert done.returncode == 0, done.stderr
     assert not (repository / ".assay" / "engine.db").exists()
-    for command in (("status", RUN), ("watch", RUN), ("dag", "show", RUN), ("worker", "--once")):
+    assert not (repository / ".assay" / "evidence.db").exists()
+    looks = (("status", RUN), ("watch", RUN), ("dag", "show", RUN), ("worker", "--once"), ("ledger", "verify"))
+    for command in looks:
         assert assay(*command, cwd=repository, **shared).returncode == 0, command
+
+
+def database_of_its_own(url: str) -> str:
+    """A database on the server that no other test writes to."""
+    name = "workers"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return url.replace("/postgres?", f"/{name}?")
+
+
+def begun_elsewhere(root: Path, *tasks: str, **environment: str) -> Path:
+    """A run that a process with this environment began."""
+    listed = ", ".join(f"Task({task!r})" for task in tasks)
+    program = f"from cli.graph_grounds import Path, Task, begun; begun(Path({str(root)!r}), {listed})"
+    path = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", program], env=os.environ | environment | {"PYTHONPATH": path}, check=True)
+    return root / "repo"

@@ -140,7 +140,7 @@ def test_killed_while_it_makes_good_a_kill_a_run_ends_as_if_nothing_had_happened
 def die_often(drill: Drill) -> Content:
     """Hundreds of lives that do a little each; in the ordinary tests a dozen that do more."""
     if FULL:
-        assert len(list(drill.die_often(1))) > 200
+        assert len(list(drill.die_often(1))) > 100
     else:
         assert all(drill.live(f"#{60 + number}").is_killed for number in range(12))
     return drill.end()

@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.app.database import ledger_in
 from assay.app.settings import verify_settings
 from assay.app.state import state_of, workroom
-from assay.app.status import DATABASE
+from assay.app.status import URL
 from assay.contracts.forge.dag import Dag
 from assay.contracts.graph.orders import GraphOptions
 from assay.git.identity import read_identity
@@ -26,7 +27,6 @@ if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait f
 
 FORGE_FLOW = "forge"
 ENGINE = "engine.db"
-URL = "ASSAY_DATABASE_URL"
 CAP = 5
 """Children of one worker: four attempts and a merge."""
 
@@ -60,7 +60,7 @@ def begin_graph(
         "agents": agents,
         "cassettes": None if cassettes is None else str(cassettes.absolute()),
     }
-    ledger = Ledger.open_file(state_of(repository) / DATABASE, clock=clock)
+    ledger = ledger_in(state_of(repository), clock=clock)
     try:
         GraphBook(ledger, dag.runId, clock=clock).begin(
             dag,
@@ -124,7 +124,7 @@ class Factory:
     @cached_property
     def ledger(self) -> Ledger:
         """Of the repository; open as long as the process lives."""
-        return Ledger.open_file(self._state / DATABASE, clock=self._clock)
+        return ledger_in(self._state, clock=self._clock)
 
     @cached_property
     def _state(self) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from assay.app.status import DATABASE, state_in
+from assay.app.status import DATABASE, URL, state_in
 from assay.contracts.common.events import Envelope
 from assay.contracts.common.ids import run_ref
 from assay.db.migrations import check_version
@@ -20,7 +20,6 @@ from assay.ledger.ledger import MIGRATIONS, Ledger
 from assay.ledger.queries import BY_NAME, Canned
 from assay.ledger.verify import hash_at, verify
 
-URL = "ASSAY_DATABASE_URL"
 EXPORTS = "docs/feature/*/verification-ledger.db"
 _POLL_S = 0.2
 

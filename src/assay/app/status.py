@@ -44,27 +44,21 @@ def state_in(root: Path) -> Path:
 
 @contextmanager
 def looking(root: Path) -> Iterator["Database | None"]:
-    """The database of a repository's ledger, to look at: on the server if one is set and holds it, else in its file.
+    """The database of a repository's ledger, to look at: on the server if one is set, else in its file.
 
     None if there is no ledger yet.
     """
-    for opened in (_on_server, _in_file):
-        database = opened(root)
-        if database is None:
-            continue
-        try:
-            if holds_a_ledger(database):
-                yield database
-                return
-        finally:
-            database.close()
-    yield None
+    database = _on_server(url) if (url := os.environ.get(URL)) else _in_file(root)
+    if database is None:
+        yield None
+        return
+    try:
+        yield database if holds_a_ledger(database) else None
+    finally:
+        database.close()
 
 
-def _on_server(_root: Path) -> "Database | None":
-    url = os.environ.get(URL)
-    if not url:
-        return None
+def _on_server(url: str) -> "Database":
     from assay.db.postgres import PostgresDatabase
 
     return PostgresDatabase(url)

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.app.database import ledger_in
 from assay.app.planned import declared_files
 from assay.app.settings import NAME as SETTINGS
 from assay.app.settings import verify_settings
@@ -20,7 +21,6 @@ from assay.git.identity import read_identity
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
 from assay.kit.clock import Clock, system_clock
-from assay.ledger.ledger import Ledger
 from assay.steps.discovery.discover import discover
 from assay.steps.verify.asking import THE_CHANGE
 from assay.steps.verify.environments import TreeView
@@ -68,7 +68,7 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
     tell(
         Told("note", "", f"{len(after.checks)} checks, {len(change.files)} changed files, sandbox {sandbox.tier.value}")
     )
-    with closing(Ledger.open_file(state / "evidence.db", clock=clock)) as ledger:
+    with closing(ledger_in(state, clock=clock)) as ledger:
         parts = Parts(
             repository=repository,
             runner=sandbox,
