@@ -196,6 +196,38 @@ def test_a_review_without_a_reviewer_is_refused(ledger: Ledger) -> None:
         ledger.record(RUN, lambda record: record.reviewed(nobody, verdicts={}, round_=1, summary="x"))
 
 
+def _criterion(**body: Any) -> Any:
+    said = {"met": True, "place": "src/a.py:3", "claim": "it compares"}
+    return claim("criterion:1", task_id=TASK, agent="verifier", instance=None, kind="criterion", body=said | body)
+
+
+@pytest.mark.req("P9")
+@pytest.mark.parametrize("met", [True, False])
+def test_a_criterion_is_met_exactly_when_the_claim_about_a_place_says_so(ledger: Ledger, met: bool) -> None:
+    said = _criterion(met=met, claim="y" * 600)
+    ledger.record(RUN, lambda record: record.inspected(said, check_name="ac-2", round_=3))
+    (row,) = ledger.tally(RUN, TASK, Phase.AFTER, 3).rows
+    assert (row.check_name, row.passed, row.provenance, row.verdict) == ("ac-2", met, "claimed", None)
+    assert (row.assessment, row.tree, row.sandbox) == (None, None, None)
+    ((tool, text),) = ledger.database.read("SELECT tool, output_snippet FROM anvil_checks")
+    assert tool == "inspection"
+    assert text.startswith("src/a.py:3: yyy")
+    assert len(text) == 500
+    assert ledger.claim(RUN, "criterion:1") == said
+    with pytest.raises(RowRefused):
+        ledger.record(RUN, lambda record: record.inspected(said, check_name="ac-2", round_=3))
+
+
+@pytest.mark.req("P9", "X1")
+@pytest.mark.parametrize(
+    "body", [{"met": None}, {"met": 1}, {"met": "yes"}, {"place": None}, {"place": " "}, {"claim": ""}, {"claim": 3}]
+)
+def test_a_claim_that_does_not_say_whether_or_where_is_refused(ledger: Ledger, body: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        ledger.record(RUN, lambda record: record.inspected(_criterion(**body), check_name="ac-1", round_=1))
+    assert ledger.database.read("SELECT COUNT(*) FROM claims") == [(0,)]
+
+
 @pytest.mark.req("A5", "F6")
 def test_events_count_from_one_without_gaps_in_each_run(ledger: Ledger) -> None:
     def tell(run: str, word: str) -> int:

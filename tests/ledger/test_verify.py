@@ -65,6 +65,16 @@ def test_an_untouched_ledger_verifies(ledger: Ledger) -> None:
     assert ledger.runs() == (RUN,)
 
 
+@pytest.mark.req("X2", "P9")
+@pytest.mark.parametrize("met", [True, False])
+def test_a_claimed_criterion_verifies_by_what_its_claim_says(ledger: Ledger, met: bool) -> None:
+    said = claim(kind="criterion", body={"met": met, "place": "src/a.py:3", "claim": "it compares"})
+    ledger.record(RUN, lambda record: record.inspected(said, check_name="ac-1", round_=1))
+    assert verify(ledger.database, RUN) == []
+    tamper(ledger.database, f"UPDATE anvil_checks SET passed = {int(not met)}")
+    assert _named(ledger) == ["edited anvil_checks 1", "edited anvil_checks 1"]
+
+
 CASES: list[tuple[str, list[str]]] = [
     ("UPDATE anvil_checks SET passed = 0 WHERE id = 4", ["edited anvil_checks 4", "edited anvil_checks 4"]),
     ("UPDATE anvil_checks SET output_snippet = 'x' WHERE id = 5", ["edited anvil_checks 5"]),

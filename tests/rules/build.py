@@ -135,6 +135,7 @@ def task(name: str = "task-01", *rows: CheckRow, **differs: Any) -> TaskFacts:
         "risk": Risk.GREEN,
         "files": (),
         "iteration": 1,
+        "round": differs.get("iteration", 1),
         "baseline": tally(baseline("tests")),
         "after": tally(*(rows or [row(check, round=differs.get("iteration", 1)) for check in GOOD])),
         "tree": None,

@@ -67,18 +67,28 @@ FEATURE: list[Said] = [
     ),
     ("step_finished", {"step": "step-1", "outcome": "advanced", "reason": "enough"}),
     (
-        "attempt_started",
-        {"task": "task-01", "attempt": 1, "branch": "assay/task-01/attempt-1", "start_tree": "abc1234"},
+        "task.started",
+        {"nodeId": "task-01", "attemptId": 1, "branch": "assay/task-01/attempt-1", "agent": "type 2"},
     ),
-    ("attempt_finished", {"task": "task-01", "attempt": 1, "verified": False, "reason": "tests failed"}),
+    (
+        "node.changed",
+        {
+            "nodeId": "task-01",
+            "previousStatus": "RUNNING",
+            "newStatus": "FAILED",
+            "timestamp": "2026-02-26T14:15:00Z",
+            "attemptId": 1,
+            "reason": "tests failed",
+        },
+    ),
     ("task_reverted", {"task": "task-01", "files": ["src/a.py"]}),
     ("replan_started", {"iteration": 1, "failing": ["task-01"]}),
     (
-        "attempt_started",
-        {"task": "task-01", "attempt": 2, "branch": "assay/task-01/attempt-2", "start_tree": "abc1234"},
+        "task.started",
+        {"nodeId": "task-01", "attemptId": 2, "branch": "assay/task-01/attempt-2", "agent": "type 2"},
     ),
-    ("attempt_finished", {"task": "task-01", "attempt": 2, "verified": True, "tree": "def5678"}),
-    ("task_merged", {"task": "task-01", "attempt": 2, "commit": "fed9876"}),
+    ("task.verified", {"nodeId": "task-01", "attemptId": 2, "commit": "abc1234", "tree": "def5678"}),
+    ("branch.merged", {"nodeId": "task-01", "commit": "fed9876"}),
     ("gate_evaluated", {"gate": "EG-2", "open": False, "count": 1, "threshold": 2, "missing": ["tests"]}),
     ("gate_evaluated", {"gate": "EG-2", "open": True, "count": 2, "threshold": 2, "missing": []}),
     (
@@ -108,6 +118,7 @@ FEATURE: list[Said] = [
             "verdicts": {"security": "approve", "architecture": "approve", "correctness": "approve"},
         },
     ),
+    ("decided", {"number": 7, "kind": "advance", "reason": "the reviewers approve the code"}),
     ("budget_exhausted", {"what": "tokens", "cap": 100, "used": 120}),
     ("head_recorded", {"head": HASH, "rows": 12}),
     ("committed", {"commit": "fed9876", "rollback_command": "git revert fed9876"}),
@@ -116,6 +127,17 @@ FEATURE: list[Said] = [
     ("run_finished", {"outcome": "committed", "confidence": "High", "commit": "fed9876", "reason": ""}),
 ]
 
+
+FEATURE_BESIDE: list[Said] = [
+    ("task.stale", {"nodeId": "task-01", "attemptId": 1, "lastHeartbeat": "2026-02-26T14:15:00Z"}),
+    ("task.retried", {"nodeId": "task-01", "nextAttempt": 2, "reason": "tests failed"}),
+    ("task.exhausted", {"nodeId": "task-01", "attempts": 1, "lastError": "tests failed"}),
+    ("conflict.found", {"nodeId": "task-01", "attemptId": 1, "onto": "abc1234", "paths": ["src/a.py"]}),
+    ("merge.started", {"batch": 1, "nodes": ["task-01"]}),
+    ("merge.finished", {"batch": 1, "tip": "abc1234", "landed": [], "conflicting": [], "left": [], "checks": 0}),
+    ("target.moved", {"target": "assay/target", "expected": "abc1234"}),
+]
+"""What a graph tells beside; the state of the run as a whole does not change by it."""
 
 FORGE_RUN = "run-7f2"
 DAG = Dag.model_validate(value_of("004/dag.json"))

@@ -8,7 +8,7 @@ from assay.contracts.common.words import Workflow
 from assay.contracts.feature.events import FEATURE_EVENT_TYPES
 from assay.contracts.feature.state import FeatureState
 from assay.rules.fold_feature import fold_feature
-from rules.fold_streams import FEATURE, FEATURE_RUN, Said, stream, time_of
+from rules.fold_streams import FEATURE, FEATURE_BESIDE, FEATURE_RUN, Said, stream, time_of
 
 
 def _feature(said: list[Said]) -> FeatureState | Problem:
@@ -23,16 +23,16 @@ def _feature_state(said: list[Said]) -> FeatureState:
 
 @pytest.mark.req("P16", "P14", "P17")
 def test_every_event_of_a_feature_run_has_its_place_in_the_state() -> None:
-    assert {kind for kind, _ in FEATURE} == set(FEATURE_EVENT_TYPES)
+    assert {kind for kind, _ in (*FEATURE, *FEATURE_BESIDE)} == set(FEATURE_EVENT_TYPES)
     state = _feature_state(FEATURE)
     assert FeatureState.model_validate(state.plain()) == state
     assert state.plain() == snapshot(
         {
             "run_id": "2026-02-26T14:00:00Z",
-            "seq": 31,
-            "last_event_id": "evt-0031",
+            "seq": 32,
+            "last_event_id": "evt-0032",
             "started_at": "2026-02-26T14:01:00Z",
-            "updated_at": "2026-02-26T14:31:00Z",
+            "updated_at": "2026-02-26T14:32:00Z",
             "slug": "login",
             "mode": "interactive",
             "base_commit": "abc1234",
@@ -65,6 +65,8 @@ def test_every_event_of_a_feature_run_has_its_place_in_the_state() -> None:
                     "duration_ms": 1200,
                     "tokens": 900,
                     "refused_calls": 1,
+                    "visit": 1,
+                    "life": 0,
                 }
             },
             "tasks": {
@@ -73,7 +75,6 @@ def test_every_event_of_a_feature_run_has_its_place_in_the_state() -> None:
                         {
                             "attempt": 1,
                             "branch": "assay/task-01/attempt-1",
-                            "start_tree": "abc1234",
                             "started_at": "2026-02-26T14:14:00Z",
                             "verified": False,
                             "reason": "tests failed",
@@ -81,7 +82,6 @@ def test_every_event_of_a_feature_run_has_its_place_in_the_state() -> None:
                         {
                             "attempt": 2,
                             "branch": "assay/task-01/attempt-2",
-                            "start_tree": "abc1234",
                             "started_at": "2026-02-26T14:18:00Z",
                             "verified": True,
                             "tree": "def5678",
@@ -100,6 +100,8 @@ def test_every_event_of_a_feature_run_has_its_place_in_the_state() -> None:
                     "selected_option": "proceed",
                     "auto_selected": False,
                     "actor": "ada",
+                    "visit": 1,
+                    "spent": [],
                 }
             },
             "gates": {
@@ -134,6 +136,7 @@ def test_every_event_of_a_feature_run_has_its_place_in_the_state() -> None:
             },
             "degradations": [{"kind": "fewer_researchers", "detail": "1 of 4"}],
             "exhausted": [{"what": "tokens", "cap": 100, "used": 120}],
+            "decisions": 7,
             "ledger_head": {
                 "head": "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
                 "rows": 12,
@@ -145,10 +148,35 @@ def test_every_event_of_a_feature_run_has_its_place_in_the_state() -> None:
                 "confidence": "High",
                 "commit": "fed9876",
                 "reason": "",
-                "finished_at": "2026-02-26T14:31:00Z",
+                "finished_at": "2026-02-26T14:32:00Z",
             },
         }
     )
+
+
+@pytest.mark.req("P16")
+def test_what_a_graph_tells_beside_changes_nothing_of_the_run() -> None:
+    said = FEATURE[:20]
+    before = _feature_state(said).plain()
+    for beside in FEATURE_BESIDE:
+        after = _feature_state([*said, beside]).plain()
+        assert {key for key in after if after[key] != before.get(key)} == {"seq", "last_event_id", "updated_at"}
+
+
+@pytest.mark.req("P16")
+def test_a_way_of_a_node_that_is_no_failure_changes_no_task() -> None:
+    moved = (FEATURE[14][0], FEATURE[14][1] | {"newStatus": "RUNNING", "previousStatus": "PENDING"})
+    assert _feature_state([*FEATURE[:14], moved]).tasks == _feature_state(FEATURE[:14]).tasks
+    assert _feature_state([FEATURE[0], FEATURE[14]]).tasks["task-01"].attempts == ()
+
+
+@pytest.mark.req("P5")
+def test_a_question_that_is_asked_again_remembers_what_was_answered() -> None:
+    again = [*FEATURE[:12], FEATURE[10], FEATURE[11], FEATURE[10]]
+    asked = _feature_state(again).approvals["gate-1a"]
+    assert (asked.selected_option, asked.spent, asked.visit) == (None, ("proceed", "proceed"), 1)
+    assert _feature_state([*FEATURE[:11], FEATURE[10]]).approvals["gate-1a"].spent == ()
+    assert _feature_state([FEATURE[0], FEATURE[10]]).approvals["gate-1a"].visit == 0
 
 
 @pytest.mark.req("P16")
@@ -192,15 +220,16 @@ def test_what_is_put_back_to_the_baseline_is_merged_no_longer() -> None:
         ([FEATURE[0], FEATURE[6]], "events[2].data.dispatch_id", "a dispatch that is under way"),
         ([*FEATURE[:8], FEATURE[7]], "events[9].data.dispatch_id", "a dispatch that is under way"),
         ([*FEATURE[:8], FEATURE[5]], "events[9].data.dispatch_id", "a dispatch that has not ended"),
-        ([FEATURE[0], FEATURE[14]], "events[2].data.attempt", "an attempt that is under way"),
-        ([*FEATURE[:15], FEATURE[14]], "events[16].data.attempt", "an attempt that is under way"),
+        ([FEATURE[0], FEATURE[18]], "events[2].data.attempt", "an attempt that is under way"),
+        ([*FEATURE[:15], FEATURE[18]], "events[16].data.attempt", "an attempt that is under way"),
+        (
+            [*FEATURE[:15], ("task.verified", FEATURE[18][1] | {"attemptId": 1})],
+            "events[16].data.attempt",
+            "an attempt that is under way",
+        ),
         ([*FEATURE[:14], FEATURE[13]], "events[15].data.attempt", "a new attempt"),
         ([FEATURE[0], FEATURE[19]], "events[2].data.attempt", "a verified attempt"),
-        (
-            [*FEATURE[:15], ("task_merged", FEATURE[19][1] | {"attempt": 1})],
-            "events[16].data.attempt",
-            "a verified attempt",
-        ),
+        ([*FEATURE[:15], FEATURE[19]], "events[16].data.attempt", "a verified attempt"),
         ([FEATURE[0], FEATURE[11]], "events[2].data.gate_id", "a question that waits"),
         ([*FEATURE[:12], FEATURE[11]], "events[13].data.gate_id", "a question that waits"),
         (

@@ -14,7 +14,7 @@ from assay.contracts.graph.orders import GraphEnd, GraphOptions
 from assay.errors import UsageError
 from assay.git import quarantine
 from assay.sandbox.probe import probe
-from assay.steps.graph.desk import GraphDesk
+from assay.steps.graph.desk import ForgeDesk
 from assay.testing.graph_team import MOMENT, RUN, Task, dag_of, documents_of, lay_out, record
 from git.person import Person
 
@@ -44,7 +44,7 @@ def begin(repository: Path, root: Path) -> None:
 
 
 @pytest.fixture
-def desk(person: Person) -> Iterator[GraphDesk]:
+def desk(person: Person) -> Iterator[ForgeDesk]:
     factory = Factory(person.folder)
     desk = factory.desk(RUN)
     asyncio.run(desk.start())
@@ -52,7 +52,7 @@ def desk(person: Person) -> Iterator[GraphDesk]:
     factory.ledger.close()
 
 
-def merged(desk: GraphDesk, tip: str) -> None:
+def merged(desk: ForgeDesk, tip: str) -> None:
     """The one task came into the target."""
 
     def change(before: NodeState, after: NodeState) -> NodeChanged:
@@ -72,7 +72,7 @@ def merged(desk: GraphDesk, tip: str) -> None:
     )
 
 
-def types(desk: GraphDesk) -> list[str]:
+def types(desk: ForgeDesk) -> list[str]:
     return [event.type for event in desk.ledger.events(RUN)]
 
 
@@ -92,7 +92,7 @@ def test_a_run_id_is_given_once(person: Person, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("F10")
-def test_a_run_that_is_completed_says_so_once(person: Person, desk: GraphDesk) -> None:
+def test_a_run_that_is_completed_says_so_once(person: Person, desk: ForgeDesk) -> None:
     tip = child_of(person, "main")
     person.git("update-ref", f"refs/heads/{TARGET}", tip)
     merged(desk, tip)
@@ -102,14 +102,14 @@ def test_a_run_that_is_completed_says_so_once(person: Person, desk: GraphDesk) -
 
 
 @pytest.mark.req("F5", "F10")
-def test_a_graph_that_has_grown_since_is_not_over(person: Person, desk: GraphDesk) -> None:
+def test_a_graph_that_has_grown_since_is_not_over(person: Person, desk: ForgeDesk) -> None:
     before = types(desk)
     assert not asyncio.run(desk.finish(end(person.git("rev-parse", "main"))))
     assert types(desk) == before
 
 
 @pytest.mark.req("F10")
-def test_a_target_without_what_was_merged_is_no_good_end_and_the_work_is_kept(person: Person, desk: GraphDesk) -> None:
+def test_a_target_without_what_was_merged_is_no_good_end_and_the_work_is_kept(person: Person, desk: ForgeDesk) -> None:
     tip, rewound = child_of(person, "main"), person.git("rev-parse", "main")
     merged(desk, tip)
     assert asyncio.run(desk.finish(end(rewound)))
@@ -119,7 +119,7 @@ def test_a_target_without_what_was_merged_is_no_good_end_and_the_work_is_kept(pe
 
 
 @pytest.mark.req("F5")
-def test_nothing_is_added_to_a_run_that_has_ended(person: Person, desk: GraphDesk) -> None:
+def test_nothing_is_added_to_a_run_that_has_ended(person: Person, desk: ForgeDesk) -> None:
     tip = child_of(person, "main")
     person.git("update-ref", f"refs/heads/{TARGET}", tip)
     merged(desk, tip)

@@ -1,6 +1,7 @@
 """What the attempts of a graph are done with: agents as the run chose them, and the harness that proves their work."""
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -23,11 +24,11 @@ from assay.kit.clock import Clock
 from assay.ledger.ledger import Ledger
 from assay.sandbox.runner import Runner
 from assay.steps.dispatch import Context, Means
-from assay.steps.dispatch.account import budget_of, of_dispatches
+from assay.steps.dispatch.account import ENDED, budget_of, of_dispatches
 from assay.steps.dispatch.events import NoEvents
 from assay.steps.dispatch.looking import git_reader
 from assay.steps.dispatch.meter import RunMeter
-from assay.steps.dispatch.model import Models
+from assay.steps.dispatch.model import Models, Recorder
 from assay.steps.graph.world import Prove
 from assay.steps.verify.subject import Parts, prove
 from assay.store.artifacts import Store
@@ -35,6 +36,9 @@ from assay.store.artifacts import Store
 NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
 CAPS = BudgetCaps(dispatch=NO_CAP, phase=NO_CAP, run=NO_CAP)
 """Each role's own budget; a run gets caps of its own where its workflow sets some."""
+
+
+_TO_ITS_END = frozenset({"ok", "invalid_answer", "refused"})
 
 
 class MeansMaker:
@@ -50,11 +54,19 @@ class MeansMaker:
         run_id: str,
         settings: Mapping[str, Any],
         clock: Clock,
+        *,
+        recorder: Recorder | None = None,
+        caps: BudgetCaps = CAPS,
     ) -> None:
         self._repository, self._shadow, self._ledger, self._runner = repository, shadow, ledger, runner
         self._run_id, self._agents, self._cassettes = run_id, settings["agents"], settings["cassettes"]
         self.context = Context(
-            ledger=ledger, store=Store(state), shadow=shadow, caps=CAPS, recorder=NoEvents(), clock=clock
+            ledger=ledger,
+            store=Store(state),
+            shadow=shadow,
+            caps=caps,
+            recorder=recorder or NoEvents(),
+            clock=clock,
         )
 
     @cached_property
@@ -70,7 +82,7 @@ class MeansMaker:
         """For one dispatch; `NotReady` if its agent lacks something."""
         choice = self._choice(role, instance)
         place = None if self._cassettes is None else Path(self._cassettes)
-        played = backend(choice.agent, self._settings, cassette=place)
+        played = backend(choice.agent, self._settings, cassette=place, done=self._played() if place else None)
         probe = played.probe()
         if probe.missing:
             raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
@@ -84,6 +96,12 @@ class MeansMaker:
             git=git_reader(self._repository, self._shadow, folder, base),
         )
 
+    def _played(self) -> Counter[tuple[Role, str]]:
+        """The sessions that came to their own end, whatever they brought: the next one of a name is the next file."""
+        rows = self._ledger.observations(self._run_id, ENDED)
+        own = (row.detail for row in rows if row.detail["outcome"]["status"] in _TO_ITS_END)
+        return Counter((Role(detail["role"]), str(detail["instance"])) for detail in own)
+
     def _choice(self, role: Role, instance: str) -> Choice:
         if self._agents == CASSETTE:
             return Choice(agent=CASSETTE, model=None)
@@ -93,7 +111,9 @@ class MeansMaker:
         if kind == "cassette":
             return NoModels()
         meter = RunMeter(
-            lambda: budget_of(CAPS, of_dispatches(lambda what: self._ledger.observations(self._run_id, what)))
+            lambda: budget_of(
+                self.context.caps, of_dispatches(lambda what: self._ledger.observations(self._run_id, what))
+            )
         )
         return GatewayModels(route_of(choice.agent, choice.model, self._settings), meter, tcp=kind == "api")
 

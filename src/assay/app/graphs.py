@@ -20,12 +20,15 @@ from assay.ledger.ledger import Ledger
 from assay.steps.graph.book import GraphBook
 
 if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait for what carries it out
+    from assay.contracts.graph.orders import AttemptOrder, MergeOrder
+    from assay.dag.desk import Desk
     from assay.engine.base import Body, Flow, Json
     from assay.engine.dbos_engine import DbosEngine
     from assay.git.worktrees import Worktrees
-    from assay.steps.graph.desk import GraphDesk
+    from assay.steps.feature.desk import FeatureRunDesk
+    from assay.steps.graph.desk import ForgeDesk
 
-FORGE_FLOW = "forge"
+FORGE_FLOW, FEATURE_FLOW = "forge", "feature"
 ENGINE = "engine.db"
 CAP = 5
 """Children of one worker: four attempts and a merge."""
@@ -112,14 +115,20 @@ class Factory:
     def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:
         self.repository = Repository.open(root)
         self._clock = clock
-        self._desks: dict[str, GraphDesk] = {}
+        self._desks: dict[str, ForgeDesk] = {}
+        self._feature_desks: dict[str, FeatureRunDesk] = {}
 
     def flows(self) -> "dict[str, Body]":
         """The bodies that an engine has to know."""
         from assay.dag.flows import graph_flows
+        from assay.workflows.feature import feature
         from assay.workflows.forge import forge
 
-        return {FORGE_FLOW: forge(self.desk), **graph_flows(self.desk)}
+        return {
+            FORGE_FLOW: forge(self.desk),
+            FEATURE_FLOW: feature(self.feature_desk),
+            **graph_flows(self._desk_for),
+        }
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -130,11 +139,25 @@ class Factory:
     def _state(self) -> Path:
         return state_of(self.repository)
 
-    def desk(self, run_id: str) -> "GraphDesk":
+    def desk(self, run_id: str) -> "ForgeDesk":
         """The world of a run."""
         if run_id not in self._desks:
             self._desks[run_id] = self._make(run_id)
         return self._desks[run_id]
+
+    def feature_desk(self, run_id: str) -> "FeatureRunDesk":
+        """The world of a feature run."""
+        if run_id not in self._feature_desks:
+            from assay.app.feature import desk_of
+
+            self._feature_desks[run_id] = desk_of(self.repository, self.ledger, run_id, clock=self._clock)
+        return self._feature_desks[run_id]
+
+    def _desk_for(self, order: "AttemptOrder | MergeOrder") -> "Desk":
+        """A run with a single graph is forge's; where there are several, the order says which."""
+        if order.phase is None:
+            return self.desk(order.run_id)
+        return self.feature_desk(order.run_id).graph(int(order.phase))
 
     def worktrees(self, prefix: str) -> "Worktrees":
         """The worktrees of attempts whose branches begin so."""
@@ -146,12 +169,12 @@ class Factory:
         room = workroom(self._state, runner().tier)
         return Worktrees(self.repository, shadow, room / "worktrees", prefix=prefix)
 
-    def _make(self, run_id: str) -> "GraphDesk":
+    def _make(self, run_id: str) -> "ForgeDesk":
         from assay.app.graph_means import MeansMaker, prover
         from assay.app.wiring import runner
         from assay.contracts.verify.checks import VerifySettings
         from assay.git.candidates import Candidates
-        from assay.steps.graph.desk import GraphDesk
+        from assay.steps.graph.desk import ForgeDesk
         from assay.steps.graph.working import Worker
         from assay.steps.graph.world import World
         from assay.steps.verify.subject import Parts
@@ -181,7 +204,7 @@ class Factory:
             clock=self._clock,
         )
         commands = tuple(check.argv for check in settings.check)
-        return GraphDesk(
+        return ForgeDesk(
             world,
             self.ledger,
             Store(self.repository.top or self._state),

@@ -14,9 +14,12 @@ from assay.sandbox.runner import Runner
 from assay.sandbox.unconfined import UnconfinedRunner
 
 if TYPE_CHECKING:  # whoever only runs commands does not wait for what agents need
+    from collections.abc import Mapping
+
     from assay.agents.base import Backend
     from assay.contracts.agents.dispatch import Probe
     from assay.contracts.agents.settings import AgentsSettings
+    from assay.contracts.common.tools import Role
 
 _RUNNERS: dict[SandboxTier, type[Confining]] = {
     SandboxTier.NAMESPACES: NamespaceRunner,
@@ -55,8 +58,17 @@ def _next_step() -> str:
 API, CASSETTE = "api", "cassette"
 
 
-def backend(name: str, settings: "AgentsSettings", *, cassette: Path | None = None) -> "Backend":
-    """The backend that people call so: an agent's profile, our own loop, or recordings."""
+def backend(
+    name: str,
+    settings: "AgentsSettings",
+    *,
+    cassette: Path | None = None,
+    done: "Mapping[tuple[Role, str], int] | None" = None,
+) -> "Backend":
+    """The backend that people call so: an agent's profile, our own loop, or recordings.
+
+    `done` says how many recordings of each role and instance were played before.
+    """
     from assay.agents.profiles import PROFILES
     from assay.app.models import SELLERS
 
@@ -65,7 +77,7 @@ def backend(name: str, settings: "AgentsSettings", *, cassette: Path | None = No
 
         if cassette is None:
             raise UsageError("there is no recording to play", next_step="name one with --cassette FILE")
-        return CassetteBackend(cassette)
+        return CassetteBackend(cassette, done=done or {})
     if name in PROFILES:
         from assay.agents.backends.acp.backend import AcpBackend
 

@@ -60,6 +60,7 @@ class Children:
             attempt=attempt,
             branch=attempt_branch(node, attempt, prefix=f"{self._options.prefix}/{run_ref(run.run_id)}"),
             target=self._options.target,
+            phase=self._options.phase,
             includes=verified_before(run, dependencies, node),
         )
 
@@ -75,5 +76,6 @@ class Children:
             run_id=run.run_id,
             batch=run.batch.number,
             target=self._options.target,
+            phase=self._options.phase,
             members=tuple(run.member(node) for node in run.batch.nodes),
         )

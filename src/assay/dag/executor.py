@@ -54,7 +54,14 @@ class Executor:
     async def load(self) -> None:
         """Derives where the graph stands."""
         plan = await self._desk.plan()
-        self._run = GraphRun(self._run_id, plan.base, max_attempts=self._options.max_attempts)
+        self._run = GraphRun(
+            self._run_id,
+            plan.base,
+            plan.workflow,
+            max_attempts=self._options.max_attempts,
+            first_attempt=self._options.first_attempt,
+            phase=self._options.phase,
+        )
         for envelope in await self._desk.events(0):
             self._refuse(self._run.apply(envelope))
         plan = await self._desk.plan()  # again: it must hold every overlay that these events tell of
@@ -204,6 +211,8 @@ class Executor:
         """Takes in every event since the last one that is known, whoever wrote it."""
         for envelope in await self._desk.events(self._run.seq):
             self._refuse(self._run.apply(envelope))
+            if not self._run.is_about(envelope):
+                continue
             if envelope.type == "node.changed":
                 self._frontier.moved(self._run.nodes[envelope.data["nodeId"]])
             elif envelope.type == "overlay.applied":  # it may bring edges only

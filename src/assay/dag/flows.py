@@ -9,15 +9,15 @@ from assay.dag.merge import merge
 from assay.engine.base import Body, Flow, Json
 
 
-def graph_flows(desk_of: Callable[[str], Desk]) -> dict[str, Body]:
-    """By name, the bodies of a graph's children; `desk_of` knows the world of a run by its id."""
+def graph_flows(desk_of: Callable[[AttemptOrder | MergeOrder], Desk]) -> dict[str, Body]:
+    """By name, the bodies of a graph's children; `desk_of` knows the world of an order."""
 
     async def attempting(flow: Flow, args: Json) -> Json:
         order = AttemptOrder.model_validate(args)
-        return (await attempt(flow, desk_of(order.run_id), order)).plain()
+        return (await attempt(flow, desk_of(order), order)).plain()
 
     async def merging(flow: Flow, args: Json) -> Json:
         order = MergeOrder.model_validate(args)
-        return (await merge(flow, desk_of(order.run_id), order)).plain()
+        return (await merge(flow, desk_of(order), order)).plain()
 
     return {ATTEMPT: attempting, HELPER: attempting, MERGE: merging}

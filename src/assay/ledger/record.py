@@ -1,7 +1,8 @@
 """One record: rows that belong together, written in one transaction with one link of the chain.
 
 No method here takes a word about whether a check passed. A check is written together with its source, and passes if
-the execution passed, if what was observed holds, or if the claimed verdict approves.
+the execution passed, if what was observed holds, or if the claimed verdict approves (of a criterion: if the claim's
+body says that it is met).
 """
 
 import json
@@ -129,6 +130,31 @@ class Record:
             self._source(check, "claimed", claim_id=source)
             checks.append(check)
         return tuple(checks)
+
+    def inspected(self, claim: Claim, *, check_name: str, round_: int) -> int:
+        """A claim that a criterion is met at a place (or is not), and the check that rests on it.
+
+        The claim's body says so itself: `met`, true or false, and `place` and `claim`, without which it is no claim.
+        """
+        met, place, words = (claim.body.get(name) for name in ("met", "place", "claim"))
+        if not isinstance(met, bool) or not all(isinstance(text, str) and text.strip() for text in (place, words)):
+            raise UsageError(
+                "the claim about a criterion must say whether it is met, where, and what is true there",
+                next_step="set met, place and claim in its body",
+            )
+        source = self.claim(claim)
+        check = self._check(
+            task_id=claim.task_id,
+            phase=Phase.AFTER,
+            check_name=check_name,
+            tool="inspection",
+            output_snippet=snippet(f"{place}: {words}"),
+            passed=met,
+            round_=round_,
+            instance=claim.instance,
+        )
+        self._source(check, "claimed", claim_id=source)
+        return check
 
     def execution(self, execution: Execution) -> int:
         """A command that was run and that no check rests on."""

@@ -26,9 +26,14 @@ from assay.contracts.feature.state import (
     StepState,
     TaskState,
 )
+from assay.contracts.forge import events as graph
+from assay.contracts.forge.dag import NodeState
 from assay.rules.fold import UPCASTERS, Upcasters, at, fold, next_event, typed
 
 Changes: TypeAlias = dict[str, Any]
+OfATask: TypeAlias = (
+    graph.TaskStarted | graph.TaskVerified | graph.NodeChanged | graph.BranchMerged | happened.TaskReverted
+)
 
 _SHAPE: TypeAdapter[FeatureEvent] = TypeAdapter(FeatureEvent)
 _NO_TASK = TaskState(attempts=(), merged=None, merged_attempt=None, reverts=0)
@@ -91,8 +96,26 @@ def _changes(state: FeatureState, envelope: Envelope, event: FeatureEvent) -> Ch
             return _step(state, envelope, event)
         case happened.DispatchStarted() | happened.DispatchFinished() | happened.CallRefused():
             return _dispatch(state, envelope, event)
-        case happened.AttemptStarted() | happened.AttemptFinished() | happened.TaskMerged() | happened.TaskReverted():
+        case (
+            graph.TaskStarted()
+            | graph.TaskVerified()
+            | graph.NodeChanged()
+            | graph.BranchMerged()
+            | happened.TaskReverted()
+        ):
             return _task(state, envelope, event)
+        case (
+            graph.TaskStale()
+            | graph.TaskRetried()
+            | graph.TaskExhausted()
+            | graph.ConflictFound()
+            | graph.MergeStarted()
+            | graph.MergeFinished()
+            | graph.TargetMoved()
+        ):
+            return {}  # for the graph's own fold; what they mean for a task its changes say
+        case happened.Decided():
+            return {"decisions": event.number}
         case happened.ApprovalRequested() | happened.ApprovalAnswered():
             return _approval(state, envelope, event)
         case happened.ReviewSubmitted():
@@ -156,6 +179,9 @@ def _dispatch(
             duration_ms=0,
             tokens=0,
             refused_calls=0,
+            visit=state.steps[event.step].runs if event.step in state.steps else 0,
+            attempt=envelope.attempt,
+            life=state.resumed,
         )
     elif before is None or before.status is not None:
         return at(envelope, ("data", "dispatch_id"), "a dispatch that is under way", event.dispatch_id)
@@ -168,65 +194,72 @@ def _dispatch(
                 "duration_ms": event.duration_ms,
                 "tokens": event.tokens,
                 "reason": event.reason,
+                "cause": event.cause,
             }
         )
     return {"dispatches": {**state.dispatches, event.dispatch_id: after}}
 
 
-def _task(
-    state: FeatureState,
-    envelope: Envelope,
-    event: happened.AttemptStarted | happened.AttemptFinished | happened.TaskMerged | happened.TaskReverted,
-) -> Changes | Problem:
-    task = state.tasks.get(event.task, _NO_TASK)
+def _task(state: FeatureState, envelope: Envelope, event: OfATask) -> Changes | Problem:
+    name = event.task if isinstance(event, happened.TaskReverted) else event.nodeId
+    task = state.tasks.get(name, _NO_TASK)
     attempts = {attempt.attempt: attempt for attempt in task.attempts}
     after, expected = None, "a task"
     match event:
-        case happened.AttemptStarted():
-            if event.attempt > max(attempts, default=0):
+        case graph.TaskStarted():
+            if event.attemptId > max(attempts, default=0):
                 begun = AttemptState(
-                    attempt=event.attempt,
-                    branch=event.branch,
-                    start_tree=event.start_tree,
-                    started_at=envelope.timestamp,
-                    verified=None,
+                    attempt=event.attemptId, branch=event.branch, started_at=envelope.timestamp, verified=None
                 )
                 after = task.model_copy(update={"attempts": (*task.attempts, begun)})
             expected = "a new attempt"
-        case happened.AttemptFinished():
-            under_way = attempts.get(event.attempt)
-            if under_way is not None and under_way.verified is None:
-                attempts[event.attempt] = under_way.model_copy(
-                    update={"verified": event.verified, "tree": event.tree, "reason": event.reason}
-                )
+        case graph.TaskVerified():
+            # a helper that settled a conflict verifies the same attempt once more
+            under_way = attempts.get(event.attemptId)
+            if under_way is not None and under_way.verified is not False:
+                attempts[event.attemptId] = under_way.model_copy(update={"verified": True, "tree": event.tree})
                 after = task.model_copy(update={"attempts": tuple(attempts.values())})
             expected = "an attempt that is under way"
-        case happened.TaskMerged():
-            finished = attempts.get(event.attempt)
-            if finished is not None and finished.verified:
-                after = task.model_copy(update={"merged": event.commit, "merged_attempt": event.attempt})
+        case graph.NodeChanged():
+            after = _moved(task, event)
+        case graph.BranchMerged():
+            merged = max(attempts.values(), key=lambda attempt: attempt.attempt, default=None)
+            if merged is not None and merged.verified:
+                after = task.model_copy(update={"merged": event.commit, "merged_attempt": merged.attempt})
             expected = "a verified attempt"
         case happened.TaskReverted():  # pragma: no branch  # mypy holds the match exhaustive
             # what is put back to the baseline is merged no longer
             after = task.model_copy(update={"merged": None, "merged_attempt": None, "reverts": task.reverts + 1})
     if after is None:
-        return at(envelope, ("data", "attempt"), expected, f"{event.task}, {envelope.type}")
-    return {"tasks": {**state.tasks, event.task: after}}
+        return at(envelope, ("data", "attempt"), expected, f"{name}, {envelope.type}")
+    return {"tasks": {**state.tasks, name: after}}
+
+
+def _moved(task: TaskState, event: graph.NodeChanged) -> TaskState:
+    """Of all the ways of a node only the failure of an attempt says something new."""
+    if event.newStatus not in (NodeState.FAILED, NodeState.STALE) or not task.attempts:
+        return task
+    last = task.attempts[-1].model_copy(update={"verified": False, "reason": event.reason})
+    return task.model_copy(update={"attempts": (*task.attempts[:-1], last)})
 
 
 def _approval(
     state: FeatureState, envelope: Envelope, event: happened.ApprovalRequested | happened.ApprovalAnswered
 ) -> Changes | Problem:
+    before = state.approvals.get(event.gate_id)
     if isinstance(event, happened.ApprovalRequested):
+        step = state.steps.get(state.current_step or "")
+        answered = () if before is None or before.selected_option is None else (before.selected_option,)
         after = ApprovalState(
             options=event.options,
             asked_at=envelope.timestamp,
             answered_at=None,
             selected_option=None,
             auto_selected=False,
+            visit=0 if step is None else step.runs,
+            spent=(*(() if before is None else before.spent), *answered),
         )
         return {"approvals": {**state.approvals, event.gate_id: after}}
-    before = state.approvals.get(event.gate_id)
     if before is None or before.selected_option is not None:
         return at(envelope, ("data", "gate_id"), "a question that waits", event.gate_id)
     if event.selected_option not in before.options:

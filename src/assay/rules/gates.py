@@ -122,7 +122,7 @@ def task_gates(task: TaskFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer]
         verification_sufficient(
             task.after,
             size=effective_size(task.size, risk),
-            iteration=task.iteration,
+            iteration=task.round,
             tree=task.tree,
             required=task.required,
             baseline=task.baseline,
@@ -138,7 +138,7 @@ def is_verified(task: TaskFacts, policy: Policy) -> bool:
 
 def task_rows(task: TaskFacts) -> tuple[Judged, ...]:
     """A task's rows with what each is worth."""
-    return judged(task.after, iteration=task.iteration, tree=task.tree, baseline=task.baseline)
+    return judged(task.after, iteration=task.round, tree=task.tree, baseline=task.baseline)
 
 
 def check_names(scope: ReviewScope) -> Mapping[Category, str]:

@@ -81,7 +81,17 @@ class Batch(NamedTuple):
 class GraphRun:
     """A running graph after the events it was told of."""
 
-    def __init__(self, run_id: str, base: Dag, workflow: Workflow = Workflow.FORGE, max_attempts: int = 3) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        base: Dag,
+        workflow: Workflow = Workflow.FORGE,
+        max_attempts: int = 3,
+        *,
+        first_attempt: int = 1,
+        phase: str | None = None,
+    ) -> None:
+        """With a `phase` only the events of that graph are taken in; of the others just their merges are counted."""
         self.run_id = run_id
         self.seq = 0
         self.nodes: dict[str, NodeStatus] = {}
@@ -97,19 +107,25 @@ class GraphRun:
         self.is_over = False
         self._workflow = workflow
         self._upcasters: Upcasters = UPCASTERS[workflow]
-        self._max_attempts = max_attempts
+        self._max_attempts, self._first_attempt, self._phase = max_attempts, first_attempt, phase
         self._add([node.id for node in base.nodes])
 
     def apply(self, envelope: Envelope) -> Problem | None:
         """Takes in the next event of the run, or says why it cannot be one; then nothing has changed."""
-        if envelope.type not in MOVING:
+        if envelope.type not in MOVING or not self.is_about(envelope):
             problem = order_problem(envelope, self._workflow, last_seq=self.seq, run_id=self.run_id)
+            if problem is None and envelope.type == "merge.started":
+                self.batches = int(envelope.data["batch"])
         else:
             event = next_event(envelope, self._workflow, _SHAPE, self._upcasters, last_seq=self.seq, run_id=self.run_id)
             problem = event if isinstance(event, Problem) else self._take_in(envelope, event)
         if problem is None:
             self.seq = envelope.seq
         return problem
+
+    def is_about(self, envelope: Envelope) -> bool:
+        """Whether an event of the run tells of this graph, and not of another one of the same run."""
+        return self._phase is None or envelope.phase == self._phase
 
     def in_stage(self, stages: Collection[Stage]) -> tuple[str, ...]:
         """The nodes whose attempts are at these stages: stage by stage, who came to it first stands first."""
@@ -137,7 +153,10 @@ class GraphRun:
     def _add(self, names: Iterable[str]) -> None:
         for name in names:
             self.nodes[name] = NodeStatus(
-                taskId=name, status=NodeState.PENDING, currentAttempt=1, maxAttempts=self._max_attempts
+                taskId=name,
+                status=NodeState.PENDING,
+                currentAttempt=self._first_attempt,
+                maxAttempts=self._max_attempts,
             )
 
     def _take_in(self, envelope: Envelope, event: Moving) -> Problem | None:

@@ -10,6 +10,8 @@ from assay.rules.graph import find_cycle
 
 MAX_DEPENDENCIES = 2
 MAX_PRODUCTION_FILES = 3
+MAX_PRODUCTION_LINES = 500
+"""Measured on what was written, since no plan says it."""
 
 _PAYLOAD = ("agent_output", "payload")
 
@@ -23,6 +25,14 @@ def plan_problems(plan: PlanOutput) -> tuple[Problem, ...]:
         *_waves(payload),
         *_sizes(payload.tasks),
     )
+
+
+def binds(problem: Problem) -> bool:
+    """Whether a plan with this problem is sent back: also for the planner's limits, of which a reader is only warned.
+
+    Waves are hints, so what is odd about them stays a warning.
+    """
+    return problem.level is Level.ERROR or problem.where[-1] in ("depends_on", "files_to_modify")
 
 
 def _totals(payload: PlanPayload) -> Iterator[Problem]:

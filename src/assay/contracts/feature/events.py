@@ -1,4 +1,8 @@
-"""Everything that can happen in a feature run, as one closed union; each event is the `data` of an `Envelope`."""
+"""Everything that can happen in a feature run, as one closed union; each event is the `data` of an `Envelope`.
+
+Its tasks are carried out as a graph, and what happens to them is told by the events that every graph has; their
+envelopes name the graph as their phase.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Literal, get_args
@@ -8,12 +12,14 @@ from pydantic import Field
 from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.base import Count, Flag, Maybe, Positive, Prose, Text, Texts
 from assay.contracts.common.completion import StepId
+from assay.contracts.common.decisions import ErrorCause
 from assay.contracts.common.events import EventData
 from assay.contracts.common.ids import Commit, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
 from assay.contracts.common.tools import Role
 from assay.contracts.common.words import Confidence, Severity, Verdict
 from assay.contracts.feature.pushback import PushbackOption
 from assay.contracts.feature.review import Category, Perspective, ReviewScope
+from assay.contracts.forge import events as graph
 
 
 class RunOutcome(StrEnum):
@@ -121,6 +127,8 @@ class DispatchFinished(EventData):
     duration_ms: Count
     tokens: Count
     reason: Maybe[Text] = None
+    cause: Maybe[ErrorCause] = None
+    """Exactly if it failed; what may be tried again follows from it."""
 
 
 class CallRefused(EventData):
@@ -181,36 +189,6 @@ class GateEvaluated(EventData):
     missing: Texts
 
 
-class AttemptStarted(EventData):
-    """A try at a task began in its own worktree."""
-
-    type: Literal["attempt_started"] = "attempt_started"
-    task: TaskId
-    attempt: Positive
-    branch: GitRef
-    start_tree: Commit
-
-
-class AttemptFinished(EventData):
-    """A try at a task ended."""
-
-    type: Literal["attempt_finished"] = "attempt_finished"
-    task: TaskId
-    attempt: Positive
-    verified: Flag
-    tree: Maybe[Commit] = None
-    reason: Maybe[Text] = None
-
-
-class TaskMerged(EventData):
-    """A verified tree became reachable from the target."""
-
-    type: Literal["task_merged"] = "task_merged"
-    task: TaskId
-    attempt: Positive
-    commit: Commit
-
-
 class TaskReverted(EventData):
     """A task's files were put back to the baseline."""
 
@@ -235,6 +213,15 @@ class ReviewSubmitted(EventData):
     round: Positive
     perspective: Perspective
     verdicts: dict[Category, Verdict]
+
+
+class Decided(EventData):
+    """The run's next move; the facts it rests on stand in the ledger under the same number."""
+
+    type: Literal["decided"] = "decided"
+    number: Positive
+    kind: SafeName
+    reason: Prose
 
 
 class Degraded(EventData):
@@ -284,9 +271,18 @@ FeatureEvent = Annotated[
     | ApprovalRequested
     | ApprovalAnswered
     | GateEvaluated
-    | AttemptStarted
-    | AttemptFinished
-    | TaskMerged
+    | Decided
+    | graph.NodeChanged
+    | graph.TaskStarted
+    | graph.TaskStale
+    | graph.TaskRetried
+    | graph.TaskExhausted
+    | graph.TaskVerified
+    | graph.ConflictFound
+    | graph.MergeStarted
+    | graph.MergeFinished
+    | graph.TargetMoved
+    | graph.BranchMerged
     | TaskReverted
     | ReplanStarted
     | ReviewSubmitted

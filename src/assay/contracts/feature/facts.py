@@ -144,6 +144,8 @@ class TaskFacts(Contract):
     files: tuple[ChangedFile, ...]
     iteration: Annotated[Integer, Field(ge=1, le=3)]
     """The iteration in which this task was last implemented."""
+    round: Positive
+    """Under which its rows of that iteration stand: the number of its attempt."""
     baseline: Tally
     after: Tally
     tree: Tree | None

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts, Timestamp
 from assay.contracts.common.completion import StepId
-from assay.contracts.common.ids import Commit, FeatureRunId, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
+from assay.contracts.common.decisions import ErrorCause
+from assay.contracts.common.ids import Commit, FeatureRunId, GitRef, NodeId, RelPath, SafeName, Sha256, Slug, TaskId
 from assay.contracts.common.tools import Role
 from assay.contracts.common.words import Confidence, Severity, Verdict
 from assay.contracts.feature.events import Degradation, DispatchStatus, RunOutcome, StepOutcome
@@ -36,6 +37,13 @@ class DispatchState(Contract):
     tokens: Count
     refused_calls: Count
     reason: Maybe[Text] = None
+    cause: Maybe[ErrorCause] = None
+    visit: Count
+    """Which visit of its step it belongs to; 0 if it was made before the step began."""
+    attempt: Maybe[Positive] = None
+    """Of its task."""
+    life: Count
+    """How often the run had been resumed."""
 
 
 class AttemptState(Contract):
@@ -43,7 +51,6 @@ class AttemptState(Contract):
 
     attempt: Positive
     branch: GitRef
-    start_tree: Commit
     started_at: Timestamp
     verified: Flag | None
     tree: Maybe[Commit] = None
@@ -68,6 +75,10 @@ class ApprovalState(Contract):
     selected_option: SafeName | None
     auto_selected: Flag
     actor: Maybe[Text] = None
+    visit: Count
+    """Which visit of its step asked it."""
+    spent: tuple[SafeName, ...]
+    """What was selected here before."""
 
 
 class GateState(Contract):
@@ -155,7 +166,7 @@ class FeatureState(Contract):
     current_step: StepId | None = None
     steps: Mapping[StepId, StepState] = {}
     dispatches: Mapping[SafeName, DispatchState] = {}
-    tasks: Mapping[TaskId, TaskState] = {}
+    tasks: Mapping[NodeId, TaskState] = {}
     approvals: Mapping[SafeName, ApprovalState] = {}
     gates: Mapping[SafeName, GateState] = {}
     reviews: tuple[ReviewState, ...] = ()
@@ -164,6 +175,7 @@ class FeatureState(Contract):
     artifacts: Mapping[RelPath, Sha256] = {}
     degradations: tuple[DegradationState, ...] = ()
     exhausted: tuple[ExhaustedState, ...] = ()
+    decisions: Count = 0
     ledger_head: LedgerHead | None = None
     commit: Commit | None = None
     rollback_command: Maybe[Text] = None

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts
 from assay.contracts.common.evidence import Tree
-from assay.contracts.common.ids import Commit, GitRef, NodeId, RelPath, RunId
+from assay.contracts.common.ids import Commit, GitRef, NodeId, RelPath, RunId, SafeName
 from assay.contracts.common.refusals import Refusal, refuse_if_any
 from assay.contracts.common.sandbox import Seconds
 
@@ -25,7 +25,12 @@ class GraphOptions(Contract):
     """What the branches of attempts begin with."""
     cap: Positive = DEFAULT_CAP
     """How many attempts work at a time; those that wait to be merged do not count."""
+    first_attempt: Annotated[Positive, Field(le=99)] = 1
+    """The number of each node's first attempt: a run of several graphs counts on, so that no branch is used twice."""
     max_attempts: Annotated[Positive, Field(le=99)] = DEFAULT_ATTEMPTS
+    """The number of each node's last attempt."""
+    phase: Maybe[SafeName] = None
+    """Which graph of its run this is; None if it is the only one."""
     batch: Positive = 8
     """How many attempts are merged and checked together at most."""
     stale_after_s: Seconds = 60.0
@@ -58,6 +63,7 @@ class AttemptOrder(Contract):
     attempt: Positive
     branch: GitRef
     target: GitRef
+    phase: Maybe[SafeName] = None
     includes: tuple[MergeMember, ...] = ()
     """Verified attempts that no merge has landed yet and that this one begins with, in this order."""
     conflict: Maybe[Collision] = None
@@ -91,6 +97,7 @@ class MergeOrder(Contract):
     run_id: RunId
     batch: Positive
     target: GitRef
+    phase: Maybe[SafeName] = None
     members: Annotated[tuple[MergeMember, ...], Field(min_length=1)]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from assay.contracts.common.words import Workflow
 from assay.contracts.forge.dag import Dag
 
 
@@ -17,3 +18,5 @@ class Plan(NamedTuple):
     """How long each task may take, in any unit."""
     writes: Mapping[str, frozenset[str]] | None = None
     """What each task may write; None if nobody declared anything, and then branches alone keep tasks apart."""
+    workflow: Workflow = Workflow.FORGE
+    """Whose events tell of it."""

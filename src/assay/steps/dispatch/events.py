@@ -44,6 +44,7 @@ class FeatureEvents:
             duration_ms=outcome.duration_ms,
             tokens=spending.used.tokens,
             reason=outcome.problems[0][:REASON] if outcome.problems else None,
+            cause=outcome.cause,
         )
         _write(record, event, occasion, timestamp)
 

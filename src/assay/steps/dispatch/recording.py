@@ -6,6 +6,7 @@ from assay.contracts.agents.dispatch import Brief, ChangedPath, Outcome, Outcome
 from assay.contracts.common.evidence import Claim, Observation
 from assay.errors import LedgerTampered, UsageError
 from assay.kit.clock import spell
+from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
 from assay.steps.dispatch.account import CANCELLED, ENDED, spending_of, used_by
 from assay.steps.dispatch.beginning import Begun
@@ -18,7 +19,7 @@ _SAID = ("answer", "raw_text")
 
 def adopt(context: Context, brief: Brief) -> Dispatched | None:
     """What came of a dispatch that ended before, as it was then; None if it did not."""
-    row = context.ledger.observation(brief.run_id, _key(brief, "ended"))
+    row = context.ledger.observation(brief.run_id, _key(brief.dispatch_id, "ended"))
     if row is None:
         return None
     detail = row.detail
@@ -27,9 +28,19 @@ def adopt(context: Context, brief: Brief) -> Dispatched | None:
             f"{brief.dispatch_id} was a dispatch of {detail['role']} {detail['instance']}",
             next_step="give each dispatch an id of its own",
         )
-    claim = context.ledger.claim(brief.run_id, _key(brief, "ended"))
+    return ended(context.ledger, brief.run_id, brief.dispatch_id)
+
+
+def ended(ledger: Ledger, run_id: str, dispatch_id: str) -> Dispatched | None:
+    """The same for whoever only knows its id."""
+    key = _key(dispatch_id, "ended")
+    row = ledger.observation(run_id, key)
+    if row is None:
+        return None
+    claim = ledger.claim(run_id, key)
     if claim is None:
-        raise LedgerTampered(f"the claim of {brief.dispatch_id} is gone", next_step="assay ledger verify")
+        raise LedgerTampered(f"the claim of {dispatch_id} is gone", next_step="assay ledger verify")
+    detail = row.detail
     return Dispatched(
         outcome=Outcome.model_validate({**detail["outcome"], **claim.body}),
         changed=tuple(ChangedPath.model_validate(each) for each in detail["changed"]),
@@ -58,7 +69,7 @@ def write_end(
     observation = Observation(
         run_id=brief.run_id,
         task_id=occasion.task,
-        key=_key(brief, "ended"),
+        key=_key(brief.dispatch_id, "ended"),
         kind=ENDED,
         subject=brief.dispatch_id,
         holds=outcome.status is OutcomeStatus.OK,
@@ -69,7 +80,7 @@ def write_end(
     claim = Claim(
         run_id=brief.run_id,
         task_id=occasion.task,
-        key=_key(brief, "ended"),
+        key=_key(brief.dispatch_id, "ended"),
         agent=brief.role.value,
         instance=brief.instance,
         kind="answer",
@@ -102,7 +113,7 @@ def write_cancelled(
     observation = Observation(
         run_id=brief.run_id,
         task_id=occasion.task,
-        key=_key(brief, f"cancelled-{begun.standing.tries}"),
+        key=_key(brief.dispatch_id, f"cancelled-{begun.standing.tries}"),
         kind=CANCELLED,
         subject=brief.dispatch_id,
         holds=False,
@@ -132,5 +143,5 @@ def _seen(brief: Brief, dispatched: Dispatched) -> dict[str, Any]:
     }
 
 
-def _key(brief: Brief, what: str) -> str:
-    return f"dispatch:{brief.dispatch_id}:{what}"
+def _key(dispatch_id: str, what: str) -> str:
+    return f"dispatch:{dispatch_id}:{what}"

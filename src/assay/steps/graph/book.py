@@ -41,11 +41,35 @@ class Begun(NamedTuple):
     """What was in force when it began: checks, agents, and the digest of what was read. It stays in force."""
 
 
-class GraphBook:
-    """The book of one run."""
+def plain_graph(
+    dag: Dag, options: GraphOptions, base_commit: str, documents: Mapping[str, str], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A graph as it stands in the ledger from the moment it may be carried out."""
+    return {
+        "dag": dag.plain(),
+        "options": options.plain(),
+        "base_commit": base_commit,
+        "documents": dict(documents),
+        "settings": dict(settings),
+    }
 
-    def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
-        self.ledger, self.run_id, self._clock = ledger, run_id, clock
+
+class GraphBook:
+    """The book of one graph."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        run_id: str,
+        *,
+        workflow: Workflow = Workflow.FORGE,
+        phase: str | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        """`phase` says which graph of its run this is, if it has several."""
+        self.ledger, self.run_id, self.phase, self._clock = ledger, run_id, phase, clock
+        self._workflow = workflow
+        self._key = GRAPH if phase is None else f"{GRAPH}:{phase}"
         self._begun: Begun | None = None
         self._grown: tuple[int, Dag] | None = None
         """The graph with so many overlays."""
@@ -72,13 +96,7 @@ class GraphBook:
                 next_step="assay schema check dag.json",
             )
         now = spell(self._clock())
-        detail = {
-            "dag": dag.plain(),
-            "options": options.plain(),
-            "base_commit": base_commit,
-            "documents": dict(documents),
-            "settings": dict(settings),
-        }
+        detail = plain_graph(dag, options, base_commit, documents, settings)
         events: tuple[EventData, ...] = (
             RunCreated(repoUrl=repo_url, model=model, request=request),
             PlanProposed(tasks=dag.metadata.totalTasks, refineries=dag.metadata.totalRefineries),
@@ -86,7 +104,7 @@ class GraphBook:
         )
 
         def write(record: Record) -> None:
-            record.observation(self._observation(GRAPH, GRAPH, self.run_id, detail, now))
+            record.observation(self._observation(self._key, GRAPH, self.run_id, detail, now))
             self._write(record, events, now)
 
         try:
@@ -101,7 +119,7 @@ class GraphBook:
         """What the run began with; the ledger never changes it."""
         if self._begun is not None:
             return self._begun
-        row = self.ledger.observation(self.run_id, GRAPH)
+        row = self.ledger.observation(self.run_id, self._key)
         if row is None:
             raise UsageError(f"{self.run_id} is no run of a graph", next_step="assay status lists the runs")
         detail = row.detail
@@ -153,7 +171,14 @@ class GraphBook:
     def run(self) -> GraphRun:
         """Where the graph stands now."""
         begun = self.begun()
-        run = GraphRun(self.run_id, begun.dag, max_attempts=begun.options.max_attempts)
+        run = GraphRun(
+            self.run_id,
+            begun.dag,
+            self._workflow,
+            max_attempts=begun.options.max_attempts,
+            first_attempt=begun.options.first_attempt,
+            phase=self.phase,
+        )
         for envelope in self.ledger.events(self.run_id):
             problem = run.apply(envelope)
             if problem is not None:
@@ -223,7 +248,7 @@ class GraphBook:
             if node.type is NodeType.REFINERY and node.id not in writes and writes.keys() >= set(node.dependencies):
                 writes[node.id] = frozenset().union(*(writes[name] for name in node.dependencies))
         estimates = {name: said["estimate"] for name, said in about.items() if isinstance(said.get("estimate"), int)}
-        return Plan(base, dag, estimates or None, writes or None)
+        return Plan(base, dag, estimates or None, writes or None, self._workflow)
 
     async def events(self, after: int) -> Sequence[Envelope]:
         """Everything that happened in the run since."""
@@ -254,10 +279,11 @@ class GraphBook:
         for event in events:
             data = event.plain()
             record.event(
-                Workflow.FORGE,
+                self._workflow,
                 data.pop("type"),
                 data,
                 timestamp=now,
+                phase=self.phase,
                 task=data.get("nodeId"),
                 attempt=data.get("attemptId"),
             )

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from assay.contracts.common.events import EventData
+from assay.contracts.common.words import Workflow
 from assay.contracts.forge.dag import NodeState
 from assay.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
 from assay.contracts.forge.status import RunState, RunStatus
@@ -33,7 +34,68 @@ from assay.store.layout.forge import ForgeLayout
 
 
 class GraphDesk(GraphBook):
-    """The book of a run, with its bench and its press."""
+    """The book of a graph, with its bench and its press."""
+
+    def __init__(
+        self,
+        world: World,
+        ledger: Ledger,
+        run_id: str,
+        work: Work,
+        prove: Prove,
+        *,
+        workflow: Workflow = Workflow.FORGE,
+        phase: str | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        super().__init__(ledger, run_id, workflow=workflow, phase=phase, clock=clock)
+        self._world = world
+        self._press = GraphPress(world, run_id, prove, self.last_tip)
+        self._bench = GraphBench(world, ledger, self._press, work, prove, clock=clock)
+
+    async def prepare(self, order: AttemptOrder) -> Prepared:
+        """See `GraphBench`."""
+        return await self._bench.prepare(order)
+
+    async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
+        """See `GraphBench`."""
+        return await self._bench.work(order, prepared)
+
+    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+        """See `GraphBench`."""
+        return await self._bench.commit(order, prepared, worked)
+
+    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+        """See `GraphBench`."""
+        return await self._bench.prove(order, prepared, candidate)
+
+    async def leave(self, order: AttemptOrder, *, keep: bool) -> None:
+        """See `GraphBench`."""
+        await self._bench.leave(order, keep=keep)
+
+    async def tip(self, target: str) -> str:
+        """See `GraphPress`."""
+        return await self._press.tip(target)
+
+    async def stack(self, order: MergeOrder) -> Stack:
+        """See `GraphPress`."""
+        return await self._press.stack(order)
+
+    async def check(self, order: MergeOrder, stack: Stack, candidate: Candidate) -> Proof:
+        """See `GraphPress`."""
+        return await self._press.check(order, stack, candidate)
+
+    async def land(self, order: MergeOrder, stack: Stack, candidate: Candidate | None) -> Landing:
+        """See `GraphPress`."""
+        return await self._press.land(order, stack, candidate)
+
+    async def tidy(self, order: MergeOrder, landed: Sequence[str]) -> None:
+        """See `GraphPress`."""
+        await self._press.tidy(order, landed)
+
+
+class ForgeDesk(GraphDesk):
+    """The same for a forge run, with how it begins and ends, and the files that tell of it."""
 
     def __init__(
         self,
@@ -46,10 +108,7 @@ class GraphDesk(GraphBook):
         *,
         clock: Clock = system_clock,
     ) -> None:
-        super().__init__(ledger, run_id, clock=clock)
-        self._world = world
-        self._press = GraphPress(world, run_id, prove, self.last_tip)
-        self._bench = GraphBench(world, ledger, self._press, work, prove, clock=clock)
+        super().__init__(world, ledger, run_id, work, prove, clock=clock)
         self._store, self._layout = store, ForgeLayout(run_id)
         self._projection: ForgeProjection | None = None
         self._refreshing = threading.Lock()
@@ -108,45 +167,9 @@ class GraphDesk(GraphBook):
                 self._projection = ForgeProjection(self.ledger, self._store, self._layout, max_attempts=attempts)
             return self._projection.refresh(begun.dag).run
 
-    async def prepare(self, order: AttemptOrder) -> Prepared:
-        """See `GraphBench`."""
-        return await self._bench.prepare(order)
-
-    async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
-        """See `GraphBench`."""
-        return await self._bench.work(order, prepared)
-
-    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
-        """See `GraphBench`."""
-        return await self._bench.commit(order, prepared, worked)
-
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
-        """See `GraphBench`."""
-        return await self._bench.prove(order, prepared, candidate)
-
-    async def leave(self, order: AttemptOrder, *, keep: bool) -> None:
-        """See `GraphBench`."""
-        await self._bench.leave(order, keep=keep)
-
-    async def tip(self, target: str) -> str:
-        """See `GraphPress`."""
-        return await self._press.tip(target)
-
-    async def stack(self, order: MergeOrder) -> Stack:
-        """See `GraphPress`."""
-        return await self._press.stack(order)
-
-    async def check(self, order: MergeOrder, stack: Stack, candidate: Candidate) -> Proof:
-        """See `GraphPress`."""
-        return await self._press.check(order, stack, candidate)
-
-    async def land(self, order: MergeOrder, stack: Stack, candidate: Candidate | None) -> Landing:
-        """See `GraphPress`."""
-        return await self._press.land(order, stack, candidate)
-
     async def tidy(self, order: MergeOrder, landed: Sequence[str]) -> None:
         """See `GraphPress`."""
-        await self._press.tidy(order, landed)
+        await super().tidy(order, landed)
         await to_end(self._refresh)
 
 

@@ -1,0 +1,61 @@
+"""What a person may set about feature runs, in `assay.toml`; the seeds' numbers are the defaults."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, Strict
+
+from assay.contracts.common.base import Contract, Flag, Maybe, Positive
+from assay.contracts.common.policy import Policy
+from assay.contracts.feature.order import FinishSettings, KeepArtifacts
+
+
+class Dirty(StrEnum):
+    """What is done about changes that are not committed."""
+
+    SNAPSHOT = "snapshot"
+    REFUSE = "refuse"
+
+
+class FinishTable(Contract):
+    """`[finish]`."""
+
+    checkout: Flag = True
+    co_author: Flag = True
+
+
+class ArtifactsTable(Contract):
+    """`[artifacts]`."""
+
+    commit: KeepArtifacts = KeepArtifacts.NO
+
+
+class BudgetTable(Contract):
+    """`[budget]`: what one run may use; what is not set is not limited beyond each role's own share."""
+
+    tokens: Maybe[Positive] = None
+    dollars: Maybe[Annotated[float, Strict(), Field(gt=0)]] = None
+    minutes: Maybe[Positive] = None
+
+
+class FeatureTable(Contract):
+    """`[feature]`."""
+
+    dirty: Dirty = Dirty.SNAPSHOT
+
+
+class FeatureSettings(Contract):
+    """The tables of `assay.toml` that a feature run reads."""
+
+    feature: FeatureTable = FeatureTable()
+    policy: Policy = Policy()
+    finish: FinishTable = FinishTable()
+    artifacts: ArtifactsTable = ArtifactsTable()
+    budget: BudgetTable = BudgetTable()
+
+    @property
+    def ends(self) -> FinishSettings:
+        """How a run ends in git."""
+        return FinishSettings(
+            checkout=self.finish.checkout, artifacts=self.artifacts.commit, co_author=self.finish.co_author
+        )

@@ -1,0 +1,269 @@
+"""What a decision is followed by: agents are called, a graph is carried out, evidence is bundled, a commit is made.
+
+Every action can be begun again after a crash: it finds what it did, and does the rest.
+"""
+
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from assay.contracts.common.decisions import Advance, AskHuman, ErrorCause, Replan, Retry, RetryOf, Revert, Revise
+from assay.contracts.common.evidence import Observation, Phase
+from assay.contracts.common.tools import Role
+from assay.contracts.common.words import Workflow
+from assay.contracts.feature.events import (
+    Committed,
+    DispatchFinished,
+    DispatchStarted,
+    DispatchStatus,
+    TaskReverted,
+)
+from assay.contracts.feature.facts import Step
+from assay.contracts.feature.spec import SpecOutput
+from assay.contracts.graph.orders import GraphEnd
+from assay.contracts.verify.report import Side, Subject
+from assay.errors import AssayError, NotReady, UsageError
+from assay.kit.killpoints import reach
+from assay.ledger.record import Record
+from assay.rules.feature_moves import PlannedCall
+from assay.rules.gates import is_verified
+from assay.steps.dispatch.account import ENDED
+from assay.steps.dispatch.recording import ended
+from assay.steps.feature import committing
+from assay.steps.feature.asking import brief_of, code_findings
+from assay.steps.feature.briefs import Briefs
+from assay.steps.feature.bundle import assemble
+from assay.steps.feature.bundle_page import bundle_page
+from assay.steps.feature.calls import Ask, Caller
+from assay.steps.feature.deciding import Taken
+from assay.steps.feature.facts import WHOLE, facts_of
+from assay.steps.feature.knowledge import learn
+from assay.steps.feature.rolling_back import commands_of
+from assay.steps.feature.room import Room, write_events
+from assay.steps.feature.setup import begin_files
+from assay.steps.feature.tasks import (
+    FIX,
+    TASKS,
+    attempted,
+    begin_graph,
+    fix_node,
+    iteration_of,
+    nodes_of,
+    plan_of,
+)
+from assay.steps.graph.world import to_end, until_stopped
+from assay.steps.heads import record_head
+from assay.steps.verify.subject import Parts, prove
+
+Carry = Callable[[int], Awaitable[GraphEnd]]
+"""Carries out the graph of a number, to its end."""
+_HARNESS = (Step.EVIDENCE, Step.COMMIT)
+
+
+class Acting:
+    """Does what was decided, for one run."""
+
+    def __init__(self, room: Room, caller: Caller, briefs: Briefs, parts: Parts, tip_of: Callable[[], str]) -> None:
+        """`tip_of` tells what the target holds."""
+        self._room, self._caller, self._briefs, self._parts, self._tip_of = room, caller, briefs, parts, tip_of
+
+    async def act(self, taken: Taken, carry: Carry) -> None:
+        """Until nothing more follows from the decision."""
+        match taken.decision:
+            case Advance(to=Step.IMPLEMENT.value, start=start) if start:
+                await self._implement(carry)
+            case Revise(to=Step.IMPLEMENT.value, round=round_):
+                await self._fix(round_ - 1, carry)
+            case Advance() | Retry(what=RetryOf.CALL):
+                await self._call(taken.calls)
+            case Revert(tasks=tasks):
+                await to_end(self._revert, tasks)
+            case Revise() | Replan() | AskHuman():
+                return  # its events have moved the run; the next decision goes on from there
+            case _:
+                raise UsageError(f"nothing can be done about {taken.decision.kind}", next_step="report this")
+
+    async def _call(self, calls: tuple[PlannedCall, ...]) -> None:
+        agents = tuple(call for call in calls if call.step not in _HARNESS)
+        if any(call.step is Step.SETUP for call in agents):
+            await to_end(begin_files, self._room)
+        if agents:
+            tip = await to_end(self._tip_of)
+            asks = [Ask(call, await to_end(brief_of, self._room, self._briefs, call, tip), tip) for call in agents]
+            await self._caller.ask_all(asks)
+        for call in calls:
+            if call.step is Step.KNOWLEDGE:
+                await to_end(self._learn_anyway, call)
+            elif call.step is Step.EVIDENCE:
+                await self._by_us(call, self._bundle)
+            elif call.step is Step.COMMIT:
+                await self._by_us(call, partial(to_end, self._commit))
+
+    def _learn_anyway(self, call: PlannedCall) -> None:
+        """A run log and a post-mortem are written also for a run of which no agent had anything to say."""
+        done = ended(self._room.ledger, self._room.run_id, call.dispatch_id)
+        if done is None or done.outcome.answer is None:
+            learn(self._room, None)
+
+    async def _by_us(self, call: PlannedCall, work: Callable[[], Awaitable[None]]) -> None:
+        """A call that the program answers itself, in the same events as any other."""
+        room = self._room
+        known = room.state().dispatches.get(call.dispatch_id)
+        if known is not None and known.status is not None:
+            return
+        if known is None:
+            started = DispatchStarted(
+                dispatch_id=call.dispatch_id, step=call.step.value, agent=Role.ORCHESTRATOR, instance=call.instance
+            )
+            await to_end(room.tell, started)
+        began = room.clock()
+        status, reason, cause = DispatchStatus.DONE, None, None
+        try:
+            await work()
+        except AssayError as error:
+            if isinstance(error, NotReady):
+                raise
+            status, reason, cause = DispatchStatus.ERROR, error.what, ErrorCause.AGENT_ERROR
+        finished = DispatchFinished(
+            dispatch_id=call.dispatch_id,
+            status=status,
+            duration_ms=max(0, int((room.clock() - began).total_seconds() * 1000)),
+            tokens=0,
+            reason=reason,
+            cause=cause,
+        )
+        await to_end(room.tell, finished)
+        reach("feature.by_us")
+
+    async def _implement(self, carry: Carry) -> None:
+        number = await to_end(self._begin_tasks)
+        _refuse_held_up(await carry(number))
+        await to_end(self._note_red_merges, number)
+
+    def _begin_tasks(self) -> int:
+        plan = plan_of(self._room)
+        if plan is None:
+            raise UsageError("there is no plan to carry out", next_step=f"assay status {self._room.run_id}")
+        return begin_graph(self._room, TASKS, nodes_of(self._room, plan), iteration_of(self._room.state()))
+
+    def _note_red_merges(self, number: int) -> None:
+        """An attempt whose own evidence is good and that could not be merged: the merged tree speaks against it."""
+        room = self._room
+        state, policy = room.state(), room.order.policy
+        for task in facts_of(room).tasks:
+            known = state.tasks.get(task.task)
+            if task.round != number or known is None or known.merged is not None or not is_verified(task, policy):
+                continue
+            key = f"unmerged:{task.task}:{number}"
+            if room.ledger.observation(room.run_id, key) is None:
+                why = known.attempts[-1].reason or "it was not merged"
+                seen = room.seen(key, "merge", task.task, {"reason": why}, task_id=task.task, tree=task.tree)
+                refused = seen.model_copy(update={"holds": False})
+                self._write_row(refused, "regressions", number, why)
+
+    def _write_row(self, seen: Observation, check: str, round_: int, output: str) -> None:
+        self._room.write(
+            lambda record: record.observed(
+                seen, phase=Phase.AFTER, check_name=check, round_=round_, output=output, instance="merged"
+            )
+        )
+
+    async def _fix(self, round_: int, carry: Carry) -> None:
+        number = await to_end(self._begin_fix, round_)
+        _refuse_held_up(await carry(number))
+
+    def _begin_fix(self, round_: int) -> int:
+        room = self._room
+        base, tip = (room.repository.tree_of(commit) for commit in (room.order.base_commit, self._tip_of()))
+        files = [change.path for change in room.shadow.diff(base, tip)]
+        return begin_graph(room, FIX, [fix_node(files)], round_, code_findings(room))
+
+    def _revert(self, tasks: tuple[str, ...]) -> None:
+        """Nothing of a task that failed was merged, so its files stand as they did; that is looked at, and noted."""
+        room = self._room
+        rounds = {task.task: task.round for task in facts_of(room).tasks}
+        for task in tasks:
+            number = rounds[task]
+            key = f"revert:{task}:{number}"
+            if room.ledger.observation(room.run_id, key) is not None:
+                continue
+            done = attempted(room, task, number)
+            files = () if done is None else tuple(file.path for file in done.files)
+            seen = room.seen(
+                key,
+                "revert",
+                task,
+                {"files": list(files), "tip": self._tip_of()},
+                task_id=task,
+                tree=None if done is None else done.tree,
+            ).model_copy(update={"holds": False})
+            room.write(partial(_reverted, seen=seen, reverted=TaskReverted(task=task, files=files), number=number))
+            reach("feature.reverted")
+
+    async def _bundle(self) -> None:
+        tip = await to_end(self._tip_of)
+        await until_stopped(lambda stop: self._prove_whole(tip, stop))
+        await to_end(self._write_bundle)
+
+    def _prove_whole(self, tip: str, stop: threading.Event) -> None:
+        """The whole change, from what the run began with to what would be committed."""
+        room = self._room
+        life = room.state().resumed
+        sides = [
+            Side(ref=commit[:12], commit=commit, tree=room.repository.tree_of(commit))
+            for commit in (room.order.base_commit, tip)
+        ]
+        if sides[0].tree == sides[1].tree:
+            return
+        prove(self._parts, room.run_id, Subject(task_id=WHOLE, round=life + 1), base=sides[0], head=sides[1], stop=stop)
+        key = f"{WHOLE}:{life}"
+        if room.ledger.observation(room.run_id, key) is None:
+            detail: dict[str, object] = {"round": life + 1, "tree": sides[1].tree, "commit": tip}
+            room.write(lambda record: record.observation(room.seen(key, WHOLE, WHOLE, detail, tree=sides[1].tree)))
+            reach("feature.whole")
+
+    def _write_bundle(self) -> None:
+        room = self._room
+        top = room.repository.top or room.repository.common_dir
+        record_head(room.ledger, top, room.run_id, Workflow.FEATURE, timestamp=room.now())
+        bundle = assemble(room.ledger, room.run_id, facts_of(room), room.order.policy)
+        room.put(room.layout.evidence_bundle, bundle_page(bundle))
+
+    def _commit(self) -> None:
+        room = self._room
+        tip = self._tip_of()
+        spec = room.document(room.layout.spec, SpecOutput)
+        whole = room.ledger.observation(room.run_id, f"{WHOLE}:{room.state().resumed}")
+        if whole is None or whole.detail["commit"] != tip:
+            raise UsageError("the target is not what was proven", next_step=f"assay resume {room.run_id}")
+        base, tree = (room.repository.tree_of(commit) for commit in (room.order.base_commit, tip))
+        files = tuple(change.path for change in room.shadow.diff(base, tree))
+        landed = committing.commit(
+            room,
+            tip,
+            subject=committing.subject_of(room.order.request.strip().splitlines()[0], files),
+            body=spec.completion.summary,
+            bundle_sha256=room.state().artifacts[room.layout.evidence_bundle],
+            assisted_by=self._assisted(),
+        )
+        if room.state().commit is None:
+            room.tell(Committed(commit=landed.commit, rollback_command=commands_of(room)))
+            reach("feature.committed")
+
+    def _assisted(self) -> tuple[str, ...]:
+        """Every model that answered, as far as anybody said."""
+        rows = self._room.ledger.observations(self._room.run_id, ENDED)
+        models = (row.detail["outcome"].get("model") for row in rows)
+        return tuple(dict.fromkeys(str(model) for model in models if model))
+
+
+def _reverted(record: Record, *, seen: Observation, reverted: TaskReverted, number: int) -> None:
+    told = "put back to the baseline: its attempt was not merged"
+    record.observed(seen, phase=Phase.AFTER, check_name=f"revert-{reverted.task}", round_=number, output=told)
+    write_events(record, (reverted,), seen.observed_at, task=reverted.task)
+
+
+def _refuse_held_up(end: GraphEnd) -> None:
+    """A graph that was stopped by the machine, or by somebody's hand, has not failed: the run waits to be resumed."""
+    if end.reason is not None and not end.reason.startswith("the budget"):
+        raise NotReady(end.reason, next_step="mend that, then: assay resume")

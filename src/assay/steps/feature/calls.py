@@ -1,0 +1,116 @@
+"""The calls of a decision: agents asked side by side, each in a worktree of its own, and their answers stored.
+
+Whatever ended before is adopted: repeated after a crash, only what was never heard of is asked again.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.agents.roles import ROLES
+from assay.contracts.agents.dispatch import Brief, OutcomeStatus
+from assay.contracts.common.tools import Role
+from assay.git.identity import Identity
+from assay.git.worktrees import Worktree, Worktrees
+from assay.kit.killpoints import reach
+from assay.rules.feature_moves import PlannedCall, instance_of
+from assay.rules.retry import may_retry
+from assay.steps.dispatch import Context, Dispatched, Means, Occasion, dispatch
+from assay.steps.dispatch.recording import ended
+from assay.steps.dispatch.restoring import restore
+from assay.steps.dispatch.seen import Seen
+from assay.steps.dispatch.telemetry import status_of
+from assay.steps.feature.facts import call_facts
+from assay.steps.feature.room import Room
+from assay.steps.feature.storing import store
+from assay.steps.graph.world import to_end
+
+MeansOf = Callable[[Role, str, Path, str], Means]
+"""What a dispatch of a role is done with: its instance, its folder and the commit that it is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One call: what is asked, and at which commit its worktree stands."""
+
+    call: PlannedCall
+    brief: Brief
+    at: str
+
+
+class Caller:
+    """Sends out the agents of a run."""
+
+    def __init__(
+        self, room: Room, context: Context, means_of: MeansOf, worktrees: Worktrees, identity: Identity
+    ) -> None:
+        self._room, self._context, self._means_of = room, context, means_of
+        self._worktrees, self._identity = worktrees, identity
+
+    async def ask_all(self, asks: Sequence[Ask]) -> None:
+        """Side by side; each answer is stored as it comes."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for ask in asks:
+                    group.create_task(self._ask(ask))
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None
+
+    async def _ask(self, ask: Ask) -> None:
+        room, call = self._room, ask.call
+        done = ended(room.ledger, room.run_id, call.dispatch_id)
+        if done is None:
+            worktree = await to_end(self._worktrees.create, room.run_id, call.dispatch_id, 1, ask.at)
+            occasion = Occasion(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
+            done = await self.dispatch(ask.brief, occasion, worktree.folder, ask.at)
+        if done.outcome.status is OutcomeStatus.OVER_BUDGET:
+            return
+        instance = instance_of(call.step, call.instance)
+        await to_end(store, room, ask.brief.role, call.dispatch_id, instance, done)
+        await to_end(self._leave, call.dispatch_id, ask.at)
+
+    async def persist(
+        self,
+        instance: str,
+        id_of: Callable[[int], str],
+        asked: Callable[[str, int], tuple[Brief, Occasion]],
+        folder: Path,
+        base: str,
+    ) -> tuple[str, Dispatched]:
+        """Asks one agent, and again as long as it fails in a way that may pass; each try begins with the same files.
+
+        How often is for the policy to say. The id of the last try, and what came of it.
+        """
+        room = self._room
+        number = 1
+        while True:
+            dispatch_id = id_of(number)
+            done = await to_end(ended, room.ledger, room.run_id, dispatch_id)
+            if done is None:
+                if number > 1:
+                    await to_end(self._put_back, id_of(1), folder)
+                brief, occasion = await to_end(asked, dispatch_id, number)
+                done = await self.dispatch(brief, occasion, folder, base)
+            call = call_facts(instance, number, status_of(done.outcome), done.outcome.cause)
+            if not may_retry(call, room.order.policy):
+                return dispatch_id, done
+            number += 1
+
+    def _put_back(self, first: str, folder: Path) -> None:
+        """Makes a folder what it was before the first try."""
+        row = self._room.ledger.observation(self._room.run_id, f"dispatch:{first}:try-1")
+        if row is not None:
+            restore(self._room.shadow, folder, Seen.of(row.detail["seen"]))
+
+    async def dispatch(self, brief: Brief, occasion: Occasion, folder: Path, base: str) -> Dispatched:
+        """Asks one agent in a folder that stands."""
+        means = self._means_of(brief.role, brief.instance, folder, base)
+        return await dispatch(self._context, ROLES[brief.role], brief, occasion, means)
+
+    def _leave(self, dispatch_id: str, base: str) -> None:
+        """What a reader left in its worktree counts for nothing; where it was a document, it is stored by now."""
+        worktree: Worktree = self._worktrees.named(self._room.run_id, dispatch_id, 1)
+        if self._worktrees.tip(worktree) is not None:
+            self._worktrees.release(worktree, base, self._identity, keep_branch=False)
+            reach("feature.left")

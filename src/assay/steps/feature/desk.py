@@ -1,0 +1,97 @@
+"""Everything the body of a feature run asks for, for one run: decisions, actions, graphs, and how it is left."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from assay.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
+from assay.contracts.graph.orders import GraphOptions
+from assay.errors import UsageError
+from assay.git.sweeping import sweep
+from assay.kit.killpoints import reach
+from assay.ledger.export import exported
+from assay.rules.feature_moves import visit_of
+from assay.steps.feature.acting import Acting, Carry
+from assay.steps.feature.briefs import Briefs
+from assay.steps.feature.calls import Caller
+from assay.steps.feature.deciding import Taken, take
+from assay.steps.feature.evidence import Evidence
+from assay.steps.feature.implementing import FeatureGraphDesk
+from assay.steps.feature.room import Room
+from assay.steps.feature.tasks import graphs_of
+from assay.steps.graph.book import GRAPH
+from assay.steps.graph.press import GraphPress
+from assay.steps.graph.world import Prove, World, to_end
+from assay.steps.verify.subject import Parts
+
+
+class Decided:
+    """A decision, as far as the body has to know it."""
+
+    def __init__(self, taken: Taken, waits_at: str | None) -> None:
+        self.number = taken.number
+        self.ends = isinstance(taken.decision, Halt | Finish)
+        self.waits_at = waits_at
+
+
+class FeatureRunDesk:
+    """The desk of one run."""
+
+    def __init__(self, room: Room, world: World, caller: Caller, briefs: Briefs, parts: Parts, prove: Prove) -> None:
+        self.room, self._world, self._caller, self._briefs, self._prove = room, world, caller, briefs, prove
+        self._press = GraphPress(world, room.run_id, prove, self._last_tip)
+        self._acting = Acting(room, caller, briefs, parts, lambda: self._press.settled_tip(room.order.target))
+        self._evidence = Evidence(room, parts)
+        self._graphs: dict[int, FeatureGraphDesk] = {}
+
+    def _last_tip(self) -> str:
+        last = self.room.ledger.last_event(self.room.run_id, "merge.finished")
+        return self.room.order.base_commit if last is None else str(last.data["tip"])
+
+    async def decide(self, after: int) -> Decided:
+        """The decision after the one of this number."""
+        taken = await to_end(take, self.room, after)
+        return Decided(taken, self._waits_at(taken))
+
+    def _waits_at(self, taken: Taken) -> str | None:
+        decision = taken.decision
+        if not isinstance(decision, Wait):
+            return None
+        if decision.waits_for is not WaitsFor.PERSON:
+            raise UsageError(f"the run waits for {', '.join(decision.what)}", next_step="report this")
+        return f"{decision.what[0]}.{visit_of(self.room.state())}"
+
+    async def act(self, number: int, carry: Carry) -> None:
+        """Does what the decision of this number says."""
+        taken = await to_end(take, self.room, number - 1)
+        await self._acting.act(taken, carry)
+
+    async def finish(self) -> None:
+        """Leaves nothing behind that only a run at work needs, and the run's own copy of its ledger."""
+        await to_end(self._finish)
+
+    def _finish(self) -> None:
+        room, world = self.room, self._world
+        sweep(world.worktrees, room.run_id, self._press.settled_tip(room.order.target), world.identity)
+        world.worktrees.pool.drain()
+        reach("feature.swept")
+        room.files.put(room.layout.ledger, exported(room.ledger.database, room.run_id, room.now()))
+        reach("feature.exported")
+
+    def graph(self, number: int) -> FeatureGraphDesk:
+        """The desk of one of the run's graphs."""
+        if number not in self._graphs:
+            known = {graph.number: graph for graph in graphs_of(self.room)}
+            if number not in known:
+                raise UsageError(f"run {self.room.run_id} has no graph {number}", next_step="report this")
+            self._graphs[number] = FeatureGraphDesk(
+                self._world, self.room, known[number], self._caller, self._briefs, self._prove, self._evidence
+            )
+        return self._graphs[number]
+
+    async def options(self, number: int) -> GraphOptions:
+        """How a graph is to be carried out."""
+        row = await to_end(self.room.ledger.observation, self.room.run_id, f"{GRAPH}:{number}")
+        if row is None:
+            raise UsageError(f"run {self.room.run_id} has no graph {number}", next_step="report this")
+        detail: Mapping[str, Any] = row.detail
+        return GraphOptions.model_validate(detail["options"])

@@ -1,0 +1,213 @@
+"""What agents answered, as the files and rows of the run: rendered by us from what was validated.
+
+Each answer is stored once: an observation says so, in the same record as the rows that came of it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from assay.contracts.common.evidence import Claim
+from assay.contracts.common.problems import Problem, spell_path
+from assay.contracts.common.tools import Role
+from assay.contracts.common.words import Severity, Verdict
+from assay.contracts.feature.design import DesignOutput
+from assay.contracts.feature.evaluation import ArtifactEvaluation
+from assay.contracts.feature.events import ReviewSubmitted
+from assay.contracts.feature.implementation import ImplementationReport
+from assay.contracts.feature.knowledge import KnowledgeOutput
+from assay.contracts.feature.plan import PlanOutput
+from assay.contracts.feature.research import ResearchOutput
+from assay.contracts.feature.review import Category, ReviewReturn
+from assay.contracts.feature.spec import SpecOutput
+from assay.contracts.feature.task import TaskDocument
+from assay.errors import BadDocument
+from assay.kit import yaml_text
+from assay.kit.killpoints import reach
+from assay.ledger.record import Record
+from assay.rules.gates import check_names
+from assay.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
+from assay.rules.review import category_verdict
+from assay.steps.dispatch.model import Dispatched
+from assay.steps.feature.companions import design_page, feature_page
+from assay.steps.feature.companions_plan import plan_page
+from assay.steps.feature.companions_review import findings_page, verdict_page
+from assay.steps.feature.facts import REFUSED, review_subject
+from assay.steps.feature.knowledge import learn
+from assay.steps.feature.room import Room, write_events
+
+STORED = "stored"
+
+
+def store(room: Room, role: Role, dispatch_id: str, instance: str, done: Dispatched) -> None:
+    """Puts an answer where it belongs; one that cannot be taken is refused, and says why."""
+    answer = done.outcome.answer
+    if answer is None or room.ledger.observation(room.run_id, f"{STORED}:{dispatch_id}") is not None:
+        return
+    if room.ledger.observation(room.run_id, f"{REFUSED}:{dispatch_id}") is not None:
+        return
+    problems = _PUT[role](room, answer, done) if role in _PUT else ()
+    if problems:
+        _refuse(room, dispatch_id, problems)
+        return
+
+    def write(record: Record) -> None:
+        record.observation(room.seen(f"{STORED}:{dispatch_id}", STORED, dispatch_id, {"role": role.value}))
+        for evaluation in _evaluations(answer):
+            record.evaluation(evaluation, agent=role.value, instance=instance)
+        if role is Role.REVIEWER:
+            _reviewed(room, record, ReviewReturn.model_validate(answer), dispatch_id)
+
+    room.write(write)
+    reach("feature.answer")
+
+
+def _refuse(room: Room, dispatch_id: str, problems: tuple[str, ...]) -> None:
+    detail: dict[str, object] = {"problems": list(problems)}
+    room.write(
+        lambda record: record.observation(
+            room.seen(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail).model_copy(update={"holds": False})
+        )
+    )
+    reach("feature.refused")
+
+
+def refusals(room: Room, dispatch_id: str) -> tuple[str, ...]:
+    """Why an answer was not taken; nothing if it was."""
+    row = room.ledger.observation(room.run_id, f"{REFUSED}:{dispatch_id}")
+    return () if row is None else tuple(map(str, row.detail["problems"]))
+
+
+def _evaluations(answer: Mapping[str, Any]) -> tuple[ArtifactEvaluation, ...]:
+    payload = answer.get("agent_output", {}).get("payload", answer)
+    return tuple(ArtifactEvaluation.model_validate(each) for each in payload.get("artifact_evaluations") or ())
+
+
+def _research(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    output = ResearchOutput.model_validate(answer)
+    room.put_document(room.layout.research(output.agent_output.payload.focus.value), output)
+    return ()
+
+
+def _spec(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    output = SpecOutput.model_validate(answer)
+    room.put_document(room.layout.spec, output)
+    room.put(room.layout.spec_companion, feature_page(output))
+    return ()
+
+
+def _design(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    output = DesignOutput.model_validate(answer)
+    room.put_document(room.layout.design, output)
+    room.put(room.layout.design_companion, design_page(output))
+    return ()
+
+
+def _plan(room: Room, answer: Mapping[str, Any], done: Dispatched) -> tuple[str, ...]:
+    """A plan with its task documents: whole, or not at all."""
+    output = PlanOutput.model_validate(answer)
+    tasks, wrong = _task_documents(room, output, done)
+    problems = [*wrong, *_told("plan-output.yaml", plan_problems(output))]
+    if not wrong:
+        problems += _told("plan-output.yaml", plan_against_tasks(output, tasks))
+    for name, document in tasks.items():
+        problems += _told(f"tasks/{name}.yaml", task_problems(document))
+    if problems:
+        return tuple(problems)
+    for name, document in tasks.items():
+        room.put_document(room.layout.task(name), document)
+    room.put_document(room.layout.plan, output)
+    room.put(room.layout.plan_companion, plan_page(output, tasks))
+    return ()
+
+
+def _task_documents(room: Room, plan: PlanOutput, done: Dispatched) -> tuple[dict[str, TaskDocument], tuple[str, ...]]:
+    """The tasks as the planner left them in its worktree; one that it did not write again stays as it was."""
+    found: dict[str, TaskDocument] = {}
+    wrong: list[str] = []
+    state = room.state()
+    for task in plan.agent_output.payload.tasks:
+        path = room.layout.task(task.id)
+        data = None if done.tree is None else room.shadow.read(done.tree, path)
+        if data is None and path in state.artifacts:
+            data = room.get(path)
+        if data is None:
+            wrong.append(f"tasks/{task.id}.yaml: expected a task document, found none")
+            continue
+        try:
+            found[task.id] = TaskDocument.model_validate(yaml_text.parse(data.decode()))
+        except (BadDocument, UnicodeDecodeError) as error:
+            wrong.append(f"tasks/{task.id}.yaml: {error}")
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            wrong.append(f"tasks/{task.id}.yaml: {spell_path(first['loc'])}: {first['msg']}")
+    return found, tuple(wrong)
+
+
+def _told(where: str, problems: tuple[Problem, ...]) -> list[str]:
+    return [
+        f"{where}: {spell_path(problem.where)}: expected {problem.expected}, found {problem.found}"
+        for problem in problems
+        if binds(problem)
+    ]
+
+
+def _review(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    review = ReviewReturn.model_validate(answer)
+    scope, perspective = review.scope.value, review.reviewer_perspective.value
+    room.put(room.layout.review_findings(scope, perspective), findings_page(review))
+    room.put(room.layout.review_verdict(scope, perspective), verdict_page(review))
+    return ()
+
+
+def _reviewed(room: Room, record: Record, review: ReviewReturn, dispatch_id: str) -> None:
+    """Three rows for each reviewer, as claims, and the event that tells of them."""
+    claim = Claim(
+        run_id=room.run_id,
+        task_id=review_subject(room, review.scope),
+        key=f"review:{dispatch_id}",
+        agent=Role.REVIEWER.value,
+        instance=review.reviewer_perspective.value,
+        kind="review",
+        body=review.plain(),
+        claimed_at=room.now(),
+    )
+    names = check_names(review.scope)
+    verdicts = {names[category]: _verdict(review, category) for category in Category}
+    record.reviewed(claim, verdicts=verdicts, round_=review.round, summary=review.summary)
+    said = {category: category_verdict(review, category) for category in Category}
+    event = ReviewSubmitted(
+        scope=review.scope, round=review.round, perspective=review.reviewer_perspective, verdicts=said
+    )
+    write_events(record, (event,), room.now())
+
+
+def _verdict(review: ReviewReturn, category: Category) -> tuple[Verdict, Severity | None]:
+    found = [finding.severity for finding in review.findings if finding.category is category]
+    worst = min(found, key=tuple(Severity).index, default=None)
+    return category_verdict(review, category), worst
+
+
+def _implementation(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    report = ImplementationReport.model_validate(answer)
+    room.put_document(room.layout.implementation_report(report.agent_output.payload.task_id), report)
+    return ()
+
+
+def _knowledge(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    learn(room, KnowledgeOutput.model_validate(answer))
+    return ()
+
+
+_Put = Callable[[Room, Mapping[str, Any], Dispatched], tuple[str, ...]]
+_PUT: Mapping[Role, _Put] = {
+    Role.RESEARCHER: _research,
+    Role.SPEC: _spec,
+    Role.DESIGNER: _design,
+    Role.PLANNER: _plan,
+    Role.REVIEWER: _review,
+    Role.IMPLEMENTER: _implementation,
+    Role.KNOWLEDGE: _knowledge,
+}
+"""Intake and verifier leave no document of their own: what they said stands in the request's and the task's."""

@@ -1,0 +1,203 @@
+"""A feature run looked at event by event says what a fold of the same events says."""
+
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.report_ledgers import COMMIT, MOMENT, RUN, FeatureWalk, finished, going
+from assay.app.feature_look import STEPS, FeatureLook
+from assay.contracts.common.words import Workflow
+from assay.contracts.feature.facts import Step
+from assay.contracts.feature.state import FeatureState
+from assay.errors import EventsBroken
+from assay.ledger.glance import Event, events_after
+from assay.rules.fold_feature import fold_feature
+from rules.fold_streams import FEATURE, FEATURE_RUN, stream
+
+LATER = MOMENT + timedelta(minutes=10)
+
+
+def event_of(**differs: object) -> Event:
+    """An event as it stands in the table."""
+    ordinary: dict[str, object] = {
+        "event_id": "e",
+        "seq": 1,
+        "timestamp": "2026-02-26T14:30:00Z",
+        "workflow": "feature",
+        "run_id": RUN,
+        "phase": None,
+        "task": None,
+        "attempt": None,
+        "type": "step_started",
+        "version": 1,
+        "data": {"step": "step-0"},
+    }
+    return Event(**(ordinary | differs))  # type: ignore[arg-type]  # each under its own name
+
+
+def events_of(walk: FeatureWalk) -> list[Event]:
+    """Every event of a run."""
+    return events_after(walk.ledger.database, walk.run_id, 0)
+
+
+def looked(walk: FeatureWalk) -> FeatureLook:
+    """The look at a run, ten minutes after it began."""
+    look = FeatureLook(walk.run_id, clock=lambda: LATER)
+    for event in events_of(walk):
+        look.take_in(event)
+    return look
+
+
+def folded(walk: FeatureWalk) -> FeatureState:
+    """The same run as the rules tell it."""
+    state = fold_feature(walk.ledger.events(walk.run_id))
+    assert isinstance(state, FeatureState), state
+    return state
+
+
+def test_the_steps_are_those_of_the_rules_in_their_order() -> None:
+    assert list(STEPS) == [step.value for step in Step]
+
+
+def test_the_whole_plan_is_there_before_anything_happened() -> None:
+    look = FeatureLook(RUN)
+    assert [step.state for step in look.steps.values()] == ["waiting"] * len(Step)
+    assert (look.word, look.tasks(), look.running(), look.is_over) == ("running", [], [], False)
+
+
+@pytest.mark.parametrize("run", [finished, going])
+def test_it_says_what_a_fold_of_all_events_says(tmp_path: Path, run: type[FeatureWalk]) -> None:
+    walk = run(tmp_path)
+    look, state = looked(walk), folded(walk)
+    walk.close()
+    for name, step in state.steps.items():
+        seen = look.steps[name]
+        assert (seen.visits, seen.started, seen.finished) == (step.runs, step.started_at, step.finished_at)
+        assert seen.outcome == (step.outcome.value if step.outcome else None)
+    assert {name for name, step in look.steps.items() if step.visits} == set(state.steps)
+    assert {name: call.status for name, call in look.calls.items()} == {
+        name: call.status.value if call.status else None for name, call in state.dispatches.items()
+    }
+    assert look.tokens == sum(call.tokens for call in state.dispatches.values())
+    assert {task.name: task.attempt for task in look.tasks()} == {
+        name: task.attempts[-1].attempt for name, task in state.tasks.items()
+    }
+    assert [kind for kind, _ in look.degradations] == [each.kind.value for each in state.degradations]
+    assert look.commit == state.commit
+    assert (look.ending is None) == (state.ending is None)
+    assert look.decisions == state.decisions
+
+
+def test_a_run_that_ended_says_how(tmp_path: Path) -> None:
+    walk = finished(tmp_path)
+    look = looked(walk)
+    walk.close()
+    assert look.ending is not None
+    assert (look.word, look.ending.confidence, look.ending.commit) == ("committed", "Medium", COMMIT)
+    assert look.steps["step-3b"].revised == 1
+    assert look.steps["step-3b"].state == "done"
+    assert [(task.name, task.word, task.attempt) for task in look.tasks()] == [("task-01", "merged", 2)]
+    gate = look.gates["EG-2", "task-01"]
+    assert (gate.is_open, gate.counted, gate.threshold, look.gates_asked) == (True, 2, 2, 2)
+    assert look.question is None
+
+
+def test_what_runs_now_is_told_with_its_task(tmp_path: Path) -> None:
+    walk = going(tmp_path)
+    look = looked(walk)
+    walk.close()
+    assert len(look.running()) == 6
+    assert [(task.word, task.is_under_way) for task in look.tasks()] == [("working", True)]
+    assert look.steps["step-5"].state == "running"
+    assert look.steps["step-5"].seconds(LATER) > 500
+
+
+def test_a_task_goes_through_its_stages_and_back(tmp_path: Path) -> None:
+    walk = FeatureWalk(tmp_path)
+    walk.begin()
+    words = []
+
+    def word() -> str:
+        return looked(walk).tasks()[0].word
+
+    about: dict[str, Any] = {"task": "t", "phase": "1", "nodeId": "t", "attemptId": 1}
+    walk.move("t", "PENDING", "RUNNING", 1)
+    words.append(word())
+    walk.tell("task.verified", **about, commit=COMMIT, tree=COMMIT)
+    words.append(word())
+    walk.tell("merge.started", phase="1", batch=1, nodes=["t"])
+    words.append(word())
+    walk.move("t", "RUNNING", "MERGED", 1)
+    words.append(word())
+    walk.ledger.record(
+        RUN,
+        lambda record: record.event(
+            Workflow.FEATURE, "task_reverted", {"task": "t", "files": []}, timestamp=walk.now, task="t"
+        ),
+    )
+    words.append(word())
+    walk.close()
+    assert words == ["working", "to be merged", "merging", "merged", "reverted"]
+
+
+def test_calls_of_a_life_that_crashed_are_not_shown_as_running(tmp_path: Path) -> None:
+    walk = going(tmp_path)
+    walk.tell("run_resumed", from_step="step-5")
+    look = looked(walk)
+    walk.close()
+    assert look.running() == []
+
+
+def test_a_step_under_way_when_the_run_ended_is_stopped(tmp_path: Path) -> None:
+    walk = going(tmp_path)
+    walk.tell("run_finished", outcome="out_of_budget", confidence=None, reason="tokens")
+    look = looked(walk)
+    walk.close()
+    assert look.state_of(look.steps["step-5"]) == "stopped"
+    assert look.word == "out of budget"
+
+
+def test_a_question_stands_until_it_is_answered(tmp_path: Path) -> None:
+    walk = FeatureWalk(tmp_path)
+    walk.begin()
+    walk.tell("approval_requested", gate_id="gate-post-planning", options=["approve", "abort"])
+    look = looked(walk)
+    walk.close()
+    assert look.question is not None
+    assert (look.question.gate, look.question.options, look.word) == (
+        "gate-post-planning",
+        ("approve", "abort"),
+        "waiting for you",
+    )
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        {"data": {}},
+        {"version": 2},
+        {"type": "dispatch_finished", "data": {"dispatch_id": "nobody", "status": "DONE", "tokens": 1}},
+        {"type": "approval_requested", "data": {"gate_id": "g", "options": 3}},
+    ],
+)
+def test_an_event_that_is_not_as_it_should_be_is_refused(differs: dict[str, object]) -> None:
+    with pytest.raises(EventsBroken):
+        FeatureLook(RUN).take_in(event_of(**differs))
+
+
+def test_the_stream_of_the_folds_is_taken_in_too() -> None:
+    look = FeatureLook(FEATURE_RUN)
+    for envelope in stream(Workflow.FEATURE, FEATURE_RUN, FEATURE):
+        look.take_in(event_of(**dict(envelope)))
+    assert (look.word, look.iteration, look.refused, look.exhausted) == ("committed", 2, 1, ["tokens: 120 of 100"])
+
+
+@pytest.mark.req("F5")
+def test_looking_loads_no_contract() -> None:
+    program = "import sys, assay.app.feature_look, assay.app.feature_words; print('pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,77 @@
+"""`assay report`: one file, its path on stdout, and an exit code that says whether it may be trusted."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.report_ledgers import RUN, finished
+
+PROGRAM = (
+    "import sys\n"
+    "from assay.cli import group\n"
+    "group._MODULES.setdefault('report', 'assay.cli.report')\n"  # whatever the table of commands says
+    "sys.exit(group.run(['report', *sys.argv[1:]]))\n"
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    finished(tmp_path).close()
+    return tmp_path
+
+
+def report(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """What the command prints and how it leaves."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.req("F5")
+def test_the_path_is_on_stdout_and_what_to_do_on_stderr(repository: Path) -> None:
+    done = report("last", cwd=repository)
+    assert done.returncode == 0, done.stderr
+    path = Path(done.stdout.strip())
+    assert path == repository / ".assay" / "reports" / f"{RUN.replace(':', '-')}.html"
+    assert path.read_text().startswith("<!DOCTYPE html>")
+    assert "committed" in done.stderr
+    assert "next:" in done.stderr
+
+
+def test_as_json_it_is_one_object(repository: Path) -> None:
+    done = report(RUN, "--out", "out.html", "--json", cwd=repository)
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["path"]) == (0, str(repository / "out.html"))
+    assert (said["run_id"], said["outcome"], said["ledger_is_sound"]) == (RUN, "committed", True)
+    assert said["bytes"] == (repository / "out.html").stat().st_size
+
+
+def test_somebody_elses_file_stays_unless_forced(repository: Path) -> None:
+    (repository / "mine.txt").write_text("mine")
+    done = report(RUN, "--out", "mine.txt", cwd=repository)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--force" in done.stderr
+    assert (repository / "mine.txt").read_text() == "mine"
+    assert report(RUN, "--out", "mine.txt", "--force", cwd=repository).returncode == 0
+
+
+def test_a_ledger_that_was_edited_leaves_with_six(repository: Path) -> None:
+    with sqlite3.connect(repository / ".assay" / "evidence.db") as connection:
+        connection.execute("DROP TRIGGER anvil_checks_no_update")
+        connection.execute("UPDATE anvil_checks SET passed = 1")
+    connection.close()
+    done = report(RUN, cwd=repository)
+    assert done.returncode == 6
+    assert "NOT as it was written" in done.stderr
+    assert "NOT TO BE TRUSTED" in Path(done.stdout.strip()).read_text()
+
+
+def test_without_such_a_run_or_a_ledger_there_is_none(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert report("nobody", cwd=repository).returncode == 2
+    assert report("last", cwd=tmp_path_factory.mktemp("empty")).returncode == 3

@@ -1,0 +1,191 @@
+"""What may be run for a criterion, and how what a verifier proposes is matched with what the task asks."""
+
+from typing import Any
+
+import pytest
+
+from assay.contracts.feature.task import TaskDocument
+from assay.contracts.feature.verification import CriterionJudgement
+from assay.contracts.verify.checks import CheckSpec, Language, ReportFormat
+from assay.rules.criteria import ByCommand, ByPlace, Unjudged, by_command, proposal, required_checks
+
+
+def check(id_: str, *argv: str, **differs: Any) -> CheckSpec:
+    """A check that says yes or no by its exit code."""
+    plain: dict[str, Any] = {
+        "id": id_,
+        "name": "tests",
+        "tier": 2,
+        "root": ".",
+        "language": Language.PYTHON,
+        "tool": argv[0],
+        "argv": argv,
+        "report": ReportFormat.EXIT,
+        "writes": False,
+        "required": True,
+        "found_in": "assay.toml",
+    }
+    return CheckSpec(**(plain | differs))
+
+
+_SELECT = ("{python}", "-m", "pytest", "--junitxml={report}", "{ids}")
+PYTEST = check("pytest", *_SELECT[:-1], select=_SELECT, report=ReportFormat.JUNIT, report_on="file")
+UNITTEST = check("unittest", "{python}", "-m", "unittest", "discover", "-v", "-s", ".", report=ReportFormat.UNITTEST)
+RUFF = check("ruff", "{python}", "-m", "ruff", "check", "--output-format=json", report=ReportFormat.RUFF)
+OWN = check("lint", "python3", "tools/lint.py", "till")
+SCRIPT = check("prices", "sh", "tests/prices.sh")
+TEXT = check("grep", "sh", "-c", "! grep -n TODO price")
+JEST = check("jest", "{node_modules}/.bin/jest", "--json", language=Language.NODE)
+NPM = check("npm", "npm", "run", "-s", "lint")
+MAKE = check("make", "make", "check")
+ALL = (PYTEST, UNITTEST, RUFF, OWN, SCRIPT, TEXT, JEST, NPM, MAKE)
+PATHS = frozenset({"tests/test_a.py", "tests/prices.sh", "till/money.py", "api/tests/test_b.py"})
+
+
+def argv(command: str, *checks: CheckSpec) -> tuple[str, ...]:
+    found = by_command(1, command, checks or ALL, PATHS)
+    assert isinstance(found, ByCommand), found
+    return found.spec.argv
+
+
+@pytest.mark.req("P9")
+@pytest.mark.parametrize(
+    ("command", "becomes"),
+    [
+        ("pytest -k price tests/test_a.py", (*_SELECT[:-1], "-k", "price", "tests/test_a.py")),
+        ("python3 -m pytest tests/test_a.py::test_x", (*_SELECT[:-1], "tests/test_a.py::test_x")),
+        ("tests/test_a.py::test_x", (*_SELECT[:-1], "tests/test_a.py::test_x")),
+        ("python -m unittest tests.test_a.A.test_x", ("{python}", "-m", "unittest", "-v", "tests.test_a.A.test_x")),
+        ("tests.test_a.A.test_x", ("{python}", "-m", "unittest", "-v", "tests.test_a.A.test_x")),
+        (
+            "python3.11 -m unittest discover -s tests",
+            ("{python}", "-m", "unittest", "discover", "-v", "-s", "tests"),
+        ),
+        ("ruff check 'till/a b.py'", ("{python}", "-m", "ruff", "check", "till/a b.py")),
+        ("python3 tools/lint.py tests", ("python3", "tools/lint.py", "tests")),
+        ("sh tests/prices.sh 3", ("sh", "tests/prices.sh", "3")),
+        ("sh -c '! grep -n TODO price'", TEXT.argv),
+        ("npx jest a.test.js", ("{node_modules}/.bin/jest", "a.test.js")),
+        ("npm run -s lint -- src", ("npm", "run", "-s", "lint", "--", "src")),
+        ("make test", ("make", "test")),
+        ("python3 -m unittest", UNITTEST.argv),
+    ],
+)
+def test_a_command_of_the_projects_own_checks_may_be_run(command: str, becomes: tuple[str, ...]) -> None:
+    assert argv(command) == becomes
+
+
+@pytest.mark.req("P9", "X1")
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("true", "begins with true"),
+        ("grep -q price till/money.py", "begins with grep"),
+        ("python3 -c pass", "begins with python3 -c"),
+        ("python3 tools/other.py", "begins with python3 tools/other.py"),
+        ("sh -c true", "begins with sh -c"),
+        ("bash tests/prices.sh", "begins with bash"),
+        ("npm exec anything", "begins with npm"),
+        ("env pytest", "begins with env"),
+        ("PYTHONPATH=. pytest", "begins with PYTHONPATH"),
+        ("/tmp/pytest", "begins with /tmp/pytest"),
+        ("tests/test_gone.py::test_x", "begins with tests/test_gone.py"),
+        ("os.path.join", "begins with os.path.join"),
+        ("pytest tests || true", "needs a shell"),
+        ("pytest $(echo tests)", "needs a shell"),
+        ("pytest 'tests", "cannot be read"),
+        ("pytest --junitxml={report}", "placeholder"),
+        ("pytest --collect-only", "cannot fail"),
+        ("python3 -m pytest --version", "cannot fail"),
+        ("ruff check --exit-zero .", "cannot fail"),
+        ("  ", "needs a shell"),
+    ],
+)
+def test_any_other_command_is_refused_with_its_reason(command: str, reason: str) -> None:
+    found = by_command(1, command, ALL, PATHS)
+    assert isinstance(found, Unjudged)
+    assert reason in found.reason
+
+
+@pytest.mark.req("P9")
+def test_where_tests_have_names_they_are_read_and_elsewhere_the_exit_code_is() -> None:
+    for command, report, name in (
+        ("pytest tests/test_a.py", ReportFormat.JUNIT, "ac-4"),
+        ("python3 -m unittest tests.test_a", ReportFormat.UNITTEST, "ac-4"),
+        ("ruff check till", ReportFormat.EXIT, "ac-4"),
+    ):
+        found = by_command(4, command, ALL, PATHS)
+        assert isinstance(found, ByCommand)
+        assert (found.spec.report, found.spec.name, found.spec.id, found.spec.writes) == (report, name, name, True)
+
+
+@pytest.mark.req("P9")
+def test_of_several_projects_the_one_whose_files_are_named_is_asked() -> None:
+    below = PYTEST.model_copy(update={"id": "api/pytest", "root": "api"})
+    for command in ("pytest api/tests/test_b.py", "api/tests/test_b.py::test_x"):
+        found = by_command(1, command, (below, PYTEST), PATHS)
+        assert isinstance(found, ByCommand)
+        assert (found.of.id, found.spec.root) == ("api/pytest", "api")
+        assert found.spec.argv[-1].startswith("tests/test_b.py")
+    top = by_command(1, "pytest tests/test_a.py", (below, PYTEST), PATHS)
+    assert isinstance(top, ByCommand)
+    assert top.of.id == "pytest"
+
+
+def judgement(**said: Any) -> CriterionJudgement:
+    return CriterionJudgement.model_validate({"criterion": "An old token\n is refused."} | said)
+
+
+def proposed(*judgements: CriterionJudgement) -> object:
+    return proposal(1, "An old TOKEN is  refused. ", judgements, ALL, PATHS)
+
+
+@pytest.mark.req("P9")
+def test_a_judgement_is_found_by_its_words_whatever_their_case_and_spaces() -> None:
+    other = judgement(criterion="A new token is taken.", command="make test")
+    found = proposed(other, judgement(command="pytest"))
+    assert isinstance(found, ByCommand)
+    assert found.of is PYTEST
+    assert proposed(other) == Unjudged("the verifier did not judge it")
+
+
+@pytest.mark.req("P9")
+def test_a_place_with_a_claim_is_a_claim_that_it_is_met_there_unless_the_verifier_says_more() -> None:
+    said = {"location": "./till/money.py:3", "claim": "it compares"}
+    assert proposed(judgement(**said)) == ByPlace("till/money.py", 3, "it compares", met=True)
+    for word in (False, "yes", None, 1):
+        assert proposed(judgement(**said, met=word)) == ByPlace("till/money.py", 3, "it compares", met=False)
+
+
+@pytest.mark.req("P9", "X1")
+def test_what_says_nothing_or_two_things_is_no_judgement() -> None:
+    place = judgement(location="till/money.py:3", claim="it compares")
+    for judgements, reason in (
+        ((judgement(),), "neither"),
+        ((judgement(claim="it works"),), "neither"),
+        ((judgement(location="till/money.py:3"),), "does not say what is true there"),
+        ((place, judgement(command="pytest")), "more than one way"),
+        ((judgement(command="true", location="till/money.py:3", claim="it compares"),), "was not run"),
+    ):
+        found = proposed(*judgements)
+        assert isinstance(found, Unjudged)
+        assert reason in found.reason
+    assert proposed(place, place) == proposed(place), "the same twice is one"
+
+
+@pytest.mark.req("P9")
+def test_a_task_asks_for_one_check_for_each_criterion() -> None:
+    plain = {
+        "id": "task-01",
+        "title": "Expiry",
+        "description": "Tokens expire.",
+        "agent": "implementer",
+        "size": "Standard",
+        "risk": "🟢",
+        "acceptance_criteria": ["one", "two", "three"],
+        "relevant_context": {
+            "design_sections": ["design-output.yaml#payload.decisions[id='D-1']"],
+            "spec_requirements": ["spec-output.yaml#payload.functional_requirements[id='FR-1']"],
+        },
+    }
+    assert required_checks(TaskDocument.model_validate({"task": plain})) == ("ac-1", "ac-2", "ac-3")

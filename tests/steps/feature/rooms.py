@@ -1,0 +1,127 @@
+"""A feature run that has just begun, in a real repository: the demo's, with a ledger and stores beside it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from assay.agents.prompting import render
+from assay.agents.roles import ROLES
+from assay.agents.toolset.toolbox import Toolbox
+from assay.app.demo_feature.repository import MOMENT, REQUEST, SLUG, lay_out
+from assay.app.demo_feature.scripts import Session
+from assay.app.settings import verify_settings
+from assay.contracts.agents.dispatch import Brief
+from assay.contracts.common.approvals import ApprovalMode
+from assay.contracts.common.ids import baseline_tag, run_ref
+from assay.contracts.common.tools import Role
+from assay.contracts.feature.events import RunStarted
+from assay.contracts.feature.order import FeatureOrder
+from assay.git.repository import Repository
+from assay.git.shadow import Shadow
+from assay.kit import yaml_text
+from assay.ledger.ledger import Ledger
+from assay.ledger.record import Record
+from assay.sandbox.scripted import ScriptedRunner
+from assay.steps.feature.room import ORDER, Room, write_events
+from assay.store.artifacts import Store
+
+RUN = MOMENT
+"""The run's id: the second it began."""
+BEGAN = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
+"""What its clock always says."""
+
+
+def clock() -> datetime:
+    """Stands still."""
+    return BEGAN
+
+
+def order_of(repository: Repository, home: Path, **differs: Any) -> FeatureOrder:
+    """The demo's request, autonomous, from the checkout's commit; with words for what differs."""
+    settings, digest = verify_settings(repository.top, user=home / "assay.toml")
+    plain: dict[str, Any] = {
+        "request": REQUEST,
+        "slug": SLUG,
+        "mode": ApprovalMode.AUTONOMOUS,
+        "base_commit": repository.head,
+        "base_branch": repository.branch,
+        "baseline_tag": baseline_tag(RUN),
+        "target": f"assay/{run_ref(RUN)}/target",
+        "verify": settings.plain(),
+        "settings_hash": f"sha256:{digest}",
+        "started_by": "Demo <demo@localhost>",
+    }
+    return FeatureOrder.model_validate(plain | differs)
+
+
+def room(tmp_path: Path, **order: Any) -> Room:
+    """The room of a run whose beginning and order are written down; whoever asked closes its ledger."""
+    repository = Repository.open(lay_out(tmp_path / "till"))
+    assert repository.top is not None
+    state = tmp_path / "state"
+    state.mkdir()
+    made = Room(
+        run_id=RUN,
+        order=order_of(repository, tmp_path, **order),
+        repository=repository,
+        shadow=Shadow.open(state / "git", repository),
+        ledger=Ledger.open_file(state / "evidence.db", clock=clock),
+        files=Store(repository.top),
+        kept=Store(state),
+        state_folder=state,
+        clock=clock,
+    )
+    begin(made)
+    return made
+
+
+def begin(room: Room) -> None:
+    """Writes the run's first event and its order, in one record."""
+    order = room.order
+    started = RunStarted(
+        slug=order.slug,
+        mode=order.mode,
+        base_commit=order.base_commit,
+        baseline_tag=order.baseline_tag,
+        settings_hash=order.settings_hash,
+    )
+    seen = room.seen(ORDER, ORDER, room.run_id, order.plain())
+    now = room.now()
+
+    def write(record: Record) -> None:
+        record.observation(seen)
+        write_events(record, (started,), now)
+
+    room.write(write)
+
+
+def store(room: Room, session: Session) -> None:
+    """The documents of a recorded session, where the harness puts them."""
+    layout, answer = room.layout, yaml_text.render(session.answer)
+    match session.role:
+        case Role.RESEARCHER:
+            room.put(layout.research(session.instance.removeprefix("researcher-")), answer)
+        case Role.SPEC:
+            room.put(layout.spec, answer)
+        case Role.DESIGNER:
+            room.put(layout.design, answer)
+        case Role.PLANNER:
+            room.put(layout.plan, answer)
+            for call in [call for turn in session.turns for call in turn.calls]:
+                room.put(call.args["path"], call.args["content"])
+        case Role.IMPLEMENTER:
+            room.put(layout.implementation_report(session.instance), answer)
+        case _:
+            pass  # others are told by events and rows
+
+
+def prompt_of(brief: Brief, worktree: Path) -> str:
+    """The prompt, with the tools that a toolbox would offer."""
+    tools = Toolbox(role=brief.role, scope=brief.scope, worktree=worktree, runner=ScriptedRunner(()))
+    return render(ROLES[brief.role], brief, tools=[tool.name for tool in tools.offered()])
+
+
+def shown(brief: Brief, title: str) -> str:
+    """The one box of a title."""
+    (text,) = [box.text for box in brief.inputs if box.title == title]
+    return text
