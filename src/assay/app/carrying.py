@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from assay.app.graphs import FORGE_FLOW, Factory, Tell, engine_of
+from assay.app.answering import ANSWERED, answered_keys
+from assay.app.feature import resume_feature
+from assay.app.graphs import FEATURE_FLOW, FORGE_FLOW, Factory, Tell, engine_of
 from assay.app.runs import End, RunLook
 from assay.app.watching import POLL_S, Show, Watching
 from assay.contracts.common.words import Workflow
@@ -21,7 +23,8 @@ from assay.steps.graph.book import GraphBook
 
 GRACE_S = 5.0
 """How long work that runs may still take when somebody wants this process to end."""
-FIRST_STEP = "start"
+FIRST_STEP, DECIDE = "start", "decide#"
+_RESUMABLE = frozenset({"error", "out_of_budget"})
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
 """How long after the end of a flow its last event may take: whoever cancels a run clears its folders first."""
@@ -76,13 +79,18 @@ async def engine_at(root: Path, *, worker: bool, tell: Tell | None = None) -> As
 
 def refuse_unfit(look: RunLook) -> None:
     """A run that no engine of today can carry."""
+    if look.workflow == Workflow.FEATURE:
+        return
     if look.workflow != Workflow.FORGE or not look.tasks:
         told = "is still being planned" if look.workflow == Workflow.FORGE else f"is a run of {look.workflow}"
         raise UsageError(f"{look.run_id} {told}, and cannot be carried yet", next_step=f"assay events {look.run_id}")
 
 
-def can_go_on(root: Path, run_id: str) -> bool:
-    """Whether anything in a run's graph can still move: a run that failed for want of it would only fail again."""
+def can_go_on(root: Path, look: RunLook) -> bool:
+    """Whether a run that has ended may go on: one that failed for good would only fail again."""
+    if look.workflow == Workflow.FEATURE:
+        return look.status in _RESUMABLE
+    run_id = look.run_id
     ledger = Factory(root).ledger
     try:
         book = GraphBook(ledger, run_id)
@@ -93,11 +101,15 @@ def can_go_on(root: Path, run_id: str) -> bool:
         ledger.close()
 
 
-def record_resumed(root: Path, run_id: str) -> None:
+def record_resumed(root: Path, look: RunLook) -> None:
     """Writes down that a paused or failed run goes on, before anything does."""
-    ledger = Factory(root).ledger
+    factory = Factory(root)
+    ledger = factory.ledger
     try:
-        GraphBook(ledger, run_id).write(lambda _now: (RunResumed(),))
+        if look.workflow == Workflow.FEATURE:
+            resume_feature(factory.repository, ledger, look.run_id)
+        else:
+            GraphBook(ledger, look.run_id).write(lambda _now: (RunResumed(),))
     finally:
         ledger.close()
 
@@ -113,7 +125,7 @@ def carry(root: Path, followed: Watching, show: Show) -> End | int:
 async def _carry(root: Path, followed: Watching, show: Show) -> End | int:
     with listening() as stop:
         async with engine_at(root, worker=True) as engine:
-            await _set_going(engine, followed.run_id)
+            await _set_going(engine, root, followed.look)
             end = await _follow(engine, followed, show, stop)
             if end is None:
                 followed.note = f"stopping: what is at work has {GRACE_S:g}s to end"
@@ -126,12 +138,19 @@ async def _carry(root: Path, followed: Watching, show: Show) -> End | int:
     return stop.signal
 
 
-async def _set_going(engine: DbosEngine, run_id: str) -> None:
+async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
     """Gives a run to the engine, however far it came: never given, left by a dead process, ended, or failed."""
-    await engine.submit(run_id, FORGE_FLOW, {"run_id": run_id})
+    run_id, is_feature = look.run_id, look.workflow == Workflow.FEATURE
+    await engine.submit(run_id, FEATURE_FLOW if is_feature else FORGE_FLOW, {"run_id": run_id})
+    if is_feature:  # whoever answered may have been killed before the engine heard of it
+        for key in await asyncio.to_thread(answered_keys, root, run_id):
+            await engine.answer(run_id, key, ANSWERED)
     outcome = await engine.outcome(run_id)
     if outcome is not None and outcome.status is RunStatus.DONE:
-        await engine.rerun_from(run_id, FIRST_STEP)  # its graph has ended, but not as it should
+        # it has ended, but not as it should: forge begins its graph again, a feature run its last decision
+        steps = await engine.steps(run_id) if is_feature else ()
+        decided = [step.key for step in steps if step.key.startswith(DECIDE)]
+        await engine.rerun_from(run_id, decided[-1] if decided else FIRST_STEP)
     else:
         await engine.resume(run_id)
 

@@ -12,7 +12,7 @@ from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.budgets import BudgetCaps, Caps
 from assay.contracts.common.evidence import Observation
 from assay.contracts.common.ids import baseline_tag, run_ref
-from assay.contracts.feature.events import RunStarted
+from assay.contracts.feature.events import RunResumed, RunStarted
 from assay.contracts.feature.order import FeatureOrder
 from assay.contracts.feature.settings import BudgetTable, Dirty
 from assay.errors import UsageError
@@ -228,3 +228,14 @@ def commands_of(parts: "Parts", base: str) -> tuple[tuple[str, ...], ...]:
         if len(known) > 1 or (known and known[0] != _PYTHON):
             found[known] = None
     return tuple(found)
+
+
+def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
+    """Writes down that a run that had ended goes on; one that has not is left as it is."""
+    order, _ = order_of(ledger, run_id)
+    room = room_of(repository, ledger, run_id, order)
+    state = room.state()
+    if state.ending is not None:
+        last = max(state.steps, key=lambda step: state.steps[step].started_at)
+        room.tell(RunResumed(from_step=last))
+        reach("feature.resumed")

@@ -59,13 +59,14 @@ def gate_line(gate: GateLook) -> str:
     >>> gate_line(GateLook("EG-2", "task-03", True, 4, 3, ()))
     'gate EG-2 task-03: open, 4 of 3 checks'
     """
-    about = f" {shown(gate.task, 60)}" if gate.task else ""
-    if gate.gate == "EG-4":
+    name, _, subject = gate.gate.partition(".")
+    about = f" {shown(gate.task or subject, 60)}" if gate.task or subject else ""
+    if name == "EG-4":
         counted = f"{gate.counted} blocker{'' if gate.counted == 1 else 's'}"
     else:
-        counted = f"{gate.counted} of {gate.threshold} {_COUNTED.get(gate.gate, 'wanted')}"
+        counted = f"{gate.counted} of {gate.threshold} {_COUNTED.get(name, 'wanted')}"
     lacks = f"; missing: {shown(', '.join(gate.missing))}" if gate.missing else ""
-    return f"gate {shown(gate.gate, 40)}{about}: {'open' if gate.is_open else 'SHUT'}, {counted}{lacks}"
+    return f"gate {shown(name, 40)}{about}: {'open' if gate.is_open else 'SHUT'}, {counted}{lacks}"
 
 
 def told(event: Event, look: FeatureLook, spell: Spell) -> str | None:

@@ -18,7 +18,7 @@ from assay.ledger import glance as ledger
 if TYPE_CHECKING:
     from assay.db.base import Database
 
-LAST = "last"
+LAST, FEATURE = "last", "feature"
 SHOWN = 20
 """How many runs a list shows that have ended; the others are counted."""
 EVENTS, READ = 5, 25
@@ -168,6 +168,8 @@ def look_at(database: "Database", run_id: str, *, events: int = EVENTS, clock: C
 
 def next_command(look: RunLook, *, is_worked_on: bool) -> str:
     """What a person would do next about a run."""
+    if look.workflow == FEATURE:
+        return _next_of_feature(look, is_worked_on=is_worked_on)
     counts = look.counts()
     if not counts["total"]:
         return f"assay events {look.run_id}"
@@ -176,6 +178,14 @@ def next_command(look: RunLook, *, is_worked_on: bool) -> str:
     if look.status in ("planning", "plan_review") and not look.is_approved and not look.is_over:
         return f"assay events {look.run_id}"
     return f"assay {'watch' if is_worked_on and not look.is_over else 'resume'} {look.run_id}"
+
+
+def _next_of_feature(look: RunLook, *, is_worked_on: bool) -> str:
+    if look.status == "waiting":
+        return "assay inbox"
+    if look.is_over:
+        return f"assay {'resume' if look.status in ('error', 'out_of_budget') else 'report'} {look.run_id}"
+    return f"assay {'watch' if is_worked_on else 'resume'} {look.run_id}"
 
 
 def plain_look(looked: Looked) -> dict[str, Any]:

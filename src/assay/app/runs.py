@@ -29,7 +29,7 @@ _STATUS = {
 }
 _COUNTED = frozenset((*RUN_TYPES, *NODE_TYPES))
 _ENDS = frozenset({"run.completed", "run.failed", "run_finished", "run_completed", "run_halted"})
-_GOOD_ENDS = frozenset({"completed", "committed", "low_confidence"})
+_GOOD_ENDS = frozenset({"completed", "committed"})
 EVENT_VERSION = 1
 """Of every event there is; held to what the folds read by a test."""
 _OVER_BUDGET = ("over budget", "the budget")
@@ -95,6 +95,8 @@ class RunCourse:
         match event.type:
             case "run.created":
                 self.request = str(data["request"])
+            case "run_started" if "slug" in data:
+                self.request = str(data["slug"])
             case "plan.proposed":
                 self.tasks = int(data["tasks"]) + int(data["refineries"])
             case "overlay.applied":

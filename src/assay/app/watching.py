@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.app.looking import EVENTS, Looked, look_at, meant, opened, plain_look
+from assay.app.looking import EVENTS, FEATURE, Looked, look_at, meant, opened, plain_look
 from assay.app.runs import End, RunLook
 from assay.app.workers import Worker, worker_on
 from assay.errors import DatabaseBusy
@@ -80,6 +80,8 @@ def watching(root: Path, wanted: str | None, *, after: int | None = None) -> Ite
         run_id = meant(database, wanted)
         looked = look_at(database, run_id, events=HISTORY)
         followed = Watching(database, root, looked)
+        if after is None and looked.look.workflow == FEATURE:
+            after = 0  # its screen shows the whole plan, and needs to know everything that happened
         if after is not None:
             followed.past = tuple(_past(database, run_id, after, up_to=looked.look.seq))
         yield followed

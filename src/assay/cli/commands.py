@@ -13,14 +13,21 @@ class Command:
 
 
 COMMANDS: tuple[Command, ...] = (
+    Command("feature", "assay.cli.feature", "from a request to a commit with its evidence"),
     Command("verify", "assay.cli.verify", "prove a change by running its checks before and after"),
     Command("doctor", "assay.cli.doctor", "what this machine lacks and how to mend it"),
-    Command("demo", "assay.cli.demo", "see what Assay does, on documents it brings along"),
+    Command("demo", "assay.cli.demo", "a whole run with a recorded team, no key and no network"),
     Command("agents", "assay.cli.agents", "the roles, who plays them, and one of them tried"),
     Command("status", "assay.cli.status", "the runs of this repository and where each stands"),
     Command("watch", "assay.cli.watch", "follow a run until it ends"),
     Command("resume", "assay.cli.resume", "go on with a run that stopped"),
+    Command("inbox", "assay.cli.inbox", "the questions that wait for you"),
+    Command("answer", "assay.cli.answer", "answer a question that waits"),
     Command("cancel", "assay.cli.cancel", "end a run; what it made is kept"),
+    Command("rollback", "assay.cli.rollback", "take a run's commit back; nothing is lost"),
+    Command("report", "assay.cli.report", "one run as one HTML file"),
+    Command("replay", "assay.cli.replay", "take a run's decisions again from the same facts"),
+    Command("knowledge", "assay.cli.knowledge", "what runs have learned about this repository; forget it"),
     Command("dag", "assay.cli.dag", "a run's graph of tasks"),
     Command("worker", "assay.cli.worker", "carry out runs until told to stop"),
     Command("events", "assay.cli.events", "what happened in a run, in order"),

@@ -43,9 +43,9 @@ def _resume(root: Path, followed: "Watching", asked: "How") -> int:
     look = followed.look
     refuse_unfit(look)
     is_waiting = look.status == "plan_review" and not look.is_approved
-    if not (look.status == "completed" or is_waiting or (look.is_over and not can_go_on(root, look.run_id))):
+    if not (look.status in ("completed", "committed") or is_waiting or (look.is_over and not can_go_on(root, look))):
         if look.is_over or look.status == "paused":
-            record_resumed(root, look.run_id)
+            record_resumed(root, look)
         try:
             _show_or_carry(root, followed, asked)
         except Stopped as stopped:
@@ -60,19 +60,19 @@ def _show_or_carry(root: Path, followed: "Watching", asked: "How") -> None:
     """Whoever comes second on a run only shows it."""
     from assay.app.carrying import carry
     from assay.app.watching import follow
-    from assay.cli.run_screen import screen
+    from assay.cli.run_screen import screen_of
 
     worker = followed.worker()
     if worker is not None:
         click.echo(f"process {worker.pid} on {worker.host} works on it; this only shows it", err=True)
         try:
-            with stoppable(), screen(asked, hint="Ctrl-C stops showing it; the run goes on") as shown:
+            with stoppable(), screen_of(followed, asked, hint="Ctrl-C stops showing it; the run goes on") as shown:
                 follow(followed, shown.show)
         except Stopped:
             click.echo(f"next:  assay watch {followed.run_id}", err=True)
             raise
         return
-    with screen(asked, hint=HINT, is_ours=True) as shown:
+    with screen_of(followed, asked, hint=HINT, is_ours=True) as shown:
         ended = carry(root, followed, shown.show)
     if isinstance(ended, int):
         click.echo("stopped; everything so far is saved", err=True)

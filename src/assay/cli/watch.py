@@ -20,13 +20,13 @@ def command(run: str | None, after: int | None, plain: bool, as_lines: bool, as_
     """
     from assay.app.status import repository_root
     from assay.app.watching import follow, watching
-    from assay.cli.run_screen import how, screen, show_end
+    from assay.cli.run_screen import how, screen_of, show_end
     from assay.cli.stopping import Stopped, exit_code_of_end, stoppable
 
     asked = how(plain, as_lines, as_json)
     with watching(repository_root(Path.cwd()), run, after=asked.after if after is None else after) as followed:
         try:
-            with stoppable(), screen(asked, hint=HINT) as shown:
+            with stoppable(), screen_of(followed, asked, hint=HINT) as shown:
                 end = follow(followed, shown.show)
         except Stopped as stopped:
             click.echo(f"next:  assay watch {followed.run_id}", err=True)

@@ -112,17 +112,30 @@ def _check_table(read: Read, run_id: str, table: Table, listed: dict[int, tuple[
 
 def _check_sources(read: Read, run_id: str) -> Iterator[Finding]:
     rows = read(
-        "SELECT c.id, c.passed, s.provenance, e.assessment, o.holds, c.verdict FROM anvil_checks c "
+        "SELECT c.id, c.passed, c.phase, s.provenance, e.assessment, o.holds, c.verdict, k.body FROM anvil_checks c "
         "LEFT JOIN check_sources s ON s.check_id = c.id LEFT JOIN executions e ON e.id = s.execution_id "
-        "LEFT JOIN observations o ON o.id = s.observation_id WHERE c.run_id = ? ORDER BY c.id",
+        "LEFT JOIN observations o ON o.id = s.observation_id LEFT JOIN claims k ON k.id = s.claim_id "
+        "WHERE c.run_id = ? ORDER BY c.id",
         (run_id,),
     )
-    for check, passed, provenance, assessment, holds, verdict in rows:
-        supported = {"executed": assessment == "pass", "observed": holds == 1, "claimed": verdict == "approve"}
+    for check, passed, phase, provenance, assessment, holds, verdict, body in rows:
+        claimed = verdict == "approve" if phase == "review" else _says_met(body)
+        supported = {"executed": assessment == "pass", "observed": holds == 1, "claimed": claimed}
         if provenance is None:
             yield Finding(Tampering.UNSOURCED, run_id, "anvil_checks", check, "no execution, observation or claim")
         elif bool(passed) != supported[provenance]:
             yield Finding(Tampering.EDITED, run_id, "anvil_checks", check, f"not what its {provenance} source says")
+
+
+def _says_met(body: str | None) -> bool:
+    """Whether a claim about a criterion says that it is met."""
+    import json
+
+    try:
+        said = json.loads(body or "null")
+    except ValueError:
+        return False  # such a claim was edited, which its own link shows
+    return isinstance(said, dict) and said.get("met") is True
 
 
 def _recorded_heads(read: Read, run_id: str) -> Iterator[Head]:

@@ -132,13 +132,12 @@ def dies(work: Callable[[], object], *, at: str = "", log: Path | None = None) -
     return code == -9
 
 
-def points(work: Callable[[], object], log: Path) -> list[str]:
-    """Every point that something passes, the first and the last time of each.
+def points(work: Callable[[], object], log: Path, *, of: tuple[str, ...] = ("feature.", "git.")) -> list[str]:
+    """Every point of some rooms that something passes, the first and the last time of each.
 
     What is inside the writing of one file or one record is proved where that is.
     """
     assert not dies(work, log=log)
-    whole = ("store.write.renamed", "ledger.record.committed")
-    passed = [name for name in log.read_text().split() if name.startswith(("feature.", "git.")) or name in whole]
+    passed = [name for name in log.read_text().split() if name.startswith((*of, "ledger.record.committed"))]
     last = [f"{name}#{passed.count(name)}" for name in dict.fromkeys(passed) if passed.count(name) > 1]
     return [*dict.fromkeys(passed), *last]

@@ -153,6 +153,10 @@ def differently(person: Person, how: str) -> None:
             person.git("checkout", "-q", "--detach")
         case "merging":
             person.git("merge", "--no-commit", "--no-ff", "assay/target")
+        case "sparse":
+            person.git("sparse-checkout", "set", "--no-cone", "/*", "!same.txt")
+        case "attributes":
+            person.write(".git/info/attributes", "*.py filter=lfs\n")
         case "locked":
             person.write(".git/index.lock", "")
         case _:
@@ -161,7 +165,7 @@ def differently(person: Person, how: str) -> None:
 
 HOW = (
     *("changed", "staged", "deleted", "executable", "untracked", "ignored", "ignored link", "hidden"),
-    *("moved", "elsewhere", "detached", "merging", "locked"),
+    *("moved", "elsewhere", "detached", "merging", "sparse", "attributes", "locked"),
 )
 
 
@@ -245,6 +249,41 @@ def test_line_ends_and_a_split_index_are_as_the_person_has_them(tmp_path: Path) 
     assert run.person.git("status", "--porcelain") == ""
 
 
+def test_every_kind_of_change_is_switched_to_and_back(tmp_path: Path) -> None:
+    run = land(tmp_path)
+    person = run.person
+    person.write("folder/inner.txt", "inner\n")
+    person.write("file", "a file\n")
+    person.commit("more")
+    person.git("tag", "-f", "began")
+    before = _looks(person)
+    person.git("checkout", "-q", "assay/target")
+    person.git("rebase", "-q", "main")
+    person.git("rm", "-qr", "folder", "file")
+    person.write("folder", "a file now\n")
+    person.write("file/inner.txt", "a folder now\n")
+    (person.folder / "same.txt").chmod(0o755)
+    (person.folder / "link").unlink()
+    (person.folder / "link").symlink_to("same.txt")
+    person.write("späße/a b\n.txt", "odd\n")
+    person.commit("everything")
+    meant = _looks(person)
+    person.git("checkout", "-q", "main")
+    landed = run.commit()
+    assert landed.switched, landed.why_not
+    assert _looks(person) == meant
+    assert person.git("status", "--porcelain") == ""
+    run.rollback()
+    assert _looks(person) == before
+    assert person.git("status", "--porcelain", "-b") == "## main"
+
+
+def _looks(person: Person) -> dict[str, tuple[int, bytes]]:
+    """Every file of the checkout with its mode and content."""
+    found = picture(person.folder).items()
+    return {path: (mode, content) for path, (mode, _, content) in found if "/.git/" not in path}
+
+
 def artifacts(root: Path) -> Land:
     """A run that commits its documents too, and has begun."""
     run = land(root, finish={"artifacts": "separate-commit"})
@@ -308,7 +347,8 @@ def test_another_tree_is_never_committed_for_the_same_run(tmp_path: Path) -> Non
 @pytest.mark.parametrize("make", [land, artifacts])
 def test_a_commit_that_was_killed_anywhere_is_made_once(tmp_path: Path, make: Callable[[Path], Land]) -> None:
     first = make(tmp_path / "first")
-    for number, point in enumerate(points(first.commit, tmp_path / "log")):
+    rooms = ("feature.", "git.") if make is land else ("feature.",)
+    for number, point in enumerate(points(first.commit, tmp_path / "log", of=rooms)):
         run = make(tmp_path / str(number))
         assert dies(run.commit, at=point), point
         landed = run.commit()

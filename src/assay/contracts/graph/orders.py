@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts
 from assay.contracts.common.evidence import Tree
-from assay.contracts.common.ids import Commit, GitRef, NodeId, RelPath, RunId, SafeName
+from assay.contracts.common.ids import Commit, GitRef, NodeId, PhaseId, RelPath, RunId
 from assay.contracts.common.refusals import Refusal, refuse_if_any
 from assay.contracts.common.sandbox import Seconds
 
@@ -29,7 +29,7 @@ class GraphOptions(Contract):
     """The number of each node's first attempt: a run of several graphs counts on, so that no branch is used twice."""
     max_attempts: Annotated[Positive, Field(le=99)] = DEFAULT_ATTEMPTS
     """The number of each node's last attempt."""
-    phase: Maybe[SafeName] = None
+    phase: Maybe[PhaseId] = None
     """Which graph of its run this is; None if it is the only one."""
     batch: Positive = 8
     """How many attempts are merged and checked together at most."""
@@ -63,7 +63,7 @@ class AttemptOrder(Contract):
     attempt: Positive
     branch: GitRef
     target: GitRef
-    phase: Maybe[SafeName] = None
+    phase: Maybe[PhaseId] = None
     includes: tuple[MergeMember, ...] = ()
     """Verified attempts that no merge has landed yet and that this one begins with, in this order."""
     conflict: Maybe[Collision] = None
@@ -97,7 +97,7 @@ class MergeOrder(Contract):
     run_id: RunId
     batch: Positive
     target: GitRef
-    phase: Maybe[SafeName] = None
+    phase: Maybe[PhaseId] = None
     members: Annotated[tuple[MergeMember, ...], Field(min_length=1)]
 
 

@@ -19,7 +19,6 @@ from assay.contracts.feature.events import (
     TaskReverted,
 )
 from assay.contracts.feature.facts import Step
-from assay.contracts.feature.spec import SpecOutput
 from assay.contracts.graph.orders import GraphEnd
 from assay.contracts.verify.report import Side, Subject
 from assay.errors import AssayError, NotReady, UsageError
@@ -232,7 +231,6 @@ class Acting:
     def _commit(self) -> None:
         room = self._room
         tip = self._tip_of()
-        spec = room.document(room.layout.spec, SpecOutput)
         whole = room.ledger.observation(room.run_id, f"{WHOLE}:{room.state().resumed}")
         if whole is None or whole.detail["commit"] != tip:
             raise UsageError("the target is not what was proven", next_step=f"assay resume {room.run_id}")
@@ -242,13 +240,20 @@ class Acting:
             room,
             tip,
             subject=committing.subject_of(room.order.request.strip().splitlines()[0], files),
-            body=spec.completion.summary,
-            bundle_sha256=room.state().artifacts[room.layout.evidence_bundle],
+            body=self._body(),
+            bundle_sha256=room.state().artifacts[room.layout.evidence_bundle].removeprefix("sha256:"),
             assisted_by=self._assisted(),
         )
         if room.state().commit is None:
             room.tell(Committed(commit=landed.commit, rollback_command=commands_of(room)))
             reach("feature.committed")
+
+    def _body(self) -> str:
+        """What was done, task by task, as it was merged."""
+        plan = plan_of(self._room)
+        merged = self._room.state().tasks
+        tasks = () if plan is None else plan.agent_output.payload.tasks
+        return "\n".join(f"- {task.title}" for task in tasks if task.id in merged and merged[task.id].merged)
 
     def _assisted(self) -> tuple[str, ...]:
         """Every model that answered, as far as anybody said."""

@@ -16,6 +16,7 @@ from assay.steps.feature.calls import Caller
 from assay.steps.feature.deciding import Taken, take
 from assay.steps.feature.evidence import Evidence
 from assay.steps.feature.implementing import FeatureGraphDesk
+from assay.steps.feature.questions import key_of
 from assay.steps.feature.room import Room
 from assay.steps.feature.tasks import graphs_of
 from assay.steps.graph.book import GRAPH
@@ -58,7 +59,7 @@ class FeatureRunDesk:
             return None
         if decision.waits_for is not WaitsFor.PERSON:
             raise UsageError(f"the run waits for {', '.join(decision.what)}", next_step="report this")
-        return f"{decision.what[0]}.{visit_of(self.room.state())}"
+        return key_of(decision.what[0], visit_of(self.room.state()))
 
     async def act(self, number: int, carry: Carry) -> None:
         """Does what the decision of this number says."""

@@ -1,0 +1,97 @@
+"""How a feature run ended, in at most ten lines: what a person reads in the morning."""
+
+from pathlib import Path
+
+from assay.app.answering import question_of
+from assay.app.database import ledger_in
+from assay.app.feature import order_of, room_of
+from assay.app.feature_look import STEPS
+from assay.app.state import state_of
+from assay.app.text import safe_lines
+from assay.contracts.feature.events import RunOutcome
+from assay.contracts.feature.state import FeatureState
+from assay.git.repository import Repository
+from assay.steps.feature.deciding import DECISION, facts_behind
+from assay.steps.feature.room import Room
+
+_LINES, _LETTERS = 10, 200
+_WORDS = {
+    RunOutcome.COMMITTED: "COMMITTED",
+    RunOutcome.LOW_CONFIDENCE: "NOT COMMITTED",
+    RunOutcome.ABANDONED: "ENDED BY YOU",
+    RunOutcome.HALTED: "HALTED",
+    RunOutcome.ERROR: "FAILED",
+    RunOutcome.OUT_OF_BUDGET: "OUT OF BUDGET",
+}
+
+
+def end_lines(root: Path, run_id: str) -> list[str]:
+    """The run's last word."""
+    repository = Repository.open(root)
+    ledger = ledger_in(state_of(repository))
+    try:
+        order, _ = order_of(ledger, run_id)
+        room = room_of(repository, ledger, run_id, order)
+        state = room.state()
+        lines = _ended(room, state) if state.ending is not None else _open(root, run_id, state)
+    finally:
+        ledger.close()
+    return [safe[:_LETTERS] for line in lines[:_LINES] for safe in safe_lines(line)]
+
+
+def _open(root: Path, run_id: str, state: FeatureState) -> list[str]:
+    waiting = question_of(root, run_id)
+    if waiting is None:
+        step = state.current_step or "its beginning"
+        return [f"{run_id} stands at {STEPS.get(step, step)}"]
+    options = " | ".join(option.id for option in waiting.question.options)
+    return [
+        f"WAITS FOR YOU: {waiting.question.question}",
+        *waiting.question.context.splitlines()[: _LINES - 3],
+        f"assay answer {run_id} {options}",
+    ]
+
+
+def _ended(room: Room, state: FeatureState) -> list[str]:
+    ending = state.ending
+    assert ending is not None
+    confidence = f", confidence {ending.confidence.value}" if ending.confidence else ""
+    lines = [f"{_WORDS[ending.outcome]}{confidence}: {room.order.slug}"]
+    if ending.outcome is RunOutcome.COMMITTED and state.commit is not None:
+        lines.append(f"commit    {state.commit[:12]}  {_branches(room, state.commit)}")
+    else:
+        lines += [f"because   {part}" for part in ending.reason.split("; ")[:4]]
+    lines += _evidence(room, state)
+    if room.layout.evidence_bundle in state.artifacts:
+        lines.append(f"bundle    {room.layout.evidence_bundle}")
+    if state.rollback_command is not None:
+        lines.append(f"undo      {state.rollback_command}")
+    elif room.repository.ref(f"refs/heads/{room.order.target}") is not None:
+        lines.append(f"branch    {room.order.target} holds what was proven")
+    return lines
+
+
+def _branches(room: Room, commit: str) -> str:
+    asked = ("for-each-ref", "--format=%(refname:short)", "--points-at", commit, "refs/heads/")
+    names = room.repository.git.run(*asked).decode(errors="replace").split()
+    return f"on {', '.join(names)}" if names else ""
+
+
+def _evidence(room: Room, state: FeatureState) -> list[str]:
+    merged = sum(task.merged is not None for task in state.tasks.values())
+    lines = [f"tasks     {merged} of {len(state.tasks)} merged"] if state.tasks else []
+    rows = room.ledger.observations(room.run_id, DECISION)
+    whole = facts_behind(rows[-1]).whole if rows else None
+    if whole is not None:
+        passed = sum(row.passed for row in whole.after.rows)
+        lines.append(f"checks    {passed} of {len(whole.after.rows)} passed on the whole change, run by Assay")
+    if state.reviews:
+        last = max(review.round for review in state.reviews if review.scope is state.reviews[-1].scope)
+        here = [each for each in state.reviews if each.scope is state.reviews[-1].scope and each.round == last]
+        approving = sum(all(verdict.value == "approve" for verdict in each.verdicts.values()) for each in here)
+        lines.append(f"review    {approving} of {len(here)} approve")
+    calls = [dispatch for dispatch in state.dispatches.values() if dispatch.agent.value != "orchestrator"]
+    tokens = sum(dispatch.tokens for dispatch in calls)
+    lines.append(f"agents    {len(calls)} calls, {tokens:,} tokens")
+    lines += [f"less      {each.kind.value}: {each.detail}" for each in state.degradations[:2]]
+    return lines

@@ -1,0 +1,23 @@
+"""Taking a run's commit back, as a person asks for it."""
+
+from pathlib import Path
+
+from assay.app.database import ledger_in
+from assay.app.looking import meant, opened
+from assay.app.state import state_of
+from assay.git.repository import Repository
+from assay.git.shadow import Shadow
+from assay.steps.feature.rolling_back import RolledBack, rollback
+
+
+def roll_back(root: Path, wanted: str, *, revert: bool) -> RolledBack:
+    """Takes it back, or says why that cannot be done."""
+    with opened(root) as database:
+        run_id = meant(database, wanted)
+    repository = Repository.open(root)
+    state = state_of(repository)
+    ledger = ledger_in(state)
+    try:
+        return rollback(repository, Shadow.open(state / "git", repository), ledger, run_id, revert=revert)
+    finally:
+        ledger.close()

@@ -1,0 +1,109 @@
+"""`assay feature`: from a request to a commit with its evidence."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from assay.cli.exit_codes import ExitCode
+from assay.cli.stopping import SIGNALS, exit_code_of_end
+
+if TYPE_CHECKING:
+    from assay.app.watching import Watching
+    from assay.cli.run_screen import How
+
+HINT = "Ctrl-C stops it here; everything is saved, and `assay resume` goes on"
+
+
+@click.command(name="feature", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("request")
+@click.option("--interactive/--autonomous", default=None, help="Ask at the gates, or select the default there.")
+@click.option("--agents", metavar="NAME", help="The agent that plays every role.")
+@click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to be played.")
+@click.option("--slug", help="The feature's short name; without it made from the request.")
+@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+def command(
+    request: str,
+    interactive: bool | None,
+    agents: str | None,
+    cassette: Path | None,
+    slug: str | None,
+    plain: bool,
+    as_lines: bool,
+    as_json: bool,
+) -> int:
+    """Build REQUEST (a text, or `@FILE`, or `-` for what is piped in) on a branch of its own, with evidence.
+
+    Without a word about it a terminal is asked at the gates, and anything else waits: exit code 4, and `assay answer`
+    goes on. Exit code 0: committed. 1: the evidence did not suffice, nothing was committed. 5: its budget is used up.
+    """
+    from assay.app.feature import Wanted, begin_feature
+    from assay.app.status import repository_root
+    from assay.cli.run_screen import how
+
+    asked = how(plain, as_lines, as_json)
+    root = repository_root(Path.cwd())
+    wanted = Wanted(
+        request=_text(request),
+        slug=slug,
+        is_autonomous=interactive is False,
+        agents=agents or ("cassette" if cassette else None),
+        cassettes=cassette,
+    )
+    begun = begin_feature(root, wanted)
+    if begun.order.snapshot is not None and not as_json:
+        click.echo("what is not committed here is no part of this; a copy is kept in case", err=True)
+    return carry_feature(root, begun.run_id, asked)
+
+
+def _text(request: str) -> str:
+    if request == "-":
+        return sys.stdin.read()
+    if request.startswith("@"):
+        path = Path(request[1:])
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.UsageError(f"{path} cannot be read: {error}") from None
+    return request
+
+
+def carry_feature(root: Path, run_id: str, asked: "How") -> int:
+    """Carries a run here until it ends, asking a person who is there whenever it has a question."""
+    from assay.app.carrying import carry
+    from assay.app.watching import watching
+    from assay.cli.asking import ask_here, is_somebody_here
+    from assay.cli.run_screen import screen_of
+
+    while True:
+        with watching(root, run_id, after=0) as followed:
+            with screen_of(followed, asked, hint=HINT, is_ours=True) as shown:
+                ended = carry(root, followed, shown.show)
+            if isinstance(ended, int):
+                click.echo("stopped; everything so far is saved", err=True)
+                click.echo(f"next:  assay resume {run_id}", err=True)
+                return SIGNALS[signal.Signals(ended)]
+            code = exit_code_of_end(ended)
+            if code is not ExitCode.WAITS_FOR_PERSON or asked.as_json or asked.as_lines or not is_somebody_here():
+                say_how_it_ended(root, followed, asked)
+                return code
+        ask_here(root, run_id)
+
+
+def say_how_it_ended(root: Path, followed: "Watching", asked: "How") -> None:
+    """The bundle in ten lines, or the question; and the next command."""
+    import json
+
+    from assay.app.feature_end import end_lines
+    from assay.app.looking import next_command
+
+    if asked.as_json:
+        click.echo(json.dumps(followed.plain(), indent=2))
+    elif not asked.as_lines:
+        for line in end_lines(root, followed.run_id):
+            click.echo(line)
+    click.echo(f"next:  {next_command(followed.look, is_worked_on=False)}", err=True)
