@@ -1,4 +1,4 @@
-"""What a decision of a feature run is followed by: its events, which always fit, and its calls, each with its number."""
+"""What a decision of a feature run is followed by: events, which always fit, and calls, each with its number."""
 
 from typing import Any, get_args
 
@@ -31,7 +31,7 @@ from assay.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
 from assay.contracts.feature.state import FeatureState
 from assay.rules.feature_moves import PlannedCall, Raised, call_of, calls_of, events_of, instance_of, visit_of
 from assay.rules.fold_feature import fold_feature
-from assay.rules.routing import CALLS_OF, GATE_OF
+from assay.rules.routing import CALLS_OF, GATE_OF, default_choice
 from rules.fold_streams import FEATURE, FEATURE_RUN, Said, stream
 
 QUERY = Query(sql="SELECT 1", values=("run", "task-01", "after"))
@@ -125,6 +125,9 @@ def test_whatever_is_decided_wherever_its_events_follow_on_what_was_told(
 ) -> None:
     """Total: for every kind of decision in every step there are events, and the run can be folded on with them."""
     before = at_step(step, mode)
+    if isinstance(decision, Advance) and decision.auto_selected is not None:
+        gate = GATE_OF.get(Step.SETUP if step is None else step, HumanGate.RESEARCH)
+        decision = decision.model_copy(update={"auto_selected": default_choice(gate).value})
     for raised in (None, Raised(0, None), Raised(2, Severity.MAJOR)):
         said: list[Said] = [
             (event.type, {key: value for key, value in event.plain().items() if key != "type"})  # type: ignore[attr-defined]  # every event has a type

@@ -415,3 +415,70 @@ def test_a_node_takes_in_all_that_it_was_built_upon_and_that_waits() -> None:
     assert _tell(run, *_change("t2", S.MERGE_READY, S.MERGED)) is None
     assert set(taken_in(run, dependencies, "t4")) == {"t1", "t3"}
     assert taken_in(run, dependencies, "t1") == ()
+
+
+def _in_phase(run: GraphRun, phase: str | None, *events: EventData) -> Problem | None:
+    """The answer to the last of these events of one graph of a run that has several."""
+    answer = None
+    for event in events:
+        assert answer is None
+        answer = run.apply(_envelope(run.seq + 1, event, phase=phase))
+    return answer
+
+
+def _merged(node: str, batch: int, attempt: int) -> list[EventData]:
+    return [
+        *_change(node, S.PENDING, S.RUNNING, attempt=attempt),
+        _verified(node, attempt),
+        _merging(batch, node),
+        happened.BranchMerged(nodeId=node, commit="abcd"),
+        *_change(node, S.RUNNING, S.DONE, S.MERGE_READY, S.MERGED, attempt=attempt),
+        _finished(batch),
+    ]
+
+
+def test_a_graph_that_counts_on_begins_with_its_own_attempt() -> None:
+    run = GraphRun(RUN, _dag(t1=""), max_attempts=4, first_attempt=4)
+    assert [(node.currentAttempt, node.maxAttempts) for node in run.nodes.values()] == [(4, 4)]
+    assert _tell(run, *_change("t1", S.PENDING, S.RUNNING, attempt=4)) is None
+    assert run.work["t1"].attempt == 4
+
+
+@pytest.mark.req("P8")
+def test_of_the_other_graphs_of_its_run_a_graph_counts_only_the_merges() -> None:
+    run = GraphRun(RUN, _dag(t1="", t2=""), max_attempts=2, first_attempt=2, phase="2")
+    before = _looks(run)
+    assert _in_phase(run, "1", *_change("t1", S.PENDING, S.RUNNING), _verified("t1")) is None
+    assert _looks(run)[1:] == before[1:]
+    assert _in_phase(run, "1", _merging(1, "t1"), happened.BranchMerged(nodeId="t1", commit="abcd")) is None
+    assert (run.batches, run.batch, run.tip, list(run.queue)) == (1, None, None, [])
+    assert _in_phase(run, "1", *_change("t1", S.RUNNING, S.DONE, S.MERGE_READY, S.MERGED), _finished(1)) is None
+    assert run.nodes["t1"].status is S.PENDING
+    assert _in_phase(run, "2", *_merged("t1", 2, 2)) is None
+    assert (run.batches, run.nodes["t1"].status, run.tip) == (2, S.MERGED, "cafe")
+
+
+def test_batches_are_numbered_through_a_whole_run() -> None:
+    """A batch with a number that another graph of the run has used is no next one."""
+    run = GraphRun(RUN, _dag(t1=""), max_attempts=2, first_attempt=2, phase="2")
+    assert _in_phase(run, "1", _merging(1, "t1"), _finished(1)) is None
+    assert _in_phase(run, "2", *_change("t1", S.PENDING, S.RUNNING, attempt=2), _verified("t1", 2)) is None
+    again = _in_phase(run, "2", _merging(1, "t1"))
+    assert again is not None
+    assert run.batches == 1
+    assert _in_phase(run, "2", _merging(2, "t1")) is None
+
+
+def test_a_graph_without_a_phase_takes_in_every_graph_of_its_run() -> None:
+    run = GraphRun(RUN, _dag(t1=""))
+    assert run.is_about(_envelope(1, _verified("t1"), phase="7"))
+    assert not GraphRun(RUN, _dag(t1=""), phase="7").is_about(_envelope(1, _verified("t1")))
+    assert _in_phase(run, "7", *_change("t1", S.PENDING, S.RUNNING)) is None
+    assert run.running() == ("t1",)
+
+
+def test_events_of_another_graph_still_stand_in_their_order() -> None:
+    run = GraphRun(RUN, _dag(t1=""), phase="2")
+    problem = run.apply(_envelope(3, _merging(1, "t1"), phase="1"))
+    assert problem is not None
+    assert (run.seq, run.batches) == (0, 0)

@@ -7,7 +7,7 @@ import pytest
 from assay.contracts.common.problems import Level, Problem, spell_path
 from assay.contracts.feature.plan import PlanOutput
 from assay.contracts.feature.task import TaskDocument
-from assay.rules.plan import plan_against_tasks, plan_problems, task_problems
+from assay.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
 from support import edited, value_of
 
 PAYLOAD = "agent_output.payload"
@@ -140,3 +140,38 @@ def test_plan_and_task_documents_must_agree() -> None:
         "error tasks",
     ]
     assert all(problem.level is Level.ERROR for problem in problems)
+
+
+@pytest.mark.req("P8")
+@pytest.mark.parametrize(
+    ("path", "new", "bound"),
+    [
+        ("total_tasks", 7, ["total_tasks"]),
+        (
+            "tasks[5].depends_on",
+            ["task-03", "task-04", "task-05"],
+            ["tasks[5].depends_on", "dependency_graph.task-06"],
+        ),
+        ("waves[2].tasks", ["task-06", "task-99"], ["waves[2].tasks[1]"]),
+    ],
+)
+def test_a_plan_beyond_the_planners_limits_is_sent_back(path: str, new: Any, bound: list[str]) -> None:
+    problems = plan_problems(_plan(**{f"{PAYLOAD}.{path}": new}))
+    assert _said(tuple(each for each in problems if binds(each))) == [
+        f"{each.level.value} {place}" for each, place in zip(problems, bound, strict=True)
+    ]
+
+
+@pytest.mark.req("P8")
+def test_a_task_with_too_many_files_is_sent_back() -> None:
+    (problem,) = task_problems(_task(**{"task.relevant_context.files_to_modify": _files("🟢", "🟢", "🟢", "🟢")}))
+    assert (problem.level, binds(problem)) == (Level.WARNING, True)
+
+
+@pytest.mark.req("P8")
+@pytest.mark.xfail(reason="a wave's warning stands at depends_on, as a limit's does", strict=True)
+def test_a_dependency_inside_a_wave_sends_no_plan_back() -> None:
+    late = plan_problems(_plan(**{f"{PAYLOAD}.waves[0].tasks": ["task-01", "task-02", "task-03"]}))
+    late = tuple(each for each in late if each.level is Level.WARNING)
+    assert late
+    assert [binds(each) for each in late] == [False] * len(late)

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from assay.app.carrying import engine_at
+from assay.app.carrying import CANCELLED, engine_at
+from assay.app.feature import PREFIX, order_of, room_of
 from assay.app.graphs import Factory
 from assay.app.runs import RunLook
 from assay.app.workers import bodies_of, has_engine, worker_on
 from assay.contracts.common.events import EventData
+from assay.contracts.common.words import Workflow
+from assay.contracts.feature.events import RunFinished, RunOutcome
 from assay.contracts.forge.events import RunFailed
 from assay.engine.base import EngineError
 from assay.errors import NotReady
@@ -46,6 +49,11 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
     """
     factory = Factory(root)
     ledger = factory.ledger
+    if look.workflow == Workflow.FEATURE:
+        try:
+            return _cancel_feature(factory, root, look.run_id)
+        finally:
+            ledger.close()
     try:
         book = GraphBook(ledger, look.run_id)
         begun = book.begun()
@@ -65,6 +73,27 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
         return Cancelled(reason, target if has_target else None, kept, left)
     finally:
         ledger.close()
+
+
+def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | None:
+    """The same for a feature run, whose last event has an outcome."""
+    repository = factory.repository
+    order, _ = order_of(factory.ledger, run_id)
+    room = room_of(repository, factory.ledger, run_id, order)
+    if has_engine(root):
+        asyncio.run(_stop(root, run_id))
+    _wait_until_left(root, run_id)
+    reach("cancel.stopped")
+    target = repository.ref(f"refs/heads/{order.target}")
+    left = sweep(factory.worktrees(PREFIX), run_id, target or order.base_commit, read_identity(repository)).left
+    reach("cancel.swept")
+    if room.state().ending is not None:
+        return None
+    identity = read_identity(repository)
+    reason = f"{CANCELLED} {identity.author_name} <{identity.author_email}>"
+    room.tell(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
+    kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
+    return Cancelled(reason, None if target is None else order.target, kept, left)
 
 
 async def _stop(root: Path, run_id: str) -> None:

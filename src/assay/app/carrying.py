@@ -24,6 +24,8 @@ from assay.steps.graph.book import GraphBook
 GRACE_S = 5.0
 """How long work that runs may still take when somebody wants this process to end."""
 FIRST_STEP, DECIDE = "start", "decide#"
+CANCELLED = "cancelled by"
+"""How the reason of a run begins that somebody cancelled, and may go on with after all."""
 _RESUMABLE = frozenset({"error", "out_of_budget"})
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
@@ -89,7 +91,7 @@ def refuse_unfit(look: RunLook) -> None:
 def can_go_on(root: Path, look: RunLook) -> bool:
     """Whether a run that has ended may go on: one that failed for good would only fail again."""
     if look.workflow == Workflow.FEATURE:
-        return look.status in _RESUMABLE
+        return look.status in _RESUMABLE or (look.reason or "").startswith(CANCELLED)
     run_id = look.run_id
     ledger = Factory(root).ledger
     try:

@@ -12,10 +12,11 @@ from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.budgets import BudgetCaps, Caps
 from assay.contracts.common.evidence import Observation
 from assay.contracts.common.ids import baseline_tag, run_ref
+from assay.contracts.common.words import Workflow
 from assay.contracts.feature.events import RunResumed, RunStarted
 from assay.contracts.feature.order import FeatureOrder
 from assay.contracts.feature.settings import BudgetTable, Dirty
-from assay.errors import UsageError
+from assay.errors import NotReady, UsageError
 from assay.git.identity import read_identity
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
@@ -34,6 +35,8 @@ if TYPE_CHECKING:  # whoever only begins a run does not wait for what carries it
     from assay.steps.verify.subject import Parts
 
 FLOW = "feature"
+PREFIX = "assay"
+"""What the branches of a run's attempts begin with."""
 _PYTHON = "python3"
 
 
@@ -71,6 +74,7 @@ def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -
             "there are changes that are not committed, and feature.dirty is refuse",
             next_step="commit or stash them, or set feature.dirty to snapshot",
         )
+    refuse_unready(repository, wanted)
     verify, digest = verify_settings(repository.top)
     state, identity = state_of(repository), read_identity(repository)
     ledger = ledger_in(state, clock=clock)
@@ -99,6 +103,31 @@ def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -
     finally:
         ledger.close()
     return BegunFeature(run_id, order)
+
+
+def refuse_unready(repository: Repository, wanted: Wanted) -> None:
+    """What `assay doctor` would find, before anything is begun: a sandbox, and an agent for every role."""
+    from assay.agents.roles import ROLES
+    from assay.app.agents import Prober, chosen, settings_of
+    from assay.app.agents_settings import CASSETTE
+    from assay.app.wiring import backend, runner
+
+    runner()
+    settings, _ = settings_of(repository.top or repository.common_dir)
+    if wanted.agents == CASSETTE:
+        probes = [backend(CASSETTE, settings, cassette=wanted.cassettes).probe()]
+    else:
+        prober = Prober(settings)
+        called = [spec for spec in ROLES.values() if spec.workflow is Workflow.FEATURE and spec.is_dispatched]
+        names = {
+            chosen(spec, instance, settings, wanted.agents, prober).agent
+            for spec in called
+            for instance in spec.instances or (spec.role.value,)
+        }
+        probes = [prober(name) for name in sorted(names)]
+    for probe in probes:
+        if probe.missing:
+            raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
 
 
 def _write_beginning(ledger: Ledger, run_id: str, order: FeatureOrder, budget: BudgetTable, now: str) -> None:
@@ -185,7 +214,7 @@ def desk_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock
     settings = VerifySettings.model_validate(order.verify)
     sandbox = runner()
     place = workroom(room.state_folder, sandbox.tier)
-    worktrees = Worktrees(repository, room.shadow, place / "worktrees", prefix="assay")
+    worktrees = Worktrees(repository, room.shadow, place / "worktrees", prefix=PREFIX)
     identity = read_identity(repository)
     world = World(repository, worktrees, Candidates(repository, room.shadow), room.state_folder / "locks", identity)
     maker = MeansMaker(

@@ -14,7 +14,7 @@ from assay.git.repository import Repository
 from assay.steps.feature.deciding import DECISION, facts_behind
 from assay.steps.feature.room import Room
 
-_LINES, _LETTERS = 10, 200
+_LINES = 10
 _WORDS = {
     RunOutcome.COMMITTED: "COMMITTED",
     RunOutcome.LOW_CONFIDENCE: "NOT COMMITTED",
@@ -36,7 +36,7 @@ def end_lines(root: Path, run_id: str) -> list[str]:
         lines = _ended(room, state) if state.ending is not None else _open(root, run_id, state)
     finally:
         ledger.close()
-    return [safe[:_LETTERS] for line in lines[:_LINES] for safe in safe_lines(line)]
+    return [safe for line in lines[:_LINES] for safe in safe_lines(line)]
 
 
 def _open(root: Path, run_id: str, state: FeatureState) -> list[str]:

@@ -108,16 +108,18 @@ def _told(event: Event, data: Mapping[str, Any], look: FeatureLook, spell: Spell
         case "node.changed":
             return event_words.told(event)
         case _:
-            return _of_a_person_or_review(event.type, data)
+            return _of_a_person_or_review(event.type, data, is_autonomous=look.mode == "autonomous")
 
 
-def _of_a_person_or_review(kind: str, data: Mapping[str, Any]) -> str:
+def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous: bool) -> str | None:
     """Questions, reviews, and what the run went on without; empty for what this module has no words for."""
     match kind:
         case "pushback_recorded":
             worst = f", the worst {_name(data['worst'])}" if data["worst"] else ""
             how = _name(data["selected_option"]) + (" was selected by itself" if data["auto_selected"] else "")
             return f"concerns at {_step_name(data['step'])}: {int(data['concerns'])}{worst}; {how}"
+        case "approval_requested" if is_autonomous:
+            return None
         case "approval_requested":
             return f"QUESTION {_name(data['gate_id'])}: {', '.join(map(_name, data['options']))}"
         case "approval_answered":

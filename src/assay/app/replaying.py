@@ -183,7 +183,9 @@ def _events(moment: _Moment, stood: Decision, *, raised: Raised | None) -> Itera
 
 
 def _calls(state: FeatureState, stood: Decision, row: Observation) -> Iterator[Flip]:
-    now = [[call.dispatch_id, call.step.value, call.visit, call.instance, call.number] for call in calls_of(state, stood)]
+    now = [
+        [call.dispatch_id, call.step.value, call.visit, call.instance, call.number] for call in calls_of(state, stood)
+    ]
     if row.detail.get("calls") != now:
         yield Flip("calls", row.detail.get("calls"), now)
 

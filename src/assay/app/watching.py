@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.app.feature_look import FeatureLook
 from assay.app.looking import EVENTS, FEATURE, Looked, look_at, meant, opened, plain_look
 from assay.app.runs import End, RunLook
 from assay.app.workers import Worker, worker_on
@@ -85,6 +86,16 @@ def watching(root: Path, wanted: str | None, *, after: int | None = None) -> Ite
         if after is not None:
             followed.past = tuple(_past(database, run_id, after, up_to=looked.look.seq))
         yield followed
+
+
+def feature_look(root: Path, run_id: str) -> FeatureLook:
+    """A feature run as it stands now."""
+    look = FeatureLook(run_id)
+    with opened(root) as database:
+        while found := events_after(database, run_id, look.seq):
+            for event in found:
+                look.take_in(event)
+    return look
 
 
 def _past(database: "Database", run_id: str, after: int, *, up_to: int) -> Iterator[Event]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli.columns import cells, terminal_width, wrapped
 from assay.cli.exit_codes import ExitCode
 from assay.cli.stopping import SIGNALS, exit_code_of_end
 
@@ -104,6 +105,8 @@ def say_how_it_ended(root: Path, followed: "Watching", asked: "How") -> None:
     if asked.as_json:
         click.echo(json.dumps(followed.plain(), indent=2))
     elif not asked.as_lines:
-        for line in end_lines(root, followed.run_id):
-            click.echo(line)
+        for text in end_lines(root, followed.run_id):
+            width = terminal_width()
+            for line in [text] if cells(text) <= width else wrapped(text, width, rest=" " * 10):
+                click.echo(line)
     click.echo(f"next:  {next_command(followed.look, is_worked_on=False)}", err=True)

@@ -46,6 +46,10 @@ def _resume(root: Path, followed: "Watching", asked: "How") -> int:
     if not (look.status in ("completed", "committed") or is_waiting or (look.is_over and not can_go_on(root, look))):
         if look.is_over or look.status == "paused":
             record_resumed(root, look)
+        if look.workflow == "feature" and followed.worker() is None:
+            from assay.cli.feature import carry_feature
+
+            return carry_feature(root, look.run_id, asked)
         try:
             _show_or_carry(root, followed, asked)
         except Stopped as stopped:

@@ -51,9 +51,12 @@ def command(run: str | None, all_runs: bool, as_json: bool) -> int:
 
 def _next(lines: "list[RunLine]") -> str:
     going = next((line for line in lines if line.total and not line.is_over), None)
+    if any(line.status == "waiting" and not line.is_over for line in lines):
+        return "assay inbox"
     if going is not None:
         return f"assay status {going.run_id}"
-    return f"assay {'status' if lines[0].total else 'events'} {lines[0].run_id}"
+    has_more = lines[0].total or lines[0].workflow == "feature"
+    return f"assay {'status' if has_more else 'events'} {lines[0].run_id}"
 
 
 def _show_line(line: "RunLine", names: int) -> None:
@@ -94,14 +97,26 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
         plain = {"root": str(root), **plain_look(looked), "worker": who, "next": following}
         click.echo(json.dumps(plain, indent=2))
         return ExitCode.REACHED
+    for line in _steps(root, looked):
+        click.echo(line)
     has_graph = _show_head(looked, is_worked_on=worker is not None)
     if has_graph and not looked.look.is_over:
         who_works = f"process {worker.pid} on {worker.host}" if worker is not None else "nobody works on it now"
         click.echo(f"worker    {cut(who_works, terminal_width() - 10)}")
     _show_nodes(looked)
-    _show_events(looked)
+    _show_events(root, looked)
     click.echo(f"next:  {following}", err=True)
     return ExitCode.REACHED
+
+
+def _steps(root: Path, looked: "Looked") -> list[str]:
+    """Where a feature run stands among its steps; nothing for other runs."""
+    if looked.look.workflow != "feature":
+        return []
+    from assay.app.watching import feature_look
+    from assay.cli.feature_lines import live_lines
+
+    return live_lines(feature_look(root, looked.look.run_id), width=terminal_width())
 
 
 def _show_head(looked: "Looked", *, is_worked_on: bool) -> bool:
@@ -170,10 +185,19 @@ def _show_nodes(looked: "Looked") -> None:
         click.echo(f"  and {len(look.exhausted()) - _MOST} more failed: assay dag show {look.run_id}")
 
 
-def _show_events(looked: "Looked") -> None:
+def _show_events(root: Path, looked: "Looked") -> None:
     from assay.app.event_words import clock_time, told
     from assay.app.looking import EVENTS
 
+    if looked.look.workflow == "feature":
+        from assay.app.watching import feature_look
+        from assay.cli.feature_lines import event_lines
+
+        look = feature_look(root, looked.look.run_id)
+        told_so = [event_lines(event, look, terminal_width()) for event in looked.last]
+        for line in [line for one in [lines for lines in told_so if lines][-EVENTS:] for line in one]:
+            click.echo(line)
+        return
     lines = [(event.timestamp, words) for event in looked.last if (words := told(event)) is not None]
     if lines:
         click.echo("last events")

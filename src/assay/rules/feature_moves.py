@@ -161,7 +161,9 @@ def _turn(state: FeatureState, outcome: StepOutcome, to: str, reason: str) -> It
 
 
 def _end(state: FeatureState, outcome: StepOutcome, reason: str) -> Iterator[EventData]:
-    if state.current_step is not None:
+    step = None if state.current_step is None else state.steps.get(state.current_step)
+    # a run that went on after it had ended stands in a step that was told as failed already
+    if state.current_step is not None and step is not None and step.outcome is None:
         yield happened.StepFinished(step=state.current_step, outcome=outcome, reason=reason[:_REASON])
 
 

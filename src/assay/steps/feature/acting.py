@@ -8,17 +8,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from assay.contracts.common.decisions import Advance, AskHuman, ErrorCause, Replan, Retry, RetryOf, Revert, Revise
-from assay.contracts.common.evidence import Observation, Phase
+from assay.contracts.common.evidence import Observation, Phase, SandboxTier
 from assay.contracts.common.tools import Role
 from assay.contracts.common.words import Workflow
 from assay.contracts.feature.events import (
     Committed,
+    Degradation,
+    Degraded,
     DispatchFinished,
     DispatchStarted,
     DispatchStatus,
     TaskReverted,
 )
 from assay.contracts.feature.facts import Step
+from assay.contracts.feature.review import Perspective
 from assay.contracts.graph.orders import GraphEnd
 from assay.contracts.verify.report import Side, Subject
 from assay.errors import AssayError, NotReady, UsageError
@@ -29,7 +32,7 @@ from assay.rules.gates import is_verified
 from assay.steps.dispatch.account import ENDED
 from assay.steps.dispatch.recording import ended
 from assay.steps.feature import committing
-from assay.steps.feature.asking import brief_of, code_findings
+from assay.steps.feature.asking import SCOPES, brief_of, code_findings
 from assay.steps.feature.briefs import Briefs
 from assay.steps.feature.bundle import assemble
 from assay.steps.feature.bundle_page import bundle_page
@@ -86,10 +89,13 @@ class Acting:
         agents = tuple(call for call in calls if call.step not in _HARNESS)
         if any(call.step is Step.SETUP for call in agents):
             await to_end(begin_files, self._room)
+            await to_end(self._note_sandbox)
         if agents:
             tip = await to_end(self._tip_of)
             asks = [Ask(call, await to_end(brief_of, self._room, self._briefs, call, tip), tip) for call in agents]
             await self._caller.ask_all(asks)
+        if any(call.step in SCOPES for call in agents):
+            await to_end(self._note_single_model, agents[0])
         for call in calls:
             if call.step is Step.KNOWLEDGE:
                 await to_end(self._learn_anyway, call)
@@ -97,6 +103,29 @@ class Acting:
                 await self._by_us(call, self._bundle)
             elif call.step is Step.COMMIT:
                 await self._by_us(call, partial(to_end, self._commit))
+
+    def _note_sandbox(self) -> None:
+        tier = self._parts.runner.tier
+        if tier is not SandboxTier.NAMESPACES:
+            self._degrade(Degradation.SANDBOX_TIER, f"commands are kept in by {tier.value}, not by namespaces")
+
+    def _note_single_model(self, call: PlannedCall) -> None:
+        """Three reviewers that are one model see with one pair of eyes."""
+        room = self._room
+        models: dict[str, str] = {}
+        for id_, dispatch in room.state().dispatches.items():
+            done = ended(room.ledger, room.run_id, id_)
+            if (dispatch.step, dispatch.visit) == (call.step.value, call.visit) and done is not None:
+                models[dispatch.instance] = done.outcome.model or "one that nobody named"
+        if len(models) == len(Perspective) and len(set(models.values())) == 1:
+            told = f"all three reviewers were {next(iter(models.values()))}"
+            self._degrade(Degradation.SINGLE_MODEL, told)
+
+    def _degrade(self, kind: Degradation, detail: str) -> None:
+        """Notes once that the run goes on with less."""
+        if all(each.kind is not kind for each in self._room.state().degradations):
+            self._room.tell(Degraded(kind=kind, detail=detail))
+            reach("feature.degraded")
 
     def _learn_anyway(self, call: PlannedCall) -> None:
         """A run log and a post-mortem are written also for a run of which no agent had anything to say."""

@@ -1,0 +1,286 @@
+"""A small repository, a recorded team of which some members are faulty, and runs that are carried to their end.
+
+The team carries out one task of the demo, so that a whole run is short: everything before and after it is there.
+"""
+
+import copy
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Iterator
+
+from assay.agents.cassettes import Cassette, name_of, spell
+from assay.agents.roles import ROLES
+from assay.app.carrying import carry, record_resumed
+from assay.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, team, work
+from assay.app.demo_feature.scripts import Call, Document, Said, Session, create
+from assay.app.feature import Wanted, begin_feature, order_of, room_of
+from assay.app.graphs import Factory
+from assay.app.runs import End
+from assay.app.watching import watching
+from assay.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
+from assay.contracts.agents.dispatch import Outcome
+from assay.contracts.common.decisions import Decision
+from assay.contracts.common.tools import Role
+from assay.contracts.common.words import Risk
+from assay.contracts.feature.review import Category, Perspective, ReviewScope
+from assay.contracts.feature.state import FeatureState
+from assay.kit.documents import Format, render
+from assay.steps.dispatch.account import ENDED
+from assay.steps.dispatch.recording import ended
+from assay.steps.feature.deciding import DECISION, read
+
+FULL = bool(os.environ.get("ASSAY_FULL"))
+"""Whether also those are run that take minutes."""
+MARK = "quince-marmalade"
+"""Stands in everything that a faulty agent says, so that it can be looked for."""
+TASK = "task-01"
+_NOTHING = "sha256:" + "0" * 64
+_SETTINGS = "\n[verify]\nmutants = 0\n"
+
+
+def _plan() -> Session:
+    answer = copy.deepcopy(plans.FIRST)
+    payload = answer["agent_output"]["payload"]
+    payload["tasks"] = [task for task in payload["tasks"] if task["id"] == TASK]
+    payload["total_tasks"] = 1
+    payload["waves"] = [{"id": "wave-1", "tasks": [TASK], "max_concurrent": 4}]
+    payload["dependency_graph"] = {TASK: []}
+    payload["overall_risk_summary"] = Risk.GREEN.value
+    payload["pre_mortem"] = []
+    answer["completion"] |= {"summary": "one task", "risk_level": Risk.GREEN.value}
+    document = next(task for task in plans.TASKS if task.id == TASK).document()
+    written = create(repository.LAYOUT.task(TASK), render(document, Format.YAML))
+    return Session(Role.PLANNER, "planner", 1, answer, "One task.", (Said("It gets its document.", (written,)),))
+
+
+def reviewed(perspective: Perspective, scope: ReviewScope, number: int, round_: int = 1) -> Session:
+    """A reviewer who finds nothing."""
+    answer: Document = {
+        "schema_version": "1.0",
+        "reviewer_perspective": perspective.value,
+        "scope": scope.value,
+        "round": round_,
+        "findings": [],
+        "clean_categories": [category.value for category in Category],
+        "summary": "Nothing is wrong with it.",
+    }
+    return Session(Role.REVIEWER, perspective.value, number, answer, "Nothing.", ())
+
+
+PLAN = _plan()
+TEAM: tuple[Session, ...] = (
+    *groundwork.SESSIONS,
+    *specification.SESSIONS,
+    Session(Role.DESIGNER, "designer", 1, designs.DESIGN, "Values in, values out."),
+    *(reviewed(perspective, ReviewScope.DESIGN, 1) for perspective in Perspective),
+    PLAN,
+    *(session for session in work.FIRST if session.instance == TASK),
+    *(reviewed(perspective, ReviewScope.CODE, 2) for perspective in Perspective),
+    lessons.learned(from_a_lie=False),
+)
+"""One dispatch of each, in the order of the run."""
+
+
+def of(role: Role, instance: str | None = None, number: int = 1) -> Session:
+    """A good session of the team."""
+    return next(
+        session
+        for session in TEAM
+        if session.role is role and session.instance == (instance or session.instance) and session.number == number
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a faulty agent: words, calls, and what it hands in."""
+
+    text: str = ""
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    submitted: Document | None = None
+
+
+def call(tool: str, **args: Any) -> tuple[str, dict[str, Any]]:
+    """One use of a tool."""
+    return tool, args
+
+
+def as_turns(session: Session, *first: Turn) -> tuple[Turn, ...]:
+    """A good session, with something done before it."""
+    told = tuple(Turn(said.text, tuple(_plain(each) for each in said.calls)) for said in session.turns)
+    return (*first, *told, Turn(session.last_words, submitted=session.answer))
+
+
+def _plain(made: Call) -> tuple[str, dict[str, Any]]:
+    return made.tool.value, dict(made.args)
+
+
+def cassette(role: Role, instance: str, turns: Sequence[Turn]) -> bytes:
+    """A recording of whatever somebody may say and do."""
+    header = CassetteHeader(
+        cassette=1, role=role, instance=instance, model="scripted", prompt=_NOTHING, answer=ROLES[role].answer
+    )
+    rows = tuple(
+        CassetteTurn(
+            turn=number,
+            text=turn.text,
+            calls=tuple(CassetteCall(tool=tool, args=args, ok=None) for tool, args in turn.calls),
+            submitted=turn.submitted,
+            usage=(900, 40),
+            ms=0,
+            seen=None,
+        )
+        for number, turn in enumerate(turns)
+    )
+    return spell(Cassette(header, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """A repository and the recordings of its team."""
+
+    top: Path
+    cassettes: Path
+    begun: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def lay_out(root: Path, *, settings: str = "") -> "Grounds":
+        """The repository of the demo with a branch of somebody else's, and every recording as it should be."""
+        top = repository.lay_out(root / "till")
+        if settings:
+            with (top / "assay.toml").open("a") as file:
+                file.write(settings)
+            git(top, "commit", "-qam", "settings")
+        git(top, "branch", "somebody-elses")
+        git(top, "tag", "v1")
+        grounds = Grounds(top, root / "cassettes")
+        grounds.cassettes.mkdir()
+        for session in TEAM:
+            grounds.record(session.role, session.instance, session.number, as_turns(session))
+        return grounds
+
+    def record(self, role: Role, instance: str, number: int, turns: Sequence[Turn]) -> None:
+        """Puts a recording in place."""
+        (self.cassettes / name_of(role, instance, number)).write_bytes(cassette(role, instance, turns))
+
+    def fail_first(self, session: Session, *tries: Sequence[Turn]) -> None:
+        """Lets the first sessions of somebody be faulty; the good one comes after them."""
+        for number, turns in enumerate(tries, start=session.number):
+            self.record(session.role, session.instance, number, turns)
+        self.record(session.role, session.instance, session.number + len(tries), as_turns(session))
+
+    def begin(self) -> "Run":
+        """A run that is written down and not yet carried."""
+        wanted = Wanted(
+            request=repository.REQUEST,
+            slug=repository.SLUG,
+            is_autonomous=True,
+            agents="cassette",
+            cassettes=self.cassettes,
+        )
+        return Run(self, begin_feature(self.top, wanted).run_id)
+
+    def refs(self) -> dict[str, str]:
+        """Every ref that is not a run's own, and where the checkout stands."""
+        told = git(self.top, "for-each-ref", "--format=%(refname) %(objectname)")
+        rows = (line.split(" ") for line in told.splitlines())
+        found = {name: value for name, value in rows if "assay" not in name and "/feature/" not in name}
+        return found | {"HEAD": git(self.top, "symbolic-ref", "HEAD").strip()}
+
+    def all_refs(self) -> dict[str, str]:
+        """Every ref there is."""
+        told = git(self.top, "for-each-ref", "--format=%(refname) %(objectname)")
+        return dict(line.split(" ", 1) for line in told.splitlines())
+
+    def files(self) -> dict[str, str]:
+        """The person's own files by their hash: everything but git's folder, the state and the feature's."""
+        skipped = {".git", ".assay"}
+        found = {}
+        for path in sorted(self.top.rglob("*")):
+            inside = path.relative_to(self.top)
+            if path.is_file() and inside.parts[0] not in skipped and not str(inside).startswith("docs/feature"):
+                found[str(inside)] = hashlib.sha256(path.read_bytes()).hexdigest()
+        return found
+
+    def feature_files(self) -> dict[str, bytes]:
+        """What stands in the feature's folder; the copy of the ledger, which holds every claim, is no document."""
+        folder = self.top / repository.FOLDER
+        return {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and not path.name.startswith("verification-ledger.db")
+        }
+
+    def marked(self) -> list[str]:
+        """Files of the feature's folder in which a faulty agent's words stand."""
+        return [name for name, content in self.feature_files().items() if MARK.encode() in content or MARK in name]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run, carried by the real engine in this process."""
+
+    grounds: Grounds
+    run_id: str
+
+    def carry(self) -> End:
+        """To its end; one that had ended goes on first, as `assay resume` has it."""
+        top = self.grounds.top
+        with watching(top, self.run_id) as followed:
+            if followed.look.is_over:
+                record_resumed(top, followed.look)
+            end = carry(top, followed, lambda *_: None)
+        assert isinstance(end, End), f"a signal ended it: {end}"
+        return end
+
+    @contextmanager
+    def _ledger(self) -> Iterator[Any]:
+        factory = Factory(self.grounds.top)
+        ledger = factory.ledger
+        try:
+            order, _ = order_of(ledger, self.run_id)
+            yield room_of(factory.repository, ledger, self.run_id, order)
+        finally:
+            ledger.close()
+
+    def state(self) -> FeatureState:
+        """As its events tell it."""
+        with self._ledger() as room:
+            state: FeatureState = room.state()
+            return state
+
+    def decisions(self) -> list[Decision]:
+        """Every decision, in order."""
+        with self._ledger() as room:
+            rows = room.ledger.observations(self.run_id, DECISION)
+            return [read(row) for row in sorted(rows, key=lambda row: int(row.key.rpartition(":")[2]))]
+
+    def events(self, kind: str | None = None) -> list[Any]:
+        """Events in their order."""
+        with self._ledger() as room:
+            return [event for event in room.ledger.events(self.run_id) if kind is None or event.type == kind]
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """What came of each dispatch that ended."""
+        with self._ledger() as room:
+            ids = [row.subject for row in room.ledger.observations(self.run_id, ENDED)]
+            found = {id_: ended(room.ledger, self.run_id, id_) for id_ in ids}
+            return {id_: done.outcome for id_, done in found.items() if done is not None}
+
+    def observations(self, kind: str) -> list[Any]:
+        """Rows of a kind."""
+        with self._ledger() as room:
+            return list(room.ledger.observations(self.run_id, kind))
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Git as the person at the keyboard."""
+    person = {f"GIT_{who}_{what}": "ada" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    told = subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, env={**os.environ, **person}
+    )
+    return told.stdout
