@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import agents, documents, engine, git, ledger, sandbox, scheduling, startup, store, verify
+from bench import agents, documents, engine, feature, git, ledger, sandbox, scheduling, startup, store, verify
 
 BENCHMARKS = {
     "store": store.run,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "engine": engine.run,
     "git": git.run,
     "scheduling": scheduling.run,
+    "feature": feature.run,
 }
 
 

@@ -24,7 +24,7 @@ from assay.errors import (
 )
 from assay.kit.documents import Format, render
 from cli.runner import ASSAY, assay
-from support import ROOT, SEEDS, edited, value_of
+from support import SEEDS, edited, value_of
 
 
 @pytest.fixture
@@ -193,39 +193,6 @@ def test_a_foreign_evidence_database_is_refused_and_not_written_to(tmp_path: Pat
     assert done.returncode == 3
     assert done.stderr.startswith(f"assay: {database}")
     assert database.read_bytes() == before
-
-
-def has_sandbox() -> bool:
-    return assay("doctor", cwd=ROOT).returncode == 0
-
-
-@pytest.mark.req("F1")
-def test_the_demo_shows_what_it_promises_twice_in_the_same_folder(tmp_path: Path) -> None:
-    for number in (1, 2):
-        done = assay("demo", "--dir", "play", "--json", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        shown = json.loads(done.stdout)
-        assert shown["as_promised"] is True
-        assert [scene["outcome"] for scene in shown["scenes"]] == [
-            "accepted",
-            "refused",
-            "refused",
-            "equal",
-            "refused",
-            "blocked",
-            "refused",
-            "noticed",
-            "noticed",
-            *(("holds", "blocked") if has_sandbox() else ("not tried", "not tried")),
-        ]
-        assert (tmp_path / "play" / ".assay" / "artifacts" / f"demo-{number}").is_dir()
-    assert assay("ledger", "verify", cwd=tmp_path / "play").returncode == 0
-
-
-def test_the_demo_fits_eighty_columns_but_for_names_and_hashes(tmp_path: Path) -> None:
-    done = assay("demo", cwd=tmp_path)
-    assert [line for line in (done.stdout + done.stderr).splitlines() if len(line) > 80] == []
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_terminal_without_colours_or_letters_still_gets_an_answer(tmp_path: Path) -> None:

@@ -7,16 +7,16 @@ import copy
 import hashlib
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 from assay.agents.cassettes import Cassette, name_of, spell
 from assay.agents.roles import ROLES
 from assay.app.carrying import carry, record_resumed
-from assay.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, team, work
+from assay.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, work
 from assay.app.demo_feature.scripts import Call, Document, Said, Session, create
 from assay.app.feature import Wanted, begin_feature, order_of, room_of
 from assay.app.graphs import Factory
@@ -33,6 +33,7 @@ from assay.kit.documents import Format, render
 from assay.steps.dispatch.account import ENDED
 from assay.steps.dispatch.recording import ended
 from assay.steps.feature.deciding import DECISION, read
+from assay.steps.feature.room import Room
 
 FULL = bool(os.environ.get("ASSAY_FULL"))
 """Whether also those are run that take minutes."""
@@ -40,7 +41,6 @@ MARK = "quince-marmalade"
 """Stands in everything that a faulty agent says, so that it can be looked for."""
 TASK = "task-01"
 _NOTHING = "sha256:" + "0" * 64
-_SETTINGS = "\n[verify]\nmutants = 0\n"
 
 
 def _plan() -> Session:
@@ -145,7 +145,6 @@ class Grounds:
 
     top: Path
     cassettes: Path
-    begun: list[str] = field(default_factory=list)
 
     @staticmethod
     def lay_out(root: Path, *, settings: str = "") -> "Grounds":
@@ -238,7 +237,7 @@ class Run:
         return end
 
     @contextmanager
-    def _ledger(self) -> Iterator[Any]:
+    def _room(self) -> Iterator[Room]:
         factory = Factory(self.grounds.top)
         ledger = factory.ledger
         try:
@@ -249,31 +248,37 @@ class Run:
 
     def state(self) -> FeatureState:
         """As its events tell it."""
-        with self._ledger() as room:
-            state: FeatureState = room.state()
-            return state
+        with self._room() as room:
+            return room.state()
 
     def decisions(self) -> list[Decision]:
         """Every decision, in order."""
-        with self._ledger() as room:
+        with self._room() as room:
             rows = room.ledger.observations(self.run_id, DECISION)
             return [read(row) for row in sorted(rows, key=lambda row: int(row.key.rpartition(":")[2]))]
 
     def events(self, kind: str | None = None) -> list[Any]:
         """Events in their order."""
-        with self._ledger() as room:
+        with self._room() as room:
             return [event for event in room.ledger.events(self.run_id) if kind is None or event.type == kind]
 
     def outcomes(self) -> dict[str, Outcome]:
         """What came of each dispatch that ended."""
-        with self._ledger() as room:
+        with self._room() as room:
             ids = [row.subject for row in room.ledger.observations(self.run_id, ENDED)]
             found = {id_: ended(room.ledger, self.run_id, id_) for id_ in ids}
             return {id_: done.outcome for id_, done in found.items() if done is not None}
 
+    def transcript(self, dispatch_id: str) -> str:
+        """Everything that was said and done in a dispatch."""
+        with self._room() as room:
+            done = ended(room.ledger, self.run_id, dispatch_id)
+            assert done is not None and done.transcript is not None
+            return room.kept_bytes(done.transcript).decode()
+
     def observations(self, kind: str) -> list[Any]:
         """Rows of a kind."""
-        with self._ledger() as room:
+        with self._room() as room:
             return list(room.ledger.observations(self.run_id, kind))
 
 

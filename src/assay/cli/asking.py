@@ -48,3 +48,17 @@ def ask_here(root: Path, run_id: str) -> None:
     chosen = click.prompt("Your answer", type=click.Choice(options), default=default)
     said = click.prompt("In your words") if chosen in WANTS_WORDS else None
     answer(root, run_id, chosen, said)
+
+
+def offer_proposals(root: Path, run_id: str) -> None:
+    """Shows what the run would change in instruction files, and applies what the person agrees to."""
+    from assay.app.proposals import apply_proposal, pending
+    from assay.cli.knowledge import show_proposal
+
+    for _ in range(len(waiting := pending(root, run_id))):
+        show_proposal(waiting[0])
+        if not click.confirm("Apply this to your checkout?", default=False):
+            click.echo(f"it stays a proposal: assay knowledge proposals {run_id}", err=True)
+            return
+        apply_proposal(root, run_id, waiting[0].number)
+        waiting = pending(root, run_id)

@@ -17,6 +17,26 @@ def command() -> None:
     """The commands that Assay ran itself; what they printed cannot be edited without notice."""
 
 
+@command.command(name="bundle")
+@click.argument("run", default="last")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def bundle(run: str, as_json: bool) -> int:
+    """Print the evidence bundle of RUN (an id, or `last`), as it was sealed into its commit."""
+    from assay.app.bundles import bundle_of
+    from assay.app.status import repository_root
+    from assay.app.text import safe_lines
+
+    found = bundle_of(repository_root(Path.cwd()), run)
+    if as_json:
+        click.echo(json.dumps(found._asdict(), indent=2, ensure_ascii=False))
+        return ExitCode.REACHED
+    for line in safe_lines(found.text.rstrip()):
+        click.echo(line)
+    click.echo(f"sha256 {found.sha256}", err=True)
+    click.echo(f"next:  assay report {found.run_id}", err=True)
+    return ExitCode.REACHED
+
+
 @command.command(name="show")
 @click.argument("number", type=int)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

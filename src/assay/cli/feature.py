@@ -77,7 +77,7 @@ def carry_feature(root: Path, run_id: str, asked: "How") -> int:
     """Carries a run here until it ends, asking a person who is there whenever it has a question."""
     from assay.app.carrying import carry
     from assay.app.watching import watching
-    from assay.cli.asking import ask_here, is_somebody_here
+    from assay.cli.asking import ask_here, is_somebody_here, offer_proposals
     from assay.cli.run_screen import screen_of
 
     while True:
@@ -90,6 +90,8 @@ def carry_feature(root: Path, run_id: str, asked: "How") -> int:
                 return SIGNALS[signal.Signals(ended)]
             code = exit_code_of_end(ended)
             if code is not ExitCode.WAITS_FOR_PERSON or asked.as_json or asked.as_lines or not is_somebody_here():
+                if not (asked.as_json or asked.as_lines) and is_somebody_here():
+                    offer_proposals(root, run_id)
                 say_how_it_ended(root, followed, asked)
                 return code
         ask_here(root, run_id)

@@ -11,6 +11,7 @@ from assay.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from assay.app.knowledge import Known
+    from assay.app.proposals import Proposal
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _MARGIN = "    "
@@ -57,6 +58,57 @@ def forget(key: str, as_json: bool) -> int:
     else:
         click.echo(f"Forgotten: {shown(gone.key)}")
     return ExitCode.REACHED
+
+
+@command.command(name="proposals")
+@click.argument("run", default="last")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def proposals(run: str, as_json: bool) -> int:
+    """Show the changes of instruction files that RUN (an id, or `last`) proposed and nobody applied."""
+    from assay.app.proposals import pending
+    from assay.app.status import repository_root
+
+    waiting = pending(repository_root(Path.cwd()), run)
+    if as_json:
+        click.echo(json.dumps({"proposals": [each.plain() for each in waiting]}, indent=2, ensure_ascii=False))
+        return ExitCode.REACHED
+    if not waiting:
+        click.echo("Nothing is proposed.")
+    for each in waiting:
+        show_proposal(each)
+        click.echo(f"next:  assay knowledge apply {run} {each.number}", err=True)
+    return ExitCode.REACHED
+
+
+@command.command(name="apply")
+@click.argument("run")
+@click.argument("number", type=click.IntRange(min=1))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def apply(run: str, number: int, as_json: bool) -> int:
+    """Apply proposal NUMBER of RUN to your checkout; you are on record as the one who approved it."""
+    from assay.app.event_words import shown
+    from assay.app.proposals import apply_proposal
+    from assay.app.status import repository_root
+
+    file = apply_proposal(repository_root(Path.cwd()), run, number)
+    if as_json:
+        click.echo(json.dumps({"applied": file}))
+    else:
+        click.echo(f"applied to {shown(file)}")
+        click.echo("next:  git diff", err=True)
+    return ExitCode.REACHED
+
+
+def show_proposal(proposal: "Proposal") -> None:
+    """One proposal with its diff."""
+    from assay.app.event_words import shown
+    from assay.app.text import safe_lines
+
+    click.echo(f"{proposal.number}. {proposal.change} {shown(proposal.file, 200)}")
+    for line in wrapped(shown(proposal.summary, _LONG), terminal_width(), first=_MARGIN, rest=_MARGIN):
+        click.echo(line)
+    for line in safe_lines(proposal.diff.rstrip()):
+        click.echo(f"{_MARGIN}{line}")
 
 
 def _show(known: "Known") -> None:

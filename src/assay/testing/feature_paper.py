@@ -15,7 +15,6 @@ from assay.app.demo_feature.repository import MOMENT, REQUEST, SLUG, lay_out
 from assay.contracts.common.budgets import BudgetCaps, Caps
 from assay.contracts.common.decisions import Decision, Finish, Halt, Wait, WaitsFor
 from assay.contracts.common.ids import baseline_tag, run_ref
-from assay.contracts.common.tools import Role
 from assay.contracts.feature.events import Committed, RunResumed, RunStarted
 from assay.contracts.feature.facts import Choice, HumanGate
 from assay.contracts.feature.order import FeatureOrder
@@ -32,7 +31,7 @@ from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
 from assay.sandbox.scripted import ScriptedRunner
 from assay.steps.dispatch.events import FeatureEvents
-from assay.steps.dispatch.model import Context, Means
+from assay.steps.dispatch.model import Context
 from assay.steps.feature.acting import Acting
 from assay.steps.feature.briefs import Briefs
 from assay.steps.feature.calls import Caller
@@ -46,7 +45,7 @@ from assay.steps.graph.world import World
 from assay.steps.verify.subject import Parts
 from assay.store.artifacts import Store
 from assay.testing.feature_paper_calls import PaperCaller
-from assay.testing.feature_paper_graph import PaperEvidence, PaperGraph, hash_of, write_rows
+from assay.testing.feature_paper_graph import PaperEvidence, PaperGraph, changed_by, hash_of, write_rows
 from assay.testing.feature_paper_script import How, Rows, Script
 
 RUN = MOMENT
@@ -93,13 +92,19 @@ class PaperActing(Acting):
     async def _bundle(self) -> None:
         """The whole change's rows, and a page."""
         room, life = self._room, self._room.state().resumed
-        self._fail_if_told("step-8b", "evidence-bundle")
         rows = self._script.rows.get(f"{WHOLE}:{life}", Rows())
         tree, key = hash_of(WHOLE, life), f"{WHOLE}:{life}"
         write_rows(room, WHOLE, life + 1, tree, rows)
         if room.ledger.observation(room.run_id, key) is None:
-            detail: dict[str, object] = {"round": life + 1, "tree": tree, "commit": hash_of("tip", life)}
+            merged = [task for task, state in room.state().tasks.items() if state.merged is not None]
+            detail: dict[str, object] = {
+                "round": life + 1,
+                "tree": tree,
+                "commit": hash_of("tip", life),
+                "files": [changed_by(task).plain() for task in merged],
+            }
             room.write(lambda record: record.observation(room.seen(key, WHOLE, WHOLE, detail, tree=tree)))
+        self._fail_if_told("step-8b", "evidence-bundle")
         room.put(room.layout.evidence_bundle, f"# Evidence of {room.run_id}\n")
 
     def _commit(self) -> None:
@@ -127,12 +132,12 @@ class PaperRun:
         identity = read_identity(repository)
         caps = BudgetCaps(dispatch=_UNLIMITED, phase=_UNLIMITED, run=_UNLIMITED)
         context = Context(room.ledger, room.kept, ground.shadow, caps, FeatureEvents(), room.clock)
-        self._caller = PaperCaller(room, context, script, Caller(room, context, _no_means, worktrees, identity))
+        self._caller = PaperCaller(room, context, script, worktrees, identity)
         candidates = Candidates(repository, ground.shadow)
         self._world = World(repository, worktrees, candidates, folder / "locks", identity)
         self._parts = Parts(
             repository=repository,
-            runner=ScriptedRunner(()),
+            runner=ScriptedRunner((), tier=script.sandbox),
             shadow=ground.shadow,
             ledger=room.ledger,
             state=folder,
@@ -203,10 +208,6 @@ class PaperRun:
     def close(self) -> None:
         """Leaves the ledger as it is."""
         self.room.ledger.close()
-
-
-def _no_means(role: Role, instance: str, folder: Path, base: str) -> Means:
-    raise AssertionError("nobody is asked on paper")
 
 
 def _no_proof(*_args: Any, **_kwargs: Any) -> Any:

@@ -8,16 +8,20 @@ from assay.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus, Usage
 from assay.contracts.common.budgets import Level, OverBudget, Reservation, Resource
 from assay.contracts.common.decisions import ErrorCause
 from assay.contracts.common.evidence import Observation
-from assay.contracts.feature.facts import Step
+from assay.contracts.common.tools import Role
+from assay.contracts.feature.facts import CanStart, Step
+from assay.git.identity import Identity
+from assay.git.worktrees import Worktrees
 from assay.ledger.record import Record
 from assay.rules.feature_moves import instance_of, visit_of
 from assay.sandbox.dotgit import DotGit
 from assay.steps.dispatch.account import STARTED, Standing
 from assay.steps.dispatch.beginning import Begun
-from assay.steps.dispatch.model import Context, Dispatched, Occasion
+from assay.steps.dispatch.model import Context, Dispatched, Means, Occasion
 from assay.steps.dispatch.recording import ended, write_end
 from assay.steps.dispatch.seen import Seen
 from assay.steps.feature.calls import Ask, Caller
+from assay.steps.feature.facts import facts_of
 from assay.steps.feature.room import Room
 from assay.steps.feature.storing import store
 from assay.testing.feature_paper_script import Ending, How, Script
@@ -32,9 +36,9 @@ _FAILED = {How.ERROR: OutcomeStatus.AGENT_ERROR, How.TIMEOUT: OutcomeStatus.TIME
 class PaperCaller(Caller):
     """Ends every call as the script says; whoever calls tries again by the product's own rule."""
 
-    def __init__(self, room: Room, context: Context, script: Script, caller: Caller) -> None:
-        """`caller` lends what it is made of, none of which is used."""
-        super().__init__(room, context, caller._means_of, caller._worktrees, caller._identity)
+    def __init__(self, room: Room, context: Context, script: Script, worktrees: Worktrees, identity: Identity) -> None:
+        """The worktrees are never made."""
+        super().__init__(room, context, _no_means, worktrees, identity)
         self._script = script
 
     async def ask_all(self, asks: Sequence[Ask]) -> None:
@@ -55,7 +59,8 @@ class PaperCaller(Caller):
     async def dispatch(self, brief: Brief, occasion: Occasion, folder: Path, base: str) -> Dispatched:
         """The two records of a dispatch, with nothing between them."""
         ending = self._script.ending(brief.dispatch_id)
-        if ending.how is How.OVER_BUDGET:
+        is_spent = ending.how is How.OVER_BUDGET and self._room.state().resumed == 0
+        if is_spent or self._is_spent():
             return self._over_budget(brief, occasion)
         begun = self._begin(brief, occasion)
         step = Step(occasion.step)
@@ -64,6 +69,11 @@ class PaperCaller(Caller):
         done = Dispatched(outcome=outcome, start_tree=NOTHING, tree=None)
         write_end(self._context, brief, occasion, begun, done, agent=AGENT)
         return done
+
+    def _is_spent(self) -> bool:
+        """A budget that is used up stays so until somebody resumes the run; asked only where one can be."""
+        may_run_out = any(ending.how is How.OVER_BUDGET for ending in self._script.calls.values())
+        return may_run_out and facts_of(self._room).can_start is CanStart.NEVER
 
     def _outcome(self, brief: Brief, step: Step, visit: int, ending: Ending) -> Outcome:
         usage = Usage(source=UsageSource.CASSETTE, tokens_in=900, tokens_out=100)
@@ -79,7 +89,15 @@ class PaperCaller(Caller):
                 duration_ms=1,
             )
         answer = answer_of(self._room, brief, step.value, visit, ending)
-        return Outcome(status=OutcomeStatus.OK, answer=answer, raw_text="", asked=1, usage=usage, duration_ms=1)
+        return Outcome(
+            status=OutcomeStatus.OK,
+            answer=answer,
+            raw_text="",
+            asked=1,
+            usage=usage,
+            model="model" if self._script.is_one_model else f"model-of-{brief.instance}",
+            duration_ms=1,
+        )
 
     def _begin(self, brief: Brief, occasion: Occasion) -> Begun:
         now = self._room.now()
@@ -125,3 +143,7 @@ class PaperCaller(Caller):
                 duration_ms=0,
             )
         )
+
+
+def _no_means(role: Role, instance: str, folder: Path, base: str) -> Means:
+    raise AssertionError("nobody is asked on paper")

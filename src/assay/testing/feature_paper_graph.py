@@ -32,7 +32,7 @@ from assay.steps.feature.tasks import ATTEMPT, Attempted
 from assay.steps.verify.subject import Parts
 from assay.testing.feature_paper_script import Rows, Script
 
-CHECKS = ("syntax-check", "lint", "type-check", "tests")
+CHECKS = ("lint", "type-check", "tests")
 LOAD = "import-check"
 _EMPTY = "sha256:" + hashlib.sha256(b"").hexdigest()
 
@@ -40,6 +40,11 @@ _EMPTY = "sha256:" + hashlib.sha256(b"").hexdigest()
 def hash_of(*words: object) -> str:
     """A commit or a tree that nobody made, by what it stands for."""
     return hashlib.sha1("/".join(map(str, words)).encode(), usedforsecurity=False).hexdigest()
+
+
+def changed_by(task: str) -> ChangedFile:
+    """The one file that a task changes."""
+    return ChangedFile(path=f"till/{task.replace('-', '_')}.py", change=Change.MODIFIED)
 
 
 def write_rows(room: Room, task: str, number: int, tree: str, rows: Rows, *, required: Iterable[str] = ()) -> None:
@@ -195,13 +200,12 @@ class PaperGraph:
     async def _proven(self, order: AttemptOrder, prepared: Prepared) -> AttemptResult:
         commit, tree = hash_of(order.node, order.attempt), hash_of("tree", order.node, order.attempt)
         room, key = self._room, f"{ATTEMPT}:{order.node}:{order.attempt}"
-        files = (ChangedFile(path=f"till/{order.node.replace('-', '_')}.py", change=Change.MODIFIED),)
         if room.ledger.observation(room.run_id, key) is None:
             detail: dict[str, object] = {
                 "base": prepared.base,
                 "head": commit,
                 "tree": tree,
-                "files": [file.plain() for file in files],
+                "files": [changed_by(order.node).plain()],
             }
             seen = room.seen(key, ATTEMPT, order.node, detail, task_id=order.node, tree=tree)
             room.write(lambda record: record.observation(seen))

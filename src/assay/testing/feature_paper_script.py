@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.decisions import ErrorCause
+from assay.contracts.common.evidence import SandboxTier
 from assay.contracts.common.policy import Policy
 from assay.contracts.common.words import Severity
 from assay.contracts.feature.facts import Choice, HumanGate
@@ -23,7 +24,7 @@ class How(StrEnum):
     REVISION = "revision"
     """Of a verifier: it says NEEDS_REVISION itself."""
     OVER_BUDGET = "over_budget"
-    """It may not begin."""
+    """It may not begin; whoever resumes the run gives it more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,9 @@ class Script:
     """By task and graph (`task-01:1`); of the whole change by how often the run was resumed (`whole:0`)."""
     answers: Mapping[HumanGate, tuple[Choice, ...]] = field(default_factory=dict)
     """What a person answers at a gate, time after time; then what is offered first."""
+    is_one_model: bool = False
+    """Whether all agents are the same model."""
+    sandbox: SandboxTier = SandboxTier.NAMESPACES
     resumes: int = 0
     """How often somebody resumes the run when it has stopped and may go on."""
 

@@ -48,6 +48,7 @@ from assay.steps.feature.tasks import (
     TASKS,
     attempted,
     begin_graph,
+    changed_files,
     fix_node,
     iteration_of,
     nodes_of,
@@ -246,7 +247,13 @@ class Acting:
         prove(self._parts, room.run_id, Subject(task_id=WHOLE, round=life + 1), base=sides[0], head=sides[1], stop=stop)
         key = f"{WHOLE}:{life}"
         if room.ledger.observation(room.run_id, key) is None:
-            detail: dict[str, object] = {"round": life + 1, "tree": sides[1].tree, "commit": tip}
+            files = changed_files(room.shadow.diff(sides[0].tree, sides[1].tree))
+            detail: dict[str, object] = {
+                "round": life + 1,
+                "tree": sides[1].tree,
+                "commit": tip,
+                "files": [file.plain() for file in files],
+            }
             room.write(lambda record: record.observation(room.seen(key, WHOLE, WHOLE, detail, tree=sides[1].tree)))
             reach("feature.whole")
 

@@ -101,7 +101,7 @@ def _verification(bundle: Bundle) -> Iterator[Markdown]:
             yield Markdown(f"What {code(each.name)} lacks:")
             yield _missing(shut)
     if bundle.elsewhere:
-        yield Markdown("Also on record, about tasks that were replaced or given up:")
+        yield Markdown("Also on record, about merged trees, fixes, and tasks that were replaced or given up:")
         yield table(
             ("Task", "Rows", "Passed"),
             [(code(each.name), str(each.rows), str(each.passed)) for each in bundle.elsewhere],

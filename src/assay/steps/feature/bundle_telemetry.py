@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from assay.contracts.agents.dispatch import Usage
 from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.evidence import Dispatch, Observation
+from assay.contracts.common.tools import Role
 from assay.contracts.feature.state import FeatureState
 from assay.db.base import Database
 from assay.errors import LedgerTampered
@@ -56,7 +57,12 @@ def telemetry(ledger: Ledger, run_id: str, state: FeatureState) -> Telemetry:
         cost_micros=sum(costs),
         models=tuple(sorted({str(model) for end in ends if (model := _outcome(end).get("model"))})),
         refused=sum(call.refused_calls for call in state.dispatches.values()),
-        unfinished=tuple(name for name, call in state.dispatches.items() if call.status is None),
+        # whoever bundles this is a call of our own, and under way
+        unfinished=tuple(
+            name
+            for name, call in state.dispatches.items()
+            if call.status is None and call.agent is not Role.ORCHESTRATOR
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The calls of a decision: agents asked side by side, each in a worktree of its own, and their answers stored.
+"""The calls of a decision: agents asked side by side, each in a worktree that nobody else has meanwhile.
 
 Whatever ended before is adopted: repeated after a crash, only what was never heard of is asked again.
 """
@@ -12,8 +12,7 @@ from assay.agents.roles import ROLES
 from assay.contracts.agents.dispatch import Brief, OutcomeStatus
 from assay.contracts.common.tools import Role
 from assay.git.identity import Identity
-from assay.git.worktrees import Worktree, Worktrees
-from assay.kit.killpoints import reach
+from assay.git.worktrees import Worktrees
 from assay.rules.feature_moves import PlannedCall, instance_of
 from assay.rules.retry import may_retry
 from assay.steps.dispatch import Context, Dispatched, Means, Occasion, dispatch
@@ -22,6 +21,7 @@ from assay.steps.dispatch.restoring import restore
 from assay.steps.dispatch.seen import Seen
 from assay.steps.dispatch.telemetry import status_of
 from assay.steps.feature.facts import call_facts
+from assay.steps.feature.lanes import Lanes
 from assay.steps.feature.room import Room
 from assay.steps.feature.storing import store
 from assay.steps.graph.world import to_end
@@ -46,7 +46,7 @@ class Caller:
         self, room: Room, context: Context, means_of: MeansOf, worktrees: Worktrees, identity: Identity
     ) -> None:
         self._room, self._context, self._means_of = room, context, means_of
-        self._worktrees, self._identity = worktrees, identity
+        self._lanes = Lanes(worktrees, room.run_id, identity)
 
     async def ask_all(self, asks: Sequence[Ask]) -> None:
         """Side by side; each answer is stored as it comes."""
@@ -59,16 +59,17 @@ class Caller:
 
     async def _ask(self, ask: Ask) -> None:
         room, call = self._room, ask.call
-        done = ended(room.ledger, room.run_id, call.dispatch_id)
+        done = await to_end(ended, room.ledger, room.run_id, call.dispatch_id)
         if done is None:
-            worktree = await to_end(self._worktrees.create, room.run_id, call.dispatch_id, 1, ask.at)
             occasion = Occasion(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
-            done = await self.dispatch(ask.brief, occasion, worktree.folder, ask.at)
+            async with self._lanes.at(ask.at) as lane:
+                done = await self.dispatch(ask.brief, occasion, lane.folder, ask.at)
+                if done.tree is None or done.tree != done.start_tree or done.byproducts:
+                    lane.is_spoilt()
         if done.outcome.status is OutcomeStatus.OVER_BUDGET:
             return
         instance = instance_of(call.step, call.instance)
         await to_end(store, room, ask.brief.role, call.dispatch_id, instance, done)
-        await to_end(self._leave, call.dispatch_id, ask.at)
 
     async def persist(
         self,
@@ -107,10 +108,3 @@ class Caller:
         """Asks one agent in a folder that stands."""
         means = self._means_of(brief.role, brief.instance, folder, base)
         return await dispatch(self._context, ROLES[brief.role], brief, occasion, means)
-
-    def _leave(self, dispatch_id: str, base: str) -> None:
-        """What a reader left in its worktree counts for nothing; where it was a document, it is stored by now."""
-        worktree: Worktree = self._worktrees.named(self._room.run_id, dispatch_id, 1)
-        if self._worktrees.tip(worktree) is not None:
-            self._worktrees.release(worktree, base, self._identity, keep_branch=False)
-            reach("feature.left")

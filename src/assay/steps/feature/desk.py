@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
+from assay.contracts.feature.order import KeepArtifacts
 from assay.contracts.graph.orders import GraphOptions
 from assay.errors import UsageError
 from assay.git.sweeping import sweep
@@ -75,6 +76,8 @@ class FeatureRunDesk:
         sweep(world.worktrees, room.run_id, self._press.settled_tip(room.order.target), world.identity)
         world.worktrees.pool.drain()
         reach("feature.swept")
+        if room.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT and room.state().commit is not None:
+            return  # its copy stands in the commit, and is not written again
         room.files.put(room.layout.ledger, exported(room.ledger.database, room.run_id, room.now()))
         reach("feature.exported")
 

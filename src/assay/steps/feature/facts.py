@@ -13,6 +13,7 @@ from assay.contracts.feature.facts import (
     Approval,
     CallFacts,
     CanStart,
+    ChangedFile,
     Choice,
     FeatureFacts,
     FixFacts,
@@ -47,6 +48,8 @@ WHOLE = "whole"
 _WORST_FIRST = tuple(Severity)
 REFUSED = "refused"
 """What a call brought that could be read and yet cannot be taken: a plan that breaks its limits."""
+HELP = "help"
+"""Stands in the id of a call that settles a conflict."""
 REVIEWS = {ReviewScope.DESIGN: Step.DESIGN_REVIEW, ReviewScope.CODE: Step.CODE_REVIEW}
 
 
@@ -143,7 +146,7 @@ def _calls(
         {
             id_: dispatch
             for id_, dispatch in state.dispatches.items()
-            if dispatch.step == step.value and dispatch.attempt in numbers
+            if dispatch.step == step.value and dispatch.attempt in numbers and not _helps(id_, dispatch)
         },
         refused,
     )
@@ -159,6 +162,11 @@ def _calls(
             if name not in known and attempted(room, name, here[-1].number) is None
         ),
     )
+
+
+def _helps(dispatch_id: str, dispatch: DispatchState) -> bool:
+    """Whether a call settled a conflict: what it comes to is told by the merge, and says nothing of the work itself."""
+    return f"-{dispatch.instance}-{HELP}-" in dispatch_id
 
 
 def _facts(state: FeatureState, dispatches: dict[str, DispatchState], refused: set[str]) -> tuple[CallFacts, ...]:
@@ -269,7 +277,7 @@ def whole_of(room: Room, state: FeatureState) -> TaskFacts | None:
         task=WHOLE,
         size=Size.STANDARD,
         risk=Risk.GREEN,
-        files=(),
+        files=tuple(ChangedFile.model_validate(file) for file in detail["files"]),
         iteration=1,
         round=int(detail["round"]),
         baseline=room.ledger.tally(room.run_id, WHOLE, Phase.BASELINE, int(detail["round"]) - 1),
@@ -292,7 +300,7 @@ def _fix(room: Room, state: FeatureState, round_: int, graphs: tuple[Graph, ...]
         {
             id_: dispatch
             for id_, dispatch in state.dispatches.items()
-            if dispatch.step == Step.IMPLEMENT.value and dispatch.attempt == number
+            if (dispatch.step, dispatch.attempt) == (Step.IMPLEMENT.value, number) and not _helps(id_, dispatch)
         },
         set(),
     )

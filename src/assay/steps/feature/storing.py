@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from assay.contracts.agents.dispatch import OutcomeStatus
 from assay.contracts.common.evidence import Claim
 from assay.contracts.common.problems import Problem, spell_path
 from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Severity, Verdict
+from assay.contracts.common.words import Severity, Status, Verdict
 from assay.contracts.feature.design import DesignOutput
 from assay.contracts.feature.evaluation import ArtifactEvaluation
 from assay.contracts.feature.events import ReviewSubmitted
@@ -43,7 +44,9 @@ STORED = "stored"
 def store(room: Room, role: Role, dispatch_id: str, instance: str, done: Dispatched) -> None:
     """Puts an answer where it belongs; one that cannot be taken is refused, and says why."""
     answer = done.outcome.answer
-    if answer is None or room.ledger.observation(room.run_id, f"{STORED}:{dispatch_id}") is not None:
+    if done.outcome.status is not OutcomeStatus.OK or answer is None or _is_given_up(role, answer):
+        return
+    if room.ledger.observation(room.run_id, f"{STORED}:{dispatch_id}") is not None:
         return
     if room.ledger.observation(room.run_id, f"{REFUSED}:{dispatch_id}") is not None:
         return
@@ -61,6 +64,13 @@ def store(room: Room, role: Role, dispatch_id: str, instance: str, done: Dispatc
 
     room.write(write)
     reach("feature.answer")
+
+
+def _is_given_up(role: Role, answer: Mapping[str, Any]) -> bool:
+    """Whether an agent says itself that it failed; only an implementer's report of that is worth keeping."""
+    completion = answer.get("completion")
+    said = completion.get("status") if isinstance(completion, dict) else None
+    return role is not Role.IMPLEMENTER and said == Status.ERROR.value
 
 
 def _refuse(room: Room, dispatch_id: str, problems: tuple[str, ...]) -> None:
@@ -112,6 +122,7 @@ def _plan(room: Room, answer: Mapping[str, Any], done: Dispatched) -> tuple[str,
     if not wrong:
         problems += _told("plan-output.yaml", plan_against_tasks(output, tasks))
     for name, document in tasks.items():
+        problems += _named_otherwise(name, document)
         problems += _told(f"tasks/{name}.yaml", task_problems(document))
     if problems:
         return tuple(problems)
@@ -143,6 +154,11 @@ def _task_documents(room: Room, plan: PlanOutput, done: Dispatched) -> tuple[dic
             first = error.errors(include_url=False, include_input=False)[0]
             wrong.append(f"tasks/{task.id}.yaml: {spell_path(first['loc'])}: {first['msg']}")
     return found, tuple(wrong)
+
+
+def _named_otherwise(name: str, document: TaskDocument) -> list[str]:
+    found = document.task.id
+    return [] if found == name else [f"tasks/{name}.yaml: task.id: expected {name}, found {found}"]
 
 
 def _told(where: str, problems: tuple[Problem, ...]) -> list[str]:

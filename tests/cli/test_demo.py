@@ -1,0 +1,268 @@
+"""The demo as a stranger plays it: a request becomes a commit with its evidence, and a lie becomes nothing."""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from assay.app.demo_feature.repository import SLUG
+from assay.contracts.feature.research import Focus
+from assay.contracts.feature.review import Perspective
+from assay.store.layout.feature import FeatureLayout
+from cli.runner import assay
+
+pytestmark = pytest.mark.timeout(300)  # the fixtures play whole runs, on a machine that may be busy
+
+BRANCH = f"feature/{SLUG}"
+LAYOUT = FeatureLayout(SLUG)
+TASKS = ("task-01", "task-02", "task-03", "task-04")
+FILES = {
+    *(LAYOUT.initial_request, LAYOUT.ledger, LAYOUT.knowledge, LAYOUT.decisions, LAYOUT.evidence_bundle),
+    *(LAYOUT.spec, LAYOUT.spec_companion, LAYOUT.design, LAYOUT.design_companion, LAYOUT.plan, LAYOUT.plan_companion),
+    *(LAYOUT.research(focus) for focus in Focus),
+    *(LAYOUT.task(task) for task in TASKS),
+    *(LAYOUT.implementation_report(task) for task in TASKS),
+    *(LAYOUT.verification_report(task) for task in TASKS),
+    *(LAYOUT.review_findings(scope, each) for scope in ("design", "code") for each in Perspective),
+    *(LAYOUT.review_verdict(scope, each) for scope in ("design", "code") for each in Perspective),
+}
+DATED = (r"agent-metrics/\d{4}-\d\d-\d\d-run-log\.md", rf"post-mortems/\d{{4}}-\d\d-\d\d-{SLUG}\.md")
+
+
+@dataclass(frozen=True)
+class Played:
+    """A demo that came to its end."""
+
+    repository: Path
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What a person saw."""
+        return (self.stdout + self.stderr).splitlines()
+
+    @property
+    def text(self) -> str:
+        """The same without the breaks that a narrow terminal makes."""
+        return " ".join(" ".join(self.lines).split())
+
+
+def git(repository: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=repository, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def play(folder: Path, *arguments: str) -> Played:
+    done = assay("demo", "--dir", folder, *arguments, cwd=folder.parent)
+    return Played(folder / "till", done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """The demo, played once; nobody changes it."""
+    return play(tmp_path_factory.mktemp("demo") / "play")
+
+
+@pytest.fixture(scope="module")
+def lied(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """The same with an implementer that lies."""
+    return play(tmp_path_factory.mktemp("lie") / "play", "--lie")
+
+
+@pytest.fixture
+def copied(told: Played, tmp_path: Path) -> Iterator[Path]:
+    """A copy of its repository, to be changed."""
+    shutil.copytree(told.repository, tmp_path / "till", symlinks=True)
+    yield tmp_path / "till"
+    shutil.rmtree(tmp_path / "till")
+
+
+def target_of(repository: Path) -> str:
+    (ref,) = git(repository, "for-each-ref", "--format=%(refname)", "refs/heads/assay").split()
+    return ref
+
+
+@pytest.mark.req("P11")
+def test_the_demo_ends_in_a_commit_of_exactly_what_was_proven(told: Played) -> None:
+    repository = told.repository
+    assert told.code == 0, told.text
+    assert git(repository, "rev-parse", f"{BRANCH}^{{tree}}") == git(
+        repository, "rev-parse", f"{target_of(repository)}^{{tree}}"
+    )
+    assert git(repository, "rev-list", "--count", f"main..{BRANCH}") == "1"
+    assert git(repository, "rev-parse", f"{BRANCH}^") == git(repository, "rev-parse", "main")
+    assert git(repository, "diff", "--name-only", "main", BRANCH).splitlines()
+    assert not git(repository, "ls-tree", "-r", "--name-only", BRANCH, "docs")
+
+
+@pytest.mark.req("P11")
+def test_the_commit_names_its_run_and_the_bytes_of_its_evidence(told: Played) -> None:
+    repository = told.repository
+    trailers = dict(
+        line.split(": ", 1)
+        for line in git(repository, "log", "-1", "--format=%(trailers:only,unfold)", BRANCH).splitlines()
+    )
+    bundle = (repository / LAYOUT.evidence_bundle).read_bytes()
+    assert trailers["Evidence-Sha256"] == hashlib.sha256(bundle).hexdigest()
+    assert trailers["Run-Id"] in told.text
+    assert {"Assisted-by", "Co-authored-by"} <= trailers.keys()
+    subject = git(repository, "log", "-1", "--format=%s", BRANCH)
+    assert re.fullmatch(r"feat: \S.{0,66}", subject)
+
+
+@pytest.mark.req("P11")
+def test_the_checkout_is_switched_and_clean_and_nothing_else_is_left(told: Played) -> None:
+    repository = told.repository
+    assert git(repository, "symbolic-ref", "--short", "HEAD") == BRANCH
+    assert git(repository, "status", "--porcelain") == ""
+    assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
+    assert sorted(path.name for path in (told.repository.parent).iterdir()) == ["recordings", "till"]
+    assert f"unpacked in {repository}" in told.lines
+
+
+def test_every_file_of_the_feature_folder_is_there_and_no_other(told: Played) -> None:
+    folder = told.repository / LAYOUT.folder
+    found = {str(path.relative_to(told.repository)) for path in folder.rglob("*") if path.is_file()}
+    assert found >= FILES
+    others = sorted(path.removeprefix(f"{LAYOUT.folder}/") for path in found - FILES)
+    assert len(others) == len(DATED)
+    assert all(re.fullmatch(pattern, path) for pattern, path in zip(DATED, others, strict=True))
+
+
+def test_every_gate_is_printed_with_what_it_counted(told: Played) -> None:
+    for gate, subject, counted in (
+        ("EG-1", "task-01", r"open, \d+ of 1 baseline checks"),
+        ("EG-2", "task-03", r"open, \d+ of 3 checks"),
+        ("EG-2", "task-04", r"SHUT, \d+ of 2 checks; missing: tests \(regressed\), regressions \(failed\)"),
+        ("EG-2", "task-04", r"open, \d+ of 2 checks"),
+        ("EG-3", f"{SLUG}-code-review", "open, 3 of 3 reviewers"),
+        ("EG-4", f"{SLUG}-design-review", "open, 0 blockers"),
+        ("EG-5", f"{SLUG}-design-review", "open, 3 of 3 complete reviews"),
+        ("EG-6", f"{SLUG}-design-review", "open, 2 of 2 approvals"),
+    ):
+        assert re.search(f"gate {gate} {subject}: {counted}", told.text), (gate, subject)
+
+
+def test_the_demo_shows_what_it_promises(told: Played) -> None:
+    """A revised design, a task that fails and is planned anew, a reviewer that dissents, and an end in few lines."""
+    assert "decided to revise: the reviewers want the design revised" in told.text
+    assert "decided to replan: tasks lack evidence: task-04" in told.text
+    assert re.search(r"code review 1, [a-z-]+: architecture needs_revision", told.text)
+    assert re.search(r"^COMMITTED, confidence \w+: gift-vouchers$", told.stdout, re.MULTILINE)
+    assert re.search(r"^tasks +4 of 4 merged$", told.stdout, re.MULTILINE)
+    assert re.search(r"^undo +assay rollback ", told.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("how", ["told", "lied"])
+def test_the_demo_fits_eighty_columns_but_for_names_and_hashes(how: str, request: pytest.FixtureRequest) -> None:
+    played: Played = request.getfixturevalue(how)
+    wide = [line for line in played.lines if len(line) > 80]
+    assert [line for line in wide if str(played.repository) not in line and not re.search(r"\S{60}", line)] == []
+
+
+def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    done = assay("demo", "--dir", tmp_path, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"assay: {tmp_path} is not empty\nnext:  ")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.req("X1")
+def test_a_lie_is_stopped_by_a_gate_that_says_so_and_nothing_is_committed(lied: Played) -> None:
+    repository = lied.repository
+    assert lied.code == 1, lied.text
+    assert "claims green on red tests" in lied.text
+    assert re.search(r"gate EG-2 task-\d\d: SHUT, \d+ of \d checks; missing: tests ", lied.text)
+    assert git(repository, "symbolic-ref", "--short", "HEAD") == "main"
+    assert git(repository, "branch", "--list", "feature*") == ""
+    assert git(repository, "rev-list", "--count", "main") == "1"
+    (base,) = git(repository, "for-each-ref", "--format=%(objectname)", "refs/assay/baseline").split()
+    assert git(repository, "rev-parse", "main") == base
+    assert git(repository, "status", "--porcelain") == ""
+    assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
+
+
+@pytest.mark.parametrize("how", ["told", "lied"])
+def test_the_ledger_of_a_demo_is_as_it_was_written(how: str, request: pytest.FixtureRequest) -> None:
+    played: Played = request.getfixturevalue(how)
+    done = assay("ledger", "verify", cwd=played.repository)
+    assert done.returncode == 0, done.stdout
+    assert "all as written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "codes"),
+    [
+        (("status",), (0, 0)),
+        (("status", "last"), (0, 0)),
+        (("watch", "last"), (0, 1)),
+        (("resume", "last"), (0, 1)),
+        (("resume",), (2, 2)),
+        (("inbox",), (0, 0)),
+        (("report", "last"), (0, 0)),
+        (("events", "last"), (0, 0)),
+        (("evidence", "show", "1"), (0, 0)),
+        (("rollback", "none"), (2, 2)),
+    ],
+    ids=" ".join,
+)
+def test_every_command_knows_a_run_that_ended(
+    told: Played, lied: Played, arguments: tuple[str, ...], codes: tuple[int, int]
+) -> None:
+    for played, code in zip((told, lied), codes, strict=True):
+        done = assay(*arguments, cwd=played.repository)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+    assert git(told.repository, "status", "--porcelain") == ""
+
+
+def test_what_the_commands_say_is_what_happened(told: Played, lied: Played) -> None:
+    assert "committed" in assay("status", cwd=told.repository).stdout
+    assert "nothing waits for you" in assay("inbox", cwd=told.repository).stdout
+    shown = json.loads(assay("status", "last", "--json", cwd=told.repository).stdout)
+    assert shown["status"] == "committed"
+    page = Path(assay("report", "last", cwd=told.repository).stdout.strip()).read_text()
+    assert LAYOUT.evidence_bundle in page or "COMMITTED" in page.upper()
+    assert "committed" not in assay("status", cwd=lied.repository).stdout
+    kinds = [line.split()[2] for line in assay("events", "last", cwd=told.repository).stdout.splitlines()]
+    assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
+
+
+@pytest.mark.req("P11")
+def test_a_rollback_restores_what_was_there_before_and_the_second_one_says_so(copied: Path) -> None:
+    made = git(copied, "rev-parse", BRANCH)
+    done = assay("rollback", "last", cwd=copied)
+    assert done.returncode == 0, done.stderr
+    assert git(copied, "symbolic-ref", "--short", "HEAD") == "main"
+    assert git(copied, "status", "--porcelain") == ""
+    assert git(copied, "branch", "--list", "feature*") == ""
+    for path in git(copied, "ls-tree", "-r", "--name-only", "main").splitlines():
+        assert (copied / path).read_bytes() == subprocess.run(
+            ["git", "show", f"main:{path}"], cwd=copied, check=True, capture_output=True
+        ).stdout
+    added = git(copied, "diff", "--name-only", "--diff-filter=A", "main", made).splitlines()
+    assert added
+    assert not [path for path in added if (copied / path).exists()]
+    assert (copied / LAYOUT.evidence_bundle).exists()
+    kept = git(copied, "for-each-ref", "--format=%(objectname)", "refs/assay/rolled-back")
+    assert kept == made
+    again = assay("rollback", "last", cwd=copied)
+    assert again.returncode == 0
+    assert again.stdout.startswith("it was rolled back before\n")
+    assert assay("ledger", "verify", cwd=copied).returncode == 0
+
+
+def test_a_lie_has_nothing_to_be_rolled_back(lied: Played) -> None:
+    done = assay("rollback", "last", cwd=lied.repository)
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.startswith("assay: ")
+    assert "\nnext:  " in done.stderr

@@ -1,0 +1,27 @@
+"""Plays every script and keeps what came of it: `PYTHONPATH=tests python -m feature.keep`, and then look at the diff."""
+
+import tempfile
+from pathlib import Path
+
+from assay.testing.feature_paper import Ground, PaperRun
+from feature.keeping import Kept, kept_of, write_all
+from feature.paper_scripts import SCRIPTS
+
+
+def main() -> None:
+    """Whatever stood there before is replaced."""
+    runs: dict[str, Kept] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        ground = Ground.lay(Path(folder) / "ground")
+        for name, script in SCRIPTS.items():
+            run = PaperRun(ground, Path(folder) / name, script)
+            try:
+                run.play()
+                runs[name] = kept_of(run.room)
+            finally:
+                run.close()
+    write_all(runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""Runs of the demo that are killed and resumed: where that happens, and one life after the other.
+
+Run as a program it starts lives and sees what outlives them: every orphan of a life becomes its own child, so that none
+can hide.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from assay.app.demo import RECORDINGS, REPOSITORY
+from assay.app.demo_feature import repository, team
+from assay.app.feature import Wanted, begin_feature
+from cli.runner import ASSAY
+from dag.kills import KILLED, TESTS, Life
+from dag.remains import git
+from dag.warden import _PR_SET_CHILD_SUBREAPER, GRACE_S, _is_unborn, _orphans, _watch
+from feature.remains import Content, assert_clean, content_of, tries_of
+
+LIFE_S = 300.0
+LIVES = 12
+"""As many as a drill may take at most."""
+ALONE = "\n[policy]\nmax_concurrent = 1\n"
+"""One agent and one task at a time: then also the order of everything is settled, and all of it can be compared."""
+
+
+class Warden:
+    """The process that starts lives; see `main`."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "feature.kills"], cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def life(self, root: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Life:
+        """One command in a folder, from its start to its end."""
+        order = {"root": str(root), "arguments": list(arguments), "environment": dict(environment)}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{json.dumps(order)}\n")
+        self._process.stdin.flush()
+        return Life(**json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        """Ends it."""
+        self._process.communicate()
+
+
+@dataclass
+class Drill:
+    """One run in one folder, from its first life to its last."""
+
+    warden: Warden
+    root: Path
+    run_id: str
+    lives: list[Life] = field(default_factory=list)
+    ended: dict[str, int] = field(default_factory=dict)
+    """By dispatch that had ended when a life did, how often it was begun until then."""
+
+    @property
+    def repository(self) -> Path:
+        """The person's."""
+        return self.root / REPOSITORY
+
+    @property
+    def kills(self) -> int:
+        """How often it was killed."""
+        return sum(life.is_killed for life in self.lives)
+
+    def live(self, kill_at: str = "", *, log: Path | None = None) -> Life:
+        """One more life, killed at a point or left alone."""
+        folder = self.root / "tmp"
+        folder.mkdir(exist_ok=True)
+        environment = {
+            "TMPDIR": str(folder),
+            "ASSAY_KILL_AT": kill_at,
+            "ASSAY_KILL_LOG": "" if log is None else str(log),
+        }
+        life = self.warden.life(self.root, ("resume", self.run_id, "--plain"), environment)
+        self.lives.append(life)
+        assert life.code in (0, KILLED), life.said
+        assert not life.left, f"outlived its parent: {life.left}"
+        self.ended |= {
+            name: self.ended.get(name, tries) for name, tries in tries_of(self.repository, ended=True).items()
+        }
+        return life
+
+    def end(self) -> Content:
+        """Lets it come to its end, which must be a good one that leaves nothing behind; tells what it left."""
+        life = self.live()
+        assert life.code == 0, life.said
+        assert "COMMITTED" in life.said, life.said
+        assert_clean(self.repository, self.run_id)
+        content = content_of(self.repository, self.run_id)
+        repeated = {name: tries for name, tries in self.ended.items() if content.tries[name] != tries}
+        assert not repeated, f"had ended and were begun again: {repeated}"
+        assert max(content.tries.values()) <= 1 + self.kills
+        return content
+
+
+class Reference(NamedTuple):
+    """A run that nobody killed."""
+
+    content: Content
+    passed: Sequence[str]
+    """The points, in order."""
+
+
+class Grounds:
+    """Where drills take place: always in the same folder, since commands on record name it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._warden = Warden()
+        self._templates: dict[bool, tuple[Path, str]] = {}
+        self._references: dict[bool, Reference] = {}
+
+    def drill(self, *, alone: bool) -> Drill:
+        """A run that was begun and not worked on yet."""
+        root = self._folder / "root"
+        shutil.rmtree(root, ignore_errors=True)
+        if alone not in self._templates:
+            run_id = lay(root, alone=alone)
+            template = self._folder / f"template-{len(self._templates)}"
+            root.rename(template)
+            self._templates[alone] = template, run_id
+        template, run_id = self._templates[alone]
+        shutil.copytree(template, root, symlinks=True)
+        return Drill(self._warden, root, run_id)
+
+    def reference(self, *, alone: bool) -> Reference:
+        """What a run leaves that nobody kills, and the points it passes."""
+        if alone not in self._references:
+            drill, log = self.drill(alone=alone), self._folder / "log"
+            log.unlink(missing_ok=True)
+            drill.live(log=log)
+            self._references[alone] = Reference(drill.end(), log.read_text().split())
+        return self._references[alone]
+
+    def close(self) -> None:
+        """Ends the warden."""
+        self._warden.close()
+
+
+def lay(root: Path, *, alone: bool) -> str:
+    """The demo's repository and recordings, and its run as it is begun; the run's id."""
+    root.mkdir(parents=True)
+    cassettes = team.write_cassettes(root / RECORDINGS, lie=False)
+    place = repository.lay_out(root / REPOSITORY)
+    if alone:
+        settings = place / "assay.toml"
+        settings.write_text(settings.read_text() + ALONE)
+        person = ("-c", "user.name=Demo", "-c", "user.email=demo@localhost")
+        git(place, *person, "commit", "-q", "-a", "-m", "chore: one thing after the other")
+    wanted = Wanted(
+        request=repository.REQUEST,
+        slug=repository.SLUG,
+        is_autonomous=True,
+        agents="cassette",
+        cassettes=cassettes,
+    )
+    return begin_feature(place, wanted).run_id
+
+
+def main() -> None:
+    """One order a line, one answer a line."""
+    if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError("this system does not let a process take in orphans")
+    for line in sys.stdin:
+        print(json.dumps(_life(json.loads(line))), flush=True)  # noqa: T201
+
+
+def _life(order: Mapping[str, Any]) -> dict[str, Any]:
+    root, began = Path(order["root"]), time.monotonic()
+    with (root / "said").open("wb") as said:
+        life = subprocess.Popen(
+            [ASSAY, *order["arguments"]],
+            cwd=root / REPOSITORY,
+            env={**os.environ, **order["environment"]},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+    life.returncode, is_seen = _watch(life.pid, None, began + LIFE_S)
+    ended = time.monotonic()
+    left = _orphans()
+    while left and time.monotonic() - ended < GRACE_S:
+        time.sleep(0.01)
+        left = _orphans()
+    lingered = time.monotonic() - ended
+    unborn = {pid for pid in left if _is_unborn(pid)}
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    return {
+        "code": life.returncode,
+        "said": (root / "said").read_text(errors="replace"),
+        "seconds": round(ended - began, 3),
+        "lingered_s": round(lingered, 3),
+        "left": sorted(words for pid, words in left.items() if pid not in unborn),
+        "unborn": len(unborn),
+        "is_seen": is_seen,
+    }
+
+
+if __name__ == "__main__":
+    main()

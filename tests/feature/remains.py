@@ -1,0 +1,233 @@
+"""What a feature run leaves behind: what of it is the same at every run, and what must not be there any more.
+
+Nothing is left out of the comparison but what differs between two runs that nobody killed; each rule says why.
+"""
+
+import contextlib
+import hashlib
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from assay.app.ledger import verify_ledgers
+from assay.git.quarantine import PREFIX
+from assay.git.reachability import lost
+from assay.git.repository import Repository
+from assay.steps.dispatch.account import ENDED, STARTED
+from dag.remains import _is_held, git
+
+TABLES = (
+    *("anvil_checks", "pipeline_telemetry", "artifact_evaluations", "instruction_updates", "executions"),
+    *("observations", "claims", "approvals", "check_sources", "events"),
+)
+"""Every table that rows are written to; the chain has one link per record and says nothing of its own."""
+
+PASSING: Mapping[str, frozenset[str]] = {
+    "numbers that a row or a record was given": frozenset(
+        {"id", "seq", "event_id", "check_id", "execution_id", "observation_id", "claim_id", "execution", "evidence"}
+    ),
+    "moments": frozenset({"ts", "started_at", "completed_at", "observed_at", "claimed_at", "timestamp", "createdAt"}),
+    "how long and how much": frozenset(
+        {"duration_ms", "wall_ms", "cpu_ms", "setup_ms", "peak_memory", "peak_processes", "spending"}
+    ),
+    "digests over the random name of the folder in which the tools were built": frozenset(
+        {"env_digest", "env_sha256", "policy_sha256", "dotgit"}
+    ),
+    "digests over moments and numbers that are rows themselves": frozenset({"head", "result", "transcript"}),
+    "what a killed try had used is counted, and how often it was begun": frozenset({"tokens", "tries", "rows"}),
+}
+_PASSING = frozenset[str]().union(*PASSING.values())
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?")
+_ID = re.compile(r"\b(?:[0-9a-f]{40}|[0-9a-f]{12})\b")
+_KEPT = re.compile(r"sha256:[0-9a-f]{64}")
+_SAID: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"/try-[a-z0-9_]+/"), "/try/"),  # the tools are built in a folder with a name drawn by lot
+    (re.compile(r"(Ran \d+ tests? in) [0-9.]+s"), r"\1 time"),  # as unittest says it
+)
+LASTING = ("assay", "feature", "main")
+"""The branches that stay: the target, the feature's and the person's."""
+
+
+class Content(NamedTuple):
+    """What a run left that is the same at every run."""
+
+    tree: Mapping[str, str]
+    """The files of the commit."""
+    decisions: Sequence[tuple[str, str]]
+    """Kind and reason, in their order."""
+    course: Sequence[str]
+    """All events in their order."""
+    rows: Counter[str]
+    """Of all tables."""
+    tries: Mapping[str, int]
+    """By dispatch, how often it was begun."""
+    quarantined: Sequence[str]
+    """The trees that are kept though nobody wanted them."""
+    files: Sequence[str]
+    """Of the feature folder."""
+
+
+def content_of(repository: Path, run_id: str) -> Content:
+    """Reads all of it; every dispatch that was begun must have ended, once."""
+    reader = _Reader(repository, run_id)
+    rows = {name: _rows(repository, f"SELECT * FROM {name}") for name in TABLES}
+    told = sorted(rows["events"], key=lambda row: int(row["seq"]))
+    decided = [json.loads(row["data"]) for row in told if row["type"] == "decided"]
+    folder = repository / "docs"
+    return Content(
+        tree=_files(repository),
+        decisions=[(data["kind"], reader.said(data["reason"])) for data in decided],
+        course=[reader.plain(row) for row in told if not _is_another_try("events", row, told)],
+        rows=Counter(
+            f"{name} {reader.plain(row)}"
+            for name, found in rows.items()
+            for row in found
+            if not _is_another_try(name, row, told)
+        ),
+        tries=tries_of(repository),
+        quarantined=sorted(
+            git(repository, "rev-parse", f"{commit}^{{tree}}")
+            for commit in git(repository, "for-each-ref", "--format=%(objectname)", PREFIX).split()
+        ),
+        files=sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()),
+    )
+
+
+def _is_another_try(table: str, row: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> bool:
+    """The one kind of row that a kill adds: a dispatch that is begun again says so, once in either table."""
+    if table == "observations":
+        return row["kind"] == STARTED and not row["key"].endswith(":try-1")
+    if table != "events" or row["type"] != "dispatch_started":
+        return False
+    about = json.loads(row["data"])["dispatch_id"]
+    first = next(
+        each["seq"]
+        for each in told
+        if each["type"] == "dispatch_started" and json.loads(each["data"])["dispatch_id"] == about
+    )
+    return bool(row["seq"] != first)
+
+
+class _Reader:
+    """Reads rows of one run without what passes."""
+
+    def __init__(self, repository: Path, run_id: str) -> None:
+        self._run, self._outputs, self._root = run_id, repository / ".assay" / "outputs", str(repository)
+        listed = git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)")
+        self._commits = frozenset(
+            name for line in listed.splitlines() if line.endswith(" commit") for name in (line[:40], line[:12])
+        )
+        self._known: dict[str, str] = {}
+
+    def plain(self, row: Mapping[str, Any]) -> str:
+        """A row as text."""
+        return json.dumps(self._walk(dict(row), ""), sort_keys=True, ensure_ascii=False)
+
+    def said(self, text: str) -> str:
+        """A text without moments, commits (they hold moments) and hashes of documents that hold moments."""
+        text = _TIME.sub("time", text.replace(self._run, "RUN").replace(self._root, "ROOT"))
+        for pattern, instead in _SAID:
+            text = pattern.sub(instead, text)
+        text = _ID.sub(lambda found: "commit" if found[0] in self._commits else found[0], text)
+        return _KEPT.sub(lambda found: self._of_kept(found[0]), text)
+
+    def _walk(self, value: Any, name: str) -> Any:
+        if name in _PASSING:
+            return "*"
+        if isinstance(value, dict):
+            return {key: self._walk(inner, key) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._walk(inner, "") for inner in value]
+        if not isinstance(value, str):
+            return value
+        if value[:1] in ("{", "["):
+            with contextlib.suppress(ValueError):
+                return self._walk(json.loads(value), "")
+        return self.said(value)
+
+    def _of_kept(self, digest: str) -> str:
+        """What was kept under a hash counts, and not the hash: it may hold moments."""
+        if digest not in self._known:
+            self._known[digest] = digest
+            file = self._outputs / digest.removeprefix("sha256:")
+            if file.is_file():
+                text = document(self.said(file.read_text(errors="replace")))
+                self._known[digest] = f"kept {hashlib.sha256(text.encode()).hexdigest()}"
+        return self._known[digest]
+
+
+def document(text: str) -> str:
+    """A page without what is told there of time and use: durations, tokens, and which row something stands in."""
+    return text
+
+
+def tries_of(repository: Path, *, ended: bool = False) -> dict[str, int]:
+    """By dispatch, how often it was begun; of those alone that have ended, if asked."""
+    if not (repository / ".assay" / "evidence.db").exists():
+        return {}
+    rows = _rows(repository, "SELECT kind, subject FROM observations")
+    done = Counter(row["subject"] for row in rows if row["kind"] == ENDED)
+    begun = Counter(row["subject"] for row in rows if row["kind"] == STARTED)
+    assert set(done.values()) <= {1}
+    return {name: number for name, number in begun.items() if not ended or name in done}
+
+
+def assert_same(found: Content, reference: Content) -> None:
+    """The same tree, decisions and evidence; only how often dispatches were begun may differ."""
+    assert found.tree == reference.tree
+    assert found.decisions == reference.decisions
+    assert found.course == reference.course
+    assert found.rows - reference.rows == Counter()
+    assert reference.rows - found.rows == Counter()
+    assert found.tries.keys() == reference.tries.keys()
+    assert found.quarantined == reference.quarantined
+    assert found.files == reference.files
+
+
+def assert_clean(repository: Path, run_id: str) -> None:
+    """Nothing is left of a run that ended but its branches, its ledger and what is kept on purpose; nothing is lost."""
+    state = repository / ".assay"
+    branches = git(repository, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").split()
+    assert [name.partition("/")[0] for name in branches] == list(LASTING)
+    assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
+    assert not _names(repository / ".git" / "worktrees")
+    assert not list((repository / ".git").glob("assay*"))
+    assert git(repository, "symbolic-ref", "--short", "HEAD") == branches[1]
+    assert git(repository, "status", "--porcelain") == ""
+    assert not _names(state / "worktrees" / "pool") | _names(state / "worktrees" / "aside")
+    assert not _names(state / "work")
+    assert not [path for path in repository.rglob("*") if _is_held(path)]
+    assert len(list((state / "env").glob("*/try-*"))) <= 1
+    engine = state / "engine.db"
+    assert {row["status"] for row in _rows(engine, "SELECT status FROM workflow_status")} == {"SUCCESS"}
+    assert not _rows(engine, "SELECT executor FROM engine_lease UNION SELECT run_id FROM engine_body")
+    reports = verify_ledgers(repository)
+    assert reports
+    assert [report.findings for report in reports] == [()] * len(reports)
+    told = " ".join(row["data"] for row in _rows(repository, "SELECT data FROM events"))
+    named = {name for name in _ID.findall(told) if len(name) == 40}
+    opened = Repository.open(repository)
+    commits = sorted(name for name in named if git(repository, "cat-file", "-t", name) == "commit")
+    assert commits
+    assert lost(opened, run_id, commits) == ()
+
+
+def _rows(place: Path, query: str) -> list[dict[str, Any]]:
+    """Rows of a database, or of a repository's ledger."""
+    file = place / ".assay" / "evidence.db" if place.is_dir() else place
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute(query)]
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("*")}
+
+
+def _files(repository: Path) -> dict[str, str]:
+    listed = git(repository, "ls-tree", "-r", "HEAD")
+    return {line.split("\t")[1]: line.split()[2] for line in listed.splitlines()}

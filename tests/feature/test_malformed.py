@@ -1,0 +1,349 @@
+"""Documents that are none: each role's answer is asked about once, the call is made once more, and then the table says.
+
+One run goes from fault to fault: each role fails until the run halts, is mended, and the run goes on from there.
+"""
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from assay.app.demo_feature.repository import LAYOUT
+from assay.app.demo_feature.scripts import Document, Session
+from assay.app.runs import End
+from assay.contracts.agents.dispatch import Outcome, OutcomeStatus
+from assay.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
+from assay.contracts.common.tools import Role
+from assay.contracts.feature.events import Degradation, DispatchStatus
+from assay.contracts.feature.facts import Step
+from feature.grounds import FULL, MARK, PLAN, TASK, Grounds, Run, Turn, as_turns, call, of
+
+EMPTY = Turn()
+PROSE = Turn(f"All is well with the {MARK}: there is nothing to report.\n\nGood bye.")
+WRONG = Turn("Here it is.", submitted={MARK: [1, 2, 3], "agent_output": MARK})
+HUGE = Turn(f"{MARK} " * (20 * 1024 * 1024 // (len(MARK) + 1)))
+"""As much as a recording can hold; what is larger still is in the tests of misbehaviour."""
+SENTINEL = "security-sentinel"
+
+
+def truncated(session: Session) -> Turn:
+    """The good document, and its end is missing."""
+    whole = json.dumps({**session.answer, "note": MARK})
+    return Turn(f"```json\n{whole[: -len(MARK) - 20]}")
+
+
+def untrue(session: Session) -> Turn:
+    """A document of the right form that contradicts itself."""
+    answer = copy.deepcopy(session.answer)
+    _SPOIL[session.role](answer)
+    return Turn(f"As asked, with {MARK}.", submitted=answer)
+
+
+def _payload(answer: Document) -> Document:
+    payload: Document = answer["agent_output"]["payload"]
+    return payload
+
+
+def _infeasible(answer: Document) -> None:
+    answer |= {"infeasible": True, "understanding": MARK}
+
+
+def _without_evidence(answer: Document) -> None:
+    _payload(answer)["findings"][0] |= {"evidence": [], "detail": MARK}
+
+
+def _without_criteria(answer: Document) -> None:
+    _payload(answer).update(acceptance_criteria=[], feature_name=MARK)
+
+
+def _twice_decided(answer: Document) -> None:
+    _payload(answer)["decisions"][1] |= {"id": "D-1", "title": MARK}
+
+
+def _clean_and_not(answer: Document) -> None:
+    """Says that security is clean, and finds something critical in it."""
+    found = {"id": "SEC-1", "category": "security", "severity": "Critical", "title": MARK, "description": "Open."}
+    answer["findings"] = [found | {"artifacts": ["D-1"], "recommendation": "Close it.", "evidence": ["D-1"]}]
+
+
+def _in_no_wave(answer: Document) -> None:
+    _payload(answer)["waves"] = [{"id": "wave-1", "tasks": ["task-07"], "max_concurrent": 4}]
+    _payload(answer)["key_assumptions"] = [MARK]
+
+
+def _more_passed_than_run(answer: Document) -> None:
+    _payload(answer)["self_check"]["test_summary"] = {"total": 3, "passed": 5, "failed": 0}
+    _payload(answer)["changes"][0]["description"] = MARK
+
+
+def _gate_of_its_own(answer: Document) -> None:
+    _payload(answer)["evidence_gate"]["passed"] = 99
+    answer["completion"]["summary"] = MARK
+
+
+def _numbered_otherwise(answer: Document) -> None:
+    _payload(answer)["decision_log_entries"][0] |= {"id": "X", "title": MARK}
+
+
+_SPOIL: dict[Role, Callable[[Document], None]] = {
+    Role.INTAKE: _infeasible,
+    Role.RESEARCHER: _without_evidence,
+    Role.SPEC: _without_criteria,
+    Role.DESIGNER: _twice_decided,
+    Role.REVIEWER: _clean_and_not,
+    Role.PLANNER: _in_no_wave,
+    Role.IMPLEMENTER: _more_passed_than_run,
+    Role.VERIFIER: _gate_of_its_own,
+    Role.KNOWLEDGE: _numbered_otherwise,
+}
+
+
+def few(session: Session) -> tuple[tuple[Turn, ...], ...]:
+    """Two sessions that are no good, of two answers each."""
+    return (EMPTY, truncated(session)), (WRONG, untrue(session))
+
+
+def many(session: Session) -> tuple[tuple[Turn, ...], ...]:
+    """Two others."""
+    return (PROSE, HUGE), (untrue(session), EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A run from its begin, or from where it went on, to where it ended."""
+
+    decisions: Sequence[Decision]
+    outcomes: dict[str, Outcome]
+    marked: Sequence[str]
+    documents: frozenset[str]
+    statuses: dict[str, DispatchStatus | None]
+
+    @property
+    def last(self) -> Decision:
+        """How it ended."""
+        return self.decisions[-1]
+
+
+def lives_of(run: Run) -> Iterator[Life]:
+    """Carries a run again and again, until it ends in a commit."""
+    decided, ended = 0, set[str]()
+    for _ in range(20):
+        end = run.carry()
+        decisions, outcomes, state = run.decisions(), run.outcomes(), run.state()
+        yield Life(
+            decisions[decided:],
+            {id_: outcome for id_, outcome in outcomes.items() if id_ not in ended},
+            run.grounds.marked(),
+            frozenset(run.grounds.feature_files()),
+            {id_: dispatch.status for id_, dispatch in state.dispatches.items()},
+        )
+        decided, ended = len(decisions), set(outcomes)
+        if end is End.COMPLETED:
+            return
+
+
+FAILING = {
+    "intake": of(Role.INTAKE),
+    "architecture": of(Role.RESEARCHER, "researcher-architecture"),
+    "spec": of(Role.SPEC),
+    "designer": of(Role.DESIGNER),
+    "design reviewer": of(Role.REVIEWER, SENTINEL, 1),
+    "planner": of(Role.PLANNER),
+    "implementer": of(Role.IMPLEMENTER),
+    "code reviewer": replace(of(Role.REVIEWER, SENTINEL, 2), number=4),
+}
+"""Who fails for good, in the order in which the run comes to them."""
+REASONS = {
+    "intake": "it failed for good: intake (schema_violation)",
+    "architecture": "too few researchers are done: 1 of 4",
+    "spec": "it failed for good: spec (schema_violation)",
+    "designer": "it failed for good: designer (schema_violation)",
+    "design reviewer": f"fewer than three reviewers judged the design: {SENTINEL}",
+    "planner": "it failed for good: planner (schema_violation)",
+    "implementer": f"it failed for good: {TASK} (schema_violation)",
+    "code reviewer": f"fewer than three reviewers judged the code: {SENTINEL}",
+}
+FILES = {
+    "architecture": LAYOUT.research("architecture"),
+    "spec": LAYOUT.spec,
+    "designer": LAYOUT.design,
+    "design reviewer": LAYOUT.review_verdict("design", SENTINEL),
+    "planner": LAYOUT.plan,
+    "implementer": LAYOUT.implementation_report(TASK),
+    "code reviewer": LAYOUT.review_verdict("code", SENTINEL),
+}
+KINDS = [few, *([many] if FULL else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A run that failed at every role, one after the other, and was mended each time."""
+
+    run: Run
+    lives: dict[str, Life]
+    last: Life
+    before: dict[str, str]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=lambda kind: str(kind.__name__))
+def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    """The good recordings are there from the beginning, behind the faulty ones."""
+    kind: Callable[[Session], tuple[tuple[Turn, ...], ...]] = request.param
+    grounds = Grounds.lay_out(tmp_path_factory.mktemp("chain"))
+    for session in (*FAILING.values(), of(Role.KNOWLEDGE)):
+        grounds.fail_first(session, *kind(session))
+    for focus in ("impact", "patterns"):
+        session = of(Role.RESEARCHER, f"researcher-{focus}")
+        # the second time two of four are enough: these two fail again
+        grounds.fail_first(session, *kind(session), *kind(session))
+    before, run = grounds.refs(), grounds.begin()
+    *halted, last = lives_of(run)
+    return Chain(run, dict(zip(FAILING, halted, strict=True)), last, before)
+
+
+@pytest.mark.req("P12")
+@pytest.mark.parametrize("who", FAILING)
+def test_a_malformed_answer_is_asked_about_once_and_its_call_made_once_more(chain: Chain, who: str) -> None:
+    session, life = FAILING[who], chain.lives[who]
+    bad = {id_: outcome for id_, outcome in life.outcomes.items() if _is_of(id_, session) and outcome.answer is None}
+    assert len(bad) == 2
+    for id_, outcome in bad.items():
+        assert (outcome.status, outcome.cause) == (OutcomeStatus.INVALID_ANSWER, ErrorCause.SCHEMA_VIOLATION)
+        assert outcome.asked == 2 and outcome.problems
+        assert life.statuses[id_] is DispatchStatus.ERROR
+
+
+def _is_of(dispatch_id: str, session: Session) -> bool:
+    return f"-{session.instance}-" in dispatch_id
+
+
+@pytest.mark.req("P12", "P16")
+@pytest.mark.parametrize("who", FAILING)
+def test_a_second_failure_is_the_tables_error_and_the_run_can_go_on(chain: Chain, who: str) -> None:
+    halt = chain.lives[who].last
+    assert isinstance(halt, Halt)
+    assert (halt.outcome, halt.resumable, halt.reason) == (HaltOutcome.ERROR, True, REASONS[who])
+
+
+@pytest.mark.parametrize("who", FAILING)
+def test_nothing_of_a_refused_document_stands_in_the_feature_folder(chain: Chain, who: str) -> None:
+    life = chain.lives[who]
+    assert not life.marked
+    if who in FILES:
+        assert FILES[who].removeprefix(f"{LAYOUT.folder}/") not in life.documents
+
+
+@pytest.mark.req("P16")
+def test_mended_at_every_role_the_run_ends_in_its_commit(chain: Chain) -> None:
+    state = chain.run.state()
+    assert state.commit is not None
+    assert state.resumed == len(FAILING)
+    after = chain.run.grounds.refs()
+    assert {name: after.get(name) for name in chain.before if name != "HEAD"} == {
+        name: value for name, value in chain.before.items() if name != "HEAD"
+    }
+
+
+def test_what_had_been_done_before_a_halt_is_not_asked_again(chain: Chain) -> None:
+    done = [
+        dispatch.instance
+        for dispatch in chain.run.state().dispatches.values()
+        if dispatch.status is DispatchStatus.DONE and dispatch.step == Step.RESEARCH.value
+    ]
+    assert sorted(done) == ["researcher-architecture", "researcher-dependencies"]
+    reviews = [event.data["perspective"] for event in chain.run.events("review_submitted")]
+    assert len(reviews) == 6 and all(reviews.count(one) == 2 for one in reviews)
+
+
+@pytest.mark.req("P4", "P17")
+def test_two_researchers_of_four_are_enough_and_that_is_told(chain: Chain) -> None:
+    assert Degradation.FEWER_RESEARCHERS in {each.kind for each in chain.run.state().degradations}
+
+
+@pytest.mark.req("P10", "P17")
+def test_a_knowledge_agent_without_a_document_holds_nothing_up(chain: Chain) -> None:
+    life = chain.last
+    bad = [outcome for id_, outcome in life.outcomes.items() if "knowledge" in id_]
+    assert [outcome.status for outcome in bad] == [OutcomeStatus.INVALID_ANSWER] * 2
+    assert Degradation.KNOWLEDGE_FAILED in {each.kind for each in chain.run.state().degradations}
+    assert "knowledge-output.yaml" not in life.documents and "decisions.yaml" not in life.documents
+    assert not life.marked
+    assert any(name.startswith("post-mortems/") for name in life.documents)
+
+
+@pytest.mark.req("P9", "P16")
+def test_a_verifier_without_a_report_fails_its_step_and_can_be_asked_again(grounds: Grounds) -> None:
+    session, worker = of(Role.VERIFIER), of(Role.IMPLEMENTER)
+    grounds.fail_first(session, *few(session))
+    grounds.record(worker.role, worker.instance, 2, as_turns(worker))  # an attempt is proven as a whole
+    run = grounds.begin()
+    assert run.carry() is End.FAILED
+    halt = run.decisions()[-1]
+    assert isinstance(halt, Halt) and halt.resumable
+    assert halt.reason == f"it failed for good: {TASK} (schema_violation)"
+    assert not grounds.marked()
+    assert run.carry() is End.COMPLETED
+    assert run.state().commit is not None
+
+
+@pytest.mark.req("P9")
+def test_a_criterion_that_no_verifier_judged_fails_its_task(grounds: Grounds) -> None:
+    session = of(Role.VERIFIER)
+    answer = copy.deepcopy(session.answer)
+    _payload(answer)["criteria"] = [{"criterion": "Something else altogether.", "command": "python3 -m unittest"}]
+    grounds.record(session.role, session.instance, 1, (Turn("It all holds.", submitted=answer),))
+    run = grounds.begin()
+    assert run.carry() is End.FAILED  # nobody recorded a second plan
+    replanned = [decision for decision in run.decisions() if isinstance(decision, Replan)]
+    assert [decision.tasks for decision in replanned] == [(TASK,)]
+    assert run.state().tasks[TASK].merged is None
+
+
+@pytest.mark.req("P8", "P12")
+def test_a_plan_without_its_task_documents_or_beyond_the_limits_is_refused_whole(grounds: Grounds) -> None:
+    document = _task_of_four_files()
+    written = Turn("One task.", (call("create_file", path=LAYOUT.task(TASK), content=document),))
+    grounds.fail_first(PLAN, (Turn("Later.", submitted=PLAN.answer),), (written, Turn(submitted=PLAN.answer)))
+    run = grounds.begin()
+    assert run.carry() is End.FAILED
+    halt = run.decisions()[-1]
+    assert isinstance(halt, Halt) and halt.outcome is HaltOutcome.ERROR and halt.resumable
+    assert [type(decision) for decision in run.decisions()[-2:]] == [Retry, Halt]
+    refused = {row.subject: row.detail["problems"] for row in run.observations("refused")}
+    assert list(refused) == ["step-4-1-planner-1", "step-4-1-planner-2"]
+    assert "expected a task document, found none" in refused["step-4-1-planner-1"][0]
+    assert "at most 3 files besides tests" in refused["step-4-1-planner-2"][0]
+    assert "Your last plan was refused" in run.transcript("step-4-1-planner-2")
+    assert not any(name.startswith(("plan", "tasks/")) for name in grounds.feature_files())
+    assert not grounds.marked()
+    assert run.carry() is End.COMPLETED
+
+
+def _task_of_four_files() -> str:
+    written = next(args["content"] for turn in as_turns(PLAN) for _, args in turn.calls)
+    extra = "".join(f"    - path: till/{name}.py\n      risk: 🟢\n" for name in ("one", "two", MARK))
+    assert "files_to_modify:\n" in written
+    return str(written).replace("    files_to_modify:\n", f"    files_to_modify:\n{extra}")
+
+
+@pytest.mark.req("P9")
+def test_a_report_about_another_task_is_filed_under_its_own(grounds: Grounds) -> None:
+    session = of(Role.IMPLEMENTER)
+    answer = copy.deepcopy(session.answer)
+    _payload(answer)["task_id"] = "task-77"
+    answer["completion"]["output_paths"] = ["src/stolen.yaml"]
+    good = as_turns(session)
+    grounds.record(session.role, session.instance, 1, (*good[:-1], replace(good[-1], submitted=answer)))
+    (grounds.cassettes / f"verifier.{TASK}.1.jsonl").unlink()
+    run = grounds.begin()
+    assert run.carry() is End.FAILED
+    assert [name for name in grounds.feature_files() if "77" in name or "stolen" in name] == []
+    assert f"implementation-reports/{TASK}.yaml" in grounds.feature_files()
+
+
+@pytest.fixture
+def grounds(tmp_path_factory: pytest.TempPathFactory) -> Grounds:
+    """A repository with a team that does everything right so far."""
+    return Grounds.lay_out(tmp_path_factory.mktemp("grounds"))
