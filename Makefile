@@ -5,7 +5,7 @@ READY := .venv/.ready
 FIXTURES := tests/fixtures/seeds
 AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/assay-test-agents
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real test-agents check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean
+.PHONY: help setup demo test test-real test-agents test-faults check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -15,9 +15,8 @@ setup: $(READY) ## build .venv with assay, every extra and all developer tools
 $(READY): constraints.txt pyproject.toml scripts/setup
 	@PYTHON=$(PYTHON) sh scripts/setup .venv
 
-demo: setup ## run the main job, nothing to install or to pay
-	@$(BIN)/assay schema check $(FIXTURES)
-	@$(BIN)/assay demo
+demo: setup ## a whole run with a recorded team; LIE=1 for one that lies
+	@$(BIN)/assay demo $(if $(LIE),--lie)
 
 test: setup ## run all tests; branch coverage of contracts and rules must be 100 %
 	$(BIN)/coverage erase
@@ -60,6 +59,9 @@ schemas: setup ## export JSON Schemas; a published version is never overwritten
 
 sweep: setup ## the long tests: full-size concurrency, every crash point, every lie on a red base (minutes)
 	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify tests/dag
+
+test-faults: setup ## a feature run killed at 150 points, malformed documents and bad agents at every role (an hour)
+	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/steps/feature
 
 mutate: ## mutation testing of some rules: make mutate RULES="gates review"
 	@sh scripts/mutate $(RULES)

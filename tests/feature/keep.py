@@ -1,4 +1,4 @@
-"""Plays every script and keeps what came of it: `PYTHONPATH=tests python -m feature.keep`, and then look at the diff."""
+"""Plays every script and keeps what came of it: `PYTHONPATH=tests python -m feature.keep`. Then look at the diff."""
 
 import tempfile
 from pathlib import Path

@@ -56,7 +56,9 @@ def write_all(runs: Mapping[str, Kept]) -> None:
     for name, kept in runs.items():
         policy = _line(_packed(kept["policy"], parts))
         decisions = ",\n".join(
-            _line({key: _packed(value, parts) if key in ("decision", "facts") else value for key, value in each.items()})
+            _line(
+                {key: _packed(value, parts) if key in ("decision", "facts") else value for key, value in each.items()}
+            )
             for each in kept["decisions"]
         )
         _put(name, f'{{"policy":{policy},\n"decisions":[\n{decisions}\n]}}\n')

@@ -89,9 +89,8 @@ class Drill:
         self.lives.append(life)
         assert life.code in (0, KILLED), life.said
         assert not life.left, f"outlived its parent: {life.left}"
-        self.ended |= {
-            name: self.ended.get(name, tries) for name, tries in tries_of(self.repository, ended=True).items()
-        }
+        for name, tries in tries_of(self.repository, ended=True).items():
+            self.ended.setdefault(name, tries)
         return life
 
     def end(self) -> Content:

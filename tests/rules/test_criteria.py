@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from assay.contracts.feature.facts import Change, ChangedFile
 from assay.contracts.feature.task import TaskDocument
 from assay.contracts.feature.verification import CriterionJudgement
 from assay.contracts.verify.checks import CheckSpec, Language, ReportFormat
-from assay.rules.criteria import ByCommand, ByPlace, Unjudged, by_command, proposal, required_checks
+from assay.rules.criteria import ByCommand, ByPlace, Unjudged, by_command, proposal, required_checks, task_type
 
 
 def check(id_: str, *argv: str, **differs: Any) -> CheckSpec:
@@ -188,4 +189,22 @@ def test_a_task_asks_for_one_check_for_each_criterion() -> None:
             "spec_requirements": ["spec-output.yaml#payload.functional_requirements[id='FR-1']"],
         },
     }
-    assert required_checks(TaskDocument.model_validate({"task": plain})) == ("ac-1", "ac-2", "ac-3")
+    task = TaskDocument.model_validate({"task": plain})
+    text, settings, code = (ChangedFile(path=path, change=Change.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
+    criteria = ("ac-1", "ac-2", "ac-3")
+    for files in ((text,), (text, settings), (settings,)):
+        assert required_checks(task, files, is_waived=False) == criteria
+    for files in ((), (code,), (text, settings, code)):
+        assert required_checks(task, files, is_waived=False) == (*criteria, "red-at-baseline-new-tests")
+        assert required_checks(task, files, is_waived=True) == criteria
+
+
+def test_what_kind_of_work_a_change_is_follows_from_its_files() -> None:
+    text, settings, code = (ChangedFile(path=path, change=Change.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
+    assert [task_type(files).value for files in ((), (text,), (settings,), (text, settings), (text, code))] == [
+        "code",
+        "documentation",
+        "configuration",
+        "configuration",
+        "code",
+    ]

@@ -6,13 +6,17 @@ names; code that is handed over as text, a shell line and an option that makes a
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from assay.contracts.feature.facts import ChangedFile
+from assay.contracts.feature.implementation import TaskType
 from assay.contracts.feature.task import TaskDocument
 from assay.contracts.feature.verification import CriterionJudgement
 from assay.contracts.verify.checks import CheckSpec, ReportFormat
+from assay.rules.risk import is_configuration, is_documentation
 
+RED_AT_BASELINE = "red-at-baseline-new-tests"
 _PYTHON = "{python}"
 _PYTHONS = re.compile(r"python(?:3(?:\.[0-9]+)?)?")
 _OPEN = re.compile(r"\{(?:python|report|tmp|root|node_modules|ids)\}")
@@ -69,9 +73,29 @@ def check_name(number: int) -> str:
     return f"ac-{number}"
 
 
-def required_checks(task: TaskDocument) -> tuple[str, ...]:
-    """The checks that a task's gate asks for, one for each criterion."""
-    return tuple(check_name(number) for number, _ in enumerate(task.task.acceptance_criteria, start=1))
+def task_type(files: Iterable[ChangedFile]) -> TaskType:
+    """What kind of work a change is, whatever its author calls it: what is neither text nor settings is code.
+
+    >>> from assay.contracts.feature.facts import Change
+    >>> task_type([ChangedFile(path="docs/a.md", change=Change.ADDED)]).value
+    'documentation'
+    """
+    paths = [file.path for file in files]
+    if paths and all(is_documentation(path) for path in paths):
+        return TaskType.DOCUMENTATION
+    if paths and all(is_documentation(path) or is_configuration(path) for path in paths):
+        return TaskType.CONFIGURATION
+    return TaskType.CODE
+
+
+def required_checks(task: TaskDocument, files: Sequence[ChangedFile], *, is_waived: bool) -> tuple[str, ...]:
+    """The checks that a task's gate asks for: one for each criterion, and for code a new test that fails without it.
+
+    `files` is what was really changed; `is_waived` says that a person approved a plan that says why no test is needed.
+    """
+    criteria = tuple(check_name(number) for number, _ in enumerate(task.task.acceptance_criteria, start=1))
+    needs_test = task_type(files) is TaskType.CODE and not is_waived
+    return (*criteria, RED_AT_BASELINE) if needs_test else criteria
 
 
 def proposal(

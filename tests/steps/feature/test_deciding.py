@@ -94,7 +94,7 @@ def test_whoever_takes_the_facts_of_a_decision_comes_to_the_same(room: Room) -> 
 
 @pytest.mark.req("P3")
 def test_decisions_are_numbered_one_by_one_as_their_events_say(room: Room) -> None:
-    numbers = []
+    numbers: list[int] = []
     for _ in range(2):
         taken = take(room, numbers[-1] if numbers else 0)
         numbers.append(taken.number)

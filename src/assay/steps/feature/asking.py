@@ -7,7 +7,7 @@ from assay.contracts.common.decisions import Advance
 from assay.contracts.feature.facts import Step
 from assay.contracts.feature.research import Focus
 from assay.contracts.feature.review import Perspective, ReviewScope
-from assay.contracts.feature.state import FeatureState
+from assay.contracts.feature.state import AttemptState, FeatureState
 from assay.errors import UsageError
 from assay.rules.feature_moves import PlannedCall
 from assay.steps.feature.briefs import Briefs
@@ -125,13 +125,16 @@ def summary_of(state: FeatureState) -> str:
         told = step.outcome.value if step.outcome else "under way"
         lines.append(f"{name}: {told}, begun {step.runs} times{f': {step.reason}' if step.reason else ''}")
     for name, task in state.tasks.items():
-        ends = ", ".join(
-            f"attempt {attempt.attempt} {'verified' if attempt.verified else f'failed: {attempt.reason}'}"
-            for attempt in task.attempts
-        )
+        ends = ", ".join(f"attempt {attempt.attempt} {_ended(attempt)}" for attempt in task.attempts)
         lines.append(f"{name}: {ends}; {'merged' if task.merged else 'not merged'}")
     for review in state.reviews:
         said = ", ".join(f"{category.value} {verdict.value}" for category, verdict in review.verdicts.items())
         lines.append(f"{review.scope.value} review, round {review.round}, {review.perspective.value}: {said}")
     lines += [f"went on with less: {each.kind.value}: {each.detail}" for each in state.degradations]
     return "\n".join(lines)
+
+
+def _ended(attempt: AttemptState) -> str:
+    if attempt.verified is None:
+        return "under way"
+    return "verified" if attempt.verified else f"failed: {attempt.reason or 'no reason was given'}"

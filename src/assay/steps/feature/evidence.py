@@ -19,7 +19,7 @@ from assay.steps.feature import criteria, discrepancies
 from assay.steps.feature.briefs_task import writes_of
 from assay.steps.feature.reports import When, filled, shown
 from assay.steps.feature.room import Room
-from assay.steps.feature.tasks import Attempted, attempted
+from assay.steps.feature.tasks import Attempted, attempted, is_waived
 from assay.steps.verify.subject import Parts, prove
 
 _BECAME = {Change.ADDED: Became.ADDED, Change.MODIFIED: Became.MODIFIED, Change.DELETED: Became.DELETED}
@@ -160,11 +160,14 @@ class Evidence:
             baseline=room.ledger.tally(room.run_id, order.node, Phase.BASELINE, order.attempt - 1),
             after=room.ledger.tally(room.run_id, order.node, Phase.AFTER, order.attempt),
             tree=None if done is None else done.tree,
-            required=() if document is None else required_checks(document),
+            required=() if document is None or done is None else self._required(document, done),
             ready=True,
             check_runs=1,
             baseline_runs=1,
         )
+
+    def _required(self, document: TaskDocument, done: Attempted) -> tuple[str, ...]:
+        return required_checks(document, done.files, is_waived=is_waived(self._room, document))
 
     def _side(self, commit: str) -> Side:
         return Side(ref=commit[:12], commit=commit, tree=self._room.repository.tree_of(commit))

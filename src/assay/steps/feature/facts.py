@@ -38,6 +38,7 @@ from assay.steps.feature.tasks import (
     Graph,
     attempted,
     graphs_of,
+    is_waived,
     iteration_of,
     open_tasks,
     plan_of,
@@ -259,7 +260,7 @@ def _task(
         baseline=room.ledger.tally(room.run_id, task.id, Phase.BASELINE, number - 1),
         after=room.ledger.tally(room.run_id, task.id, Phase.AFTER, number),
         tree=None if done is None else done.tree,
-        required=required_checks(document),
+        required=required_checks(document, () if done is None else done.files, is_waived=is_waived(room, document)),
         ready=is_ready,
         # an attempt is proven once and for all: there is no second run of its checks
         check_runs=room.order.policy.retry.checks + 1 if has_ended else 0,

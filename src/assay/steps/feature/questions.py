@@ -21,6 +21,7 @@ from assay.rules.routing import default_choice
 from assay.steps.dispatch.recording import ended
 from assay.steps.feature.deciding import answered
 from assay.steps.feature.room import Room, write_events
+from assay.steps.feature.tasks import task_of, waiver_of
 
 _QUESTIONS: Mapping[HumanGate, str] = {
     HumanGate.REQUEST_PUSHBACK: "There are concerns about the request. How do we go on?",
@@ -116,10 +117,16 @@ def _plan(room: Room) -> list[str]:
     lines = [
         f"{task.id} {task.risk.value} {task.size.value:<8} {task.title}"
         + (f" (after {', '.join(task.depends_on)})" if task.depends_on else "")
+        + _waived(room, task.id)
         for task in payload.tasks[:_SHOWN]
     ]
     more = len(payload.tasks) - _SHOWN
     return [*lines, *([f"and {more} more in {room.layout.plan_companion}"] if more > 0 else [])]
+
+
+def _waived(room: Room, task: str) -> str:
+    why = waiver_of(task_of(room, task))
+    return "" if why is None else f" (WITHOUT A NEW TEST: {why})"
 
 
 def answer(room: Room, option: str, said: str | None, actor: str) -> str:

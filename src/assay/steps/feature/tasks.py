@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.contracts.common.words import Size
-from assay.contracts.feature.facts import Change, ChangedFile
+from assay.contracts.feature.facts import Change, ChangedFile, Choice, HumanGate
 from assay.contracts.feature.plan import PlanOutput
 from assay.contracts.feature.state import FeatureState
 from assay.contracts.feature.task import TaskDocument
@@ -149,6 +149,19 @@ def fix_node(files: Sequence[str]) -> DagNode:
     return DagNode(
         id=FIX_NODE, type=NodeType.TASK, agentType=2, dependencies=(), status=NodeState.PENDING, metadata=about
     )
+
+
+def waiver_of(document: TaskDocument) -> str | None:
+    """Why a task's planner holds that it needs no new test; None if it does not say so."""
+    said = (document.task.model_extra or {}).get("test_waiver")
+    return said.strip() or None if isinstance(said, str) else None
+
+
+def is_waived(room: Room, document: TaskDocument) -> bool:
+    """Whether a person approved a plan that says so; where nobody was asked, nothing is waived."""
+    asked = room.state().approvals.get(HumanGate.PLAN.value)
+    approved = asked is not None and asked.selected_option == Choice.APPROVE.value and not asked.auto_selected
+    return approved and waiver_of(document) is not None
 
 
 def attempted(room: Room, task: str, number: int) -> Attempted | None:

@@ -1,0 +1,53 @@
+"""What a run asked for more often than the rules allow, counted from its events and from nothing that it decided."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from assay.contracts.feature.facts import Choice
+from assay.contracts.feature.state import FeatureState
+from assay.rules.retry import Loop, bounds
+from assay.rules.routing import OUTCOME_OF, Outcome
+from assay.steps.feature.room import Room
+
+
+def beyond_bounds(room: Room) -> list[str]:
+    """Every loop that went round too often."""
+    allowed = {loop: bound.times for loop, bound in bounds(room.order.policy).items()}
+    state = room.state()
+    rounds = {name: step.runs for name, step in state.steps.items()}
+    iterations = max((replan.iteration for replan in state.replans), default=1)
+    over = [
+        (Loop.DESIGN_REVISION, rounds.get("step-3b", 0), allowed[Loop.DESIGN_REVISION] + 1),
+        (Loop.CODE_REVIEW, rounds.get("step-7", 0), allowed[Loop.CODE_REVIEW]),
+        (Loop.REPLAN, iterations, allowed[Loop.REPLAN]),
+    ]
+    found = [f"{loop.value}: {times} of {most}" for loop, times, most in over if times > most]
+    found += [
+        f"{Loop.CALL.value}: {call} {tries} times" for call, tries in _tries(state) if tries > allowed[Loop.CALL] + 1
+    ]
+    found += [f"{Loop.HUMAN.value}: {told}" for told, times in _sent_back(room) if times > allowed[Loop.HUMAN]]
+    return found
+
+
+def _tries(state: FeatureState) -> Iterator[tuple[str, int]]:
+    """How often each call was made in one life of the run."""
+    calls = Counter(
+        (dispatch.step, dispatch.attempt or dispatch.visit, dispatch.instance, dispatch.life)
+        for dispatch in state.dispatches.values()
+    )
+    for (step, visit, instance, life), tries in calls.items():
+        yield f"{step} {visit} {instance} in life {life}", tries
+
+
+def _sent_back(room: Room) -> Iterator[tuple[str, int]]:
+    """How often an answer really sent the work back: the decision after it says so."""
+    answers: Counter[str] = Counter()
+    last: tuple[str, str] | None = None
+    for event in room.ledger.events(room.run_id):
+        if event.type == "approval_answered":
+            last = (event.data["gate_id"], event.data["selected_option"])
+        elif event.type == "decided" and last is not None:
+            is_back = OUTCOME_OF[Choice(last[1])] is Outcome.NEEDS_REVISION and event.data["kind"] == "revise"
+            answers[f"{last[0]} {last[1]}"] += is_back
+            last = None
+    yield from answers.items()
