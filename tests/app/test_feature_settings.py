@@ -54,13 +54,13 @@ def refusal(folder: Path, project: str, user: str | None = None) -> UsageError:
     return caught.value
 
 
-@pytest.mark.req("X5")
+@pytest.mark.req("P12")
 def test_a_plain_clone_needs_no_settings(tmp_path: Path) -> None:
     assert read(tmp_path) == FeatureSettings()
     assert feature_settings(None, user=tmp_path / "nowhere") == FeatureSettings()
 
 
-@pytest.mark.req("X5")
+@pytest.mark.req("P12")
 def test_every_setting_can_be_said(tmp_path: Path) -> None:
     settings = read(tmp_path, EVERYTHING)
     policy = settings.policy
@@ -111,7 +111,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.req("X5")
+@pytest.mark.req("P12")
 @pytest.mark.parametrize(("text", "where", "expected"), REFUSED, ids=[row[1] for row in REFUSED])
 def test_what_is_not_understood_is_refused_where_it_stands(
     tmp_path: Path, text: str, where: str, expected: str

@@ -25,7 +25,7 @@ ORDER: dict[str, Any] = {
 }
 
 
-@pytest.mark.req("P3")
+@pytest.mark.req("P16")
 def test_an_order_is_the_same_when_it_is_read_again() -> None:
     order = FeatureOrder.model_validate(
         ORDER | {"policy": {"researchers": 3}, "finish": {"artifacts": "separate-commit"}, "cassettes": "/x"}
@@ -35,7 +35,7 @@ def test_an_order_is_the_same_when_it_is_read_again() -> None:
     assert (order.base_branch, order.snapshot, order.agents) == (None, None, None)
 
 
-@pytest.mark.req("P3")
+@pytest.mark.req("P16")
 @pytest.mark.parametrize(
     ("field", "bad"),
     [
@@ -63,7 +63,7 @@ def test_what_an_order_cannot_do_without_has_no_default(field: str) -> None:
         FeatureOrder.model_validate({key: value for key, value in ORDER.items() if key != field})
 
 
-@pytest.mark.req("X5")
+@pytest.mark.req("P12")
 def test_whoever_sets_nothing_has_the_seeds_numbers() -> None:
     settings = FeatureSettings()
     assert (settings.policy, settings.feature.dirty) == (Policy(), Dirty.SNAPSHOT)

@@ -3,37 +3,55 @@
 The team carries out one task of the demo, so that a whole run is short: everything before and after it is there.
 """
 
+import asyncio
 import copy
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from assay.agents.base import Backend
 from assay.agents.cassettes import Cassette, name_of, spell
 from assay.agents.roles import ROLES
 from assay.app.carrying import carry, record_resumed
 from assay.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, work
 from assay.app.demo_feature.scripts import Call, Document, Said, Session, create
-from assay.app.feature import Wanted, begin_feature, order_of, room_of
-from assay.app.graphs import Factory
+from assay.app.feature import Wanted, begin_feature, caps_of, commands_of, order_of, room_of
+from assay.app.graph_means import MeansMaker, prover
+from assay.app.graphs import CAP, ENGINE, FEATURE_FLOW, Factory
 from assay.app.runs import End
+from assay.app.state import state_of, workroom
 from assay.app.watching import watching
+from assay.app.wiring import runner
 from assay.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from assay.contracts.agents.dispatch import Outcome
+from assay.contracts.agents.role import RoleSpec
 from assay.contracts.common.decisions import Decision
 from assay.contracts.common.tools import Role
 from assay.contracts.common.words import Risk
 from assay.contracts.feature.review import Category, Perspective, ReviewScope
 from assay.contracts.feature.state import FeatureState
+from assay.contracts.verify.checks import VerifySettings
+from assay.engine.dbos_engine import DbosEngine
+from assay.git.candidates import Candidates
+from assay.git.identity import read_identity
+from assay.git.worktrees import Worktrees
 from assay.kit.documents import Format, render
+from assay.steps.dispatch import Means
 from assay.steps.dispatch.account import ENDED
+from assay.steps.dispatch.events import FeatureEvents
 from assay.steps.dispatch.recording import ended
+from assay.steps.feature.briefs import Briefs
+from assay.steps.feature.calls import Caller
 from assay.steps.feature.deciding import DECISION, read
+from assay.steps.feature.desk import FeatureRunDesk
 from assay.steps.feature.room import Room
+from assay.steps.graph.world import World
+from assay.steps.verify.subject import Parts
 
 FULL = bool(os.environ.get("ASSAY_FULL"))
 """Whether also those are run that take minutes."""
@@ -280,6 +298,92 @@ class Run:
         """Rows of a kind."""
         with self._room() as room:
             return list(room.ledger.observations(self.run_id, kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """Agents that are no recordings, or that have less time than they should."""
+
+    roles: dict[Role, RoleSpec]
+    backends: dict[Role, Callable[[Path], Backend]]
+    """Given the folder of the recordings."""
+
+
+class OwnFactory(Factory):
+    """The world of a feature run, with some of its agents exchanged."""
+
+    def __init__(self, root: Path, otherwise: Otherwise) -> None:
+        super().__init__(root)
+        self._otherwise = otherwise
+        self._desk: FeatureRunDesk | None = None
+
+    def feature_desk(self, run_id: str) -> FeatureRunDesk:
+        """As the app makes it, but for the caller."""
+        if self._desk is None:
+            self._desk = self._own(run_id)
+        return self._desk
+
+    def _own(self, run_id: str) -> FeatureRunDesk:
+        order, budget = order_of(self.ledger, run_id)
+        room = room_of(self.repository, self.ledger, run_id, order)
+        sandbox = runner()
+        place = workroom(room.state_folder, sandbox.tier)
+        worktrees = Worktrees(self.repository, room.shadow, place / "worktrees", prefix="assay")
+        identity = read_identity(self.repository)
+        candidates = Candidates(self.repository, room.shadow)
+        world = World(self.repository, worktrees, candidates, room.state_folder / "locks", identity)
+        parts = Parts(
+            repository=self.repository,
+            runner=sandbox,
+            shadow=room.shadow,
+            ledger=self.ledger,
+            state=room.state_folder,
+            room=place,
+            settings=VerifySettings.model_validate(order.verify),
+            digest=order.settings_hash.removeprefix("sha256:"),
+            clock=room.clock,
+        )
+        maker = MeansMaker(
+            self.repository,
+            room.shadow,
+            self.ledger,
+            room.state_folder,
+            sandbox,
+            run_id,
+            {"agents": order.agents, "cassettes": order.cassettes},
+            room.clock,
+            recorder=FeatureEvents(),
+            caps=caps_of(budget),
+        )
+
+        def means(role: Role, instance: str, folder: Path, base: str) -> Means:
+            made = maker.means(role, instance, folder, base)
+            other = self._otherwise.backends.get(role)
+            return made if other is None else replace(made, backend=other(Path(order.cassettes or "")))
+
+        roles = {**ROLES, **self._otherwise.roles}
+        caller = Caller(room, maker.context, means, worktrees, identity, roles=roles)
+        briefs = Briefs(room, commands_of(parts, order.base_commit), "")
+        return FeatureRunDesk(room, world, caller, briefs, parts, prover(parts, run_id))
+
+
+def carry_otherwise(run: Run, otherwise: Otherwise) -> str:
+    """Carries a run that was never carried with other agents; what its engine says in the end."""
+
+    async def carried() -> str:
+        factory = OwnFactory(run.grounds.top, otherwise)
+        engine = DbosEngine(state_of(factory.repository) / ENGINE, factory.flows(), cap=CAP)
+        await engine.open(worker=True)
+        try:
+            await engine.submit(run.run_id, FEATURE_FLOW, {"run_id": run.run_id})
+            while (outcome := await engine.outcome(run.run_id)) is None:
+                await asyncio.sleep(0.1)
+            return outcome.error or outcome.status.value
+        finally:
+            await engine.close()
+            factory.ledger.close()
+
+    return asyncio.run(carried())
 
 
 def git(folder: Path, *arguments: str) -> str:

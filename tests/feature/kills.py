@@ -27,8 +27,6 @@ from dag.warden import _PR_SET_CHILD_SUBREAPER, GRACE_S, _is_unborn, _orphans, _
 from feature.remains import Content, assert_clean, content_of, tries_of
 
 LIFE_S = 300.0
-LIVES = 12
-"""As many as a drill may take at most."""
 ALONE = "\n[policy]\nmax_concurrent = 1\n"
 """One agent and one task at a time: then also the order of everything is settled, and all of it can be compared."""
 
@@ -76,8 +74,8 @@ class Drill:
         """How often it was killed."""
         return sum(life.is_killed for life in self.lives)
 
-    def live(self, kill_at: str = "", *, log: Path | None = None) -> Life:
-        """One more life, killed at a point or left alone."""
+    def command(self, *arguments: str, kill_at: str = "", log: Path | None = None) -> Life:
+        """One command, killed at a point or left alone; nothing may outlive it."""
         folder = self.root / "tmp"
         folder.mkdir(exist_ok=True)
         environment = {
@@ -85,10 +83,15 @@ class Drill:
             "ASSAY_KILL_AT": kill_at,
             "ASSAY_KILL_LOG": "" if log is None else str(log),
         }
-        life = self.warden.life(self.root, ("resume", self.run_id, "--plain"), environment)
-        self.lives.append(life)
+        life = self.warden.life(self.root, arguments, environment)
         assert life.code in (0, KILLED), life.said
         assert not life.left, f"outlived its parent: {life.left}"
+        return life
+
+    def live(self, kill_at: str = "", *, log: Path | None = None) -> Life:
+        """One more life of the run, killed at a point or left alone."""
+        life = self.command("resume", self.run_id, "--plain", kill_at=kill_at, log=log)
+        self.lives.append(life)
         for name, tries in tries_of(self.repository, ended=True).items():
             self.ended.setdefault(name, tries)
         return life
@@ -143,7 +146,19 @@ class Grounds:
             log.unlink(missing_ok=True)
             drill.live(log=log)
             self._references[alone] = Reference(drill.end(), log.read_text().split())
+            shutil.copytree(drill.root, self._ended(alone), symlinks=True)
         return self._references[alone]
+
+    def ended(self, *, alone: bool) -> Drill:
+        """A run that has come to its end, and that nobody killed."""
+        self.reference(alone=alone)
+        root = self._folder / "root"
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(self._ended(alone), root, symlinks=True)
+        return Drill(self._warden, root, self._templates[alone][1])
+
+    def _ended(self, alone: bool) -> Path:
+        return self._folder / f"ended-{'alone' if alone else 'together'}"
 
     def close(self) -> None:
         """Ends the warden."""

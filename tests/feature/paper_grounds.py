@@ -20,12 +20,26 @@ def _ground() -> tuple[tempfile.TemporaryDirectory[str], Ground]:
 
 
 @contextmanager
-def played(script: Script) -> Iterator[tuple[tuple[Step, ...], Room]]:
-    """A run that was played to its end; its ledger is open as long as it is looked at."""
+def laid(script: Script) -> Iterator[PaperRun]:
+    """A run that can be played; its ledger is open as long as it is looked at."""
     home, ground = _ground()
     with tempfile.TemporaryDirectory(dir=home.name) as folder:
         run = PaperRun(ground, Path(folder) / "run", script)
         try:
-            yield run.play(), run.room
+            yield run
         finally:
             run.close()
+
+
+@contextmanager
+def played(script: Script) -> Iterator[tuple[tuple[Step, ...], Room]]:
+    """A run that was played to its end."""
+    with laid(script) as run:
+        yield run.play(), run.room
+
+
+@contextmanager
+def begun(script: Script) -> Iterator[Room]:
+    """A run that has begun and decided nothing."""
+    with laid(script) as run:
+        yield run.room

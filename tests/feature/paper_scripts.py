@@ -26,7 +26,7 @@ _BLOCKER = finds((Category.SECURITY, Severity.BLOCKER))
 _SPENT = Ending(How.OVER_BUDGET)
 
 
-def _two_object(step: str, visit: int) -> Mapping[str, Ending]:
+def two_object(step: str, visit: int) -> Mapping[str, Ending]:
     """Two of three reviewers want a revision."""
     return {f"{step}-{visit}-{_ARCHITECTURE}-1": _WRONG, f"{step}-{visit}-{_PRAGMATIC}-1": _WRONG}
 
@@ -96,19 +96,19 @@ SCRIPTS: Mapping[str, Script] = {
     "happy-interactive": Script(mode=INTERACTIVE),
     # loops
     "design-revised": Script(calls={f"step-3b-1-{_SECURITY}-1": finds((Category.SECURITY, Severity.MAJOR))}),
-    "design-exhausted": Script(calls={**_two_object("step-3b", 1), **_two_object("step-3b", 2)}),
+    "design-exhausted": Script(calls={**two_object("step-3b", 1), **two_object("step-3b", 2)}),
     "replanned-once": Script(rows={"task-04:1": fails()}),
     "iterations-exhausted": Script(rows=_ALWAYS_RED),
     "first-task-always-red": Script(rows={f"task-01:{number}": fails("tests", "lint") for number in (1, 2, 3)}),
-    "review-fixed": Script(calls=_two_object("step-7", 1)),
-    "review-exhausted": Script(calls={**_two_object("step-7", 1), **_two_object("step-7", 2)}),
+    "review-fixed": Script(calls=two_object("step-7", 1)),
+    "review-exhausted": Script(calls={**two_object("step-7", 1), **two_object("step-7", 2)}),
     "review-exhausted-is-an-error": Script(
         policy=Policy(review=ReviewPolicy(on_exhausted=OnExhausted.ERROR)),
-        calls={**_two_object("step-7", 1), **_two_object("step-7", 2)},
+        calls={**two_object("step-7", 1), **two_object("step-7", 2)},
     ),
-    "fix-dropped": Script(calls=_two_object("step-7", 1), rows={"task-00:2": fails()}),
+    "fix-dropped": Script(calls=two_object("step-7", 1), rows={"task-00:2": fails()}),
     "fixer-fails-twice": Script(
-        calls={**_two_object("step-7", 1), "step-5-2-task-00-1": error(), "step-5-2-task-00-2": error()}
+        calls={**two_object("step-7", 1), "step-5-2-task-00-1": error(), "step-5-2-task-00-2": error()}
     ),
     "review-dissent": Script(calls={f"step-7-1-{_ARCHITECTURE}-1": _WRONG}),
     "plan-unusable-once": Script(calls={"step-4-1-planner-1": Ending(How.UNUSABLE)}),

@@ -1,16 +1,16 @@
 """A feature run survives `kill -9` after every durable write: same commit, decisions and evidence, no remains."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from assay.app.demo import REPOSITORY
 from cli.runner import assay
 from dag.kills import FULL, KILLED
 from dag.remains import git
 from feature.kills import Drill, Grounds
-from feature.remains import TABLES, Content, assert_alike, assert_same, tries_of
+from feature.remains import TABLES, assert_alike, assert_same
 
 pytestmark = pytest.mark.timeout(1200)  # each process that tests makes its own references first
 
@@ -21,12 +21,31 @@ SOMETIMES = frozenset(
 )
 """Points that not every run passes: signs of life come every few seconds, and the pool is full or is not."""
 
+PURPOSES = (*("baseline", "after", "again", "protected", "red", "mutant", "criterion-1", "criterion-2", "criterion-3"),)
 POINTS = (
     *("db.migration.applied", "environment.build.begun", "environment.build.unmarked"),
     *("dispatch.started", "dispatch.driven", "dispatch.audited", "dispatch.kept", "dispatch.finished"),
     *("engine.file.made", "engine.tables.made", "engine.queue.made", "engine.lease.joined", "engine.lease.left"),
     *("engine.queued", "engine.taken", "engine.body.entered", "engine.step.recorded", "engine.body.left"),
     "engine.outcome.written",
+    *("feature.begin.archived", "feature.begin.baseline", "feature.begin.excluded", "feature.begin.request"),
+    *("feature.decided", "feature.stored", "feature.answer", "feature.lane.made", "feature.lane.left"),
+    *("feature.graph", "feature.attempt", "feature.criteria", "feature.discrepancy", "feature.measured"),
+    *("feature.proven", "feature.degraded", "feature.by_us", "feature.whole"),
+    *("feature.knowledge.noted", "feature.decisions", "feature.memory"),
+    *("feature.commit.kept", "feature.commit.noted", "feature.commit.branched", "feature.commit.switched"),
+    *("feature.committed", "feature.swept", "feature.exported"),
+    *("git.candidate.stacked", "git.candidate.held", "git.landed", "git.commit.made", "git.commit.written"),
+    *("git.pool.brought", "git.pool.marked", "git.pool.parked", "git.ref.moved", "git.ref.deleted"),
+    *("git.switch.locked", "git.switch.written", "git.switch.indexed", "git.switch.headed", "git.switch.done"),
+    *("git.admin.begun", "git.worktree.added", "git.worktree.branched", "git.worktree.filled", "git.worktree.ready"),
+    *("git.worktree.quarantined", "git.worktree.unmarked", "git.worktree.forgetting", "git.worktree.forgotten"),
+    *("graph.target", "graph.prepared", "graph.committed"),
+    *("ledger.record.inserted", "ledger.record.linked", "ledger.record.committed"),
+    *("store.write.opened", "store.write.written", "store.write.synced", "store.write.renamed"),
+    *("verify.turn.taken", "verify.begun", "verify.checked-out", "verify.concluded", "verify.turn.left"),
+    *(f"verify.ran.{purpose}" for purpose in PURPOSES),
+    *(f"verify.recorded.{purpose}" for purpose in PURPOSES),
 )
 """Every point that a run passes for sure which nobody kills; a test holds it to that."""
 
@@ -93,7 +112,7 @@ def test_killed_while_several_work_a_run_ends_alike(grounds: Grounds, point: str
 
 
 @pytest.mark.req("P16")
-@pytest.mark.parametrize("every", range(100, 2100, 100) if FULL else [1100])
+@pytest.mark.parametrize("every", range(300, 2100, 100) if FULL else [1500])
 def test_killed_again_and_again_a_run_still_ends_as_if_nothing_had_happened(grounds: Grounds, every: int) -> None:
     """Each life comes so many points far; what counts is that each brings the run forward."""
     reference = grounds.reference(alone=True)
@@ -102,3 +121,40 @@ def test_killed_again_and_again_a_run_still_ends_as_if_nothing_had_happened(grou
         assert drill.kills <= 2 + 2 * len(reference.passed) // every, "it does not come forward"
     assert drill.kills
     assert_same(drill.end(), reference.content)
+
+
+ROLLBACK = (
+    *("git.switch.locked", "git.switch.written", "git.switch.indexed", "git.switch.headed", "git.switch.done"),
+    *("git.ref.moved", "git.ref.deleted", "feature.rollback.left", "feature.rollback.kept", "feature.rollback.deleted"),
+    *("ledger.record.inserted", "ledger.record.committed", "feature.rollback.noted"),
+)
+
+
+@pytest.mark.req("P11")
+def test_a_rollback_that_is_killed_anywhere_is_brought_to_its_end_by_the_next(grounds: Grounds) -> None:
+    for point in ROLLBACK:
+        drill = grounds.ended(alone=True)
+        place = drill.repository
+        assert drill.command("rollback", drill.run_id, kill_at=point).is_killed, point
+        assert drill.command("rollback", drill.run_id).code == 0, point
+        assert git(place, "symbolic-ref", "--short", "HEAD") == "main", point
+        assert git(place, "status", "--porcelain") == "", point
+        assert git(place, "branch", "--list", "feature*") == "", point
+        assert git(place, "for-each-ref", "refs/assay/rolled-back"), point
+        assert "rolled back before" in drill.command("rollback", drill.run_id).said, point
+        assert "all as written" in drill.command("ledger", "verify").said, point
+
+
+@pytest.mark.req("P16")
+@pytest.mark.parametrize("point", ["ledger.record.inserted", "feature.begun"])
+def test_a_demo_that_is_killed_as_it_begins_left_no_run_or_one_that_is_there(tmp_path: Path, point: str) -> None:
+    done = assay("demo", "--dir", tmp_path / "play", cwd=tmp_path, ASSAY_KILL_AT=point)
+    assert done.returncode == KILLED, done.stderr
+    place = tmp_path / "play" / REPOSITORY
+    listed = assay("status", cwd=place)
+    assert listed.returncode == 0
+    assert listed.stdout.startswith("No runs in ") == (point != "feature.begun")
+    assert git(place, "status", "--porcelain") == ""
+    assert assay("ledger", "verify", cwd=place).returncode == 0
+    if point != "feature.begun":
+        assert assay("resume", cwd=place).returncode == 2

@@ -23,8 +23,8 @@ from feature.grounds import FULL, MARK, PLAN, TASK, Grounds, Run, Turn, as_turns
 EMPTY = Turn()
 PROSE = Turn(f"All is well with the {MARK}: there is nothing to report.\n\nGood bye.")
 WRONG = Turn("Here it is.", submitted={MARK: [1, 2, 3], "agent_output": MARK})
-HUGE = Turn(f"{MARK} " * (20 * 1024 * 1024 // (len(MARK) + 1)))
-"""As much as a recording can hold; what is larger still is in the tests of misbehaviour."""
+HUGE = Turn(f"{MARK} " * (3 * 1024 * 1024 // (len(MARK) + 1)))
+"""More than is looked at; what is larger still is in the tests of misbehaviour."""
 SENTINEL = "security-sentinel"
 
 

@@ -116,7 +116,7 @@ def every_decision() -> list[Decision]:
     ]
 
 
-@pytest.mark.req("P3", "C1")
+@pytest.mark.req("P14")
 @pytest.mark.parametrize("mode", ["interactive", "autonomous"])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("decision", every_decision(), ids=lambda decision: decision.kind)
@@ -271,7 +271,7 @@ MOVES: list[tuple[str, FeatureState, Decision, Raised | None, list[str]]] = [
 ]
 
 
-@pytest.mark.req("P3")
+@pytest.mark.req("P14")
 @pytest.mark.parametrize(("state", "decision", "raised", "said"), [row[1:] for row in MOVES], ids=[r[0] for r in MOVES])
 def test_each_decision_is_told_by_these_events(
     state: FeatureState, decision: Decision, raised: Raised | None, said: list[str]
@@ -279,7 +279,7 @@ def test_each_decision_is_told_by_these_events(
     assert words(state, decision, raised) == said
 
 
-@pytest.mark.req("P4")
+@pytest.mark.req("P11")
 def test_only_a_commit_that_was_made_stands_in_the_end_of_a_run() -> None:
     landed = ("committed", {"commit": "abc1234", "rollback_command": "git reset"})
     state = state_of(started(Step.COMMIT), landed)
@@ -288,7 +288,7 @@ def test_only_a_commit_that_was_made_stands_in_the_end_of_a_run() -> None:
         assert (end.get("commit"), end["confidence"]) == (commit, "Low")
 
 
-@pytest.mark.req("P10")
+@pytest.mark.req("P3")
 @pytest.mark.parametrize("mode", ["interactive", "autonomous"])
 def test_a_pushback_says_whether_anybody_was_asked(mode: str) -> None:
     auto = "proceed" if mode == "autonomous" else None
@@ -301,7 +301,7 @@ def test_a_pushback_says_whether_anybody_was_asked(mode: str) -> None:
     assert (said["auto_selected"], said["selected_option"]) == (False, "other")
 
 
-@pytest.mark.req("E3")
+@pytest.mark.req("P9")
 def test_gates_are_told_with_what_they_asked_about_and_what_they_lacked() -> None:
     open_ = Open(gate=Gate.BASELINE_EXISTS, evidence=(1, 2), count=2, threshold=1, query=QUERY)
     shut = Blocked(
@@ -365,7 +365,7 @@ def test_a_visit_is_counted_from_the_step_at_hand() -> None:
     assert visit_of(state_of(started(Step.SPEC), finished(Step.SPEC))) == 0
 
 
-@pytest.mark.req("P3")
+@pytest.mark.req("P14")
 def test_a_step_that_is_entered_makes_its_calls_under_its_next_visit() -> None:
     decision = Advance(reason="on", to="step-1", start=("architecture", "impact"))
     first = calls_of(at_step(Step.SETUP), decision)
@@ -379,7 +379,7 @@ def test_a_step_that_is_entered_makes_its_calls_under_its_next_visit() -> None:
     assert [call.visit for call in calls_of(here, decision)] == [1, 1]
 
 
-@pytest.mark.req("P5")
+@pytest.mark.req("P12")
 def test_tries_are_counted_by_what_ended_in_this_visit_and_nothing_else() -> None:
     retry = Retry(reason="again", step="step-2", what=RetryOf.CALL, instances=("spec",))
     ended_once = called("step-2-1-spec-1", Step.SPEC, "spec", "ERROR")

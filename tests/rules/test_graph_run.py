@@ -444,7 +444,7 @@ def test_a_graph_that_counts_on_begins_with_its_own_attempt() -> None:
     assert run.work["t1"].attempt == 4
 
 
-@pytest.mark.req("P8")
+@pytest.mark.req("P9")
 def test_of_the_other_graphs_of_its_run_a_graph_counts_only_the_merges() -> None:
     run = GraphRun(RUN, _dag(t1="", t2=""), max_attempts=2, first_attempt=2, phase="2")
     before = _looks(run)

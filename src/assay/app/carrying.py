@@ -140,13 +140,18 @@ async def _carry(root: Path, followed: Watching, show: Show) -> End | int:
     return stop.signal
 
 
+async def deliver_answers(engine: DbosEngine, root: Path, run_id: str) -> None:
+    """Tells the engine what people answered: whoever did may have been killed before it heard of it."""
+    for key in await asyncio.to_thread(answered_keys, root, run_id):
+        await engine.answer(run_id, key, ANSWERED)
+
+
 async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
     """Gives a run to the engine, however far it came: never given, left by a dead process, ended, or failed."""
     run_id, is_feature = look.run_id, look.workflow == Workflow.FEATURE
     await engine.submit(run_id, FEATURE_FLOW if is_feature else FORGE_FLOW, {"run_id": run_id})
-    if is_feature:  # whoever answered may have been killed before the engine heard of it
-        for key in await asyncio.to_thread(answered_keys, root, run_id):
-            await engine.answer(run_id, key, ANSWERED)
+    if is_feature:
+        await deliver_answers(engine, root, run_id)
     outcome = await engine.outcome(run_id)
     if outcome is not None and outcome.status is RunStatus.DONE:
         # it has ended, but not as it should: forge begins its graph again, a feature run its last decision

@@ -60,15 +60,14 @@ def _ended(room: Room, state: FeatureState) -> list[str]:
     if ending.outcome is RunOutcome.COMMITTED and state.commit is not None:
         lines.append(f"commit    {state.commit[:12]}  {_branches(room, state.commit)}")
     else:
-        lines += [f"because   {part}" for part in ending.reason.split("; ")[:4]]
-    lines += _evidence(room, state)
+        lines += [f"because   {part}" for part in ending.reason.split("; ")[:3]]
     if room.layout.evidence_bundle in state.artifacts:
         lines.append(f"bundle    {room.layout.evidence_bundle}")
     if state.rollback_command is not None:
         lines.append(f"undo      {state.rollback_command}")
     elif room.repository.ref(f"refs/heads/{room.order.target}") is not None:
         lines.append(f"branch    {room.order.target} holds what was proven")
-    return lines
+    return [*lines, *_evidence(room, state)]
 
 
 def _branches(room: Room, commit: str) -> str:

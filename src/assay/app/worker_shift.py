@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.app.carrying import engine_at, listening
-from assay.app.graphs import FORGE_FLOW, Tell
+from assay.app.carrying import deliver_answers, engine_at, listening
+from assay.app.graphs import FEATURE_FLOW, FORGE_FLOW, Tell
 from assay.app.looking import look_at
 from assay.app.runs import End
 from assay.app.status import looking
+from assay.contracts.common.words import Workflow
 from assay.engine.base import JOURNAL_VERSION, RunStatus
 from assay.engine.dbos_engine import DbosEngine
 from assay.engine.leases import DEAD_AFTER_S, HEARTBEAT_S
@@ -60,6 +61,9 @@ async def _work(root: Path, *, once: bool, tell: Tell, audit: Audit) -> int | No
         async with engine_at(root, worker=False) as engine:
             audit(await _needs(engine, root))
         async with engine_at(root, worker=True, tell=tell) as engine:
+            for run in await engine.runs():
+                if run.flow == FEATURE_FLOW and run.status in _GOING:
+                    await deliver_answers(engine, root, run.id)
             left = _Left(engine, root)
             while not await stop.within(_LOOK_S):
                 if once and not await left.is_anything():
@@ -85,7 +89,7 @@ def _unfinished(root: Path) -> list[str]:
         looks = [
             look_at(database, run.run_id).look
             for run in ledger.glance(database)
-            if ledger.graph_of(database, run.run_id) is not None
+            if run.workflow == Workflow.FEATURE or ledger.graph_of(database, run.run_id) is not None
         ]
     return [look.run_id for look in looks if not look.is_over and look.ended() is not End.PERSON]
 
@@ -103,7 +107,7 @@ class _Left:
         What a dead worker had is taken over after a while; only what nobody has taken by then is nobody's.
         """
         runs = await self._engine.runs()
-        ours = {run.id for run in runs if run.version == JOURNAL_VERSION and run.flow == FORGE_FLOW}
+        ours = {run.id for run in runs if run.version == JOURNAL_VERSION and run.flow in (FORGE_FLOW, FEATURE_FLOW)}
         going = ours & {run.id for run in runs if run.status in _GOING}
         going &= set(await asyncio.to_thread(_unfinished, self._root))
         stranded = {one.run_id for one in await self._engine.audit()}

@@ -55,7 +55,7 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.req("P3", "F10")
+@pytest.mark.req("P16")
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_whatever_is_done_twice_is_written_once(ground: Ground, tmp_path: Path, name: str) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS[name])
@@ -67,7 +67,7 @@ def test_whatever_is_done_twice_is_written_once(ground: Ground, tmp_path: Path, 
     run.close()
 
 
-@pytest.mark.req("P11")
+@pytest.mark.req("P9")
 def test_an_attempt_that_the_merged_tree_speaks_against_has_a_row_that_says_so(ground: Ground, tmp_path: Path) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS["a task cannot be merged"])
     taken = run.play()
@@ -80,7 +80,7 @@ def test_an_attempt_that_the_merged_tree_speaks_against_has_a_row_that_says_so(g
     run.close()
 
 
-@pytest.mark.req("P12")
+@pytest.mark.req("P9")
 def test_a_task_that_is_reverted_has_its_row_and_its_event_once(ground: Ground, tmp_path: Path) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS["a task fails for good and is reverted"])
     run._acting = Twice(run)
@@ -99,7 +99,7 @@ def test_a_task_that_is_reverted_has_its_row_and_its_event_once(ground: Ground, 
     run.close()
 
 
-@pytest.mark.req("P13")
+@pytest.mark.req("P7")
 def test_a_fix_is_a_graph_of_its_own_with_what_was_found(ground: Ground, tmp_path: Path) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS["the code is fixed"])
     run.play()

@@ -58,7 +58,7 @@ ROLES = {
 }
 
 
-@pytest.mark.req("P3")
+@pytest.mark.req("P14")
 @pytest.mark.parametrize("step", [step for step in Step if CALLS_OF[step]])
 def test_every_call_of_the_table_is_an_agents_or_our_own(room: Room, step: Step) -> None:
     for name in CALLS_OF[step]:
@@ -82,7 +82,7 @@ def _answer(room: Room, gate: HumanGate, choice: Choice, said: str | None) -> No
     room.write(write)
 
 
-@pytest.mark.req("P4")
+@pytest.mark.req("P5")
 def test_what_people_said_is_passed_on_in_its_order(room: Room) -> None:
     assert said_so_far(room) is None
     enter(room, Step.RESEARCH_GATE)
@@ -114,7 +114,7 @@ def test_a_designer_is_shown_the_findings_of_the_review(room: Room) -> None:
     assert code_findings(room) == ()
 
 
-@pytest.mark.req("P7", "P13")
+@pytest.mark.req("P7")
 def test_a_reviewer_is_shown_its_own_findings_of_the_round_before(room: Room) -> None:
     for session in reviews.DESIGN_FIRST:
         played(room, session)
@@ -163,7 +163,7 @@ def test_what_the_review_left_open_binds_the_planner(room: Room) -> None:
     assert "Mask every code." in "".join(box.text for box in brief.inputs)
 
 
-@pytest.mark.req("P12")
+@pytest.mark.req("P9")
 def test_who_plans_anew_is_told_which_tasks_failed_and_why(room: Room) -> None:
     attempt(room, "task-01", 1, merged=False)
     room.tell(ReplanStarted(iteration=2, failing=("task-01", "task-03")))

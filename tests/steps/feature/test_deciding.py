@@ -57,7 +57,7 @@ def _approvals(room: Room) -> list[tuple[object, ...]]:
     return [tuple(row) for row in room.ledger.database.read(sql)]
 
 
-@pytest.mark.req("P3", "C1")
+@pytest.mark.req("P14", "P16")
 def test_a_decision_that_is_asked_for_again_is_the_same_and_is_told_once(room: Room) -> None:
     first = take(room, 0)
     assert isinstance(first.decision, Advance)
@@ -70,7 +70,7 @@ def test_a_decision_that_is_asked_for_again_is_the_same_and_is_told_once(room: R
     assert _types(room) == [*told, "dispatch_started", "dispatch_finished"]
 
 
-@pytest.mark.req("P3")
+@pytest.mark.req("P14")
 def test_another_process_finds_the_same_decision(room: Room, tmp_path: Path) -> None:
     first = take(room, 0)
     other = reopened(tmp_path)
@@ -78,7 +78,7 @@ def test_another_process_finds_the_same_decision(room: Room, tmp_path: Path) -> 
     other.ledger.close()
 
 
-@pytest.mark.req("P3", "C1")
+@pytest.mark.req("P14", "P16")
 def test_whoever_takes_the_facts_of_a_decision_comes_to_the_same(room: Room) -> None:
     number = 0
     for work in (_weigh, _research, None, None):
@@ -92,7 +92,7 @@ def test_whoever_takes_the_facts_of_a_decision_comes_to_the_same(room: Room) -> 
         assert decide(facts_behind(row), room.order.policy) == read(row)
 
 
-@pytest.mark.req("P3")
+@pytest.mark.req("P14")
 def test_decisions_are_numbered_one_by_one_as_their_events_say(room: Room) -> None:
     numbers: list[int] = []
     for _ in range(2):
@@ -103,7 +103,7 @@ def test_decisions_are_numbered_one_by_one_as_their_events_say(room: Room) -> No
     assert room.state().decisions == 2
 
 
-@pytest.mark.req("P3", "F10")
+@pytest.mark.req("P16")
 def test_a_decision_that_was_killed_between_record_and_return_is_found(tmp_path: Path) -> None:
     def begin(name: str) -> Path:
         folder = tmp_path / name
@@ -140,7 +140,7 @@ def _halted(room: Room) -> Taken:
     return end
 
 
-@pytest.mark.req("P5", "X4")
+@pytest.mark.req("P16")
 def test_an_end_stands_until_the_run_is_resumed_and_numbers_count_on(room: Room) -> None:
     end = _halted(room)
     assert take(room, 2) == end
@@ -158,7 +158,7 @@ def test_an_end_stands_until_the_run_is_resumed_and_numbers_count_on(room: Room)
     assert room.state().current_step == Step.RESEARCH.value
 
 
-@pytest.mark.req("P5", "X4")
+@pytest.mark.req("P16")
 def test_a_run_may_be_resumed_more_than_once(room: Room) -> None:
     _halted(room)
     number = 3
@@ -188,7 +188,7 @@ def _to_the_first_gate(room: Room) -> Decision:
     return take(room, 3).decision
 
 
-@pytest.mark.req("P4")
+@pytest.mark.req("P5")
 def test_where_nobody_is_asked_the_answer_is_a_row_all_the_same(room: Room) -> None:
     decision = _to_the_first_gate(room)
     assert isinstance(decision, Advance)
@@ -198,7 +198,7 @@ def test_where_nobody_is_asked_the_answer_is_a_row_all_the_same(room: Room) -> N
     assert len(_approvals(room)) == 1
 
 
-@pytest.mark.req("P4")
+@pytest.mark.req("P5")
 def test_a_person_is_asked_once_and_waited_for(tmp_path: Path) -> None:
     room = made(tmp_path, mode=ApprovalMode.INTERACTIVE)
     assert isinstance(_to_the_first_gate(room), AskHuman)
@@ -222,7 +222,7 @@ def test_a_person_is_asked_once_and_waited_for(tmp_path: Path) -> None:
     room.ledger.close()
 
 
-@pytest.mark.req("P4")
+@pytest.mark.req("P5")
 @pytest.mark.parametrize("choice", [Choice.EXPAND, Choice.OTHER])
 def test_work_is_sent_back_once_for_each_option_and_its_calls_are_new(tmp_path: Path, choice: Choice) -> None:
     room = made(tmp_path, mode=ApprovalMode.INTERACTIVE)

@@ -60,7 +60,7 @@ def _spec(room: Room, number: int, **differs: Any) -> None:
     call(room, f"step-2-1-spec-{number}", Step.SPEC, Role.SPEC, "spec", **differs)
 
 
-@pytest.mark.req("P3")
+@pytest.mark.req("P14")
 def test_nothing_is_known_of_a_run_that_has_just_begun(room: Room) -> None:
     assert facts_of(room) == FeatureFacts(
         mode=room.order.mode,
@@ -80,7 +80,7 @@ def test_nothing_is_known_of_a_run_that_has_just_begun(room: Room) -> None:
     )
 
 
-@pytest.mark.req("P3", "C1")
+@pytest.mark.req("P14", "P16")
 def test_two_processes_that_look_see_the_same(room: Room, tmp_path: Path) -> None:
     enter(room, Step.PLAN)
     played(room, plans.PLANNED)
@@ -92,7 +92,7 @@ def test_two_processes_that_look_see_the_same(room: Room, tmp_path: Path) -> Non
     other.ledger.close()
 
 
-@pytest.mark.req("P5")
+@pytest.mark.req("P12")
 def test_tries_are_counted_anew_in_each_life_and_what_was_done_stays_done(room: Room) -> None:
     enter(room, Step.RESEARCH)
     call(room, "step-1-1-researcher-impact-1", Step.RESEARCH, Role.RESEARCHER, "researcher-impact")
@@ -145,7 +145,7 @@ CAUSES = [
 ]
 
 
-@pytest.mark.req("P5")
+@pytest.mark.req("P12")
 @pytest.mark.parametrize(("status", "cause", "expected"), CAUSES)
 def test_a_call_that_failed_has_a_cause_and_no_other(
     status: DispatchStatus | None, cause: ErrorCause | None, expected: ErrorCause | None
@@ -153,7 +153,7 @@ def test_a_call_that_failed_has_a_cause_and_no_other(
     assert call_facts("spec", 1, status, cause) == CallFacts(instance="spec", attempts=1, status=status, cause=expected)
 
 
-@pytest.mark.req("P8")
+@pytest.mark.req("P8", "P12")
 def test_a_plan_that_was_refused_counts_as_a_broken_contract(room: Room) -> None:
     enter(room, Step.PLAN)
     call(room, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
@@ -179,7 +179,7 @@ def _weighed(room: Room, id_: str, *severities: str) -> None:
     call(room, id_, Step.SETUP, Role.ORCHESTRATOR, "intake", answer=answer)
 
 
-@pytest.mark.req("P10")
+@pytest.mark.req("P3", "P6")
 def test_the_worst_concern_of_this_visit_counts(room: Room) -> None:
     assert raised_here(room) is None
     enter(room, Step.SETUP)
@@ -195,7 +195,7 @@ def test_the_worst_concern_of_this_visit_counts(room: Room) -> None:
     assert raised_here(room) is None
 
 
-@pytest.mark.req("P10")
+@pytest.mark.req("P3", "P6")
 def test_a_specification_raises_what_stands_in_its_log(room: Room) -> None:
     enter(room, Step.SPEC)
     answer = dict(specification.SESSIONS[0].answer)
@@ -228,7 +228,7 @@ def test_a_call_whose_answer_is_gone_raises_nothing(room: Room) -> None:
     assert raised_here(room) == Raised(0, None)
 
 
-@pytest.mark.req("P4")
+@pytest.mark.req("P5")
 def test_a_question_belongs_to_its_visit_and_what_was_chosen_before_is_spent(room: Room) -> None:
     gate = HumanGate.RESEARCH
     enter(room, Step.RESEARCH_GATE)
@@ -241,7 +241,7 @@ def test_a_question_belongs_to_its_visit_and_what_was_chosen_before_is_spent(roo
     assert facts_of(room).approval is None, "nobody is asked there"
 
 
-@pytest.mark.req("P4")
+@pytest.mark.req("P5")
 def test_each_answer_is_spent_once_it_has_sent_work_back(room: Room) -> None:
     gate = HumanGate.RESEARCH
     for number, choice in enumerate((Choice.EXPAND, Choice.OTHER), start=1):
@@ -257,7 +257,7 @@ def test_each_answer_is_spent_once_it_has_sent_work_back(room: Room) -> None:
     assert (again.asked, again.selected, again.spent) == (False, None, (Choice.EXPAND, Choice.OTHER))
 
 
-@pytest.mark.req("P7", "P13")
+@pytest.mark.req("P7")
 @pytest.mark.parametrize(
     ("scope", "step"), [(ReviewScope.DESIGN, Step.DESIGN_REVIEW), (ReviewScope.CODE, Step.CODE_REVIEW)]
 )
@@ -332,7 +332,7 @@ def planned(room: Room) -> Room:
     return room
 
 
-@pytest.mark.req("P8", "P11")
+@pytest.mark.req("P9")
 def test_a_task_is_ready_when_what_it_waits_for_is_merged(planned: Room) -> None:
     assert _tasks(planned) == {
         "task-01": (1, 1, True, 0),
@@ -355,7 +355,7 @@ def test_a_task_is_ready_when_what_it_waits_for_is_merged(planned: Room) -> None
     assert {check.partition("-")[0] for check in red.required} == {"ac"}
 
 
-@pytest.mark.req("P12")
+@pytest.mark.req("P9")
 def test_what_is_still_open_is_tried_again_in_the_next_iteration_under_the_next_number(planned: Room) -> None:
     begin_graph(planned, TASKS, _nodes(planned), 1)
     attempt(planned, "task-01", 1, merged=True)
@@ -384,7 +384,7 @@ def test_what_an_attempt_changed_is_told_with_its_tree(planned: Room) -> None:
     assert (facts_of(planned).tasks[0].tree, facts_of(planned).tasks[0].files) == (done.tree, ())
 
 
-@pytest.mark.req("P11")
+@pytest.mark.req("P9")
 def test_implementers_and_verifiers_are_those_of_the_iteration_at_hand(planned: Room) -> None:
     assert _calls(planned) == {}
     begin_graph(planned, TASKS, _nodes(planned), 1)
@@ -404,7 +404,7 @@ def test_implementers_and_verifiers_are_those_of_the_iteration_at_hand(planned: 
     assert _calls(planned) == {}
 
 
-@pytest.mark.req("P11")
+@pytest.mark.req("P9")
 def test_whoever_settled_a_conflict_says_nothing_of_the_work_itself(planned: Room) -> None:
     begin_graph(planned, TASKS, _nodes(planned), 1)
     _implementer(planned, 1, "task-01")
@@ -413,7 +413,7 @@ def test_whoever_settled_a_conflict_says_nothing_of_the_work_itself(planned: Roo
     assert _calls(planned) == {"task-01": (1, "DONE", None)}
 
 
-@pytest.mark.req("P13")
+@pytest.mark.req("P7")
 def test_a_fix_is_told_by_the_graph_that_follows_its_round(planned: Room) -> None:
     begin_graph(planned, TASKS, _nodes(planned), 1)
     enter(planned, Step.CODE_REVIEW)
@@ -451,7 +451,7 @@ def test_a_fix_that_failed_is_asked_for_again_in_the_next_life(planned: Room) ->
     assert begin_graph(planned, FIX, [fix_node([])], 1) == number + 1
 
 
-@pytest.mark.req("P15")
+@pytest.mark.req("P9")
 def test_the_whole_change_is_what_was_proven_in_this_life(room: Room) -> None:
     assert facts_of(room).whole is None
     tree = tree_with(room, {"a.txt": "a"})

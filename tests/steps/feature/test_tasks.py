@@ -81,7 +81,7 @@ def test_every_task_is_a_node_that_waits_for_what_the_plan_says(room: Room) -> N
     assert task_of(room, "task-02").task.id == "task-02"
 
 
-@pytest.mark.req("P8", "P12")
+@pytest.mark.req("P9")
 def test_what_is_merged_is_no_node_any_more_and_nobody_waits_for_it(room: Room) -> None:
     begin_graph(room, TASKS, _nodes(room), 1)
     attempt(room, "task-01", 1, merged=True)
@@ -96,7 +96,7 @@ def test_what_is_merged_is_no_node_any_more_and_nobody_waits_for_it(room: Room) 
     assert _open(room) == NAMES
 
 
-@pytest.mark.req("P12")
+@pytest.mark.req("P9", "P16")
 def test_graphs_of_a_run_are_numbered_on_and_found_again(room: Room) -> None:
     assert begin_graph(room, TASKS, _nodes(room), 1) == 1
     assert begin_graph(room, TASKS, _nodes(room), 1) == 1, "asked again it is the same"
@@ -121,7 +121,7 @@ def test_graphs_of_a_run_are_numbered_on_and_found_again(room: Room) -> None:
     assert (graphs[3].findings, graphs[3].writes) == ((), ())
 
 
-@pytest.mark.req("P12", "F4")
+@pytest.mark.req("P9")
 def test_a_graph_has_one_attempt_of_its_own_number_and_its_own_phase(room: Room) -> None:
     for iteration in (1, 2):
         number = begin_graph(room, TASKS, _nodes(room), iteration)
@@ -145,7 +145,7 @@ def test_a_graph_that_was_killed_as_it_began_is_begun_once(room: Room, tmp_path:
     assert len(graphs_of(room)) == 1
 
 
-@pytest.mark.req("P11")
+@pytest.mark.req("P9")
 def test_an_attempt_is_noted_once_and_with_what_it_changed(room: Room) -> None:
     base = room.order.base_commit
     top = room.repository.top

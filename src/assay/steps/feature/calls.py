@@ -4,12 +4,13 @@ Whatever ended before is adopted: repeated after a crash, only what was never he
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.agents.roles import ROLES
 from assay.contracts.agents.dispatch import Brief, OutcomeStatus
+from assay.contracts.agents.role import RoleSpec
 from assay.contracts.common.tools import Role
 from assay.git.identity import Identity
 from assay.git.worktrees import Worktrees
@@ -43,9 +44,17 @@ class Caller:
     """Sends out the agents of a run."""
 
     def __init__(
-        self, room: Room, context: Context, means_of: MeansOf, worktrees: Worktrees, identity: Identity
+        self,
+        room: Room,
+        context: Context,
+        means_of: MeansOf,
+        worktrees: Worktrees,
+        identity: Identity,
+        *,
+        roles: Mapping[Role, RoleSpec] = ROLES,
     ) -> None:
-        self._room, self._context, self._means_of = room, context, means_of
+        """`roles` say how long each has and what it may cost."""
+        self._room, self._context, self._means_of, self._roles = room, context, means_of, roles
         self._lanes = Lanes(worktrees, room.run_id, identity)
 
     async def ask_all(self, asks: Sequence[Ask]) -> None:
@@ -107,4 +116,4 @@ class Caller:
     async def dispatch(self, brief: Brief, occasion: Occasion, folder: Path, base: str) -> Dispatched:
         """Asks one agent in a folder that stands."""
         means = self._means_of(brief.role, brief.instance, folder, base)
-        return await dispatch(self._context, ROLES[brief.role], brief, occasion, means)
+        return await dispatch(self._context, self._roles[brief.role], brief, occasion, means)

@@ -1,0 +1,177 @@
+"""How a feature run is begun: settings read once, written down whole, and refused in one sentence where it cannot be."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from assay.app.demo_feature import repository as demo
+from assay.app.demo_feature.team import write_cassettes
+from assay.app.feature import BegunFeature, Wanted, begin_feature, caps_of, order_of, resume_feature, room_of
+from assay.app.graphs import Factory
+from assay.contracts.common.approvals import ApprovalMode
+from assay.contracts.common.decisions import Halt, HaltOutcome
+from assay.contracts.feature.facts import Step
+from assay.contracts.feature.settings import BudgetTable
+from assay.errors import AssayError, NotReady, UsageError
+from assay.ledger.ledger import Ledger
+from assay.rules.feature_moves import events_of
+from assay.sandbox.probe import probe
+from assay.steps.feature.deciding import take
+from assay.steps.feature.room import Room
+from steps.feature.telling import enter
+
+pytestmark = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")
+
+MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def till(tmp_path: Path) -> Path:
+    return demo.lay_out(tmp_path / "till")
+
+
+def wanted(till: Path, **differs: object) -> Wanted:
+    """The demo's request for its recorded team."""
+    recorded = till.parent / "cassettes"
+    if not recorded.exists():
+        write_cassettes(recorded)
+    plain: dict[str, object] = {
+        "request": demo.REQUEST,
+        "agents": "cassette",
+        "cassettes": recorded,
+        "is_autonomous": True,
+    }
+    return Wanted(**(plain | differs))  # type: ignore[arg-type]  # each test says what it changes
+
+
+def begin(till: Path, **differs: object) -> BegunFeature:
+    return begin_feature(till, wanted(till, **differs), clock=lambda: MOMENT)
+
+
+def ledger_of(till: Path) -> Ledger:
+    return Factory(till).ledger
+
+
+@pytest.mark.req("P16")
+def test_a_run_is_written_down_before_anything_happens_and_read_back_as_it_was(till: Path) -> None:
+    begun = begin(till)
+    ledger = ledger_of(till)
+    order, budget = order_of(ledger, begun.run_id)
+    assert (order, budget) == (begun.order, BudgetTable())
+    assert [event.type for event in ledger.events(begun.run_id)] == ["run_started"]
+    assert (order.slug, order.mode, order.snapshot) == (demo.SLUG, ApprovalMode.AUTONOMOUS, None)
+    assert order.cassettes == str(till.parent / "cassettes")
+    ledger.close()
+
+
+@pytest.mark.req("P16")
+def test_two_runs_that_begin_in_the_same_second_have_their_own_ids(till: Path) -> None:
+    first, second = begin(till), begin(till)
+    assert first.run_id != second.run_id
+    assert first.order.target != second.order.target
+
+
+@pytest.mark.req("P3")
+def test_what_is_not_committed_is_kept_or_refused_as_the_person_wants(till: Path) -> None:
+    (till / "README.md").write_text("changed\n")
+    assert begin(till).order.snapshot is not None
+    settings = (till / "assay.toml").read_text()
+    (till / "assay.toml").write_text(f"{settings}\n[feature]\ndirty = 'refuse'\n")
+    with pytest.raises(UsageError, match="not committed"):
+        begin(till)
+
+
+@pytest.mark.req("P12")
+def test_what_was_set_when_a_run_began_holds_for_all_of_it(till: Path) -> None:
+    settings = (till / "assay.toml").read_text()
+    more = "[policy]\nresearchers = 3\n[budget]\nminutes = 2\n[finish]\ncheckout = false\n"
+    (till / "assay.toml").write_text(f"{settings}\n{more}")
+    begun = begin(till)
+    (till / "assay.toml").write_text(settings)
+    ledger = ledger_of(till)
+    order, budget = order_of(ledger, begun.run_id)
+    assert (order.policy.researchers, order.finish.checkout, budget.minutes) == (3, False, 2)
+    ledger.close()
+
+
+REFUSED: list[tuple[dict[str, object], type[AssayError], str]] = [
+    ({"request": "  \n"}, UsageError, "the request is empty"),
+    ({"cassettes": Path("/nowhere/at/all")}, NotReady, "lacks"),
+]
+
+
+@pytest.mark.parametrize(("differs", "kind", "said"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_what_cannot_begin_is_refused_and_leaves_no_run(
+    till: Path, differs: dict[str, object], kind: type[AssayError], said: str
+) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        begin(till, **differs)
+    assert caught.value.next_step
+    ledger = ledger_of(till)
+    assert ledger.runs() == ()
+    ledger.close()
+
+
+def test_a_misspelt_setting_begins_nothing(till: Path) -> None:
+    settings = (till / "assay.toml").read_text()
+    (till / "assay.toml").write_text(f"{settings}\n[budget]\ntoken = 5\n")
+    with pytest.raises(UsageError, match=r"assay\.toml: budget\.token: expected no such field"):
+        begin(till)
+
+
+def test_who_is_no_feature_run_has_no_order(till: Path) -> None:
+    ledger = ledger_of(till)
+    with pytest.raises(UsageError, match="no feature run"):
+        order_of(ledger, "run-2026-02-09-143052")
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("budget", "caps"),
+    [
+        (BudgetTable(), (None, None, None)),
+        (BudgetTable(tokens=5, dollars=0.1, minutes=2), (5, 100_000, 120_000)),
+        (BudgetTable(dollars=0.000001), (None, 1, None)),
+    ],
+)
+def test_a_budget_is_the_runs_own(budget: BudgetTable, caps: tuple[int | None, ...]) -> None:
+    made = caps_of(budget)
+    assert (made.run.tokens, made.run.money_micros, made.run.milliseconds) == caps
+    assert (made.dispatch, made.phase) == (caps_of(BudgetTable()).run, caps_of(BudgetTable()).run)
+
+
+def _halt(room: Room) -> None:
+    halt = Halt(reason="no", outcome=HaltOutcome.ERROR, resumable=True)
+    room.tell(*events_of(room.state(), halt, 1, raised=None))
+
+
+@pytest.mark.req("P16")
+def test_a_run_that_ended_goes_on_in_the_step_that_it_ended_in(till: Path) -> None:
+    begun = begin(till)
+    factory = Factory(till)
+    room = room_of(factory.repository, factory.ledger, begun.run_id, begun.order)
+    resume_feature(factory.repository, factory.ledger, begun.run_id)
+    assert room.state().resumed == 0, "it has not ended"
+    enter(room, Step.SETUP)
+    enter(room, Step.RESEARCH)
+    _halt(room)
+    resume_feature(factory.repository, factory.ledger, begun.run_id)
+    assert (room.state().resumed, room.state().current_step) == (1, Step.RESEARCH.value)
+    assert take(room, 0).decision.kind == "advance"
+    factory.ledger.close()
+
+
+@pytest.mark.req("P16")
+def test_steps_of_the_same_moment_are_not_confused_when_a_run_goes_on(till: Path) -> None:
+    begun = begin(till)
+    factory = Factory(till)
+    room = room_of(factory.repository, factory.ledger, begun.run_id, begun.order, clock=lambda: MOMENT + timedelta(1))
+    for step in (Step.DESIGN, Step.DESIGN_REVIEW, Step.DESIGN):
+        enter(room, step)
+    enter(room, Step.DESIGN_REVIEW)
+    enter(room, Step.PLAN)
+    _halt(room)
+    resume_feature(factory.repository, factory.ledger, begun.run_id)
+    assert room.state().current_step == Step.PLAN.value
+    factory.ledger.close()

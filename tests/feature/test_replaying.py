@@ -1,0 +1,128 @@
+"""A run's ledger replayed: what was decided, and what was written because of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.app.replaying import Replayed, replay, replay_file
+from assay.contracts.common.policy import Policy, ReviewPolicy
+from assay.contracts.common.words import Severity
+from assay.contracts.feature.events import Decided, StepStarted
+from assay.errors import EventsBroken, LedgerTampered, UsageError
+from assay.ledger.export import exported
+from assay.ledger.ledger import Ledger
+from assay.ledger.record import Record
+from assay.steps.feature.deciding import DECISION
+from assay.steps.feature.room import Room, write_events
+from assay.testing.feature_paper_script import Script, worries
+from feature.paper_grounds import begun, played
+from feature.paper_scripts import SCRIPTS
+
+_SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER, Severity.MINOR)})
+"""Two decisions and out."""
+
+
+@pytest.fixture
+def room() -> Iterator[Room]:
+    """A run that ended with its second decision."""
+    with played(_SHORT) as (_, made):
+        yield made
+
+
+def _again(room: Room) -> tuple[Replayed, ...]:
+    return replay(room.ledger, room.run_id)
+
+
+@pytest.mark.req("P14")
+def test_an_exported_ledger_is_replayed_like_the_one_it_came_from(room: Room, tmp_path: Path) -> None:
+    file = tmp_path / "verification-ledger.db"
+    file.write_bytes(exported(room.ledger.database, room.run_id, room.now()))
+    assert replay_file(file, None) == (room.run_id, _again(room))
+    assert [(each.number, each.step, each.kind, each.flips) for each in _again(room)] == [
+        (1, None, "advance", ()),
+        (2, "step-0", "halt", ()),
+    ]
+
+
+@pytest.mark.req("P14")
+def test_another_policy_names_the_decision_that_it_flips() -> None:
+    with played(SCRIPTS["review-dissent"]) as (_, made):
+        flipped = [
+            each for each in replay(made.ledger, made.run_id, Policy(review=ReviewPolicy(approvals=3))) if each.flips
+        ]
+    first = next(each for each in flipped if each.kind != each.now_kind)
+    assert (first.number, first.step, first.kind, first.now_kind) == (13, "step-7", "advance", "revise")
+    assert {"kind", "reason", "to"} <= {flip.what for flip in first.flips}
+
+
+def test_a_decision_that_does_not_follow_from_its_facts_is_named(room: Room) -> None:
+    _forge(room, decision={"kind": "halt", "reason": "so be it", "outcome": "abandoned", "resumable": False})
+    last = _again(room)[-1]
+    assert (last.number, last.kind, last.reason) == (3, "halt", "so be it")
+    assert {"reason", "outcome"} <= {flip.what for flip in last.flips}
+
+
+def test_an_event_that_does_not_follow_from_its_decision_is_named(room: Room) -> None:
+    room.tell(StepStarted(step="step-9"))
+    (flip,) = _again(room)[-1].flips
+    assert flip.what == "events"
+    assert {"type": "step_started", "step": "step-9"} in flip.stood
+
+
+def test_a_decision_without_its_event_breaks_the_run(room: Room) -> None:
+    _forge(room, tells=False)
+    with pytest.raises(EventsBroken, match=r"its events tell of the decisions \[1, 2\], its rows of \[1, 2, 3\]"):
+        _again(room)
+
+
+def test_facts_that_cannot_be_read_break_the_run(room: Room) -> None:
+    _forge(room, facts={"step": "step-77"})
+    with pytest.raises(EventsBroken, match="decision:3 cannot be read"):
+        _again(room)
+
+
+def test_an_edited_ledger_is_not_replayed(room: Room, tmp_path: Path) -> None:
+    import sqlite3
+
+    file = tmp_path / "verification-ledger.db"
+    file.write_bytes(exported(room.ledger.database, room.run_id, room.now()))
+    connection = sqlite3.connect(file, isolation_level=None)
+    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
+    for name in names:
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.execute("UPDATE observations SET detail = replace(detail, 'halted', 'error') WHERE key = 'decision:2'")
+    connection.close()
+    with pytest.raises(LedgerTampered):
+        replay_file(file, None)
+
+
+def test_a_run_without_decisions_cannot_be_replayed() -> None:
+    with begun(Script()) as made, pytest.raises(UsageError, match="has taken no decision yet"):
+        _again(made)
+
+
+def test_what_is_no_feature_run_cannot_be_replayed(tmp_path: Path) -> None:
+    ledger = Ledger.open_file(tmp_path / "evidence.db")
+    try:
+        with pytest.raises(UsageError, match="is no feature run"):
+            replay(ledger, "2026-02-26T14:30:00Z")
+    finally:
+        ledger.close()
+
+
+def _forge(
+    room: Room, *, decision: dict[str, object] | None = None, facts: dict[str, object] | None = None, tells: bool = True
+) -> None:
+    """A third decision, like the second but for what differs, written as a program could that errs."""
+    row = room.ledger.observation(room.run_id, f"{DECISION}:2")
+    assert row is not None
+    detail = {**row.detail, **({"decision": decision} if decision else {}), **({"facts": facts} if facts else {})}
+    told = Decided(number=3, kind="halt", reason=str(detail["decision"]["reason"]))
+
+    def write(record: Record) -> None:
+        record.observation(room.seen(f"{DECISION}:3", DECISION, "halt", detail))
+        if tells:
+            write_events(record, (told,), room.now())
+
+    room.write(write)
