@@ -205,7 +205,8 @@ class Grounds:
         """Every ref that is not a run's own, and where the checkout stands."""
         told = git(self.top, "for-each-ref", "--format=%(refname) %(objectname)")
         rows = (line.split(" ") for line in told.splitlines())
-        found = {name: value for name, value in rows if "assay" not in name and "/feature/" not in name}
+        own = ("assay", "/feature/", "pipeline-baseline")
+        found = {name: value for name, value in rows if not any(part in name for part in own)}
         return found | {"HEAD": git(self.top, "symbolic-ref", "HEAD").strip()}
 
     def all_refs(self) -> dict[str, str]:
@@ -291,7 +292,8 @@ class Run:
         """Everything that was said and done in a dispatch."""
         with self._room() as room:
             done = ended(room.ledger, self.run_id, dispatch_id)
-            assert done is not None and done.transcript is not None
+            assert done is not None
+            assert done.transcript is not None
             return room.kept_bytes(done.transcript).decode()
 
     def observations(self, kind: str) -> list[Any]:
@@ -363,7 +365,7 @@ class OwnFactory(Factory):
 
         roles = {**ROLES, **self._otherwise.roles}
         caller = Caller(room, maker.context, means, worktrees, identity, roles=roles)
-        briefs = Briefs(room, commands_of(parts, order.base_commit), "")
+        briefs = Briefs(room, commands_of(parts, order.base_commit))
         return FeatureRunDesk(room, world, caller, briefs, parts, prover(parts, run_id))
 
 
@@ -376,9 +378,11 @@ def carry_otherwise(run: Run, otherwise: Otherwise) -> str:
         await engine.open(worker=True)
         try:
             await engine.submit(run.run_id, FEATURE_FLOW, {"run_id": run.run_id})
-            while (outcome := await engine.outcome(run.run_id)) is None:
+            while True:
+                outcome = await engine.outcome(run.run_id)
+                if outcome is not None:
+                    return outcome.error or outcome.status.value
                 await asyncio.sleep(0.1)
-            return outcome.error or outcome.status.value
         finally:
             await engine.close()
             factory.ledger.close()

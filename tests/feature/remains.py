@@ -54,6 +54,7 @@ _PAGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^\| `step-[0-9a-z]+` \| [0-9.]+ s \|\n", re.MULTILINE), ""),  # who was slow differs by itself
     (re.compile(r"\b[0-9.]+ s\b"), "time"),
     (re.compile(r"^`sha256:[0-9a-f]{64}`$", re.MULTILINE), "head"),
+    (re.compile(r"\b(chain of|link) \d+\b"), r"\1 some"),  # a try that a kill made necessary is one more link
 )
 _SHARED = re.compile(r"^(check:[0-9a-f]{64})#.*")
 _SETTLED: Mapping[str, tuple[str, ...]] = {

@@ -16,6 +16,7 @@ from assay.app.runs import End
 from assay.contracts.agents.dispatch import Outcome, OutcomeStatus
 from assay.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
 from assay.contracts.common.tools import Role
+from assay.contracts.common.words import Status
 from assay.contracts.feature.events import Degradation, DispatchStatus
 from assay.contracts.feature.facts import Step
 from feature.grounds import FULL, MARK, PLAN, TASK, Grounds, Run, Turn, as_turns, call, of
@@ -211,7 +212,8 @@ def test_a_malformed_answer_is_asked_about_once_and_its_call_made_once_more(chai
     assert len(bad) == 2
     for id_, outcome in bad.items():
         assert (outcome.status, outcome.cause) == (OutcomeStatus.INVALID_ANSWER, ErrorCause.SCHEMA_VIOLATION)
-        assert outcome.asked == 2 and outcome.problems
+        assert outcome.asked == 2
+        assert outcome.problems
         assert life.statuses[id_] is DispatchStatus.ERROR
 
 
@@ -254,7 +256,8 @@ def test_what_had_been_done_before_a_halt_is_not_asked_again(chain: Chain) -> No
     ]
     assert sorted(done) == ["researcher-architecture", "researcher-dependencies"]
     reviews = [event.data["perspective"] for event in chain.run.events("review_submitted")]
-    assert len(reviews) == 6 and all(reviews.count(one) == 2 for one in reviews)
+    assert len(reviews) == 6
+    assert all(reviews.count(one) == 2 for one in reviews)
 
 
 @pytest.mark.req("P4", "P17")
@@ -268,7 +271,8 @@ def test_a_knowledge_agent_without_a_document_holds_nothing_up(chain: Chain) -> 
     bad = [outcome for id_, outcome in life.outcomes.items() if "knowledge" in id_]
     assert [outcome.status for outcome in bad] == [OutcomeStatus.INVALID_ANSWER] * 2
     assert Degradation.KNOWLEDGE_FAILED in {each.kind for each in chain.run.state().degradations}
-    assert "knowledge-output.yaml" not in life.documents and "decisions.yaml" not in life.documents
+    assert "knowledge-output.yaml" not in life.documents
+    assert "decisions.yaml" not in life.documents
     assert not life.marked
     assert any(name.startswith("post-mortems/") for name in life.documents)
 
@@ -281,7 +285,8 @@ def test_a_verifier_without_a_report_fails_its_step_and_can_be_asked_again(groun
     run = grounds.begin()
     assert run.carry() is End.FAILED
     halt = run.decisions()[-1]
-    assert isinstance(halt, Halt) and halt.resumable
+    assert isinstance(halt, Halt)
+    assert halt.resumable
     assert halt.reason == f"it failed for good: {TASK} (schema_violation)"
     assert not grounds.marked()
     assert run.carry() is End.COMPLETED
@@ -309,7 +314,9 @@ def test_a_plan_without_its_task_documents_or_beyond_the_limits_is_refused_whole
     run = grounds.begin()
     assert run.carry() is End.FAILED
     halt = run.decisions()[-1]
-    assert isinstance(halt, Halt) and halt.outcome is HaltOutcome.ERROR and halt.resumable
+    assert isinstance(halt, Halt)
+    assert halt.outcome is HaltOutcome.ERROR
+    assert halt.resumable
     assert [type(decision) for decision in run.decisions()[-2:]] == [Retry, Halt]
     refused = {row.subject: row.detail["problems"] for row in run.observations("refused")}
     assert list(refused) == ["step-4-1-planner-1", "step-4-1-planner-2"]
@@ -326,6 +333,32 @@ def _task_of_four_files() -> str:
     extra = "".join(f"    - path: till/{name}.py\n      risk: 🟢\n" for name in ("one", "two", MARK))
     assert "files_to_modify:\n" in written
     return str(written).replace("    files_to_modify:\n", f"    files_to_modify:\n{extra}")
+
+
+def _saying(session: Session, status: Status) -> Turn:
+    answer = copy.deepcopy(session.answer)
+    answer["completion"] |= {"status": status.value, "summary": MARK}
+    return Turn(MARK, submitted=answer)
+
+
+@pytest.mark.req("P2", "P12")
+def test_what_an_agent_hands_in_that_says_itself_it_failed_is_no_document(grounds: Grounds) -> None:
+    """Two researchers who give up are passed over, and a first plan that wants a revision is none."""
+    for focus in ("impact", "patterns"):
+        session = of(Role.RESEARCHER, f"researcher-{focus}")
+        grounds.fail_first(session, *[(_saying(session, Status.ERROR),)] * 2)
+    said = (*as_turns(PLAN)[:-1], _saying(PLAN, Status.NEEDS_REVISION))
+    grounds.fail_first(PLAN, said, said)
+    run = grounds.begin()
+    assert run.carry() is End.FAILED
+    halt = run.decisions()[-1]
+    assert isinstance(halt, Halt)
+    assert (halt.reason, halt.resumable) == (REASONS["planner"], True)
+    assert not grounds.marked()
+    assert MARK not in run.transcript("step-2-1-spec-1")
+    assert not any(name.startswith(("plan", "tasks/")) for name in grounds.feature_files())
+    if FULL:
+        assert run.carry() is End.COMPLETED
 
 
 @pytest.mark.req("P9")

@@ -14,6 +14,8 @@ from feature.paper_random import scripts
 _RUNS = settings(
     max_examples=12,
     deadline=None,
+    derandomize=True,
+    database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

@@ -3,7 +3,7 @@
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.contracts.common.decisions import (
@@ -255,6 +255,20 @@ MOVES: list[tuple[str, FeatureState, Decision, Raised | None, list[str]]] = [
         ["step_finished step-3 failed", "run_finished halted"],
     ),
     (
+        "a person gave the request up",
+        state_of(started(Step.SETUP), *asked(HumanGate.REQUEST_PUSHBACK, Choice.ABANDON)),
+        Halt(reason="no", outcome=HaltOutcome.ABANDONED, resumable=False),
+        Raised(1, Severity.MAJOR),
+        ["pushback_recorded step-0 1 abandon", "step_finished step-0 failed", "run_finished abandoned"],
+    ),
+    (
+        "a blocker is no answer",
+        at_step(Step.SETUP),
+        Halt(reason="no", outcome=HaltOutcome.HALTED, resumable=False),
+        Raised(1, Severity.BLOCKER),
+        ["step_finished step-0 failed", "run_finished halted"],
+    ),
+    (
         "a run that never began is stopped, too",
         at_step(None),
         Halt(reason="no", outcome=HaltOutcome.OUT_OF_BUDGET, resumable=True),
@@ -399,6 +413,7 @@ def test_checks_that_are_run_again_call_nobody(what: RetryOf) -> None:
     assert calls_of(at_step(Step.VERIFY), Retry(reason="x", step="step-6", what=what, instances=("task-01",))) == ()
 
 
+@settings(deadline=None)
 @given(
     visits=st.lists(st.lists(st.sampled_from(["DONE", "ERROR", "TIMEOUT", None]), max_size=4), min_size=1, max_size=4),
     name=st.sampled_from(CALLS_OF[Step.RESEARCH]),

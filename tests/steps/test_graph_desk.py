@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from assay.app.graphs import Factory, begin_graph
+from assay.contracts.common.words import Workflow
+from assay.contracts.feature.events import RunStarted
 from assay.contracts.forge.dag import DagOverlay, NodeState
 from assay.contracts.forge.events import BranchMerged, MergeFinished, MergeStarted, NodeChanged, TaskVerified
 from assay.contracts.graph.orders import GraphEnd, GraphOptions
 from assay.errors import UsageError
 from assay.git import quarantine
+from assay.ledger.ledger import Ledger
 from assay.sandbox.probe import probe
+from assay.steps.graph.book import GRAPH, GraphBook, plain_graph
 from assay.steps.graph.desk import ForgeDesk
 from assay.testing.graph_team import MOMENT, RUN, Task, dag_of, documents_of, lay_out, record
 from git.person import Person
@@ -127,3 +131,66 @@ def test_nothing_is_added_to_a_run_that_has_ended(person: Person, desk: ForgeDes
     overlay = DagOverlay(crId="cr-001", appliedAt=MOMENT, addedNodes=dag_of([Task("task-02")]).nodes, addedEdges=())
     assert [problem.expected for problem in desk.grow(overlay)] == ["a run that is under way"]
     assert types(desk)[-1] == "overlay.refused"
+
+
+FEATURE = "2026-02-26T14:30:00Z"
+
+
+def book_of(ledger: Ledger, number: int) -> GraphBook:
+    """The book of one of a feature run's graphs, which is written down."""
+    phase = str(number)
+    book = GraphBook(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase)
+    options = GraphOptions(target=TARGET, first_attempt=number, max_attempts=number, phase=phase)
+    dag = dag_of(TASKS).model_copy(update={"runId": FEATURE})
+    detail = plain_graph(dag, options, "abc1234", {}, {})
+    seen = book._observation(f"{GRAPH}:{phase}", GRAPH, FEATURE, detail, MOMENT)
+    ledger.record(FEATURE, lambda record: record.observation(seen))
+    return book
+
+
+@pytest.mark.req("P9")
+def test_graphs_of_one_run_have_books_of_their_own(tmp_path: Path) -> None:
+    ledger = Ledger.open_file(tmp_path / "evidence.db")
+    first, second = book_of(ledger, 1), book_of(ledger, 2)
+    assert [book.begun().options.phase for book in (first, second)] == ["1", "2"]
+    assert asyncio.run(first.plan()).workflow is Workflow.FEATURE
+    running = NodeChanged(
+        nodeId="task-01",
+        previousStatus=NodeState.PENDING,
+        newStatus=NodeState.RUNNING,
+        timestamp=MOMENT,
+        attemptId=2,
+    )
+    second.write(lambda _now: [running])
+    assert [book.run().nodes["task-01"].status for book in (first, second)] == [NodeState.PENDING, NodeState.RUNNING]
+    (event,) = ledger.events(FEATURE)
+    assert (event.workflow, event.phase, event.attempt) == (Workflow.FEATURE, "2", 2)
+    ledger.close()
+
+
+@pytest.mark.req("P9")
+def test_a_run_of_graphs_has_no_graph_that_was_never_begun(tmp_path: Path) -> None:
+    ledger = Ledger.open_file(tmp_path / "evidence.db")
+    book_of(ledger, 1)
+    for phase in (None, "2"):
+        with pytest.raises(UsageError, match="is no run of a graph"):
+            GraphBook(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase).begun()
+    ledger.close()
+
+
+@pytest.mark.req("P9")
+def test_what_the_run_itself_tells_is_let_pass_by_its_graphs(tmp_path: Path) -> None:
+    ledger = Ledger.open_file(tmp_path / "evidence.db")
+    book = book_of(ledger, 1)
+    began = RunStarted.model_validate(
+        {
+            "slug": "x",
+            "mode": "autonomous",
+            "base_commit": "abc1234",
+            "baseline_tag": "pipeline-baseline-x",
+            "settings_hash": f"sha256:{'0' * 64}",
+        }
+    )
+    GraphBook(ledger, FEATURE, workflow=Workflow.FEATURE).write(lambda _now: [began])
+    assert (book.run().seq, book.run().nodes["task-01"].currentAttempt) == (1, 1)
+    ledger.close()

@@ -4,8 +4,9 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.app.carrying import engine_at
 from assay.app.database import ledger_in
-from assay.app.feature import order_of, room_of
+from assay.app.feature import ANSWERED, order_of, room_of
 from assay.app.looking import meant, opened, run_lines
 from assay.app.state import state_of
 from assay.app.workers import has_engine
@@ -15,9 +16,9 @@ from assay.git.identity import read_identity
 from assay.git.repository import Repository
 from assay.steps.feature.questions import WANTS_WORDS as WANTS_WORDS  # faces know no step
 from assay.steps.feature.questions import answer as write_answer
-from assay.steps.feature.questions import key_of, open_question
+from assay.steps.feature.questions import open_question
 
-WAITING, ANSWERED = "waiting", "answered"
+WAITING = "waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +79,6 @@ def answer(root: Path, run_id: str, option: str, said: str | None) -> None:
 
 
 async def _wake(root: Path, run_id: str, key: str) -> None:
-    from assay.app.carrying import engine_at
-
     async with engine_at(root, worker=False) as engine:
         if any(run.id == run_id for run in await engine.runs()):
             await engine.answer(run_id, key, ANSWERED)
-
-
-def answered_keys(root: Path, run_id: str) -> tuple[str, ...]:
-    """The names of all questions that were answered, for an engine that may not have heard of it."""
-    repository = Repository.open(root)
-    ledger = ledger_in(state_of(repository))
-    try:
-        order, _ = order_of(ledger, run_id)
-        state = room_of(repository, ledger, run_id, order).state()
-        return tuple(
-            key_of(gate, asked.visit) for gate, asked in state.approvals.items() if asked.selected_option is not None
-        )
-    finally:
-        ledger.close()

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from assay.app.answering import ANSWERED, answered_keys
-from assay.app.feature import resume_feature
+from assay.app.feature import ANSWERED, answered_keys, resume_feature
 from assay.app.graphs import FEATURE_FLOW, FORGE_FLOW, Factory, Tell, engine_of
 from assay.app.runs import End, RunLook
 from assay.app.watching import POLL_S, Show, Watching
@@ -26,6 +25,7 @@ GRACE_S = 5.0
 FIRST_STEP, DECIDE = "start", "decide#"
 CANCELLED = "cancelled by"
 """How the reason of a run begins that somebody cancelled, and may go on with after all."""
+_COMMITTED = "committed"
 _RESUMABLE = frozenset({"error", "out_of_budget"})
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
@@ -90,6 +90,8 @@ def refuse_unfit(look: RunLook) -> None:
 
 def can_go_on(root: Path, look: RunLook) -> bool:
     """Whether a run that has ended may go on: one that failed for good would only fail again."""
+    if look.status == _COMMITTED:
+        return not _is_cleared(root, look.run_id)
     if look.workflow == Workflow.FEATURE:
         return look.status in _RESUMABLE or (look.reason or "").startswith(CANCELLED)
     run_id = look.run_id
@@ -105,6 +107,8 @@ def can_go_on(root: Path, look: RunLook) -> bool:
 
 def record_resumed(root: Path, look: RunLook) -> None:
     """Writes down that a paused or failed run goes on, before anything does."""
+    if look.status == _COMMITTED:
+        return  # it stays that; only what comes after its last event is left to be done
     factory = Factory(root)
     ledger = factory.ledger
     try:
@@ -114,6 +118,17 @@ def record_resumed(root: Path, look: RunLook) -> None:
             GraphBook(ledger, look.run_id).write(lambda _now: (RunResumed(),))
     finally:
         ledger.close()
+
+
+def _is_cleared(root: Path, run_id: str) -> bool:
+    """Whether a run's flow came to its end, too: after the last event it clears the run's folders."""
+
+    async def asked() -> bool:
+        async with engine_at(root, worker=False) as engine:
+            outcome = await engine.outcome(run_id)
+            return outcome is not None and outcome.status is RunStatus.DONE
+
+    return asyncio.run(asked())
 
 
 def carry(root: Path, followed: Watching, show: Show) -> End | int:
@@ -153,6 +168,8 @@ async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
     if is_feature:
         await deliver_answers(engine, root, run_id)
     outcome = await engine.outcome(run_id)
+    if outcome is not None and outcome.status is RunStatus.DONE and look.status == _COMMITTED:
+        return  # nothing is left to be done
     if outcome is not None and outcome.status is RunStatus.DONE:
         # it has ended, but not as it should: forge begins its graph again, a feature run its last decision
         steps = await engine.steps(run_id) if is_feature else ()
@@ -166,16 +183,19 @@ async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop
     """Shows the run until it ends; None if somebody wants this process to end first."""
     show(followed, [])
     asked, ended_at = 0.0, None
+    is_feature = followed.look.workflow == Workflow.FEATURE
     loop = asyncio.get_running_loop()
     while True:
         news = await asyncio.to_thread(followed.news)
         show(followed, news)
         end = None if news else followed.look.ended()
-        if end is not None:
+        if end is not None and (not is_feature or end == "person"):
             return end
-        if loop.time() - asked > _ASK_S:
+        if end is not None or loop.time() - asked > _ASK_S:
             asked = loop.time()
             outcome = await engine.outcome(followed.run_id)
+            if outcome is not None and end is not None and outcome.status is not RunStatus.FAILED:
+                return end  # a feature run clears its folders after its last event
             if outcome is not None:
                 ended_at = ended_at or loop.time()
                 _refuse_lost(followed.run_id, outcome, loop.time() - ended_at)

@@ -25,6 +25,7 @@ from assay.kit.killpoints import reach
 from assay.kit.text import visible
 from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
+from assay.steps.feature.questions import key_of
 from assay.steps.feature.room import ORDER, Room, write_events
 from assay.steps.feature.setup import free_run_id, keep_dirty, ready
 from assay.steps.feature.slugs import slug_of
@@ -35,6 +36,8 @@ if TYPE_CHECKING:  # whoever only begins a run does not wait for what carries it
     from assay.steps.verify.subject import Parts
 
 FLOW = "feature"
+ANSWERED = "answered"
+"""What an engine is told of an answer; what it was stands in the ledger."""
 PREFIX = "assay"
 """What the branches of a run's attempts begin with."""
 _PYTHON = "python3"
@@ -268,3 +271,17 @@ def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
         last = max(state.steps, key=lambda step: state.steps[step].started_at)
         room.tell(RunResumed(from_step=last))
         reach("feature.resumed")
+
+
+def answered_keys(root: Path, run_id: str) -> tuple[str, ...]:
+    """The names of all questions that were answered, for an engine that may not have heard of it."""
+    repository = Repository.open(root)
+    ledger = ledger_in(state_of(repository))
+    try:
+        order, _ = order_of(ledger, run_id)
+        state = room_of(repository, ledger, run_id, order).state()
+        return tuple(
+            key_of(gate, asked.visit) for gate, asked in state.approvals.items() if asked.selected_option is not None
+        )
+    finally:
+        ledger.close()

@@ -13,6 +13,7 @@ from assay.contracts.feature.state import FeatureState
 from assay.git.repository import Repository
 from assay.steps.feature.deciding import DECISION, facts_behind
 from assay.steps.feature.room import Room
+from assay.steps.feature.tasks import FIX_NODE
 
 _LINES = 10
 _WORDS = {
@@ -77,8 +78,9 @@ def _branches(room: Room, commit: str) -> str:
 
 
 def _evidence(room: Room, state: FeatureState) -> list[str]:
-    merged = sum(task.merged is not None for task in state.tasks.values())
-    lines = [f"tasks     {merged} of {len(state.tasks)} merged"] if state.tasks else []
+    tasks = {name: task for name, task in state.tasks.items() if name != FIX_NODE}
+    merged = sum(task.merged is not None for task in tasks.values())
+    lines = [f"tasks     {merged} of {len(tasks)} merged"] if tasks else []
     rows = room.ledger.observations(room.run_id, DECISION)
     whole = facts_behind(rows[-1]).whole if rows else None
     if whole is not None:

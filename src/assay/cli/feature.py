@@ -78,7 +78,7 @@ def carry_feature(root: Path, run_id: str, asked: "How") -> int:
     from assay.app.carrying import carry
     from assay.app.watching import watching
     from assay.cli.asking import ask_here, is_somebody_here, offer_proposals
-    from assay.cli.run_screen import screen_of
+    from assay.cli.screens import screen_of
 
     while True:
         with watching(root, run_id, after=0) as followed:

@@ -64,7 +64,7 @@ def _show_or_carry(root: Path, followed: "Watching", asked: "How") -> None:
     """Whoever comes second on a run only shows it."""
     from assay.app.carrying import carry
     from assay.app.watching import follow
-    from assay.cli.run_screen import screen_of
+    from assay.cli.screens import screen_of
 
     worker = followed.worker()
     if worker is not None:

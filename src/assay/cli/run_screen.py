@@ -82,17 +82,6 @@ def screen(how: How, *, hint: str, is_ours: bool = False) -> Screen:
     return LiveScreen(hint, is_ours=is_ours)
 
 
-def screen_of(run: "Watching", how: How, *, hint: str, is_ours: bool = False) -> Screen:
-    """The screen that fits the run, too: a feature's shows its steps, if its past is known from the beginning."""
-    is_whole = bool(run.past) and run.past[0].seq == 1
-    if run.look.workflow != "feature" or not is_whole:
-        return screen(how, hint=hint, is_ours=is_ours)
-    from assay.app.feature_look import FeatureLook
-    from assay.cli.feature_screen import Watched, feature_screen
-
-    return Watched(feature_screen(how, FeatureLook(run.run_id), hint=hint))
-
-
 class Silent:
     """Nothing until the end, when there is one object to print."""
 

@@ -20,7 +20,8 @@ def command(run: str | None, after: int | None, plain: bool, as_lines: bool, as_
     """
     from assay.app.status import repository_root
     from assay.app.watching import follow, watching
-    from assay.cli.run_screen import how, screen_of, show_end
+    from assay.cli.run_screen import how, show_end
+    from assay.cli.screens import screen_of
     from assay.cli.stopping import Stopped, exit_code_of_end, stoppable
 
     asked = how(plain, as_lines, as_json)

@@ -14,6 +14,7 @@ from assay.contracts.common.decisions import (
     Finish,
     FinishOutcome,
     Halt,
+    HaltOutcome,
     Replan,
     Retry,
     RetryOf,
@@ -103,6 +104,8 @@ def _moves(state: FeatureState, decision: Decision, raised: Raised | None) -> It
         case AskHuman():
             yield happened.ApprovalRequested(gate_id=decision.gate_id, options=decision.options)
         case Halt():
+            if decision.outcome is HaltOutcome.ABANDONED:
+                yield from _answered_concerns(state, None, raised)
             yield from _end(state, StepOutcome.FAILED, decision.reason)
             outcome = happened.RunOutcome(decision.outcome.value)
             yield happened.RunFinished(outcome=outcome, confidence=None, reason=decision.reason)

@@ -88,7 +88,7 @@ def _changes(state: FeatureState, envelope: Envelope, event: FeatureEvent) -> Ch
         case happened.RunStarted():
             return at(envelope, ("type",), "run_started once", "a second one")
         case happened.RunResumed():
-            return {"resumed": state.resumed + 1, "current_step": event.from_step, "ending": None}
+            return {"resumed": state.resumed + 1, "ending": None, **_reopened(state, event.from_step)}
         case happened.RunFinished():
             ending = RunEnding(**event.model_dump(exclude={"type"}), finished_at=envelope.timestamp)
             return {"ending": ending, "current_step": None}
@@ -137,6 +137,15 @@ def _changes(state: FeatureState, envelope: Envelope, event: FeatureEvent) -> Ch
             return {"ledger_head": LedgerHead(head=event.head, rows=event.rows)}
         case happened.Committed():  # pragma: no branch  # mypy holds the match exhaustive
             return {"commit": event.commit, "rollback_command": event.rollback_command}
+
+
+def _reopened(state: FeatureState, step: str) -> Changes:
+    """The step at which a run goes on is under way again, in the same visit."""
+    before = state.steps.get(step)
+    if before is None:
+        return {"current_step": step}
+    again = before.model_copy(update={"finished_at": None, "outcome": None, "reason": None})
+    return {"current_step": step, "steps": {**state.steps, step: again}}
 
 
 def _step(

@@ -227,6 +227,19 @@ def _another_id(_answer: dict[str, Any], files: Files) -> None:
     _task(files, "task-02", lambda task: task.update(id="task-01"))
 
 
+def _number_nought(answer: dict[str, Any], files: Files) -> None:
+    _task(files, "task-04", lambda task: task.update(id="task-00"))
+    (path,) = [path for path in files if path.endswith("task-04.yaml")]
+    files[path.replace("task-04", "task-00")] = files.pop(path)
+    payload = answer["agent_output"]["payload"]
+    payload["tasks"][3]["id"] = "task-00"
+    payload["waves"] = [
+        {**wave, "tasks": [each.replace("task-04", "task-00") for each in wave["tasks"]]} for wave in payload["waves"]
+    ]
+    if payload.get("dependency_graph"):
+        payload["dependency_graph"]["task-00"] = payload["dependency_graph"].pop("task-04")
+
+
 def _another_size(_answer: dict[str, Any], files: Files) -> None:
     _task(files, "task-02", lambda task: task.update(size="Large"))
 
@@ -250,6 +263,7 @@ REFUSED: list[tuple[Callable[[dict[str, Any], Files], None], list[str]]] = [
         ["tasks/task-01.yaml: ", "tasks/task-02.yaml: ", "tasks/task-03.yaml: ", "tasks/task-04.yaml: task.title: "],
     ),
     (_another_id, ["tasks/task-02.yaml: task.id: expected task-02, found task-01"]),
+    (_number_nought, ["tasks/task-00.yaml: task.id: expected task-01 or a later one"]),
     (_another_size, ["plan-output.yaml: agent_output.payload.tasks[1].size: expected the same as in the task"]),
     (_wrong_total, ["plan-output.yaml: agent_output.payload.total_tasks: expected the number of tasks, 4"]),
 ]

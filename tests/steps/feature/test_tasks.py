@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from assay.app.demo_feature import plans
-from assay.contracts.feature.events import ReplanStarted, TaskReverted
-from assay.contracts.feature.facts import Change, Step
+from assay.contracts.feature.events import ApprovalAnswered, ApprovalRequested, ReplanStarted, TaskReverted
+from assay.contracts.feature.facts import OPTIONS, Change, Choice, HumanGate, Step
+from assay.contracts.feature.task import TaskDocument
 from assay.contracts.forge.dag import DagNode
 from assay.contracts.graph.orders import GraphOptions
 from assay.git.changes import FileChange, Status
@@ -23,17 +24,19 @@ from assay.steps.feature.tasks import (
     changed_files,
     fix_node,
     graphs_of,
+    is_waived,
     iteration_of,
     nodes_of,
     note_attempt,
     open_tasks,
     plan_of,
     task_of,
+    waiver_of,
 )
 from assay.steps.graph.book import GRAPH, GraphBook
 from steps.feature.landing import dies
 from steps.feature.rooms import room as made
-from steps.feature.telling import attempt, enter, played, reopened, resume
+from steps.feature.telling import ask, attempt, enter, played, reopened, resume
 
 NAMES = ("task-01", "task-02", "task-03", "task-04")
 
@@ -178,3 +181,42 @@ def test_what_became_of_a_file_is_one_of_three_words() -> None:
 
     said = changed_files([change("a", "A"), change("b", "D"), change("c", "M"), change("d", "T")])
     assert [file.change for file in said] == [Change.ADDED, Change.DELETED, Change.MODIFIED, Change.MODIFIED]
+
+
+WAIVER = "No new test: nothing that runs is changed."
+
+
+def _replaced(room: Room, description: str) -> TaskDocument:
+    """The second task, planned anew."""
+    document = task_of(room, "task-02")
+    plain = document.plain()
+    plain["task"]["test_waiver"] = description
+    room.put_document(room.layout.task("task-02"), TaskDocument.model_validate(plain))
+    return task_of(room, "task-02")
+
+
+@pytest.mark.req("P8", "X1")
+def test_a_test_is_waived_only_where_a_person_approved_the_very_document_that_says_so(room: Room) -> None:
+    document = _replaced(room, WAIVER)
+    assert waiver_of(document) is not None
+    assert not is_waived(room, document), "nobody was asked"
+    enter(room, Step.PLAN_GATE)
+    ask(room, HumanGate.PLAN, Choice.REVISE)
+    assert not is_waived(room, document)
+    enter(room, Step.PLAN_GATE)
+    ask(room, HumanGate.PLAN, Choice.APPROVE)
+    assert is_waived(room, document)
+    assert not is_waived(room, task_of(room, "task-01")), "it says nothing of the kind"
+    again = _replaced(room, f"{WAIVER} Again.")
+    assert not is_waived(room, again), "what was planned after the approval was seen by nobody"
+
+
+@pytest.mark.req("P8", "X1")
+def test_nothing_is_waived_by_a_run_that_answers_itself(room: Room) -> None:
+    document = _replaced(room, WAIVER)
+    gate = HumanGate.PLAN
+    room.tell(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
+    room.tell(
+        ApprovalAnswered(gate_id=gate.value, selected_option=Choice.APPROVE.value, auto_selected=True, actor="pipeline")
+    )
+    assert not is_waived(room, document)

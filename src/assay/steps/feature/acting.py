@@ -25,6 +25,7 @@ from assay.contracts.feature.review import Perspective
 from assay.contracts.graph.orders import GraphEnd
 from assay.contracts.verify.report import Side, Subject
 from assay.errors import AssayError, NotReady, UsageError
+from assay.git.heads import KeptHead, keep_head
 from assay.kit.killpoints import reach
 from assay.ledger.record import Record
 from assay.rules.feature_moves import PlannedCall
@@ -60,6 +61,7 @@ from assay.steps.verify.subject import Parts, prove
 
 Carry = Callable[[int], Awaitable[GraphEnd]]
 """Carries out the graph of a number, to its end."""
+_WRITTEN = "artifact_written"
 _HARNESS = (Step.EVIDENCE, Step.COMMIT)
 
 
@@ -73,8 +75,8 @@ class Acting:
     async def act(self, taken: Taken, carry: Carry) -> None:
         """Until nothing more follows from the decision."""
         match taken.decision:
-            case Advance(to=Step.IMPLEMENT.value, start=start) if start:
-                await self._implement(carry)
+            case Advance(to=Step.IMPLEMENT.value | Step.VERIFY.value, start=start) if start:
+                await self._implement(carry)  # verifiers are asked inside; after a resume, with a new attempt
             case Revise(to=Step.IMPLEMENT.value, round=round_):
                 await self._fix(round_ - 1, carry)
             case Advance() | Retry(what=RetryOf.CALL):
@@ -179,7 +181,9 @@ class Acting:
         """An attempt whose own evidence is good and that could not be merged: the merged tree speaks against it."""
         room = self._room
         state, policy = room.state(), room.order.policy
-        for task in facts_of(room).tasks:
+        facts = facts_of(room)
+        fix = None if facts.fix is None else facts.fix.checks
+        for task in (*facts.tasks, *(() if fix is None else (fix,))):
             known = state.tasks.get(task.task)
             if task.round != number or known is None or known.merged is not None or not is_verified(task, policy):
                 continue
@@ -200,6 +204,7 @@ class Acting:
     async def _fix(self, round_: int, carry: Carry) -> None:
         number = await to_end(self._begin_fix, round_)
         _refuse_held_up(await carry(number))
+        await to_end(self._note_red_merges, number)
 
     def _begin_fix(self, round_: int) -> int:
         room = self._room
@@ -259,17 +264,33 @@ class Acting:
 
     def _write_bundle(self) -> None:
         room = self._room
+        begun, headed, written = (self._last("dispatch_started"), self._last("head_recorded"), self._last(_WRITTEN))
+        if written > begun:
+            return  # one that was killed came as far as this; written again it would name another head
         top = room.repository.top or room.repository.common_dir
-        record_head(room.ledger, top, room.run_id, Workflow.FEATURE, timestamp=room.now())
+        if headed < begun:
+            record_head(room.ledger, top, room.run_id, Workflow.FEATURE, timestamp=room.now())
+        else:  # it was noted, and whether it was kept nobody knows
+            head = room.ledger.head(room.run_id)
+            keep_head(top, room.run_id, KeptHead(head.links, head.hash))
+        reach("feature.headed")
         bundle = assemble(room.ledger, room.run_id, facts_of(room), room.order.policy)
         room.put(room.layout.evidence_bundle, bundle_page(bundle))
+
+    def _last(self, kind: str) -> int:
+        """The number of the last event of a kind; this call's own beginning is the last of its kind."""
+        event = self._room.ledger.last_event(self._room.run_id, kind)
+        return 0 if event is None else event.seq
 
     def _commit(self) -> None:
         room = self._room
         tip = self._tip_of()
-        whole = room.ledger.observation(room.run_id, f"{WHOLE}:{room.state().resumed}")
-        if whole is None or whole.detail["commit"] != tip:
+        proven = room.ledger.observations(room.run_id, WHOLE)
+        if not proven or proven[-1].detail["commit"] != tip:
             raise UsageError("the target is not what was proven", next_step=f"assay resume {room.run_id}")
+        bundle = room.state().artifacts.get(room.layout.evidence_bundle)
+        if bundle is None:
+            raise UsageError("there is no evidence bundle to be named", next_step=f"assay resume {room.run_id}")
         base, tree = (room.repository.tree_of(commit) for commit in (room.order.base_commit, tip))
         files = tuple(change.path for change in room.shadow.diff(base, tree))
         landed = committing.commit(
@@ -277,7 +298,7 @@ class Acting:
             tip,
             subject=committing.subject_of(room.order.request.strip().splitlines()[0], files),
             body=self._body(),
-            bundle_sha256=room.state().artifacts[room.layout.evidence_bundle].removeprefix("sha256:"),
+            bundle_sha256=bundle.removeprefix("sha256:"),
             assisted_by=self._assisted(),
         )
         if room.state().commit is None:

@@ -102,6 +102,8 @@ class Caller:
                     await to_end(self._put_back, id_of(1), folder)
                 brief, occasion = await to_end(asked, dispatch_id, number)
                 done = await self.dispatch(brief, occasion, folder, base)
+            if done.outcome.status is OutcomeStatus.OVER_BUDGET:
+                return dispatch_id, done
             call = call_facts(instance, number, status_of(done.outcome), done.outcome.cause)
             if not may_retry(call, room.order.policy):
                 return dispatch_id, done

@@ -47,6 +47,7 @@ from assay.steps.feature.tasks import (
 
 WHOLE = "whole"
 _WORST_FIRST = tuple(Severity)
+_AT_WORK = (Step.IMPLEMENT.value, Step.VERIFY.value)
 REFUSED = "refused"
 """What a call brought that could be read and yet cannot be taken: a plan that breaks its limits."""
 HELP = "help"
@@ -71,7 +72,7 @@ def facts_of(room: Room) -> FeatureFacts:
         approval=_approval(state, step),
         iteration=iteration_of(state),
         tasks=tuple(_tasks(room, state, graphs)),
-        whole=whole_of(room, state),
+        whole=whole_of(room),
         design_review=_review(room, state, ReviewScope.DESIGN, refused),
         code_review=code,
         fix=None if code is None else _fix(room, state, code.round, graphs),
@@ -141,13 +142,18 @@ def _calls(
             refused,
         )
     here = [graph for graph in graphs if (graph.kind, graph.iteration) == (TASKS, iteration_of(state))]
+    here = [graph for graph in here if graph.life == state.resumed]
     numbers = {graph.number for graph in here}
+    # what was merged in an earlier life is done; an attempt that came to nothing there is made again
+    merged = {name: task.merged_attempt for name, task in state.tasks.items() if task.merged is not None}
     found = _facts(
         state,
         {
             id_: dispatch
             for id_, dispatch in state.dispatches.items()
-            if dispatch.step == step.value and dispatch.attempt in numbers and not _helps(id_, dispatch)
+            if dispatch.step == step.value
+            and (dispatch.attempt in numbers or merged.get(dispatch.instance) == dispatch.attempt)
+            and not _helps(id_, dispatch)
         },
         refused,
     )
@@ -244,7 +250,8 @@ def _task(
 ) -> TaskFacts:
     mine = [graph for graph in graphs if graph.kind == TASKS and task.id in graph.nodes]
     last = mine[-1] if mine else None
-    is_begun = last is not None and (task.id not in open_ or last.iteration == iteration)
+    is_lost = last is not None and last.life != state.resumed and state.current_step in _AT_WORK
+    is_begun = last is not None and (task.id not in open_ or (last.iteration == iteration and not is_lost))
     number = last.number if last is not None and is_begun else len(graphs) + 1
     document = task_of(room, task.id)
     done = attempted(room, task.id, number) if is_begun else None
@@ -268,12 +275,12 @@ def _task(
     )
 
 
-def whole_of(room: Room, state: FeatureState) -> TaskFacts | None:
+def whole_of(room: Room) -> TaskFacts | None:
     """The whole change on the tree that would be committed; None until its checks ran on it."""
-    row = room.ledger.observation(room.run_id, f"{WHOLE}:{state.resumed}")
-    if row is None:
+    rows = room.ledger.observations(room.run_id, WHOLE)
+    if not rows:
         return None
-    detail = row.detail
+    detail = rows[-1].detail  # whoever commits looks whether it still is what would be committed
     return TaskFacts(
         task=WHOLE,
         size=Size.STANDARD,

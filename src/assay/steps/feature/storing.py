@@ -37,6 +37,7 @@ from assay.steps.feature.companions_review import findings_page, verdict_page
 from assay.steps.feature.facts import REFUSED, review_subject
 from assay.steps.feature.knowledge import learn
 from assay.steps.feature.room import Room, write_events
+from assay.steps.feature.tasks import FIX_NODE, iteration_of
 
 STORED = "stored"
 
@@ -44,7 +45,7 @@ STORED = "stored"
 def store(room: Room, role: Role, dispatch_id: str, instance: str, done: Dispatched) -> None:
     """Puts an answer where it belongs; one that cannot be taken is refused, and says why."""
     answer = done.outcome.answer
-    if done.outcome.status is not OutcomeStatus.OK or answer is None or _is_given_up(role, answer):
+    if done.outcome.status is not OutcomeStatus.OK or answer is None or _is_given_up(room, role, answer):
         return
     if room.ledger.observation(room.run_id, f"{STORED}:{dispatch_id}") is not None:
         return
@@ -66,10 +67,15 @@ def store(room: Room, role: Role, dispatch_id: str, instance: str, done: Dispatc
     reach("feature.answer")
 
 
-def _is_given_up(role: Role, answer: Mapping[str, Any]) -> bool:
-    """Whether an agent says itself that it failed; only an implementer's report of that is worth keeping."""
+def _is_given_up(room: Room, role: Role, answer: Mapping[str, Any]) -> bool:
+    """Whether an agent says itself that it failed; only an implementer's report of that is worth keeping.
+
+    A first plan that wants a revision is read as a failure too, so nothing of it may stand.
+    """
     completion = answer.get("completion")
     said = completion.get("status") if isinstance(completion, dict) else None
+    if role is Role.PLANNER and said == Status.NEEDS_REVISION.value:
+        return iteration_of(room.state()) == 1
     return role is not Role.IMPLEMENTER and said == Status.ERROR.value
 
 
@@ -157,6 +163,8 @@ def _task_documents(room: Room, plan: PlanOutput, done: Dispatched) -> tuple[dic
 
 
 def _named_otherwise(name: str, document: TaskDocument) -> list[str]:
+    if name == FIX_NODE:
+        return [f"tasks/{name}.yaml: task.id: expected task-01 or a later one, found {name}"]
     found = document.task.id
     return [] if found == name else [f"tasks/{name}.yaml: task.id: expected {name}, found {found}"]
 

@@ -37,6 +37,8 @@ class Graph(NamedTuple):
     findings: tuple[str, ...]
     writes: tuple[str, ...]
     """What its nodes may write, if they say so."""
+    life: int
+    """In which the run was then."""
 
 
 class Attempted(NamedTuple):
@@ -80,6 +82,7 @@ def _graph(detail: Mapping[str, Any]) -> Graph:
         tuple(node["id"] for node in detail["dag"]["nodes"]),
         tuple(about["findings"]),
         tuple(path for node in detail["dag"]["nodes"] for path in (node.get("metadata") or {}).get("writes", ())),
+        int(about["life"]),
     )
 
 
@@ -158,10 +161,22 @@ def waiver_of(document: TaskDocument) -> str | None:
 
 
 def is_waived(room: Room, document: TaskDocument) -> bool:
-    """Whether a person approved a plan that says so; where nobody was asked, nothing is waived."""
-    asked = room.state().approvals.get(HumanGate.PLAN.value)
-    approved = asked is not None and asked.selected_option == Choice.APPROVE.value and not asked.auto_selected
-    return approved and waiver_of(document) is not None
+    """Whether a person approved this document, which says so; where nobody was asked, nothing is waived.
+
+    What a planner wrote after the approval was seen by nobody.
+    """
+    if waiver_of(document) is None:
+        return False
+    path = room.layout.task(document.task.id)
+    stands = approved = None
+    for event in room.ledger.events(room.run_id):
+        data = event.data
+        if event.type == "artifact_written" and data["path"] == path:
+            stands = data["sha256"]
+        elif event.type == "approval_answered" and data["gate_id"] == HumanGate.PLAN.value:
+            is_given = data["selected_option"] == Choice.APPROVE.value and not data["auto_selected"]
+            approved = stands if is_given else None
+    return approved is not None and approved == stands
 
 
 def attempted(room: Room, task: str, number: int) -> Attempted | None:

@@ -1,4 +1,4 @@
-"""Runs on paper that show what the pipeline does not do right yet: each is the smallest script that shows it."""
+"""Runs on paper that once went wrong: each is the smallest script that showed it."""
 
 import pytest
 
@@ -15,7 +15,6 @@ def _end(script: Script) -> Finish:
         return last
 
 
-@pytest.mark.xfail(reason="a verifier is started as a call of its own, and nobody is called in step-6", strict=True)
 @pytest.mark.parametrize(
     "calls",
     [
@@ -28,19 +27,14 @@ def test_a_run_goes_on_after_it_stopped_for_want_of_a_verifier(calls: dict[str, 
     assert _end(Script(calls=calls, resumes=1)).outcome is FinishOutcome.COMMITTED
 
 
-@pytest.mark.xfail(
-    reason="the whole change is looked up by the run's life, and was proven in the one before", strict=True
-)
 def test_a_run_whose_commit_failed_can_be_resumed_and_commits() -> None:
     assert _end(SCRIPTS["commit-fails-twice"]).outcome is FinishOutcome.COMMITTED
 
 
-@pytest.mark.xfail(reason="a resumed run finds the attempt without a baseline and stops again", strict=True)
 def test_a_task_without_a_baseline_is_tried_again_when_the_run_is_resumed() -> None:
     assert _end(SCRIPTS["no-baseline"]).outcome is FinishOutcome.COMMITTED
 
 
-@pytest.mark.xfail(reason="a fix that was proven and not merged counts as merged", strict=True)
 def test_a_fix_that_is_red_on_the_merged_tree_is_dropped() -> None:
     script = Script(calls=two_object("step-7", 1), rows={"task-00:2": Rows(merges=False)})
     with played(script) as (steps, _):

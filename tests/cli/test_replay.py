@@ -1,0 +1,90 @@
+"""`assay replay`: one line for each decision, and exit code 6 for a run that would go another way now."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assay.contracts.common.words import Severity
+from assay.contracts.feature.events import StepStarted
+from assay.ledger.export import exported
+from assay.steps.feature.room import Room
+from assay.testing.feature_paper import RUN
+from assay.testing.feature_paper_script import Script, worries
+from cli.runner import assay
+from feature.paper_grounds import begun, played
+
+_SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER)})
+_LINES = """\
+   1  advance    the run begins
+   2  halt       a blocker is never outvoted, deferred or retried: the request cannot be met as it stands
+"""
+
+
+def _lay(room: Room, file: Path) -> Path:
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(exported(room.ledger.database, room.run_id, room.now()))
+    return file
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A folder whose ledger holds one run that ended early."""
+    with played(_SHORT) as (_, room):
+        _lay(room, tmp_path / ".assay" / "evidence.db")
+    return tmp_path
+
+
+@pytest.mark.req("P14")
+def test_a_run_that_would_go_the_same_way_is_told_line_by_line(repository: Path) -> None:
+    done = assay("replay", "last", cwd=repository)
+    assert (done.returncode, done.stdout) == (0, _LINES)
+    assert done.stderr == f"2 decisions of {RUN}, all as they were taken\n"
+
+
+def test_an_exported_ledger_needs_no_repository(repository: Path, tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere.db"
+    (repository / ".assay" / "evidence.db").rename(file)
+    done = assay("replay", "--file", file, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, _LINES)
+
+
+def test_the_decisions_are_told_as_json(repository: Path) -> None:
+    done = assay("replay", RUN, "--json", cwd=repository)
+    assert done.returncode == 0
+    assert [(each["number"], each["step"], each["kind"], each["flips"]) for each in json.loads(done.stdout)] == [
+        (1, None, "advance", []),
+        (2, "step-0", "halt", []),
+    ]
+
+
+@pytest.mark.req("P14")
+def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path) -> None:
+    with played(_SHORT) as (_, room):
+        room.tell(StepStarted(step="step-9"))
+        _lay(room, tmp_path / ".assay" / "evidence.db")
+    done = assay("replay", "last", cwd=tmp_path)
+    assert done.returncode == 6
+    told = done.stdout.splitlines()
+    assert told[2] == "      FLIPPED at step-0"
+    assert told[3].startswith("      stood:  halt: a blocker")
+    assert told[5].startswith("      events: [")
+    assert "1 of 2 decisions would not be taken so now: 2\n" in done.stderr
+
+
+def test_a_run_without_decisions_cannot_be_replayed(tmp_path: Path) -> None:
+    with begun(Script()) as room:
+        _lay(room, tmp_path / ".assay" / "evidence.db")
+    done = assay("replay", "last", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "has taken no decision yet" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [((), "say which run"), (("2026-01-01T00:00:00Z",), "has no run"), (("--file", "none.db"), "there is no file")],
+)
+def test_what_cannot_be_meant_is_refused(repository: Path, arguments: tuple[str, ...], told: str) -> None:
+    done = assay("replay", *arguments, cwd=repository)
+    assert done.returncode == 2
+    assert told in done.stderr
