@@ -141,7 +141,6 @@ def test_what_is_no_table_of_plain_values_is_refused(tmp_path: Path, text: str) 
     assert "\n" not in error.what
 
 
-@pytest.mark.xfail(reason="the last file that says anything is named, whoever was wrong", strict=True)
 def test_a_refusal_names_the_file_that_is_to_be_corrected(tmp_path: Path) -> None:
     user = "[policy]\nresearchers = 1\n"
     error = refusal(tmp_path, "[budget]\ntokens = 5\n", user)

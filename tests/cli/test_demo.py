@@ -213,7 +213,6 @@ def test_the_ledger_of_a_demo_is_as_it_was_written(how: str, request: pytest.Fix
         (("evidence", "show", "1"), (0, 0)),
         (("rollback", "none"), (2, 2)),
     ],
-    ids=" ".join,
 )
 def test_every_command_knows_a_run_that_ended(
     told: Played, lied: Played, arguments: tuple[str, ...], codes: tuple[int, int]
@@ -232,7 +231,9 @@ def test_what_the_commands_say_is_what_happened(told: Played, lied: Played) -> N
     assert shown["status"] == "committed"
     page = Path(assay("report", "last", cwd=told.repository).stdout.strip()).read_text()
     assert LAYOUT.evidence_bundle in page or "COMMITTED" in page.upper()
-    assert "committed" not in assay("status", cwd=lied.repository).stdout
+    failed = json.loads(assay("status", "last", "--json", cwd=lied.repository).stdout)
+    assert failed["status"] == "low_confidence"
+    assert failed["reason"].startswith("nothing is committed: at most Low: without enough evidence: task-04")
     kinds = [line.split()[2] for line in assay("events", "last", cwd=told.repository).stdout.splitlines()]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
 

@@ -390,10 +390,16 @@ def carry_otherwise(run: Run, otherwise: Otherwise) -> str:
     return asyncio.run(carried())
 
 
-def git(folder: Path, *arguments: str) -> str:
+def git(folder: Path, *arguments: str, given: str | None = None) -> str:
     """Git as the person at the keyboard."""
     person = {f"GIT_{who}_{what}": "ada" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     told = subprocess.run(
-        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, env={**os.environ, **person}
+        ["git", *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        input=given,
+        env={**os.environ, **person},
     )
     return told.stdout

@@ -5,6 +5,7 @@ of our own, in a run that is otherwise the real one.
 """
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import time
@@ -26,7 +27,8 @@ from assay.contracts.common.decisions import ErrorCause, Halt, HaltOutcome, Repl
 from assay.contracts.common.ids import baseline_tag
 from assay.contracts.common.tools import Role
 from assay.contracts.feature.events import DispatchStatus
-from feature.grounds import FULL, MARK, TASK, Grounds, Otherwise, Run, as_turns, call, carry_otherwise, of
+from assay.errors import NotReady
+from feature.grounds import FULL, MARK, TASK, Grounds, Otherwise, Run, as_turns, call, carry_otherwise, git, of
 from feature.grounds import Turn as Played
 
 TESTS, CODE, OTHERS = "tests/test_vouchers.py", "till/vouchers.py", "till/payment.py"
@@ -267,7 +269,7 @@ def test_a_change_outside_of_its_task_voids_the_dispatch(grounds: Grounds, what:
     assert f"implementation-reports/{TASK}.yaml" not in grounds.feature_files()
     assert not grounds.marked()
     unchanged(grounds, run, before)
-    if what == next(iter(ESCAPES)):
+    if FULL:
         assert run.carry() is End.COMPLETED
         assert set(git_names(grounds, "feature/gift-vouchers")) == {TESTS, CODE}
 
@@ -283,6 +285,65 @@ def test_no_agent_runs_a_program_that_it_types_itself(grounds: Grounds) -> None:
     run = grounds.begin()
     assert run.carry() is End.FAILED
     assert set(refused(run, f"step-5-1-{TASK}-1")) == set(typed)
+
+
+# --- refs of the run, moved by whoever got at them after all
+
+
+CODE_REVIEW = "adversarial-reviewer.security-sentinel.2.jsonl"
+
+
+def halted_in_code_review(grounds: Grounds) -> tuple[Run, str, bytes]:
+    """A run whose work is merged and not yet committed, its branch, and the recording that it lacks."""
+    path = grounds.cassettes / CODE_REVIEW
+    good = path.read_bytes()
+    path.unlink()
+    run = grounds.begin()
+    assert run.carry() is End.FAILED
+    assert run.state().tasks[TASK].merged is not None
+    return run, f"refs/heads/assay/{run.run_id.replace(':', '-')}/target", good
+
+
+def with_a_back_door(grounds: Grounds, target: str) -> str:
+    """A commit on top of the run's work with a file that nobody made, judged or reviewed."""
+    door = grounds.top.parent / "door.py"
+    door.write_text(f'"""A back door: {MARK}."""\n')
+    blob = git(grounds.top, "hash-object", "-w", str(door)).strip()
+    listed = git(grounds.top, "ls-tree", f"{target}:till")
+    folder = git(grounds.top, "mktree", given=f"{listed}100644 blob {blob}\tbackdoor.py\n").strip()
+    rows = git(grounds.top, "ls-tree", target).splitlines()
+    kept = [row if not row.endswith("\ttill") else f"040000 tree {folder}\ttill" for row in rows]
+    tree = git(grounds.top, "mktree", given="\n".join(kept) + "\n").strip()
+    return git(grounds.top, "commit-tree", tree, "-p", target, "-m", "evil").strip()
+
+
+@pytest.mark.req("P9", "P11")
+def test_a_branch_that_somebody_moved_is_not_taken_for_the_runs_work(grounds: Grounds) -> None:
+    run, target, lacking = halted_in_code_review(grounds)
+    git(grounds.top, "update-ref", target, with_a_back_door(grounds, target))
+    (grounds.cassettes / CODE_REVIEW).write_bytes(lacking)
+    with contextlib.suppress(NotReady):
+        run.carry()
+    branch = "refs/heads/feature/gift-vouchers"
+    names = git_names(grounds, branch) if branch in grounds.all_refs() else []
+    assert "till/backdoor.py" not in names
+    assert run.state().commit is None or set(names) == {TESTS, CODE}
+
+
+@pytest.mark.req("P9", "P16")
+@pytest.mark.skipif(not FULL, reason="another whole run")
+def test_a_run_goes_by_its_order_wherever_its_refs_are_moved_to(grounds: Grounds) -> None:
+    """The baseline is the commit that the order names; a branch that is gone is made again where it was."""
+    before = grounds.refs()
+    run, target, lacking = halted_in_code_review(grounds)
+    evil = with_a_back_door(grounds, target)
+    git(grounds.top, "tag", "-f", baseline_tag(run.run_id), evil)
+    git(grounds.top, "update-ref", f"refs/assay/baseline/{run.run_id.replace(':', '-')}", evil)
+    git(grounds.top, "update-ref", "-d", target)
+    (grounds.cassettes / CODE_REVIEW).write_bytes(lacking)
+    assert run.carry() is End.COMPLETED
+    assert set(git_names(grounds, "feature/gift-vouchers")) == {TESTS, CODE}
+    assert grounds.refs()["refs/heads/main"] == before["refs/heads/main"]
 
 
 # --- agents that hang, flood and vanish

@@ -192,9 +192,11 @@ def test_a_task_asks_for_one_check_for_each_criterion() -> None:
     task = TaskDocument.model_validate({"task": plain})
     text, settings, code = (ChangedFile(path=path, change=Change.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
     criteria = ("ac-1", "ac-2", "ac-3")
-    for files in ((text,), (text, settings), (settings,)):
+    others: tuple[tuple[ChangedFile, ...], ...] = ((text,), (text, settings), (settings,))
+    for files in others:
         assert required_checks(task, files, is_waived=False) == criteria
-    for files in ((), (code,), (text, settings, code)):
+    codes: tuple[tuple[ChangedFile, ...], ...] = ((), (code,), (text, settings, code))
+    for files in codes:
         assert required_checks(task, files, is_waived=False) == (*criteria, "red-at-baseline-new-tests")
         assert required_checks(task, files, is_waived=True) == criteria
 

@@ -169,7 +169,6 @@ def test_a_task_with_too_many_files_is_sent_back() -> None:
 
 
 @pytest.mark.req("P8")
-@pytest.mark.xfail(reason="a wave's warning stands at depends_on, as a limit's does", strict=True)
 def test_a_dependency_inside_a_wave_sends_no_plan_back() -> None:
     late = plan_problems(_plan(**{f"{PAYLOAD}.waves[0].tasks": ["task-01", "task-02", "task-03"]}))
     late = tuple(each for each in late if each.level is Level.WARNING)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from assay.app.database import ledger_in
 from assay.app.feature_settings import feature_settings
 from assay.app.settings import verify_settings
@@ -11,9 +13,10 @@ from assay.app.state import state_of, workroom
 from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.budgets import BudgetCaps, Caps
 from assay.contracts.common.evidence import Observation
-from assay.contracts.common.ids import baseline_tag, run_ref
+from assay.contracts.common.ids import Slug, baseline_tag, run_ref
 from assay.contracts.common.words import Workflow
 from assay.contracts.feature.events import RunResumed, RunStarted
+from assay.contracts.feature.facts import Step
 from assay.contracts.feature.order import FeatureOrder
 from assay.contracts.feature.settings import BudgetTable, Dirty
 from assay.errors import NotReady, UsageError
@@ -41,6 +44,7 @@ ANSWERED = "answered"
 PREFIX = "assay"
 """What the branches of a run's attempts begin with."""
 _PYTHON = "python3"
+_SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -
     """
     if not wanted.request.strip():
         raise UsageError("the request is empty", next_step='say what you want: assay feature "..."')
+    slug = _slug(wanted)
     repository = Repository.open(where)
     hygiene = ready(repository)
     settings = feature_settings(repository.top)
@@ -87,7 +92,7 @@ def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -
         snapshot = keep_dirty(repository, shadow, run_id, identity) if hygiene.is_dirty else None
         order = FeatureOrder(
             request=wanted.request,
-            slug=wanted.slug or slug_of(wanted.request),
+            slug=slug,
             mode=ApprovalMode.AUTONOMOUS if wanted.is_autonomous else ApprovalMode.INTERACTIVE,
             base_commit=hygiene.base,
             base_branch=hygiene.branch,
@@ -106,6 +111,18 @@ def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -
     finally:
         ledger.close()
     return BegunFeature(run_id, order)
+
+
+def _slug(wanted: Wanted) -> str:
+    if wanted.slug is None:
+        return slug_of(wanted.request)
+    try:
+        return _SLUG.validate_python(wanted.slug)
+    except ValidationError:
+        raise UsageError(
+            f"{visible(wanted.slug)!r} cannot be the short name of a feature",
+            next_step="use small letters, digits and '-', as in gift-vouchers",
+        ) from None
 
 
 def refuse_unready(repository: Repository, wanted: Wanted) -> None:
@@ -268,8 +285,8 @@ def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
     room = room_of(repository, ledger, run_id, order)
     state = room.state()
     if state.ending is not None:
-        last = max(state.steps, key=lambda step: state.steps[step].started_at)
-        room.tell(RunResumed(from_step=last))
+        last = ledger.last_event(run_id, "step_started")
+        room.tell(RunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"])))
         reach("feature.resumed")
 
 

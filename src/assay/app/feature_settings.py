@@ -16,18 +16,23 @@ TABLES = tuple(FeatureSettings.model_fields)
 
 def feature_settings(top: Path | None, *, user: Path | None = None) -> FeatureSettings:
     """What is in force: the checkout's file over the person's own, key by key."""
-    merged: dict[str, Any] = {}
-    where = NAME
+    said: dict[str, dict[str, Any]] = {}
     for table in TABLES:
-        read, _ = read_table(table, top, user=user)
-        for place, said in read:
-            if said:
-                where = place
-                merged[table] = _over(merged.get(table, {}), said)
+        for place, content in read_table(table, top, user=user)[0]:
+            if content:
+                said.setdefault(place, {})[table] = content
+    merged: dict[str, Any] = {}
+    for place, tables in said.items():
+        _validated(place, tables)  # each file by itself, so that whoever is wrong is named
+        merged = _over(merged, tables)
+    return _validated(NAME, merged)
+
+
+def _validated(where: str, tables: dict[str, Any]) -> FeatureSettings:
     try:
-        return FeatureSettings.model_validate_json(json.dumps(merged, allow_nan=False), strict=True)
+        return FeatureSettings.model_validate_json(json.dumps(tables, allow_nan=False), strict=True)
     except ValidationError as error:
-        first = problems_of(merged, error.errors(include_url=False))[0]
+        first = problems_of(tables, error.errors(include_url=False))[0]
         raise refused(where, spell_path(first.where), f"{first.expected}, found {first.found}") from None
     except (TypeError, ValueError):
         raise refused(where, TABLES[0], "only texts, finite numbers, truth values, lists and tables") from None

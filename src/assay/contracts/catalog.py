@@ -53,6 +53,9 @@ _COMMON = (
     Entry("event-envelope", "common", Envelope, "json", ("event_id", "seq", "workflow", "data")),
 )
 
+_OWN_EVENT_TYPES = tuple(name for name in FEATURE_EVENT_TYPES if name not in FORGE_EVENT_TYPES)
+"""What happens to a graph is told in forge's words; an event that stands alone is taken for forge's."""
+
 _FEATURE = (
     Entry("intake-return", "feature", IntakeReturn, "yaml", ("understanding", "concerns", "infeasible")),
     Entry(
@@ -82,7 +85,7 @@ _FEATURE = (
         _signed("knowledge-agent", "knowledge_updates", "decision_log_entries"),
     ),
     Entry("decision-log", "feature", DecisionLog, "yaml", ("decisions", "!agent_output")),
-    Entry("feature-event", "feature", FeatureEvent, "json", (f"type={'|'.join(FEATURE_EVENT_TYPES)}", "!event_id")),
+    Entry("feature-event", "feature", FeatureEvent, "json", (f"type={'|'.join(_OWN_EVENT_TYPES)}", "!event_id")),
 )
 
 _FORGE = (

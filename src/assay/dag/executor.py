@@ -11,7 +11,7 @@ from itertools import islice
 from assay.contracts.common.events import EventData
 from assay.contracts.common.problems import Problem, spell_path
 from assay.contracts.forge.dag import Dag, DagNode, NodeState
-from assay.contracts.graph.orders import AttemptResult, GraphEnd, GraphOptions, MergeResult
+from assay.contracts.graph.orders import DEFAULT_ATTEMPTS, AttemptResult, GraphEnd, GraphOptions, MergeResult
 from assay.dag.children import Child, Children
 from assay.dag.desk import Desk
 from assay.engine.base import Flow, Outcome, RunStatus
@@ -133,7 +133,9 @@ class Executor:
         """Why nothing more should be merged, if a merge ended like this; None if the next batch may do better."""
         if outcome.status is RunStatus.CANCELLED:  # by `_give_up_lost`, too
             lost = self._merges_lost + 1
-            return f"merging was lost {lost} times in a row" if lost >= self._options.max_attempts else None
+            # of a run with several graphs the numbers of attempts say nothing about how often to try
+            most = self._options.max_attempts if self._options.phase is None else DEFAULT_ATTEMPTS
+            return f"merging was lost {lost} times in a row" if lost >= most else None
         if id_ not in self._begun:
             return None  # it failed before this life, whose reason may be gone
         return f"merging failed: {outcome.error or 'no reason is known'}"

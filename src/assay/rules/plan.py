@@ -13,6 +13,9 @@ MAX_PRODUCTION_FILES = 3
 MAX_PRODUCTION_LINES = 500
 """Measured on what was written, since no plan says it."""
 
+_FEW_DEPENDENCIES = f"at most {MAX_DEPENDENCIES} dependencies"
+_FEW_FILES = f"at most {MAX_PRODUCTION_FILES} files besides tests"
+
 _PAYLOAD = ("agent_output", "payload")
 
 
@@ -32,7 +35,7 @@ def binds(problem: Problem) -> bool:
 
     Waves are hints, so what is odd about them stays a warning.
     """
-    return problem.level is Level.ERROR or problem.where[-1] in ("depends_on", "files_to_modify")
+    return problem.level is Level.ERROR or problem.expected in (_FEW_DEPENDENCIES, _FEW_FILES)
 
 
 def _totals(payload: PlanPayload) -> Iterator[Problem]:
@@ -64,7 +67,7 @@ def _dependencies(payload: PlanPayload) -> Iterator[Problem]:
         if len(task.depends_on) > MAX_DEPENDENCIES:
             yield Problem(
                 where=(*_PAYLOAD, "tasks", index, "depends_on"),
-                expected=f"at most {MAX_DEPENDENCIES} dependencies",
+                expected=_FEW_DEPENDENCIES,
                 found=str(len(task.depends_on)),
                 level=Level.WARNING,
             )
@@ -149,7 +152,7 @@ def _task_problems(document: TaskDocument) -> Iterator[Problem]:
     if len(production) > MAX_PRODUCTION_FILES:
         yield Problem(
             where=("task", "relevant_context", "files_to_modify"),
-            expected=f"at most {MAX_PRODUCTION_FILES} files besides tests",
+            expected=_FEW_FILES,
             found=str(len(production)),
             level=Level.WARNING,
         )

@@ -36,7 +36,7 @@ from assay.steps.feature.acting import Acting
 from assay.steps.feature.briefs import Briefs
 from assay.steps.feature.calls import Caller
 from assay.steps.feature.deciding import take
-from assay.steps.feature.facts import WHOLE
+from assay.steps.feature.facts_tasks import WHOLE
 from assay.steps.feature.implementing import FeatureGraphDesk, Implementing
 from assay.steps.feature.questions import WANTS_WORDS, answer, open_question
 from assay.steps.feature.room import ORDER, Room, write_events

@@ -23,7 +23,8 @@ from assay.contracts.feature.events import (
 from assay.contracts.feature.facts import CallFacts, CanStart, Choice, FeatureFacts, HumanGate, Step
 from assay.contracts.feature.review import ReviewScope
 from assay.rules.feature_moves import Raised
-from assay.steps.feature.facts import WHOLE, call_facts, facts_of, raised_here, review_subject
+from assay.steps.feature.facts import call_facts, facts_of, raised_here, review_subject
+from assay.steps.feature.facts_tasks import WHOLE
 from assay.steps.feature.room import Room
 from assay.steps.feature.tasks import (
     FIX,

@@ -34,7 +34,7 @@ class BudgetTable(Contract):
     """`[budget]`: what one run may use; what is not set is not limited beyond each role's own share."""
 
     tokens: Maybe[Positive] = None
-    dollars: Maybe[Annotated[float, Strict(), Field(gt=0)]] = None
+    dollars: Maybe[Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]] = None
     minutes: Maybe[Positive] = None
 
 

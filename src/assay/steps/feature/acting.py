@@ -39,7 +39,8 @@ from assay.steps.feature.bundle import assemble
 from assay.steps.feature.bundle_page import bundle_page
 from assay.steps.feature.calls import Ask, Caller
 from assay.steps.feature.deciding import Taken
-from assay.steps.feature.facts import WHOLE, facts_of
+from assay.steps.feature.facts import facts_of
+from assay.steps.feature.facts_tasks import WHOLE
 from assay.steps.feature.knowledge import learn
 from assay.steps.feature.rolling_back import commands_of
 from assay.steps.feature.room import Room, write_events

@@ -3,51 +3,39 @@
 Nothing is carried along: two processes that look see the same, and whatever is not there is not made up.
 """
 
-from collections.abc import Iterable
-
 from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import Phase, Tally
-from assay.contracts.common.words import Risk, Severity, Size
+from assay.contracts.common.evidence import Phase
+from assay.contracts.common.words import Severity
 from assay.contracts.feature.events import DispatchStatus
 from assay.contracts.feature.facts import (
     Approval,
     CallFacts,
     CanStart,
-    ChangedFile,
     Choice,
     FeatureFacts,
     FixFacts,
     ReviewFacts,
     Step,
-    TaskFacts,
 )
 from assay.contracts.feature.intake import IntakeReturn
-from assay.contracts.feature.plan import PlannedTask
 from assay.contracts.feature.review import ReviewScope
 from assay.contracts.feature.spec import SpecOutput
 from assay.contracts.feature.state import DispatchState, FeatureState
-from assay.rules.criteria import required_checks
 from assay.rules.feature_moves import Raised, call_of, visit_of
 from assay.rules.routing import GATE_OF
 from assay.steps.dispatch.recording import ended
+from assay.steps.feature.facts_tasks import fix_facts, task_facts, whole_of
 from assay.steps.feature.room import Room
 from assay.steps.feature.tasks import (
     FIX,
-    FIX_NODE,
     TASKS,
     Graph,
     attempted,
     graphs_of,
-    is_waived,
     iteration_of,
-    open_tasks,
-    plan_of,
-    task_of,
 )
 
-WHOLE = "whole"
 _WORST_FIRST = tuple(Severity)
-_AT_WORK = (Step.IMPLEMENT.value, Step.VERIFY.value)
 REFUSED = "refused"
 """What a call brought that could be read and yet cannot be taken: a plan that breaks its limits."""
 HELP = "help"
@@ -71,7 +59,7 @@ def facts_of(room: Room) -> FeatureFacts:
         concerns=None if raised is None else raised.worst,
         approval=_approval(state, step),
         iteration=iteration_of(state),
-        tasks=tuple(_tasks(room, state, graphs)),
+        tasks=tuple(task_facts(room, state, graphs)),
         whole=whole_of(room),
         design_review=_review(room, state, ReviewScope.DESIGN, refused),
         code_review=code,
@@ -229,75 +217,6 @@ def review_subject(room: Room, scope: ReviewScope) -> str:
     return f"{room.order.slug}-{scope.value}-review"
 
 
-def _tasks(room: Room, state: FeatureState, graphs: tuple[Graph, ...]) -> Iterable[TaskFacts]:
-    plan = plan_of(room)
-    if plan is None:
-        return
-    planned = plan.agent_output.payload.tasks
-    open_ = frozenset(open_tasks(room, plan))
-    iteration = iteration_of(state)
-    for task in planned:
-        yield _task(room, state, task, graphs, iteration, open_)
-
-
-def _task(
-    room: Room,
-    state: FeatureState,
-    task: PlannedTask,
-    graphs: tuple[Graph, ...],
-    iteration: int,
-    open_: frozenset[str],
-) -> TaskFacts:
-    mine = [graph for graph in graphs if graph.kind == TASKS and task.id in graph.nodes]
-    last = mine[-1] if mine else None
-    is_lost = last is not None and last.life != state.resumed and state.current_step in _AT_WORK
-    is_begun = last is not None and (task.id not in open_ or (last.iteration == iteration and not is_lost))
-    number = last.number if last is not None and is_begun else len(graphs) + 1
-    document = task_of(room, task.id)
-    done = attempted(room, task.id, number) if is_begun else None
-    is_ready = all(other not in open_ for other in task.depends_on)
-    has_ended = is_begun and bool(state.tasks.get(task.id) and state.tasks[task.id].attempts)
-    return TaskFacts(
-        task=task.id,
-        size=document.task.size,
-        risk=document.task.risk,
-        files=() if done is None else done.files,
-        iteration=last.iteration if last is not None and is_begun else iteration,
-        round=number,
-        baseline=room.ledger.tally(room.run_id, task.id, Phase.BASELINE, number - 1),
-        after=room.ledger.tally(room.run_id, task.id, Phase.AFTER, number),
-        tree=None if done is None else done.tree,
-        required=required_checks(document, () if done is None else done.files, is_waived=is_waived(room, document)),
-        ready=is_ready,
-        # an attempt is proven once and for all: there is no second run of its checks
-        check_runs=room.order.policy.retry.checks + 1 if has_ended else 0,
-        baseline_runs=room.order.policy.retry.checks + 1 if has_ended else 0,
-    )
-
-
-def whole_of(room: Room) -> TaskFacts | None:
-    """The whole change on the tree that would be committed; None until its checks ran on it."""
-    rows = room.ledger.observations(room.run_id, WHOLE)
-    if not rows:
-        return None
-    detail = rows[-1].detail  # whoever commits looks whether it still is what would be committed
-    return TaskFacts(
-        task=WHOLE,
-        size=Size.STANDARD,
-        risk=Risk.GREEN,
-        files=tuple(ChangedFile.model_validate(file) for file in detail["files"]),
-        iteration=1,
-        round=int(detail["round"]),
-        baseline=room.ledger.tally(room.run_id, WHOLE, Phase.BASELINE, int(detail["round"]) - 1),
-        after=room.ledger.tally(room.run_id, WHOLE, Phase.AFTER, int(detail["round"])),
-        tree=str(detail["tree"]),
-        required=(),
-        ready=True,
-        check_runs=room.order.policy.retry.checks + 1,
-        baseline_runs=room.order.policy.retry.checks + 1,
-    )
-
-
 def _fix(room: Room, state: FeatureState, round_: int, graphs: tuple[Graph, ...]) -> FixFacts | None:
     here = [graph for graph in graphs if (graph.kind, graph.iteration) == (FIX, round_)]
     if not here:
@@ -314,24 +233,4 @@ def _fix(room: Room, state: FeatureState, round_: int, graphs: tuple[Graph, ...]
     )
     if not calls:
         return None
-    return FixFacts(call=calls[0], checks=_fix_checks(room, number))
-
-
-def _fix_checks(room: Room, number: int) -> TaskFacts | None:
-    done = attempted(room, FIX_NODE, number)
-    none = Tally(query=room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number).query, rows=())
-    return TaskFacts(
-        task=FIX_NODE,
-        size=Size.STANDARD,
-        risk=Risk.GREEN,
-        files=() if done is None else done.files,
-        iteration=1,
-        round=number,
-        baseline=none if done is None else room.ledger.tally(room.run_id, FIX_NODE, Phase.BASELINE, number - 1),
-        after=none if done is None else room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number),
-        tree=None if done is None else done.tree,
-        required=(),
-        ready=True,
-        check_runs=room.order.policy.retry.checks + 1,
-        baseline_runs=room.order.policy.retry.checks + 1,
-    )
+    return FixFacts(call=calls[0], checks=fix_facts(room, number))

@@ -37,7 +37,7 @@ from assay.steps.feature.companions_review import findings_page, verdict_page
 from assay.steps.feature.facts import REFUSED, review_subject
 from assay.steps.feature.knowledge import learn
 from assay.steps.feature.room import Room, write_events
-from assay.steps.feature.tasks import FIX_NODE, iteration_of
+from assay.steps.feature.tasks import FIX_NODE, iteration_of, task_of
 
 STORED = "stored"
 
@@ -130,6 +130,7 @@ def _plan(room: Room, answer: Mapping[str, Any], done: Dispatched) -> tuple[str,
     for name, document in tasks.items():
         problems += _named_otherwise(name, document)
         problems += _told(f"tasks/{name}.yaml", task_problems(document))
+    problems += _changed_after_merging(room, tasks)
     if problems:
         return tuple(problems)
     for name, document in tasks.items():
@@ -137,6 +138,16 @@ def _plan(room: Room, answer: Mapping[str, Any], done: Dispatched) -> tuple[str,
     room.put_document(room.layout.plan, output)
     room.put(room.layout.plan_companion, plan_page(output, tasks))
     return ()
+
+
+def _changed_after_merging(room: Room, tasks: Mapping[str, TaskDocument]) -> list[str]:
+    """A new plan keeps what is done: its evidence was gathered for that document and no other."""
+    merged = [name for name, task in room.state().tasks.items() if task.merged is not None and name != FIX_NODE]
+    return [
+        f"tasks/{name}.yaml: expected the document of a task that is merged, as it was; found another or none"
+        for name in merged
+        if name not in tasks or tasks[name] != task_of(room, name)
+    ]
 
 
 def _task_documents(room: Room, plan: PlanOutput, done: Dispatched) -> tuple[dict[str, TaskDocument], tuple[str, ...]]:

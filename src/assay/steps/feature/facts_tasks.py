@@ -1,0 +1,116 @@
+"""What is known about the evidence of each task, of a fix between two rounds of review, and of the whole change."""
+
+from collections.abc import Iterator
+
+from assay.contracts.common.evidence import Phase, Tally
+from assay.contracts.common.words import Risk, Size
+from assay.contracts.feature.facts import ChangedFile, Step, TaskFacts
+from assay.contracts.feature.plan import PlannedTask
+from assay.contracts.feature.state import FeatureState
+from assay.rules.criteria import required_checks
+from assay.steps.feature.room import Room
+from assay.steps.feature.tasks import (
+    FIX_NODE,
+    TASKS,
+    Graph,
+    attempted,
+    is_waived,
+    iteration_of,
+    open_tasks,
+    plan_of,
+    task_of,
+)
+
+WHOLE = "whole"
+_AT_WORK = (Step.IMPLEMENT.value, Step.VERIFY.value)
+
+
+def task_facts(room: Room, state: FeatureState, graphs: tuple[Graph, ...]) -> Iterator[TaskFacts]:
+    """Of every task of the plan, in its order."""
+    plan = plan_of(room)
+    if plan is None:
+        return
+    planned = plan.agent_output.payload.tasks
+    open_ = frozenset(open_tasks(room, plan))
+    iteration = iteration_of(state)
+    for task in planned:
+        yield _task(room, state, task, graphs, iteration, open_)
+
+
+def _task(
+    room: Room,
+    state: FeatureState,
+    task: PlannedTask,
+    graphs: tuple[Graph, ...],
+    iteration: int,
+    open_: frozenset[str],
+) -> TaskFacts:
+    mine = [graph for graph in graphs if graph.kind == TASKS and task.id in graph.nodes]
+    last = mine[-1] if mine else None
+    is_lost = last is not None and last.life != state.resumed and state.current_step in _AT_WORK
+    is_begun = last is not None and (task.id not in open_ or (last.iteration == iteration and not is_lost))
+    number = last.number if last is not None and is_begun else len(graphs) + 1
+    document = task_of(room, task.id)
+    done = attempted(room, task.id, number) if is_begun else None
+    is_ready = all(other not in open_ for other in task.depends_on)
+    has_ended = is_begun and bool(state.tasks.get(task.id) and state.tasks[task.id].attempts)
+    return TaskFacts(
+        task=task.id,
+        size=document.task.size,
+        risk=document.task.risk,
+        files=() if done is None else done.files,
+        iteration=last.iteration if last is not None and is_begun else iteration,
+        round=number,
+        baseline=room.ledger.tally(room.run_id, task.id, Phase.BASELINE, number - 1),
+        after=room.ledger.tally(room.run_id, task.id, Phase.AFTER, number),
+        tree=None if done is None else done.tree,
+        required=required_checks(document, () if done is None else done.files, is_waived=is_waived(room, document)),
+        ready=is_ready,
+        # an attempt is proven once and for all: there is no second run of its checks
+        check_runs=room.order.policy.retry.checks + 1 if has_ended else 0,
+        baseline_runs=room.order.policy.retry.checks + 1 if has_ended else 0,
+    )
+
+
+def whole_of(room: Room) -> TaskFacts | None:
+    """The whole change on the tree that would be committed; None until its checks ran on it."""
+    rows = room.ledger.observations(room.run_id, WHOLE)
+    if not rows:
+        return None
+    detail = rows[-1].detail  # whoever commits looks whether it still is what would be committed
+    return TaskFacts(
+        task=WHOLE,
+        size=Size.STANDARD,
+        risk=Risk.GREEN,
+        files=tuple(ChangedFile.model_validate(file) for file in detail["files"]),
+        iteration=1,
+        round=int(detail["round"]),
+        baseline=room.ledger.tally(room.run_id, WHOLE, Phase.BASELINE, int(detail["round"]) - 1),
+        after=room.ledger.tally(room.run_id, WHOLE, Phase.AFTER, int(detail["round"])),
+        tree=str(detail["tree"]),
+        required=(),
+        ready=True,
+        check_runs=room.order.policy.retry.checks + 1,
+        baseline_runs=room.order.policy.retry.checks + 1,
+    )
+
+
+def fix_facts(room: Room, number: int) -> TaskFacts:
+    """What is known of a fix, by the number of its graph."""
+    done = attempted(room, FIX_NODE, number)
+    none = Tally(query=room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number).query, rows=())
+    return TaskFacts(
+        task=FIX_NODE,
+        size=Size.STANDARD,
+        risk=Risk.GREEN,
+        files=() if done is None else done.files,
+        iteration=1,
+        round=number,
+        baseline=none if done is None else room.ledger.tally(room.run_id, FIX_NODE, Phase.BASELINE, number - 1),
+        after=none if done is None else room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number),
+        tree=None if done is None else done.tree,
+        required=(),
+        ready=True,
+        check_runs=room.order.policy.retry.checks + 1,
+        baseline_runs=room.order.policy.retry.checks + 1,
+    )
