@@ -7,7 +7,7 @@ import ast
 import copy
 import inspect
 import json
-import textwrap
+import sys
 from collections.abc import Collection, Iterator
 from functools import cache
 from itertools import pairwise
@@ -82,12 +82,18 @@ def _field_docs(model: type[BaseModel]) -> dict[str, str]:
     for shape in reversed(model.__mro__):
         if not issubclass(shape, BaseModel) or "[" in shape.__name__ or shape is BaseModel:
             continue
-        (made,) = ast.parse(textwrap.dedent(inspect.getsource(shape))).body
-        assert isinstance(made, ast.ClassDef)
+        made = _classes(shape.__module__)[shape.__name__]
         for field, below in pairwise(made.body):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
                 docs[field.target.id] = str(ast.literal_eval(below.value))
     return docs
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """The classes at the top of a module; read once, since Python would read the whole of it for each class."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _narrow(schema: Schema, shape: Any) -> None:
