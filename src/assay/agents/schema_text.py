@@ -82,7 +82,7 @@ def _field_docs(model: type[BaseModel]) -> dict[str, str]:
     for shape in reversed(model.__mro__):
         if not issubclass(shape, BaseModel) or "[" in shape.__name__ or shape is BaseModel:
             continue
-        made = _classes(shape.__module__)[shape.__name__]
+        made = _classes(shape.__module__)[shape.__qualname__]
         for field, below in pairwise(made.body):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
                 docs[field.target.id] = str(ast.literal_eval(below.value))
@@ -91,9 +91,16 @@ def _field_docs(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
-    """The classes at the top of a module; read once, since Python would read the whole of it for each class."""
+    """The classes of a module; read once, since Python would read the whole of it for each class."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
-    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    return dict(_named(tree, ""))
+
+
+def _named(inside: ast.Module | ast.ClassDef, way: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for node in inside.body:
+        if isinstance(node, ast.ClassDef):
+            yield f"{way}{node.name}", node
+            yield from _named(node, f"{way}{node.name}.")
 
 
 def _narrow(schema: Schema, shape: Any) -> None:

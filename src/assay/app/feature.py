@@ -274,6 +274,8 @@ def commands_of(parts: "Parts", base: str) -> tuple[tuple[str, ...], ...]:
     for check in discover(TreeView(parts.shadow, parts.repository.tree_of(base)), parts.settings).checks:
         words = [_PYTHON if word == "{python}" else word for word in check.argv]
         known = tuple(words[: next((at for at, word in enumerate(words) if "{" in word), len(words))])
+        if known and known[-1].startswith("-"):
+            continue  # what follows would be a program that the agent types itself
         if len(known) > 1 or (known and known[0] != _PYTHON):
             found[known] = None
     return tuple(found)

@@ -94,8 +94,10 @@ def limits_of(spec: RoleSpec) -> DispatchLimits:
 
 
 def used_by(outcome: Outcome, asked: Amounts) -> Amounts:
-    """What one try used; what nobody counted is what was promised, and never nothing."""
+    """What one try used; what nobody counted is what was promised, and nothing only if nobody was asked."""
     usage = outcome.usage
+    if outcome.asked == 0 and usage.tokens is None:
+        return Amounts(milliseconds=outcome.duration_ms)
     return Amounts(
         tokens=asked.tokens if usage.tokens is None else usage.tokens,
         money_micros=asked.money_micros if usage.cost_micros is None else usage.cost_micros,

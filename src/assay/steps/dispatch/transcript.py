@@ -11,6 +11,8 @@ from assay.store.artifacts import Store, content_hash
 
 TEXT = 64_000
 """Characters of one text."""
+MARGIN = 16_000
+"""Looked at beyond that, so that a secret which begins before the cut is known as one."""
 HALF = 4 << 20
 """Bytes that are kept of the beginning, and as many of the end."""
 
@@ -81,8 +83,11 @@ def clean(value: Any, *, limit: int | None = TEXT, redacted: bool = True) -> Any
 def cleaned(text: str, *, limit: int | None = TEXT, redacted: bool = True) -> str:
     """A text without secrets, half signs and excess."""
     plain = text.encode("utf-8", "replace").decode()
+    more = 0
+    if limit is not None and len(plain) > limit + MARGIN:  # what is not kept need not be looked through
+        more, plain = len(plain) - limit - MARGIN, plain[: limit + MARGIN]
     if redacted:
         plain = redact(plain)
-    if limit is not None and len(plain) > limit:
-        return f"{plain[:limit]}… [{len(plain) - limit} more characters]"
+    if limit is not None and len(plain) + more > limit:
+        return f"{plain[:limit]}… [{len(plain) + more - limit} more characters]"
     return plain

@@ -6,7 +6,7 @@ from typing import Any
 from assay.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from assay.contracts.feature.order import KeepArtifacts
 from assay.contracts.graph.orders import GraphOptions
-from assay.errors import UsageError
+from assay.errors import NotReady, UsageError
 from assay.git.sweeping import sweep
 from assay.kit.killpoints import reach
 from assay.ledger.export import exported
@@ -41,13 +41,24 @@ class FeatureRunDesk:
     def __init__(self, room: Room, world: World, caller: Caller, briefs: Briefs, parts: Parts, prove: Prove) -> None:
         self.room, self._world, self._caller, self._briefs, self._prove = room, world, caller, briefs, prove
         self._press = GraphPress(world, room.run_id, prove, self._last_tip)
-        self._acting = Acting(room, caller, briefs, parts, lambda: self._press.settled_tip(room.order.target))
+        self._acting = Acting(room, caller, briefs, parts, self._own_tip)
         self._evidence = Evidence(room, parts)
         self._graphs: dict[int, FeatureGraphDesk] = {}
 
     def _last_tip(self) -> str:
         last = self.room.ledger.last_event(self.room.run_id, "merge.finished")
         return self.room.order.base_commit if last is None else str(last.data["tip"])
+
+    def _own_tip(self) -> str:
+        """What the run itself merged; what somebody else put there is none of its work."""
+        target = self.room.order.target
+        tip, left = self._press.settled_tip(target), self._last_tip()
+        if tip != left:
+            raise NotReady(
+                f"somebody moved {target} from {left[:12]} to {tip[:12]}",
+                next_step=f"git branch -f {target} {left[:12]}, then: assay resume {self.room.run_id}",
+            )
+        return tip
 
     async def decide(self, after: int) -> Decided:
         """The decision after the one of this number."""
