@@ -52,7 +52,7 @@ POINTS = (
 Case = tuple[str, str]
 SAMPLE_ALONE: tuple[Case, ...] = (("git.switch.written", "first"), ("feature.swept", "first"))
 SAMPLE_TOGETHER: tuple[Case, ...] = (
-    *(("dispatch.driven", "middle"), ("feature.decided", "middle"), ("feature.stored", "middle")),
+    *(("dispatch.kept", "first"), ("feature.decided", "middle"), ("feature.stored", "middle")),
     *(("feature.proven", "middle"), ("git.landed", "middle")),
 )
 SAMPLE_OFTEN = (1500,)

@@ -25,7 +25,6 @@ GRACE_S = 5.0
 FIRST_STEP, DECIDE = "start", "decide#"
 CANCELLED = "cancelled by"
 """How the reason of a run begins that somebody cancelled, and may go on with after all."""
-_COMMITTED = "committed"
 _RESUMABLE = frozenset({"error", "out_of_budget"})
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
@@ -88,12 +87,19 @@ def refuse_unfit(look: RunLook) -> None:
         raise UsageError(f"{look.run_id} {told}, and cannot be carried yet", next_step=f"assay events {look.run_id}")
 
 
+def is_final(look: RunLook) -> bool:
+    """Whether a feature run ended in a way that no resuming changes."""
+    if look.workflow != Workflow.FEATURE or not look.is_over:
+        return False
+    return look.status not in _RESUMABLE and not (look.reason or "").startswith(CANCELLED)
+
+
 def can_go_on(root: Path, look: RunLook) -> bool:
     """Whether a run that has ended may go on: one that failed for good would only fail again."""
-    if look.status == _COMMITTED:
+    if is_final(look):
         return not _is_cleared(root, look.run_id)
     if look.workflow == Workflow.FEATURE:
-        return look.status in _RESUMABLE or (look.reason or "").startswith(CANCELLED)
+        return True
     run_id = look.run_id
     ledger = Factory(root).ledger
     try:
@@ -107,8 +113,8 @@ def can_go_on(root: Path, look: RunLook) -> bool:
 
 def record_resumed(root: Path, look: RunLook) -> None:
     """Writes down that a paused or failed run goes on, before anything does."""
-    if look.status == _COMMITTED:
-        return  # it stays that; only what comes after its last event is left to be done
+    if is_final(look):
+        return  # it stays so; only what comes after its last event is left to be done
     factory = Factory(root)
     ledger = factory.ledger
     try:
@@ -168,7 +174,7 @@ async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
     if is_feature:
         await deliver_answers(engine, root, run_id)
     outcome = await engine.outcome(run_id)
-    if outcome is not None and outcome.status is RunStatus.DONE and look.status == _COMMITTED:
+    if outcome is not None and outcome.status is RunStatus.DONE and is_final(look):
         return  # nothing is left to be done
     if outcome is not None and outcome.status is RunStatus.DONE:
         # it has ended, but not as it should: forge begins its graph again, a feature run its last decision

@@ -215,7 +215,7 @@ class FeatureLook:
             case "decided":
                 self.decisions = int(data["number"])
             case "replan_started":
-                self.iteration = int(data["iteration"]) + 1
+                self.iteration = int(data["iteration"])
             case "task_reverted":
                 self._reverted[str(data["task"])] = event.seq
             case "degraded":

@@ -131,7 +131,7 @@ def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous:
         case "task_reverted":
             return f"{_name(data['task'])} reverted, files put back: {len(data['files'])}"
         case "replan_started":
-            return f"iteration {int(data['iteration'])} failed, to be planned anew: {', '.join(data['failing'][:5])}"
+            return f"iteration {int(data['iteration'])} begins; to be planned anew: {', '.join(data['failing'][:5])}"
         case "degraded":
             return f"goes on with less, {_name(data['kind'])}: {shown(data['detail'])}"
         case "budget_exhausted":

@@ -32,6 +32,7 @@ _ENDS = frozenset({"run.completed", "run.failed", "run_finished", "run_completed
 _GOOD_ENDS = frozenset({"completed", "committed"})
 EVENT_VERSION = 1
 """Of every event there is; held to what the folds read by a test."""
+_ALIVE = frozenset({"RUNNING", "DONE", "MERGE_READY", "MERGED"})
 _OVER_BUDGET = ("over budget", "the budget")
 """How the reason of a run begins that was stopped for its budget; no name and no agent's word can stand there."""
 
@@ -63,6 +64,8 @@ class RunCourse:
         self.reason: str | None = None
         self.request = ""
         self.is_approved = False
+        self._asks: frozenset[str] = frozenset()
+        """The questions that nobody has answered."""
         self.is_over = False
         self.tasks = 0
         self.began: str | None = None
@@ -103,10 +106,16 @@ class RunCourse:
                 self.tasks += len(data["addedNodes"])
             case "run.started":
                 self.started = event.timestamp
+            case "approval_requested":
+                self._asks |= {str(data["gate_id"])}
+            case "approval_answered":
+                self._asks -= {str(data["gate_id"])}
             case _:
                 pass
         if event.type in _STATUS or event.type in _ENDS:
             self.status = _STATUS.get(event.type) or str(data["outcome"])
+            if event.type == "run_resumed" and self._asks:
+                self.status = "waiting"
             self.reason = str(data["reason"]) if data.get("reason") else None
             self.is_over = event.type in _ENDS
             if event.type.startswith("plan."):
@@ -196,6 +205,8 @@ class RunLook(RunCourse):
                 node.state, node.since, node.changed = str(data["newStatus"]), event.timestamp, event.seq
                 node.attempt = int(data.get("attemptId") or node.attempt)
                 node.error = str(data["reason"]) if data.get("reason") else node.error
+                if node.state in _ALIVE:  # a later graph of the run took it up again
+                    node.is_exhausted = False
             case "task.started":
                 self._node(event).agent = str(data["agent"])
             case "task.verified":

@@ -29,7 +29,7 @@ class Watching:
     """One run that is looked at again and again."""
 
     def __init__(self, database: "Database", root: Path, looked: Looked, *, clock: Clock = system_clock) -> None:
-        self._database, self._root, self._clock = database, root, clock
+        self._database, self.root, self._clock = database, root, clock
         self._asked: float | None = None
         self._worker: Worker | None = None
         self.look: RunLook = looked.look
@@ -66,7 +66,7 @@ class Watching:
         """Who carries the run; asked now and again, not at every look."""
         now = time.monotonic()
         if self._asked is None or now - self._asked > _ASK_WHO_S:
-            self._asked, self._worker = now, worker_on(self._root, self.run_id)
+            self._asked, self._worker = now, worker_on(self.root, self.run_id)
         return self._worker
 
 

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assay.cli.columns import cells, terminal_width, wrapped
 from assay.cli.exit_codes import ExitCode
 from assay.cli.stopping import SIGNALS, exit_code_of_end
 
 if TYPE_CHECKING:
-    from assay.app.watching import Watching
     from assay.cli.run_screen import How
 
 HINT = "Ctrl-C stops it here; everything is saved, and `assay resume` goes on"
@@ -78,6 +76,7 @@ def carry_feature(root: Path, run_id: str, asked: "How") -> int:
     from assay.app.carrying import carry
     from assay.app.watching import watching
     from assay.cli.asking import ask_here, is_somebody_here, offer_proposals
+    from assay.cli.run_screen import show_end
     from assay.cli.screens import screen_of
 
     while True:
@@ -92,23 +91,6 @@ def carry_feature(root: Path, run_id: str, asked: "How") -> int:
             if code is not ExitCode.WAITS_FOR_PERSON or asked.as_json or asked.as_lines or not is_somebody_here():
                 if not (asked.as_json or asked.as_lines) and is_somebody_here():
                     offer_proposals(root, run_id)
-                say_how_it_ended(root, followed, asked)
+                show_end(followed, asked)
                 return code
         ask_here(root, run_id)
-
-
-def say_how_it_ended(root: Path, followed: "Watching", asked: "How") -> None:
-    """The bundle in ten lines, or the question; and the next command."""
-    import json
-
-    from assay.app.feature_end import end_lines
-    from assay.app.looking import next_command
-
-    if asked.as_json:
-        click.echo(json.dumps(followed.plain(), indent=2))
-    elif not asked.as_lines:
-        for text in end_lines(root, followed.run_id):
-            width = terminal_width()
-            for line in [text] if cells(text) <= width else wrapped(text, width, rest=" " * 10):
-                click.echo(line)
-    click.echo(f"next:  {next_command(followed.look, is_worked_on=False)}", err=True)

@@ -43,7 +43,7 @@ def _resume(root: Path, followed: "Watching", asked: "How") -> int:
     look = followed.look
     refuse_unfit(look)
     is_waiting = look.status == "plan_review" and not look.is_approved
-    if not (look.status in ("completed", "committed") or is_waiting or (look.is_over and not can_go_on(root, look))):
+    if not (look.status == "completed" or is_waiting or (look.is_over and not can_go_on(root, look))):
         if look.is_over or look.status == "paused":
             record_resumed(root, look)
         if look.workflow == "feature" and followed.worker() is None:

@@ -214,6 +214,12 @@ def show_end(run: "Watching", how: How) -> None:
     """The last word on a run: how it ended, or what it waits for, and what to do next."""
     from assay.app.looking import next_command
 
+    if run.look.workflow == "feature" and not (how.as_json or how.as_lines):
+        from assay.cli.feature_end import say_end_of_feature
+
+        say_end_of_feature(run)
+        click.echo(f"next:  {next_command(run.look, is_worked_on=False)}", err=True)
+        return
     if how.as_json:
         click.echo(json.dumps(run.plain(), indent=2))
     elif not how.as_lines:

@@ -56,7 +56,9 @@ class PaperCaller(Caller):
     def _put_back(self, first: str, folder: Path) -> None:
         """There are no files."""
 
-    async def dispatch(self, brief: Brief, occasion: Occasion, folder: Path, base: str) -> Dispatched:
+    async def dispatch(
+        self, brief: Brief, occasion: Occasion, folder: Path, base: str, *, is_fresh: bool = False
+    ) -> Dispatched:
         """The two records of a dispatch, with nothing between them."""
         ending = self._script.ending(brief.dispatch_id)
         is_spent = ending.how is How.OVER_BUDGET and self._room.state().resumed == 0

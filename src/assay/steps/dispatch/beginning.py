@@ -34,7 +34,7 @@ async def begin(context: Context, spec: RoleSpec, brief: Brief, occasion: Occasi
     """Reserves and says so in one transaction: between looking at the account and taking from it, nobody else can."""
     before = standing(of_dispatches(lambda kind: context.ledger.observations(brief.run_id, kind)), brief.dispatch_id)
     left: str | None = None
-    if before.started:
+    if before.started and not means.is_fresh:
         seen = Seen.of(before.started[0].detail["seen"])
         left = await asyncio.to_thread(restore, context.shadow, means.worktree, seen)
         reach("dispatch.restored")

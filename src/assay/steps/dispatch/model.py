@@ -113,6 +113,8 @@ class Means:
     """Answers git's reading commands, where the repository is."""
     watcher: Tell | None = None
     """Is told everything as it happens; what is stored is redacted, and this is not."""
+    is_fresh: bool = False
+    """Whether we made the worktree since any earlier try: then nothing of that one is in it, and none of its marks."""
 
 
 @dataclass(frozen=True, slots=True)

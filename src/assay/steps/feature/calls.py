@@ -5,7 +5,7 @@ Whatever ended before is adopted: repeated after a crash, only what was never he
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.agents.roles import ROLES
@@ -72,7 +72,7 @@ class Caller:
         if done is None:
             occasion = Occasion(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
             async with self._lanes.at(ask.at) as lane:
-                done = await self.dispatch(ask.brief, occasion, lane.folder, ask.at)
+                done = await self.dispatch(ask.brief, occasion, lane.folder, ask.at, is_fresh=True)
                 if done.tree is None or done.tree != done.start_tree or done.byproducts:
                     lane.is_spoilt()
         if done.outcome.status is OutcomeStatus.OVER_BUDGET:
@@ -115,7 +115,9 @@ class Caller:
         if row is not None:
             restore(self._room.shadow, folder, Seen.of(row.detail["seen"]))
 
-    async def dispatch(self, brief: Brief, occasion: Occasion, folder: Path, base: str) -> Dispatched:
-        """Asks one agent in a folder that stands."""
-        means = self._means_of(brief.role, brief.instance, folder, base)
+    async def dispatch(
+        self, brief: Brief, occasion: Occasion, folder: Path, base: str, *, is_fresh: bool = False
+    ) -> Dispatched:
+        """Asks one agent in a folder that stands; `is_fresh` if that was made after any earlier try."""
+        means = replace(self._means_of(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
         return await dispatch(self._context, self._roles[brief.role], brief, occasion, means)
