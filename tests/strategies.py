@@ -47,7 +47,7 @@ def _texts(*, blank: bool = True, longest: int | None = None) -> st.SearchStrate
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split("\n")).strip() or "x"
+    return " ".join(text.splitlines()).strip() or "x"
 
 
 def _segments(first: str, others: str) -> st.SearchStrategy[str]:

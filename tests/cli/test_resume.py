@@ -72,10 +72,10 @@ def test_a_run_of_another_workflow_is_not_carried_as_a_graph(bare: Path) -> None
 
     ledger = Ledger.open_file(bare / ".assay" / "evidence.db")
     moment = "2026-02-26T14:30:00Z"
-    ledger.record("other", lambda record: record.event(Workflow.FEATURE, "run_started", {}, timestamp=moment))
+    ledger.record("other", lambda record: record.event(Workflow.AUTOPILOT, "run_started", {}, timestamp=moment))
     ledger.close()
     done = assay("resume", "other", cwd=bare)
-    assert (done.returncode, "is a run of feature" in done.stderr) == (2, True)
+    assert (done.returncode, "is a run of autopilot" in done.stderr) == (2, True)
 
 
 @NEEDS_SANDBOX

@@ -164,11 +164,12 @@ def test_a_run_of_another_workflow_has_no_tasks_and_a_word_all_the_same(tmp_path
     moment = "2026-02-26T14:30:00Z"
     happenings: dict[str, tuple[str, dict[str, str]]] = {
         "feature-1": ("run_started", {}),
-        "feature-2": ("approval_requested", {}),
+        "feature-2": ("approval_requested", {"gate_id": "gate-post-planning"}),
         "autopilot-1": ("run_halted", {"reason": "over budget: 3"}),
     }
     for run_id, (type_, data) in happenings.items():
-        write = partial(Record.event, workflow=Workflow.FEATURE, type_=type_, data=data, timestamp=moment)
+        workflow = Workflow(run_id.partition("-")[0])
+        write = partial(Record.event, workflow=workflow, type_=type_, data=data, timestamp=moment)
         ledger.record(run_id, write)
     ledger.close()
     runs = {run["run_id"]: run for run in json.loads(assay("status", "--json", cwd=tmp_path).stdout)["runs"]}
@@ -178,8 +179,7 @@ def test_a_run_of_another_workflow_has_no_tasks_and_a_word_all_the_same(tmp_path
         "autopilot-1": "failed",
     }
     assert runs["feature-2"]["waits_for"] == "you, to answer its question"
-    assert assay("status", "feature-1", cwd=tmp_path).returncode == 0
-    assert [assay("watch", name, cwd=tmp_path).returncode for name in ("feature-2", "autopilot-1")] == [4, 5]
+    assert assay("watch", "autopilot-1", cwd=tmp_path).returncode == 5
 
 
 @pytest.mark.req("F5")
