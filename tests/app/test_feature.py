@@ -11,6 +11,7 @@ from assay.app.feature import BegunFeature, Wanted, begin_feature, caps_of, orde
 from assay.app.graphs import Factory
 from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.decisions import Halt, HaltOutcome
+from assay.contracts.feature.events import RunFinished, RunOutcome
 from assay.contracts.feature.facts import Step
 from assay.contracts.feature.settings import BudgetTable
 from assay.errors import AssayError, NotReady, UsageError
@@ -181,3 +182,18 @@ def test_steps_of_the_same_moment_are_not_confused_when_a_run_goes_on(till: Path
     resume_feature(factory.repository, factory.ledger, begun.run_id)
     assert room.state().current_step == Step.PLAN.value
     factory.ledger.close()
+
+
+def test_whoever_goes_on_with_a_run_that_ran_out_of_budget_may_have_raised_it(till: Path) -> None:
+    (till / "assay.toml").write_text("[budget]\ntokens = 10\n")
+    begun = begin(till)
+    factory = Factory(till)
+    try:
+        room = room_of(factory.repository, factory.ledger, begun.run_id, begun.order)
+        (till / "assay.toml").write_text("[budget]\ntokens = 20\n")
+        assert order_of(factory.ledger, begun.run_id)[1].tokens == 10  # it holds while the run goes on
+        room.tell(RunFinished(outcome=RunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))
+        resume_feature(factory.repository, factory.ledger, begun.run_id)
+        assert order_of(factory.ledger, begun.run_id)[1].tokens == 20
+    finally:
+        factory.ledger.close()

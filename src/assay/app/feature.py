@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # whoever only begins a run does not wait for what carries it
 FLOW = "feature"
 ANSWERED = "answered"
 """What an engine is told of an answer; what it was stands in the ledger."""
-PREFIX = "assay"
+PREFIX, BUDGET = "assay", "budget"
 """What the branches of a run's attempts begin with."""
 _PYTHON = "python3"
 _SLUG: TypeAdapter[str] = TypeAdapter(Slug)
@@ -185,7 +185,9 @@ def order_of(ledger: Ledger, run_id: str) -> tuple[FeatureOrder, BudgetTable]:
     row = ledger.observation(run_id, ORDER)
     if row is None:
         raise UsageError(f"{visible(run_id)} is no feature run", next_step="assay status lists the runs")
-    return FeatureOrder.model_validate(row.detail["order"]), BudgetTable.model_validate(row.detail["budget"])
+    raised = ledger.observations(run_id, BUDGET)
+    budget = raised[-1].detail if raised else row.detail["budget"]
+    return FeatureOrder.model_validate(row.detail["order"]), BudgetTable.model_validate(budget)
 
 
 def room_of(
@@ -288,7 +290,16 @@ def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
     state = room.state()
     if state.ending is not None:
         last = ledger.last_event(run_id, "step_started")
-        room.tell(RunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"])))
+        resumed = RunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"]))
+        # the one setting that may change: whoever goes on with a run that stopped there may have raised it
+        budget = feature_settings(repository.top).budget
+        seen = room.seen(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
+
+        def write(record: Record) -> None:
+            record.observation(seen)
+            write_events(record, (resumed,), seen.observed_at)
+
+        room.write(write)
         reach("feature.resumed")
 
 
