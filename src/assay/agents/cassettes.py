@@ -21,6 +21,8 @@ from assay.kit.files import read_given
 from assay.kit.limits import Limits
 
 LIMITS = Limits(bytes=32 << 20, nodes=1_000_000)
+NO_PROMPT = "sha256:" + "0" * 64
+"""Of a recording that somebody wrote by hand: there was no prompt to be remembered."""
 ROOT = "{root}"
 """Stands for the worktree; where somebody wrote just that, the recording says `{root=}`."""
 _MARKS = re.compile(r"\{root([=}])")

@@ -9,7 +9,7 @@ import base64
 import functools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -20,8 +20,29 @@ SHORTEST_KNOWN = 6
 """A shorter secret stands by chance in any text, and taking it out would leave nothing readable."""
 _EDGE = r"(?:\b|(?<=\\[nrt]))"
 """Where a word begins or ends; in JSON within a text, a line end is two characters."""
+_SIGNS: Mapping[str, tuple[str, ...]] = {
+    "putty key": ("PuTTY-User-Key-File-",),
+    "netrc line": ("machine",),
+    "AWS access key": ("AKIA", "ASIA", "AGPA", "AROA", "ABIA", "ACCA"),
+    "GitHub token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    "GitLab token": ("glpat-", "glptt-", "glrt-", "gldt-", "glsoat-"),
+    "Slack token": ("xox", "xapp-"),
+    "Slack webhook": ("hooks.slack.com",),
+    "Anthropic key": ("sk-ant-",),
+    "OpenAI key": ("sk-",),
+    "Stripe key": ("k_live_",),
+    "Google key": ("AIza",),
+    "npm token": ("npm_", ":_authToken="),
+    "PyPI token": ("pypi-AgE",),
+    "Hugging Face token": ("hf_",),
+    "JSON web token": ("eyJ",),
+    "password in an address": ("://",),
+}
+"""What stands in every secret of a kind: most texts hold none of it, and are not looked through."""
 _FORMS = tuple(
-    (kind, re.compile(form.pattern.replace(r"\b", _EDGE))) for kind, form in SECRET_FORMS if kind != "private key"
+    (kind, _SIGNS[kind], re.compile(form.pattern.replace(r"\b", _EDGE)))
+    for kind, form in SECRET_FORMS
+    if kind != "private key"
 )
 _BLOCKS = (
     re.compile(
@@ -69,12 +90,17 @@ class Redactor:
         """The text without secrets."""
         if self._known is not None:
             text = self._known.sub(_mark("known"), text)
-        for block in _BLOCKS:
-            text = block.sub(_mark("private key"), text)
-        for kind, form in _FORMS:
-            text = form.sub(functools.partial(_without, kind), text)
-        text = _HEADERS.sub(_without_header, text)
-        text = _BEARER.sub(_without_bearer, text)
+        if "PRIVATE KEY" in text or "PuTTY-User-Key-File-" in text:
+            for block in _BLOCKS:
+                text = block.sub(_mark("private key"), text)
+        for kind, signs, form in _FORMS:
+            if any(sign in text for sign in signs):
+                text = form.sub(functools.partial(_without, kind), text)
+        folded = _folded(text)
+        if "authorization" in folded or "cookie" in folded:
+            text = _HEADERS.sub(_without_header, text)
+        if "bearer" in folded:
+            text = _BEARER.sub(_without_bearer, text)
         return _NAMED.sub(_without_named, text)
 
     def redact_all(self, value: Any) -> Any:
@@ -91,6 +117,11 @@ class Redactor:
         if isinstance(value, str) and _NAME.fullmatch(key) and _is_value(value):
             return _mark("secret")
         return self.redact_all(value)
+
+
+def _folded(text: str) -> str:
+    """As a pattern reads it that does not look at case; a dotless i and a long s are letters to it like any."""
+    return text.casefold().replace("\u0131", "i")
 
 
 _PLAIN = Redactor()

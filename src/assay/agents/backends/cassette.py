@@ -14,7 +14,17 @@ from typing import Any
 from assay.agents.backends.acting import SUBMIT, Answered, Asked, act
 from assay.agents.backends.asking import Asking, room_problem
 from assay.agents.base import Job, Session, Turn
-from assay.agents.cassettes import Cassette, load, name_of, prompt_digest, schema_digest, seen, told, unpacked
+from assay.agents.cassettes import (
+    NO_PROMPT,
+    Cassette,
+    load,
+    name_of,
+    prompt_digest,
+    schema_digest,
+    seen,
+    told,
+    unpacked,
+)
 from assay.contracts.agents.cassette import CassetteTurn
 from assay.contracts.agents.dispatch import EnforcementTier, Kind, Probe, Stop, Usage, UsageSource
 from assay.contracts.common.decisions import ErrorCause
@@ -145,7 +155,8 @@ class _Player:
 
     def _compare_header(self, prompt: str) -> None:
         header, root = self._cassette.header, self._job.worktree
-        if header.prompt != prompt_digest(prompt, root):
+        # one that was written by hand was never asked anything
+        if header.prompt != NO_PROMPT and header.prompt != prompt_digest(prompt, root):
             self._job.happened(Kind.NOTE, "the prompt is not the one this was recorded with")
         if header.schema_digest is not None and header.schema_digest != schema_digest(self._job.form.schema):
             self._job.happened(Kind.NOTE, "the answer's schema is not the one this was recorded with")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from assay.agents.cassettes import Cassette, name_of, spell
+from assay.agents.cassettes import NO_PROMPT, Cassette, name_of, spell
 from assay.agents.roles import ROLES
 from assay.app.demo_feature import designs, groundwork, lessons, plans, reviews, specification, work
 from assay.app.demo_feature.scripts import Said, Session
@@ -12,7 +12,6 @@ from assay.contracts.agents.cassette import CassetteCall, CassetteHeader, Casset
 MODEL = "scripted"
 ITERATIONS = 3
 """How often the liar is asked, which is as often as a run asks anybody."""
-_NO_PROMPT = "sha256:" + "0" * 64
 _READ, _WRITTEN_PER_TURN, _LETTERS = 900, 40, 4
 """Tokens that a turn begins with and ends with, and letters of a token: a guess, for nobody was asked."""
 
@@ -64,7 +63,7 @@ def cassette_of(session: Session) -> Cassette:
         role=session.role,
         instance=session.instance,
         model=MODEL,
-        prompt=_NO_PROMPT,
+        prompt=NO_PROMPT,
         answer=ROLES[session.role].answer,
     )
     turns = [_turn(number, said) for number, said in enumerate(session.turns)]

@@ -118,9 +118,10 @@ class Acting:
         room = self._room
         models: dict[str, str] = {}
         for id_, dispatch in room.state().dispatches.items():
+            if (dispatch.step, dispatch.visit) != (call.step.value, call.visit):
+                continue
             done = ended(room.ledger, room.run_id, id_)
-            is_here = (dispatch.step, dispatch.visit) == (call.step.value, call.visit)
-            if is_here and done is not None and done.outcome.answer is not None:
+            if done is not None and done.outcome.answer is not None:
                 models[dispatch.instance] = done.outcome.model or "one that nobody named"
         if len(models) == len(Perspective) and len(set(models.values())) == 1:
             told = f"all three reviewers were {next(iter(models.values()))}"
