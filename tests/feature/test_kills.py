@@ -51,10 +51,8 @@ POINTS = (
 
 Case = tuple[str, str]
 SAMPLE_ALONE: tuple[Case, ...] = (("git.switch.written", "first"), ("feature.swept", "first"))
-SAMPLE_TOGETHER: tuple[Case, ...] = (
-    *(("dispatch.kept", "first"), ("feature.decided", "middle"), ("feature.stored", "middle")),
-    *(("feature.proven", "middle"), ("git.landed", "middle")),
-)
+SAMPLE_TOGETHER: tuple[Case, ...] = ()
+"""Two tasks may be merged at once or one after the other, whoever is killed: these wait for the long sweep."""
 SAMPLE_OFTEN = (1500,)
 """What the ordinary tests take of all cases; one takes half a minute with several at work, and more with one."""
 EVERY_ALONE: tuple[Case, ...] = tuple((point, passage) for point in POINTS for passage in ("first", "middle"))

@@ -145,7 +145,7 @@ class Campaign:
         if attempt.id in DAEMONS and UP.encode() not in ran.stdout:
             return "its daemons never came up", out_of_time
         if attempt.watch and not seen.looked and ran.limit_hit in (None, "wall"):
-            return "its processes could not be looked at", out_of_time
+            return "its processes could not be looked at", True  # a busy machine: it is tried again
         return (f"something could not be looked at: {seen.blind}", False) if seen.blind else ("", False)
 
     def _orders(self, attempt: Attempt, scene: Scene, decoy: Decoy | None) -> Orders:
