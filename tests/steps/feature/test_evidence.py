@@ -18,7 +18,9 @@ from assay.rules.gates import is_verified
 from assay.rules.plan import MAX_PRODUCTION_LINES
 from assay.sandbox.scripted import ScriptedRunner
 from assay.steps.feature import discrepancies
+from assay.steps.feature.briefs_task import writes_of
 from assay.steps.feature.evidence import LINES, Evidence
+from assay.steps.feature.facts_tasks import attempt_facts
 from assay.steps.feature.room import Room
 from assay.steps.feature.tasks import Attempted, note_attempt, task_of
 from assay.steps.verify.subject import Parts
@@ -151,22 +153,22 @@ def test_a_verifier_is_shown_what_was_run_and_by_whom(room: Room) -> None:
 
 @pytest.mark.req("P9")
 def test_facts_of_an_attempt_are_those_of_its_own_round(room: Room) -> None:
-    evidence, document = _evidence(room), task_of(room, TASK)
-    nothing = evidence.facts(_order(), document)
+    document = task_of(room, TASK)
+    nothing = attempt_facts(room, _order().node, _order().attempt, document)
     assert (nothing.tree, nothing.files, nothing.after.rows) == (None, (), ())
     assert not is_verified(nothing, room.order.policy)
     attempt = _attempt(room, {"till/money.py": "x = 1\n"})
     check(room.ledger, TASK, "baseline-tests", baseline=True, round_=0)
     check(room.ledger, TASK, "tests")
     check(room.ledger, TASK, "lint", round_=2)
-    facts = evidence.facts(_order(), document)
+    facts = attempt_facts(room, _order().node, _order().attempt, document)
     assert (facts.tree, [file.path for file in facts.files]) == (attempt.tree, ["till/money.py"])
     assert [row.check_name for row in (*facts.baseline.rows, *facts.after.rows)] == ["baseline-tests", "tests"]
     assert (facts.size, facts.risk) == (document.task.size, document.task.risk)
     assert {"ac-1", "ac-2"} <= set(facts.required)
-    fix = evidence.facts(_order(), None)
+    fix = attempt_facts(room, _order().node, _order().attempt, None)
     assert (fix.size, fix.risk, fix.required) == (Size.STANDARD, Risk.GREEN, ())
 
 
 def test_a_task_may_touch_what_it_declares(room: Room) -> None:
-    assert set(_evidence(room).declared(task_of(room, TASK))) == {"till/money.py", "tests/test_split.py"}
+    assert set(writes_of(task_of(room, TASK))) == {"till/money.py", "tests/test_split.py"}

@@ -10,16 +10,16 @@ from assay.contracts.feature.review import Perspective, ReviewScope
 from assay.contracts.feature.state import AttemptState, FeatureState
 from assay.errors import UsageError
 from assay.rules.feature_moves import PlannedCall
+from assay.rules.review import STEP_OF
 from assay.steps.feature.briefs import Briefs
 from assay.steps.feature.bundle_telemetry import answers
 from assay.steps.feature.deciding import DECISION, read
-from assay.steps.feature.facts import REVIEWS
 from assay.steps.feature.room import Room
 from assay.steps.feature.storing import refusals
 
 CHANGE = 40_000
 """Letters of a change that a reviewer is shown; the rest it reads in its worktree."""
-SCOPES = {step: scope for scope, step in REVIEWS.items()}
+SCOPES = {step: scope for scope, step in STEP_OF.items()}
 
 
 def brief_of(room: Room, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:

@@ -16,7 +16,7 @@ from assay.git.identity import Identity
 from assay.git.worktrees import Worktrees
 from assay.rules.feature_moves import PlannedCall, instance_of
 from assay.rules.retry import may_retry
-from assay.steps.dispatch import Context, Dispatched, Means, Occasion, dispatch
+from assay.steps.dispatch import Context, Dispatched, Occasion, dispatch
 from assay.steps.dispatch.recording import ended
 from assay.steps.dispatch.restoring import restore
 from assay.steps.dispatch.seen import Seen
@@ -25,10 +25,8 @@ from assay.steps.feature.facts import call_facts
 from assay.steps.feature.lanes import Lanes
 from assay.steps.feature.room import Room
 from assay.steps.feature.storing import store
+from assay.steps.graph.working import MeansOf
 from assay.steps.graph.world import to_end
-
-MeansOf = Callable[[Role, str, Path, str], Means]
-"""What a dispatch of a role is done with: its instance, its folder and the commit that it is compared with."""
 
 
 @dataclass(frozen=True, slots=True)

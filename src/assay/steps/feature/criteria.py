@@ -6,14 +6,13 @@ one record. Whoever is killed between them finds what was run, and whoever asks 
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from assay.contracts.common.evidence import Claim, Observation, Phase
 from assay.contracts.feature.verification import VerificationReport
-from assay.contracts.verify.checks import TEST_FORMATS, CheckSpec, Discovered, ReportFormat
+from assay.contracts.verify.checks import TEST_FORMATS, CheckSpec, ReportFormat
 from assay.contracts.verify.report import Side, Subject
 from assay.contracts.verify.results import RED, Evidence, Outcome, Ran
 from assay.errors import UsageError
@@ -24,11 +23,11 @@ from assay.rules.criteria import ByCommand, ByPlace, Proposal, Unjudged, check_n
 from assay.steps.discovery.discover import discover
 from assay.steps.verify.cascade import pair, project_of
 from assay.steps.verify.concluding import verdict_of
-from assay.steps.verify.environments import Environments, TreeView
+from assay.steps.verify.environments import TreeView
 from assay.steps.verify.harness import Harness
-from assay.steps.verify.model import Told, refuse_stopped
+from assay.steps.verify.model import refuse_stopped
 from assay.steps.verify.question import Question
-from assay.steps.verify.subject import Parts
+from assay.steps.verify.subject import Parts, harness_of, unheard
 from assay.steps.verify.turns import turn
 
 KIND = "criteria"
@@ -137,7 +136,7 @@ def _judged(
         proposal(number, text, payload.criteria or (), checks, frozenset(tree.paths))
         for number, text in enumerate(criteria, start=1)
     ]
-    with _harness(parts, run_id, subject, before, after, work, stop) as harness:
+    with harness_of(parts, subject, before, after, run_id=run_id, work=work, tell=unheard, stop=stop) as harness:
 
         def of(number: int, text: str, proposed: Proposal) -> Judged:
             name = check_name(number)
@@ -154,53 +153,6 @@ def _judged(
             of(number, text, proposed)
             for number, (text, proposed) in enumerate(zip(criteria, proposals, strict=True), 1)
         )
-
-
-@contextmanager
-def _harness(
-    parts: Parts,
-    run_id: str,
-    subject: Subject,
-    before: Discovered,
-    after: Discovered,
-    work: Path,
-    stop: threading.Event,
-) -> Iterator[Harness]:
-    """What runs commands, in the same environments as the subject's checks."""
-    environments = Environments(
-        runner=parts.runner,
-        shadow=parts.shadow,
-        state=parts.room,
-        settings=parts.settings,
-        persons=parts.repository.top,
-        checks=(*before.checks, *after.checks),
-        tell=_unheard,
-        stop=stop,
-    )
-    common = parts.repository.common_dir
-    harness = Harness(
-        runner=parts.runner,
-        shadow=parts.shadow,
-        ledger=parts.ledger,
-        state=parts.state,
-        work=work,
-        settings=parts.settings,
-        run_id=run_id,
-        clock=parts.clock,
-        prepare=environments.prepare,
-        use_cache=parts.use_cache,
-        guards=(common / "config", common / "hooks"),
-        subject=subject,
-        stop=stop,
-    )
-    try:
-        yield harness
-    finally:
-        harness.close()
-
-
-def _unheard(_told: Told) -> None:
-    """Nobody watches."""
 
 
 def _asked(harness: Harness, question: Question) -> Ran:

@@ -5,21 +5,19 @@ import threading
 from assay.contracts.agents.dispatch import Change as Became
 from assay.contracts.agents.dispatch import ChangedPath
 from assay.contracts.common.evidence import Phase
-from assay.contracts.common.words import Risk, Size
-from assay.contracts.feature.facts import Change, TaskFacts
+from assay.contracts.feature.facts import Change
 from assay.contracts.feature.implementation import ImplementationReport
 from assay.contracts.feature.task import TaskDocument
 from assay.contracts.feature.verification import VerificationReport
 from assay.contracts.graph.orders import AttemptOrder
 from assay.contracts.verify.report import Side, Subject
 from assay.kit.killpoints import reach
-from assay.rules.criteria import required_checks
 from assay.rules.plan import MAX_PRODUCTION_LINES, is_test_file
 from assay.steps.feature import criteria, discrepancies
-from assay.steps.feature.briefs_task import writes_of
+from assay.steps.feature.facts_tasks import attempt_facts
 from assay.steps.feature.reports import When, filled, shown
 from assay.steps.feature.room import Room
-from assay.steps.feature.tasks import Attempted, attempted, is_waived
+from assay.steps.feature.tasks import Attempted
 from assay.steps.verify.subject import Parts, prove
 
 _BECAME = {Change.ADDED: Became.ADDED, Change.MODIFIED: Became.MODIFIED, Change.DELETED: Became.DELETED}
@@ -31,10 +29,6 @@ class Evidence:
 
     def __init__(self, room: Room, parts: Parts) -> None:
         self._room, self._parts = room, parts
-
-    def declared(self, document: TaskDocument) -> tuple[str, ...]:
-        """What the task may touch."""
-        return writes_of(document)
 
     def run(
         self, order: AttemptOrder, attempt: Attempted, *, declared: tuple[str, ...] | None, stop: threading.Event
@@ -100,7 +94,7 @@ class Evidence:
         now = room.now()
         whole = filled(
             report,
-            self.facts(order, document),
+            attempt_facts(room, order.node, order.attempt, document),
             room.run_id,
             shown(room.ledger, room.run_id, order.node),
             policy=room.order.policy,
@@ -145,29 +139,6 @@ class Evidence:
             f"{row.phase.value:<9} {row.check_name:<32} {'passed' if row.passed else 'failed'} ({row.provenance.value})"
             for row in rows
         )
-
-    def facts(self, order: AttemptOrder, document: TaskDocument | None) -> TaskFacts:
-        """What is known about the attempt now."""
-        room = self._room
-        done = attempted(room, order.node, order.attempt)
-        return TaskFacts(
-            task=order.node,
-            size=Size.STANDARD if document is None else document.task.size,
-            risk=Risk.GREEN if document is None else document.task.risk,
-            files=() if done is None else done.files,
-            iteration=1,
-            round=order.attempt,
-            baseline=room.ledger.tally(room.run_id, order.node, Phase.BASELINE, order.attempt - 1),
-            after=room.ledger.tally(room.run_id, order.node, Phase.AFTER, order.attempt),
-            tree=None if done is None else done.tree,
-            required=() if document is None or done is None else self._required(document, done),
-            ready=True,
-            check_runs=1,
-            baseline_runs=1,
-        )
-
-    def _required(self, document: TaskDocument, done: Attempted) -> tuple[str, ...]:
-        return required_checks(document, done.files, is_waived=is_waived(self._room, document))
 
     def _side(self, commit: str) -> Side:
         return Side(ref=commit[:12], commit=commit, tree=self._room.repository.tree_of(commit))

@@ -22,12 +22,14 @@ from assay.contracts.feature.review import ReviewScope
 from assay.contracts.feature.spec import SpecOutput
 from assay.contracts.feature.state import DispatchState, FeatureState
 from assay.rules.feature_moves import Raised, call_of, visit_of
+from assay.rules.review import STEP_OF
 from assay.rules.routing import GATE_OF
 from assay.steps.dispatch.recording import ended
-from assay.steps.feature.facts_tasks import fix_facts, task_facts, whole_of
+from assay.steps.feature.facts_tasks import attempt_facts, task_facts, whole_of
 from assay.steps.feature.room import Room
 from assay.steps.feature.tasks import (
     FIX,
+    FIX_NODE,
     TASKS,
     Graph,
     attempted,
@@ -40,7 +42,6 @@ REFUSED = "refused"
 """What a call brought that could be read and yet cannot be taken: a plan that breaks its limits."""
 HELP = "help"
 """Stands in the id of a call that settles a conflict."""
-REVIEWS = {ReviewScope.DESIGN: Step.DESIGN_REVIEW, ReviewScope.CODE: Step.CODE_REVIEW}
 
 
 def facts_of(room: Room) -> FeatureFacts:
@@ -197,7 +198,7 @@ def call_facts(instance: str, attempts: int, status: DispatchStatus | None, caus
 
 
 def _review(room: Room, state: FeatureState, scope: ReviewScope, refused: set[str]) -> ReviewFacts | None:
-    step = REVIEWS[scope].value
+    step = STEP_OF[scope].value
     if step not in state.steps:
         return None
     round_ = state.steps[step].runs
@@ -233,4 +234,4 @@ def _fix(room: Room, state: FeatureState, round_: int, graphs: tuple[Graph, ...]
     )
     if not calls:
         return None
-    return FixFacts(call=calls[0], checks=fix_facts(room, number))
+    return FixFacts(call=calls[0], checks=attempt_facts(room, FIX_NODE, number, None))

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 
-from assay.contracts.common.evidence import Phase, Tally
+from assay.contracts.common.evidence import Phase
 from assay.contracts.common.words import Risk, Size
 from assay.contracts.feature.facts import ChangedFile, Step, TaskFacts
 from assay.contracts.feature.plan import PlannedTask
 from assay.contracts.feature.state import FeatureState
+from assay.contracts.feature.task import TaskDocument
 from assay.rules.criteria import required_checks
 from assay.steps.feature.room import Room
 from assay.steps.feature.tasks import (
-    FIX_NODE,
     TASKS,
+    Attempted,
     Graph,
     attempted,
     is_waived,
@@ -52,24 +53,21 @@ def _task(
     number = last.number if last is not None and is_begun else len(graphs) + 1
     document = task_of(room, task.id)
     done = attempted(room, task.id, number) if is_begun else None
-    is_ready = all(other not in open_ for other in task.depends_on)
-    has_ended = is_begun and bool(state.tasks.get(task.id) and state.tasks[task.id].attempts)
-    return TaskFacts(
-        task=task.id,
-        size=document.task.size,
-        risk=document.task.risk,
-        files=() if done is None else done.files,
+    return _facts(
+        room,
+        task.id,
+        number,
+        done,
+        document,
         iteration=last.iteration if last is not None and is_begun else iteration,
-        round=number,
-        baseline=room.ledger.tally(room.run_id, task.id, Phase.BASELINE, number - 1),
-        after=room.ledger.tally(room.run_id, task.id, Phase.AFTER, number),
-        tree=None if done is None else done.tree,
-        required=required_checks(document, () if done is None else done.files, is_waived=is_waived(room, document)),
-        ready=is_ready,
-        # an attempt is proven once and for all: there is no second run of its checks
-        check_runs=room.order.policy.retry.checks + 1 if has_ended else 0,
-        baseline_runs=room.order.policy.retry.checks + 1 if has_ended else 0,
+        is_ready=all(other not in open_ for other in task.depends_on),
+        has_ended=is_begun and bool(state.tasks.get(task.id) and state.tasks[task.id].attempts),
     )
+
+
+def attempt_facts(room: Room, task: str, number: int, document: TaskDocument | None) -> TaskFacts:
+    """What is known of one attempt, by the number of its graph; a fix has no document, and no criteria."""
+    return _facts(room, task, number, attempted(room, task, number), document)
 
 
 def whole_of(room: Room) -> TaskFacts | None:
@@ -78,39 +76,37 @@ def whole_of(room: Room) -> TaskFacts | None:
     if not rows:
         return None
     detail = rows[-1].detail  # whoever commits looks whether it still is what would be committed
-    return TaskFacts(
-        task=WHOLE,
-        size=Size.STANDARD,
-        risk=Risk.GREEN,
-        files=tuple(ChangedFile.model_validate(file) for file in detail["files"]),
-        iteration=1,
-        round=int(detail["round"]),
-        baseline=room.ledger.tally(room.run_id, WHOLE, Phase.BASELINE, int(detail["round"]) - 1),
-        after=room.ledger.tally(room.run_id, WHOLE, Phase.AFTER, int(detail["round"])),
-        tree=str(detail["tree"]),
-        required=(),
-        ready=True,
-        check_runs=room.order.policy.retry.checks + 1,
-        baseline_runs=room.order.policy.retry.checks + 1,
-    )
+    files = tuple(ChangedFile.model_validate(file) for file in detail["files"])
+    whole = Attempted(room.order.base_commit, str(detail["commit"]), str(detail["tree"]), files)
+    return _facts(room, WHOLE, int(detail["round"]), whole, None)
 
 
-def fix_facts(room: Room, number: int) -> TaskFacts:
-    """What is known of a fix, by the number of its graph."""
-    done = attempted(room, FIX_NODE, number)
-    none = Tally(query=room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number).query, rows=())
+def _facts(
+    room: Room,
+    task: str,
+    number: int,
+    done: Attempted | None,
+    document: TaskDocument | None,
+    *,
+    iteration: int = 1,
+    is_ready: bool = True,
+    has_ended: bool = True,
+) -> TaskFacts:
+    files = () if done is None else done.files
+    # an attempt is proven once and for all: there is no second run of its checks
+    runs = room.order.policy.retry.checks + 1 if has_ended else 0
     return TaskFacts(
-        task=FIX_NODE,
-        size=Size.STANDARD,
-        risk=Risk.GREEN,
-        files=() if done is None else done.files,
-        iteration=1,
+        task=task,
+        size=Size.STANDARD if document is None else document.task.size,
+        risk=Risk.GREEN if document is None else document.task.risk,
+        files=files,
+        iteration=iteration,
         round=number,
-        baseline=none if done is None else room.ledger.tally(room.run_id, FIX_NODE, Phase.BASELINE, number - 1),
-        after=none if done is None else room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number),
+        baseline=room.ledger.tally(room.run_id, task, Phase.BASELINE, number - 1),
+        after=room.ledger.tally(room.run_id, task, Phase.AFTER, number),
         tree=None if done is None else done.tree,
-        required=(),
-        ready=True,
-        check_runs=room.order.policy.retry.checks + 1,
-        baseline_runs=room.order.policy.retry.checks + 1,
+        required=() if document is None else required_checks(document, files, is_waived=is_waived(room, document)),
+        ready=is_ready,
+        check_runs=runs,
+        baseline_runs=runs,
     )

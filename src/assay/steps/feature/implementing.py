@@ -6,6 +6,7 @@ agent does.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from assay.contracts.agents.dispatch import Brief, OutcomeStatus
 from assay.contracts.common.gates import Blocked
@@ -17,14 +18,17 @@ from assay.contracts.feature.verification import VerificationReport
 from assay.contracts.graph.orders import AttemptOrder, Candidate, MergeOrder, Prepared, Proof, Stack, Worked
 from assay.kit.killpoints import reach
 from assay.rules.gates import is_verified, task_gates
-from assay.steps.dispatch import Dispatched, Occasion
+from assay.steps.dispatch import Occasion
 from assay.steps.feature.briefs import Briefs
+from assay.steps.feature.briefs_task import writes_of
 from assay.steps.feature.calls import Caller
 from assay.steps.feature.evidence import Evidence
+from assay.steps.feature.facts_tasks import attempt_facts
 from assay.steps.feature.room import Room
 from assay.steps.feature.storing import store
 from assay.steps.feature.tasks import FIX_NODE, Attempted, Graph, note_attempt, task_of
 from assay.steps.graph.desk import GraphDesk
+from assay.steps.graph.working import worked
 from assay.steps.graph.world import Prove, World, to_end, until_stopped
 
 _SUMMARY = 60
@@ -48,7 +52,7 @@ class Implementing:
         )
         if done.outcome.status is OutcomeStatus.OK and order.conflict is None:
             await to_end(store, room, Role.IMPLEMENTER, dispatch_id, order.node, done)
-        return _worked(done, self._title(order.node))
+        return worked(done, _unfinished, self._title(order.node)[:_SUMMARY])
 
     def _brief(self, order: AttemptOrder, prepared: Prepared, dispatch_id: str) -> Brief:
         room = self._room
@@ -133,7 +137,7 @@ class FeatureGraphDesk(GraphDesk):
             await until_stopped(lambda stop: evidence.run(order, attempt, declared=None, stop=stop))
             return await to_end(self._judged, order, None)
         document = await to_end(task_of, room, order.node)
-        await until_stopped(lambda stop: evidence.run(order, attempt, declared=evidence.declared(document), stop=stop))
+        await until_stopped(lambda stop: evidence.run(order, attempt, declared=writes_of(document), stop=stop))
         report = await self._verified(order, prepared, attempt, document)
         unmet = await until_stopped(lambda stop: evidence.judge(order, attempt, document, report, stop))
         await to_end(evidence.conclude, order, attempt, document, report, unmet)
@@ -162,7 +166,7 @@ class FeatureGraphDesk(GraphDesk):
         return VerificationReport.model_validate(done.outcome.answer)
 
     def _judged(self, order: AttemptOrder, document: TaskDocument | None) -> Proof:
-        facts = self._evidence.facts(order, document)
+        facts = attempt_facts(self._room, order.node, order.attempt, document)
         policy = self._room.order.policy
         if is_verified(facts, policy):
             return Proof(holds=True, reasons=())
@@ -181,17 +185,6 @@ def _occasion(step: Step, order: AttemptOrder, number: int) -> Occasion:
     return Occasion(step.value, task=order.node, phase=order.phase, attempt=order.attempt, retry_count=number - 1)
 
 
-def _worked(done: Dispatched, title: str) -> Worked:
-    outcome = done.outcome
-    changed = tuple(each.path for each in done.changed)
-    problem = outcome.problems[0] if outcome.problems else outcome.status.value
-    if outcome.status is OutcomeStatus.OVER_BUDGET:
-        return Worked(done=False, changed=changed, reason=problem, halt=f"the budget is used up: {problem}")
-    if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
-        return Worked(done=False, changed=changed, reason=f"{outcome.status.value}: {problem}")
-    said: Mapping[str, str] = outcome.answer["completion"]
-    if said["status"] != "DONE":
-        return Worked(
-            done=False, changed=changed, reason=f"its implementer says {said['status']}: {said['summary']}"[:500]
-        )
-    return Worked(done=True, changed=changed, summary=title[:_SUMMARY])
+def _unfinished(answer: Mapping[str, Any]) -> str | None:
+    said = answer["completion"]
+    return None if said["status"] == "DONE" else f"its implementer says {said['status']}: {said['summary']}"[:500]

@@ -95,12 +95,11 @@ def open_tasks(room: Room, plan: PlanOutput) -> tuple[str, ...]:
 
 def begin_graph(room: Room, kind: str, nodes: Sequence[DagNode], iteration: int, findings: tuple[str, ...] = ()) -> int:
     """Writes a graph down and gives its number; asked again for the same purpose in the same life, it is found."""
-    life = room.state().resumed
-    for row in room.ledger.observations(room.run_id, GRAPH):
-        about = row.detail["settings"]
-        if (about["kind"], about["iteration"], about["life"]) == (kind, iteration, life):
-            return int(row.detail["options"]["phase"])
-    number = len(graphs_of(room)) + 1
+    life, known = room.state().resumed, graphs_of(room)
+    for graph in known:
+        if (graph.kind, graph.iteration, graph.life) == (kind, iteration, life):
+            return graph.number
+    number = len(known) + 1
     order = room.order
     options = GraphOptions(
         target=order.target,

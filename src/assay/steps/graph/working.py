@@ -1,7 +1,8 @@
 """One agent for one attempt: the node's document as its brief, its branch as its place, its walkthrough as a claim."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from assay.agents.roles import ROLES
 from assay.contracts.agents.dispatch import Box, Brief, OutcomeStatus
@@ -38,7 +39,7 @@ class Worker:
         brief = self._brief(order, prepared, node, role, instance)
         means = self._means_of(role, instance, folder, prepared.base)
         occasion = Occasion(STEP, task=order.node, attempt=order.attempt)
-        return _worked(await dispatch(self._context, ROLES[role], brief, occasion, means))
+        return worked(await dispatch(self._context, ROLES[role], brief, occasion, means), _unfinished)
 
     def _node(self, name: str) -> DagNode:
         _, dag = self._book.effective()
@@ -80,7 +81,10 @@ def _role(node: DagNode, order: AttemptOrder) -> Role:
     return Role.REFINERY if node.type is NodeType.REFINERY else _ROLES[int(node.agentType)]
 
 
-def _worked(done: Dispatched) -> Worked:
+def worked(
+    done: Dispatched, unfinished: Callable[[Mapping[str, Any]], str | None], summary: str | None = None
+) -> Worked:
+    """What came of an agent's work; `unfinished` reads in its answer why it says itself that it is not done."""
     outcome = done.outcome
     changed = tuple(each.path for each in done.changed)
     problem = outcome.problems[0] if outcome.problems else outcome.status.value
@@ -88,7 +92,12 @@ def _worked(done: Dispatched) -> Worked:
         return Worked(done=False, changed=changed, reason=problem, halt=f"the budget is used up: {problem}")
     if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
         return Worked(done=False, changed=changed, reason=f"{outcome.status.value}: {problem}")
-    walkthrough = outcome.answer["walkthrough"]
-    if walkthrough["status"] != WalkthroughStatus.COMPLETED.value:
-        return Worked(done=False, changed=changed, reason=f"its agent says that it is {walkthrough['status']}")
-    return Worked(done=True, changed=changed)
+    reason = unfinished(outcome.answer)
+    if reason is not None:
+        return Worked(done=False, changed=changed, reason=reason)
+    return Worked(done=True, changed=changed, summary=summary)
+
+
+def _unfinished(answer: Mapping[str, Any]) -> str | None:
+    status = answer["walkthrough"]["status"]
+    return None if status == WalkthroughStatus.COMPLETED.value else f"its agent says that it is {status}"

@@ -6,6 +6,8 @@ the ledger keeps their rows apart. The same subject in two places takes turns to
 
 import hashlib
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -110,7 +112,7 @@ def prove(
             run_id=run_id,
             work=work,
             actor=actor,
-            tell=tell or _unheard,
+            tell=tell or unheard,
             stop=stop,
         )
     reasons = proven.answer.missing if isinstance(proven.answer, Blocked) else ()
@@ -131,6 +133,34 @@ def verify_subject(
     stop: threading.Event | None = None,
 ) -> Proven:
     """Proves a change under the name of a subject, with everything that only this one needs in a folder of its own."""
+    with harness_of(parts, subject, before, after, run_id=run_id, work=work, tell=tell, stop=stop) as harness:
+        begin(harness, change, parts.settings, parts.digest)
+        return verify_change(
+            harness,
+            change,
+            before,
+            after,
+            parts.settings,
+            actor=actor,
+            strict=parts.strict,
+            tell=tell,
+            lanes=parts.lanes,
+        )
+
+
+@contextmanager
+def harness_of(
+    parts: Parts,
+    subject: Subject,
+    before: Discovered,
+    after: Discovered,
+    *,
+    run_id: str,
+    work: Path,
+    tell: Tell,
+    stop: threading.Event | None = None,
+) -> Iterator[Harness]:
+    """What runs the commands of a subject, in environments of the projects that were found before and after."""
     environments = Environments(
         runner=parts.runner,
         shadow=parts.shadow,
@@ -158,18 +188,7 @@ def verify_subject(
         stop=stop,
     )
     try:
-        begin(harness, change, parts.settings, parts.digest)
-        return verify_change(
-            harness,
-            change,
-            before,
-            after,
-            parts.settings,
-            actor=actor,
-            strict=parts.strict,
-            tell=tell,
-            lanes=parts.lanes,
-        )
+        yield harness
     finally:
         harness.close()
 
@@ -179,5 +198,5 @@ def _name_of(run_id: str, subject: Subject) -> str:
     return f"turn-{hashlib.sha256(f'{run_id} {subject.name}'.encode()).hexdigest()[:12]}"
 
 
-def _unheard(_told: Told) -> None:
+def unheard(_told: Told) -> None:
     """Nobody watches."""
