@@ -50,16 +50,27 @@ POINTS = (
 """Every point that a run passes for sure which nobody kills; a test holds it to that."""
 
 Case = tuple[str, str]
-SAMPLE_ALONE: tuple[Case, ...] = (("git.switch.written", "first"), ("feature.swept", "first"))
-SAMPLE_TOGETHER: tuple[Case, ...] = ()
-"""Two tasks may be merged at once or one after the other, whoever is killed: these wait for the long sweep."""
-SAMPLE_OFTEN = (1500,)
-"""What the ordinary tests take of all cases; one takes half a minute with several at work, and more with one."""
+CHAINS: tuple[tuple[str, ...], ...] = (
+    (
+        *("engine.queued#1", "feature.begin.archived#1", "feature.lane.made#1", "dispatch.audited#2"),
+        *("feature.stored#5", "feature.degraded#1", "graph.committed#1", "verify.ran.after#2"),
+        *("feature.proven#1", "git.candidate.held#1"),
+    ),
+    (
+        *("store.write.written#40", "dispatch.kept#8", "verify.recorded.mutant#3", "git.landed#1", "graph.prepared#1"),
+        *("verify.ran.again#1", "feature.memory#1", "feature.commit.noted#1", "git.switch.written#1", "feature.swept#1"),
+    ),
+)
+"""What the ordinary tests take of all points: two runs that are killed at ten each, one life after the other.
+
+Each is counted from the start of its life.
+"""
 EVERY_ALONE: tuple[Case, ...] = tuple((point, passage) for point in POINTS for passage in ("first", "middle"))
 EVERY_TOGETHER: tuple[Case, ...] = tuple(
     (point, "middle") for point in POINTS if point.startswith(("dispatch.", "feature.", "git.", "graph.", "verify."))
 )
 OFTEN = range(300, 2100, 100)
+needs_hours = pytest.mark.skipif(not FULL, reason="make test-faults: each takes half a minute")
 
 
 @pytest.fixture(scope="module")
@@ -96,21 +107,33 @@ def test_a_run_that_nobody_kills_passes_every_point_and_none_that_is_not_listed(
 
 
 @pytest.mark.req("P16")
-@pytest.mark.parametrize(("point", "passage"), EVERY_ALONE if FULL else SAMPLE_ALONE)
+@pytest.mark.parametrize("points", CHAINS, ids=["early", "late"])
+def test_killed_at_ten_points_a_run_ends_as_if_nothing_had_happened(grounds: Grounds, points: tuple[str, ...]) -> None:
+    drill = grounds.drill(alone=True)
+    for point in points:
+        assert drill.live(point).is_killed, f"{point} was not passed any more"
+    assert_same(drill.end(), grounds.reference(alone=True).content)
+
+
+@needs_hours
+@pytest.mark.req("P16")
+@pytest.mark.parametrize(("point", "passage"), EVERY_ALONE)
 def test_killed_at_any_point_a_run_ends_as_if_nothing_had_happened(grounds: Grounds, point: str, passage: str) -> None:
     drill = killed_at(grounds, point, passage, alone=True)
     assert_same(drill.end(), grounds.reference(alone=True).content)
 
 
+@needs_hours
 @pytest.mark.req("P16")
-@pytest.mark.parametrize(("point", "passage"), EVERY_TOGETHER if FULL else SAMPLE_TOGETHER)
+@pytest.mark.parametrize(("point", "passage"), EVERY_TOGETHER)
 def test_killed_while_several_work_a_run_ends_alike(grounds: Grounds, point: str, passage: str) -> None:
     drill = killed_at(grounds, point, passage, alone=False)
     assert_alike(drill.end(), grounds.reference(alone=False).content)
 
 
+@needs_hours
 @pytest.mark.req("P16")
-@pytest.mark.parametrize("every", OFTEN if FULL else SAMPLE_OFTEN)
+@pytest.mark.parametrize("every", OFTEN)
 def test_killed_again_and_again_a_run_still_ends_as_if_nothing_had_happened(grounds: Grounds, every: int) -> None:
     """Each life comes so many points far; what counts is that each brings the run forward."""
     reference = grounds.reference(alone=True)
