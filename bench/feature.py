@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from assay.app.feature import order_of, room_of
+from assay.app.feature_room import order_of, room_of
 from assay.app.state import state_of
 from assay.git.repository import Repository
 from assay.ledger.ledger import Ledger

@@ -24,6 +24,7 @@ from assay.contracts.graph.orders import (
 )
 from assay.ledger.ledger import Ledger
 from assay.rules import graph_moves
+from assay.rules.dag import is_exhausted
 from assay.rules.graph_run import GraphRun, Stage
 from assay.rules.scheduling import collected, ready_nodes
 from assay.steps.graph.book import GraphBook
@@ -126,6 +127,10 @@ class Walk:
         """An attempt loses its worker."""
         self._write(lambda now: graph_moves.lost(self.run.nodes[name], "2026-02-26T14:30:00Z", now))
 
+    def reopen(self, name: str, more: int = 1) -> None:
+        """A person gives a node without attempts more of them."""
+        self._write(lambda now: graph_moves.reopened(self.run.nodes[name], more, "Ada", now))
+
     def begin_merge(self, most: int = 8) -> None:
         """The queue's first are merged."""
         members = [self.run.member(name) for name in list(self.run.queue)[:most]]
@@ -180,6 +185,9 @@ class Walk:
             yield partial(self.fail, name, f"reason {rng.random()}")
             if rng.random() < 0.2:
                 yield partial(self.lose, name)
+        for name, node in run.nodes.items():
+            if is_exhausted(node):
+                yield partial(self.reopen, name, rng.randint(1, 2))
         if run.batch is None and run.queue:
             yield lambda: self.begin_merge(rng.randint(1, 3))
         elif run.batch is not None:

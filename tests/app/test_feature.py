@@ -7,13 +7,15 @@ import pytest
 
 from assay.app.demo_feature import repository as demo
 from assay.app.demo_feature.team import write_cassettes
-from assay.app.feature import BegunFeature, Wanted, begin_feature, caps_of, order_of, resume_feature, room_of
+from assay.app.feature import BegunFeature, Wanted, begin_feature
+from assay.app.feature_desk import caps_of
+from assay.app.feature_room import order_of, resume_feature, room_of
 from assay.app.graphs import Factory
 from assay.contracts.common.approvals import ApprovalMode
+from assay.contracts.common.budgets import BudgetTable
 from assay.contracts.common.decisions import Halt, HaltOutcome
 from assay.contracts.feature.events import RunFinished, RunOutcome
 from assay.contracts.feature.facts import Step
-from assay.contracts.feature.settings import BudgetTable
 from assay.errors import AssayError, NotReady, UsageError
 from assay.ledger.ledger import Ledger
 from assay.rules.feature_moves import events_of

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from app.report_ledgers import COMMIT, MOMENT, RUN, FeatureWalk, finished, going
-from assay.app.feature_look import STEPS, FeatureLook
+from assay.app.feature_look import FeatureLook
+from assay.app.feature_steps import STEPS
 from assay.contracts.common.words import Workflow
 from assay.contracts.feature.facts import Step
 from assay.contracts.feature.state import FeatureState

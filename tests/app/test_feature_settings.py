@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.feature_settings import TABLES, feature_settings
+from assay.app.feature_settings import feature_settings
 from assay.app.settings import _TABLES, verify_settings
 from assay.contracts.common.policy import OnExhausted
 from assay.contracts.common.words import Risk
@@ -75,7 +75,7 @@ def test_every_setting_can_be_said(tmp_path: Path) -> None:
 
 
 def test_the_tables_stand_beside_those_of_verify(tmp_path: Path) -> None:
-    assert set(TABLES) < set(_TABLES)
+    assert set(FeatureSettings.model_fields) < set(_TABLES)
     assert read(tmp_path, f"[verify]\nmutants = 5\n{EVERYTHING}").policy.researchers == 3
     assert verify_settings(tmp_path / "checkout", user=tmp_path / "nowhere")[0].mutants == 5
 

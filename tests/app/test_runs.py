@@ -11,10 +11,12 @@ from assay.app.event_words import told, told_anyway
 from assay.app.looking import look_at, meant, opened, plain_look, run_lines
 from assay.app.runs import EVENT_VERSION, End, RunLook, Stage
 from assay.app.watching import watching
+from assay.contracts.common.events import EventData
 from assay.contracts.common.problems import Problem
 from assay.contracts.common.words import Workflow
 from assay.contracts.forge import events as happened
 from assay.contracts.forge.dag import NodeState
+from assay.contracts.forge.documents import SubtaskStatus
 from assay.contracts.forge.events import FORGE_EVENT_TYPES
 from assay.errors import DatabaseUnusable, EventsBroken, UsageError
 from assay.ledger.glance import (
@@ -37,7 +39,8 @@ from assay.rules.fold_forge import fold_forge
 def _agree(walk: Walk, look: RunLook) -> None:
     """Everything that is shown is what the executor's own view and the run's own files say."""
     run = walk.run
-    folded = fold_forge(walk.ledger.events(walk.run_id), walk.book.begun().dag, max_attempts=2)
+    begun = walk.book.begun()
+    folded = fold_forge(walk.ledger.events(walk.run_id), begun.dag, max_attempts=begun.options.max_attempts)
     assert not isinstance(folded, Problem), folded
     for name, status in run.nodes.items():
         node = look.nodes.get(name)
@@ -179,6 +182,32 @@ def test_a_paused_run_waits_for_a_person_only_once_what_ran_has_come_to_rest(tmp
     walk.close()
 
 
+@pytest.mark.req("F10")
+def test_a_node_that_was_given_more_attempts_is_no_failure_until_they_are_used_up(ledger: Ledger) -> None:
+    walk = Walk(ledger, dag_of("run-1", {"a": (), "b": ()}), max_attempts=1)
+    walk.tell(happened.RunStarted())
+    failed = []
+    for move in (walk.start, walk.fail, walk.reopen, walk.start, walk.fail, walk.reopen, walk.finish):
+        move("a")
+        look = look_at(ledger.database, "run-1").look
+        _agree(walk, look)
+        assert exhausted(ledger.database, "run-1") == look.counts()["failed"]
+        failed.append(look.counts()["failed"])
+    assert failed == [0, 1, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.req("F6", "F10")
+@pytest.mark.parametrize("started", [[], [happened.RunStarted()]])
+def test_a_run_that_failed_and_goes_on_is_shown_where_it_is(tmp_path: Path, started: list[happened.ForgeEvent]) -> None:
+    walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
+    walk.tell(*started, happened.RunFailed(reason="no"), happened.RunResumed())
+    with opened(tmp_path) as database:
+        look = look_at(database, "run-1").look
+        _agree(walk, look)
+        assert look.status == ("executing" if started else "plan_review")
+    walk.close()
+
+
 def test_the_run_a_person_means(tmp_path: Path) -> None:
     walk = Walk(tmp_path, dag_of("run:alpha", {"a": ()}))
     with opened(tmp_path) as database:
@@ -236,3 +265,42 @@ def test_every_event_has_words_even_if_its_data_is_nonsense(type_: str) -> None:
         assert words.isprintable()
         assert words
         assert told(_event(type_, data)) in (None, words)
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (
+            happened.TaskReopened(nodeId="t1", maxAttempts=4, actor="Ada"),
+            "Ada gave t1 more attempts, up to 4",
+        ),
+        (
+            happened.HelperStarted(nodeId="t1", attemptId=1, agent="worker-1", dispatch="t1.1.h1", task="look it up"),
+            "t1 asked worker-1 for help: look it up",
+        ),
+        (
+            happened.SubtaskWritten(nodeId="t1", subtaskId="subtask-001", agentType=2, title="the page"),
+            "t1 split off subtask-001, for type 2: the page",
+        ),
+        (
+            happened.SubtaskChanged(nodeId="t1", subtaskId="subtask-001", status=SubtaskStatus.COMPLETED),
+            "subtask-001 of t1 is completed",
+        ),
+        (
+            happened.WalkthroughDisputed(nodeId="t1", attemptId=1, differences=("a", "b")),
+            "t1 told what the harness did not see: a; b",
+        ),
+        (
+            happened.ChangeRequestEmitted(crId="cr-001", emittedBy="r1", affectedTasks=(), title="a page is missing"),
+            "cr-001 asks for a larger plan: a page is missing",
+        ),
+        (
+            happened.ChangeRequestEmitted(crId="cr-001", emittedBy="r1", affectedTasks=()),
+            "cr-001 asks for a larger plan",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, EventData) else "",
+)
+def test_what_workers_and_people_do_is_told_in_words(event: EventData, words: str) -> None:
+    data = event.plain()
+    assert told(_event(data.pop("type"), data)) == words

@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from app.report_ledgers import HOSTILE, MOMENT, FeatureWalk, finished, going
-from assay.app.feature_look import STEPS, FeatureLook
+from assay.app.feature_look import FeatureLook
+from assay.app.feature_steps import STEPS
 from assay.app.watching import watching
 from assay.cli.feature_lines import LINES, live_lines, packed
 from assay.cli.feature_screen import FeatureJsonLines, FeatureLive, FeaturePlain, FeatureSilent, Watched
@@ -85,6 +86,15 @@ def test_plain_is_one_line_for_everything_that_ended(tmp_path: Path) -> None:
     assert any("QUESTION gate-post-planning: approve, revise, abort" in line for line in lines)
     assert any("answer to gate-post-planning: approve, by ada" in line for line in lines)
     assert "run COMMITTED, confidence Medium" in said
+
+
+@pytest.mark.req("F5")
+def test_a_step_that_the_program_does_itself_says_nothing_of_agents(tmp_path: Path) -> None:
+    told = [line.split("Z  ")[1] for line in plain_of(finished(tmp_path)).splitlines() if " done " in line]
+    for ours in ("evidence", "commit"):
+        (line,) = [line for line in told if line.startswith(f"{ours} ")]
+        assert line.split() == [ours, "done", "3.0s"]
+    assert any(line.startswith("research ") and "3 of 3 agents" in line for line in told)
 
 
 def test_hostile_text_fits_and_does_nothing(tmp_path: Path) -> None:

@@ -20,7 +20,9 @@ from assay.agents.roles import ROLES
 from assay.app.carrying import carry, record_resumed
 from assay.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, work
 from assay.app.demo_feature.scripts import Call, Document, Said, Session, create
-from assay.app.feature import Wanted, begin_feature, caps_of, commands_of, order_of, room_of
+from assay.app.feature import Wanted, begin_feature
+from assay.app.feature_desk import caps_of, commands_of
+from assay.app.feature_room import order_of, room_of
 from assay.app.graph_means import MeansMaker, prover
 from assay.app.graphs import CAP, ENGINE, FEATURE_FLOW, Factory
 from assay.app.runs import End

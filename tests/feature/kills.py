@@ -1,4 +1,4 @@
-"""Runs of the demo that are killed and resumed: where that happens, and one life after the other.
+"""Runs of a demo that are killed and resumed: where that happens, and one life after the other.
 
 Run as a program it starts lives and sees what outlives them: every orphan of a life becomes its own child, so that none
 can hide.
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,9 +26,22 @@ from dag.remains import git
 from dag.warden import _PR_SET_CHILD_SUBREAPER, GRACE_S, _is_unborn, _orphans, _watch
 from feature.remains import Content, assert_clean, content_of, tries_of
 
-LIFE_S = 300.0
+LIFE_S = 600.0
 ALONE = "\n[policy]\nmax_concurrent = 1\n"
 """One agent and one task at a time: then also the order of everything is settled, and all of it can be compared."""
+
+
+class Play(NamedTuple):
+    """A demo: how its runs are begun, and how what they leave is read."""
+
+    repository: str
+    """The folder in which the person's repository is laid out."""
+    lay: Callable[[Path, bool], str]
+    """Lays everything out in a new folder and begins a run, for one thing at a time or not; the run's id."""
+    good_end: str
+    """What the last life says if all is well."""
+    content_of: Callable[[Path, str], Content]
+    assert_clean: Callable[[Path, str], None]
 
 
 class Warden:
@@ -39,9 +52,9 @@ class Warden:
             [sys.executable, "-m", "feature.kills"], cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def life(self, root: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Life:
+    def life(self, folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Life:
         """One command in a folder, from its start to its end."""
-        order = {"root": str(root), "arguments": list(arguments), "environment": dict(environment)}
+        order = {"folder": str(folder), "arguments": list(arguments), "environment": dict(environment)}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{json.dumps(order)}\n")
@@ -58,6 +71,7 @@ class Drill:
     """One run in one folder, from its first life to its last."""
 
     warden: Warden
+    play: Play
     root: Path
     run_id: str
     lives: list[Life] = field(default_factory=list)
@@ -67,7 +81,7 @@ class Drill:
     @property
     def repository(self) -> Path:
         """The person's."""
-        return self.root / REPOSITORY
+        return self.root / self.play.repository
 
     @property
     def kills(self) -> int:
@@ -83,7 +97,7 @@ class Drill:
             "ASSAY_KILL_AT": kill_at,
             "ASSAY_KILL_LOG": "" if log is None else str(log),
         }
-        life = self.warden.life(self.root, arguments, environment)
+        life = self.warden.life(self.repository, arguments, environment)
         assert life.code in (0, KILLED), life.said
         assert not life.left, f"outlived its parent: {life.left}"
         return life
@@ -100,9 +114,9 @@ class Drill:
         """Lets it come to its end, which must be a good one that leaves nothing behind; tells what it left."""
         life = self.live()
         assert life.code == 0, life.said
-        assert "COMMITTED" in life.said, life.said
-        assert_clean(self.repository, self.run_id)
-        content = content_of(self.repository, self.run_id)
+        assert self.play.good_end in life.said, life.said
+        self.play.assert_clean(self.repository, self.run_id)
+        content = self.play.content_of(self.repository, self.run_id)
         repeated = {name: tries for name, tries in self.ended.items() if content.tries[name] != tries}
         assert not repeated, f"had ended and were begun again: {repeated}"
         assert max(content.tries.values()) <= 1 + self.kills
@@ -120,8 +134,8 @@ class Reference(NamedTuple):
 class Grounds:
     """Where drills take place: always in the same folder, since commands on record name it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, play: Play | None = None) -> None:
+        self._folder, self._play = folder, play or FEATURE
         self._warden = Warden()
         self._templates: dict[bool, tuple[Path, str]] = {}
         self._references: dict[bool, Reference] = {}
@@ -131,13 +145,13 @@ class Grounds:
         root = self._folder / "root"
         shutil.rmtree(root, ignore_errors=True)
         if alone not in self._templates:
-            run_id = lay(root, alone=alone)
+            run_id = self._play.lay(root, alone)
             template = self._folder / f"template-{len(self._templates)}"
             root.rename(template)
             self._templates[alone] = template, run_id
         template, run_id = self._templates[alone]
         shutil.copytree(template, root, symlinks=True)
-        return Drill(self._warden, root, run_id)
+        return Drill(self._warden, self._play, root, run_id)
 
     def reference(self, *, alone: bool) -> Reference:
         """What a run leaves that nobody kills, and the points it passes."""
@@ -155,7 +169,7 @@ class Grounds:
         root = self._folder / "root"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(self._ended(alone), root, symlinks=True)
-        return Drill(self._warden, root, self._templates[alone][1])
+        return Drill(self._warden, self._play, root, self._templates[alone][1])
 
     def _ended(self, alone: bool) -> Path:
         return self._folder / f"ended-{'alone' if alone else 'together'}"
@@ -165,16 +179,20 @@ class Grounds:
         self._warden.close()
 
 
-def lay(root: Path, *, alone: bool) -> str:
-    """The demo's repository and recordings, and its run as it is begun; the run's id."""
+def settle(place: Path, settings: str) -> None:
+    """Adds to the settings of a repository."""
+    file = place / "assay.toml"
+    file.write_text(file.read_text() + settings)
+    person = ("-c", "user.name=Demo", "-c", "user.email=demo@localhost")
+    git(place, *person, "commit", "-q", "-a", "-m", "chore: one thing after the other")
+
+
+def _lay(root: Path, alone: bool) -> str:
     root.mkdir(parents=True)
     cassettes = team.write_cassettes(root / RECORDINGS, lie=False)
     place = repository.lay_out(root / REPOSITORY)
     if alone:
-        settings = place / "assay.toml"
-        settings.write_text(settings.read_text() + ALONE)
-        person = ("-c", "user.name=Demo", "-c", "user.email=demo@localhost")
-        git(place, *person, "commit", "-q", "-a", "-m", "chore: one thing after the other")
+        settle(place, ALONE)
     wanted = Wanted(
         request=repository.REQUEST,
         slug=repository.SLUG,
@@ -183,6 +201,9 @@ def lay(root: Path, *, alone: bool) -> str:
         cassettes=cassettes,
     )
     return begin_feature(place, wanted).run_id
+
+
+FEATURE = Play(REPOSITORY, _lay, "COMMITTED", content_of, assert_clean)
 
 
 def main() -> None:
@@ -194,11 +215,12 @@ def main() -> None:
 
 
 def _life(order: Mapping[str, Any]) -> dict[str, Any]:
-    root, began = Path(order["root"]), time.monotonic()
-    with (root / "said").open("wb") as said:
+    folder, began = Path(order["folder"]), time.monotonic()
+    said_in = folder.parent / "said"
+    with said_in.open("wb") as said:
         life = subprocess.Popen(
             [ASSAY, *order["arguments"]],
-            cwd=root / REPOSITORY,
+            cwd=folder,
             env={**os.environ, **order["environment"]},
             stdin=subprocess.DEVNULL,
             stdout=said,
@@ -216,7 +238,7 @@ def _life(order: Mapping[str, Any]) -> dict[str, Any]:
         os.kill(pid, signal.SIGKILL)
     return {
         "code": life.returncode,
-        "said": (root / "said").read_text(errors="replace"),
+        "said": said_in.read_text(errors="replace"),
         "seconds": round(ended - began, 3),
         "lingered_s": round(lingered, 3),
         "left": sorted(words for pid, words in left.items() if pid not in unborn),

@@ -9,7 +9,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,18 +89,23 @@ class Content(NamedTuple):
     quarantined: Sequence[str]
     """The trees that are kept though nobody wanted them."""
     files: Sequence[str]
-    """Of the feature folder."""
+    """Of the run's folder."""
 
 
 def content_of(repository: Path, run_id: str) -> Content:
     """Reads all of it; every dispatch that was begun must have ended, once."""
-    reader = _Reader(repository, run_id)
-    rows = {name: _rows(repository, f"SELECT * FROM {name}") for name in TABLES}
+    folder = repository / "docs"
+    files = [_DAY.sub("day", str(path.relative_to(folder))) for path in folder.rglob("*") if path.is_file()]
+    return read_content(repository, Reader(repository, run_id), tip="HEAD", files=files)
+
+
+def read_content(repository: Path, reader: "Reader", *, tip: str, files: Iterable[str]) -> Content:
+    """The same of any workflow: its result stands at `tip`, and beside it so many files."""
+    rows = {name: rows_in(repository, f"SELECT * FROM {name}") for name in TABLES}
     told = sorted(rows["events"], key=lambda row: int(row["seq"]))
     decided = [json.loads(row["data"]) for row in told if row["type"] == "decided"]
-    folder = repository / "docs"
     return Content(
-        tree=_files(repository),
+        tree=_files(repository, tip),
         decisions=[(data["kind"], reader.said(data["reason"])) for data in decided],
         course=[reader.plain(row) for row in told if not _is_another_try("events", row, told)],
         rows=Counter(
@@ -114,7 +119,7 @@ def content_of(repository: Path, run_id: str) -> Content:
             git(repository, "rev-parse", f"{commit}^{{tree}}")
             for commit in git(repository, "for-each-ref", "--format=%(objectname)", PREFIX).split()
         ),
-        files=sorted(_DAY.sub("day", str(path.relative_to(folder))) for path in folder.rglob("*") if path.is_file()),
+        files=sorted(files),
     )
 
 
@@ -129,15 +134,15 @@ def _is_another_try(table: str, row: Mapping[str, Any], told: Sequence[Mapping[s
     return bool(row["seq"] != begun[0])
 
 
-class _Reader:
+class Reader:
     """Reads rows of one run without what passes."""
 
     def __init__(self, repository: Path, run_id: str) -> None:
         self._run, self._outputs, self._root = run_id, repository / ".assay" / "outputs", str(repository)
         listed = git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)")
-        self._commits = frozenset(
-            name for line in listed.splitlines() if line.endswith(" commit") for name in (line[:40], line[:12])
-        )
+        commits = [line[:40] for line in listed.splitlines() if line.endswith(" commit")]
+        self.names = dict.fromkeys((name for commit in commits for name in (commit, commit[:12])), "commit")
+        """What stands for names of objects that hold moments."""
         self._known: dict[str, str] = {}
 
     def plain(self, row: Mapping[str, Any]) -> str:
@@ -150,7 +155,7 @@ class _Reader:
         text = _DAY.sub("day", _TIME.sub("time", text))
         for pattern, instead in _SAID:
             text = pattern.sub(instead, text)
-        text = _ID.sub(lambda found: "commit" if found[0] in self._commits else found[0], text)
+        text = _ID.sub(lambda found: self.names.get(found[0], found[0]), text)
         return _KEPT.sub(lambda found: self._of_kept(found[0]), text)
 
     def _walk(self, value: Any, name: str) -> Any:
@@ -196,7 +201,7 @@ def tries_of(repository: Path, *, ended: bool = False) -> dict[str, int]:
     """By dispatch, how often it was begun; of those alone that have ended, if asked."""
     if not (repository / ".assay" / "evidence.db").exists():
         return {}
-    rows = _rows(repository, "SELECT kind, subject FROM observations")
+    rows = rows_in(repository, "SELECT kind, subject FROM observations")
     done = Counter(row["subject"] for row in rows if row["kind"] == ENDED)
     begun = Counter(row["subject"] for row in rows if row["kind"] == STARTED)
     assert set(done.values()) <= {1}
@@ -258,32 +263,37 @@ def settled(rows: Counter[str]) -> Counter[str]:
 
 def assert_clean(repository: Path, run_id: str) -> None:
     """Nothing is left of a run that ended but its branches, its ledger and what is kept on purpose; nothing is lost."""
-    state = repository / ".assay"
     branches = git(repository, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").split()
     assert [name.partition("/")[0] for name in branches] == ["assay", "feature", "main"]  # the first is the target
+    assert_left(repository, run_id, head=branches[1])
+
+
+def assert_left(repository: Path, run_id: str, *, head: str) -> None:
+    """The same of any workflow, but for its branches; `head` is what is checked out."""
+    state = repository / ".assay"
     assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
     assert not _names(repository / ".git" / "worktrees")
     assert not list((repository / ".git").glob("assay*"))
-    assert git(repository, "symbolic-ref", "--short", "HEAD") == branches[1]
+    assert git(repository, "symbolic-ref", "--short", "HEAD") == head
     assert git(repository, "status", "--porcelain") == ""
     assert not _names(state / "worktrees" / "pool") | _names(state / "worktrees" / "aside")
     assert not _names(state / "work")
     assert not [path for path in repository.rglob("*") if _is_held(path)]
     assert len(list((state / "env").glob("*/try-*"))) <= 1
     engine = state / "engine.db"
-    assert {row["status"] for row in _rows(engine, "SELECT status FROM workflow_status")} == {"SUCCESS"}
-    assert not _rows(engine, "SELECT 1 FROM engine_body WHERE executor NOT IN (SELECT executor FROM engine_lease)")
-    leases = [row["pid"] for row in _rows(engine, "SELECT pid FROM engine_lease")]
+    assert {row["status"] for row in rows_in(engine, "SELECT status FROM workflow_status")} == {"SUCCESS"}
+    assert not rows_in(engine, "SELECT 1 FROM engine_body WHERE executor NOT IN (SELECT executor FROM engine_lease)")
+    leases = [row["pid"] for row in rows_in(engine, "SELECT pid FROM engine_lease")]
     assert not [pid for pid in leases if Path(f"/proc/{pid}").exists()]  # that of a dead one keeps nobody out
     assert {report.findings for report in verify_ledgers(repository)} == {()}
-    told = " ".join(row["data"] for row in _rows(repository, "SELECT data FROM events"))
+    told = " ".join(row["data"] for row in rows_in(repository, "SELECT data FROM events"))
     named = {name for name in _ID.findall(told) if len(name) == 40}
     commits = sorted(name for name in named if git(repository, "cat-file", "-t", name) == "commit")
     assert commits
     assert lost(Repository.open(repository), run_id, commits) == ()
 
 
-def _rows(place: Path, query: str) -> list[dict[str, Any]]:
+def rows_in(place: Path, query: str) -> list[dict[str, Any]]:
     """Rows of a database, or of a repository's ledger."""
     file = place / ".assay" / "evidence.db" if place.is_dir() else place
     with contextlib.closing(sqlite3.connect(file)) as connection:
@@ -295,6 +305,6 @@ def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.glob("*")}
 
 
-def _files(repository: Path) -> dict[str, str]:
-    listed = git(repository, "ls-tree", "-r", "HEAD")
+def _files(repository: Path, tip: str) -> dict[str, str]:
+    listed = git(repository, "ls-tree", "-r", tip)
     return {line.split("\t")[1]: line.split()[2] for line in listed.splitlines()}

@@ -7,7 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from assay.app.carrying import CANCELLED, engine_at
-from assay.app.feature import PREFIX, order_of, room_of
+from assay.app.feature_desk import PREFIX
+from assay.app.feature_room import order_of, room_of
+from assay.app.forge_room import opened_forge
 from assay.app.graphs import Factory
 from assay.app.runs import RunLook
 from assay.app.workers import bodies_of, has_engine, worker_on
@@ -22,8 +24,10 @@ from assay.git.identity import read_identity
 from assay.git.sweeping import sweep
 from assay.kit.killpoints import reach
 from assay.rules import graph_moves
+from assay.rules.forge_course import course_of
 from assay.rules.graph_run import GraphRun
-from assay.steps.graph.book import Begun, GraphBook
+from assay.steps.forge.book import ForgeBook
+from assay.steps.graph.book import GraphBook
 
 PATIENCE_S = 60.0
 _LOOK_S = 0.1
@@ -55,24 +59,42 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
         finally:
             ledger.close()
     try:
-        book = GraphBook(ledger, look.run_id)
-        begun = book.begun()
+        book = ForgeBook(ledger, look.run_id)
+        if book.order() is None:
+            book.begun()  # whatever is no run of a graph is refused before anything is stopped
         if has_engine(root):
             asyncio.run(_stop(root, look.run_id))
         _wait_until_left(root, look.run_id)
         reach("cancel.stopped")
-        left = _sweep(factory, look.run_id, begun) if look.started is not None else ()
-        reach("cancel.swept")
-        identity = read_identity(factory.repository)
-        reason = f"cancelled by {identity.author_name} <{identity.author_email}>"
-        target = begun.options.target
-        if not _tell(book, reason, factory.repository.ref(f"refs/heads/{target}") or begun.base_commit):
-            return None
-        has_target = factory.repository.ref(f"refs/heads/{target}") is not None
-        kept = tuple(held.ref for held in quarantine.kept(factory.repository, look.run_id))
-        return Cancelled(reason, target if has_target else None, kept, left)
+        done = _ended(factory, book, is_carried=look.started is not None)
     finally:
         ledger.close()
+    with opened_forge(root, look.run_id) as room:
+        room.refresh()
+    return done
+
+
+def _ended(factory: Factory, book: ForgeBook, *, is_carried: bool) -> Cancelled | None:
+    """The rest, once nobody is at work: whether there is a graph is settled now."""
+    repository, order = factory.repository, book.order()
+    is_planned = order is None or book.course().is_approved
+    if is_planned:
+        options, base = book.begun().options, book.begun().base_commit
+    else:
+        assert order is not None
+        options, base = order.options, order.base_commit
+    tip = repository.ref(f"refs/heads/{options.target}")
+    identity = read_identity(repository)
+    left: tuple[str, ...] = ()
+    if is_carried or order is not None:  # a captain has a worktree, too
+        left = sweep(factory.worktrees(options.prefix), book.run_id, tip or base, identity).left
+    reach("cancel.swept")
+    reason = f"{CANCELLED} {identity.author}"
+    if not (_tell(book, reason, tip or base) if is_planned else _tell_unplanned(book, reason)):
+        return None
+    has_target = repository.ref(f"refs/heads/{options.target}") is not None
+    kept = tuple(held.ref for held in quarantine.kept(repository, book.run_id))
+    return Cancelled(reason, options.target if has_target else None, kept, left)
 
 
 def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | None:
@@ -84,13 +106,12 @@ def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | No
         asyncio.run(_stop(root, run_id))
     _wait_until_left(root, run_id)
     reach("cancel.stopped")
-    target = repository.ref(f"refs/heads/{order.target}")
-    left = sweep(factory.worktrees(PREFIX), run_id, target or order.base_commit, read_identity(repository)).left
+    target, identity = repository.ref(f"refs/heads/{order.target}"), read_identity(repository)
+    left = sweep(factory.worktrees(PREFIX), run_id, target or order.base_commit, identity).left
     reach("cancel.swept")
     if room.state().ending is not None:
         return None
-    identity = read_identity(repository)
-    reason = f"{CANCELLED} {identity.author_name} <{identity.author_email}>"
+    reason = f"{CANCELLED} {identity.author}"
     room.tell(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
     kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
     return Cancelled(reason, None if target is None else order.target, kept, left)
@@ -118,16 +139,6 @@ def _wait_until_left(root: Path, run_id: str) -> None:
         time.sleep(_LOOK_S)
 
 
-def _sweep(factory: Factory, run_id: str, begun: Begun) -> tuple[str, ...]:
-    """Takes away the run's worktrees and branches; whatever the target does not hold goes to quarantine first.
-
-    The answer is what had to stay, since a person has it checked out.
-    """
-    repository, worktrees = factory.repository, factory.worktrees(begun.options.prefix)
-    tip = repository.ref(f"refs/heads/{begun.options.target}") or begun.base_commit
-    return sweep(worktrees, run_id, tip, read_identity(repository)).left
-
-
 def _tell(book: GraphBook, reason: str, tip: str) -> bool:
     """Writes the last events, unless the run has one; looks again if something happened meanwhile."""
     while True:
@@ -136,6 +147,16 @@ def _tell(book: GraphBook, reason: str, tip: str) -> bool:
             return False
         # where it should be, and not where somebody may have moved it
         if book.write(partial(_last, run, reason, run.tip or tip), after=run.seq):
+            return True
+
+
+def _tell_unplanned(book: ForgeBook, reason: str) -> bool:
+    """The same for a run without a graph: there is nothing but its own end to be told."""
+    while True:
+        events = tuple(book.ledger.events(book.run_id))
+        if course_of(events).is_over:
+            return False
+        if book.write(lambda _now: (RunFailed(reason=reason),), after=events[-1].seq):
             return True
 
 

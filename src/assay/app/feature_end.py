@@ -2,16 +2,13 @@
 
 from pathlib import Path
 
-from assay.app.answering import question_of
-from assay.app.database import ledger_in
-from assay.app.feature import order_of, room_of
-from assay.app.feature_look import STEPS
-from assay.app.state import state_of
+from assay.app.feature_room import opened_room
+from assay.app.feature_steps import HARNESS, STEPS
 from assay.app.text import safe_lines
 from assay.contracts.feature.events import RunOutcome
 from assay.contracts.feature.state import FeatureState
-from assay.git.repository import Repository
 from assay.steps.feature.deciding import DECISION, facts_behind
+from assay.steps.feature.questions import open_question
 from assay.steps.feature.room import Room
 from assay.steps.feature.tasks import FIX_NODE
 
@@ -28,28 +25,22 @@ _WORDS = {
 
 def end_lines(root: Path, run_id: str) -> list[str]:
     """The run's last word."""
-    repository = Repository.open(root)
-    ledger = ledger_in(state_of(repository))
-    try:
-        order, _ = order_of(ledger, run_id)
-        room = room_of(repository, ledger, run_id, order)
+    with opened_room(root, run_id) as room:
         state = room.state()
-        lines = _ended(room, state) if state.ending is not None else _open(root, run_id, state)
-    finally:
-        ledger.close()
+        lines = _ended(room, state) if state.ending is not None else _open(room, state)
     return [safe for line in lines[:_LINES] for safe in safe_lines(line)]
 
 
-def _open(root: Path, run_id: str, state: FeatureState) -> list[str]:
-    waiting = question_of(root, run_id)
-    if waiting is None:
+def _open(room: Room, state: FeatureState) -> list[str]:
+    question = open_question(room)
+    if question is None:
         step = state.current_step or "its beginning"
-        return [f"{run_id} stands at {STEPS.get(step, step)}"]
-    options = " | ".join(option.id for option in waiting.question.options)
+        return [f"{room.run_id} stands at {STEPS.get(step, step)}"]
+    options = " | ".join(option.id for option in question.options)
     return [
-        f"WAITS FOR YOU: {waiting.question.question}",
-        *waiting.question.context.splitlines()[: _LINES - 3],
-        f"assay answer {run_id} {options}",
+        f"WAITS FOR YOU: {question.question}",
+        *question.context.splitlines()[: _LINES - 3],
+        f"assay answer {room.run_id} {options}",
     ]
 
 
@@ -91,7 +82,7 @@ def _evidence(room: Room, state: FeatureState) -> list[str]:
         here = [each for each in state.reviews if each.scope is state.reviews[-1].scope and each.round == last]
         approving = sum(all(verdict.value == "approve" for verdict in each.verdicts.values()) for each in here)
         lines.append(f"review    {approving} of {len(here)} approve")
-    calls = [dispatch for dispatch in state.dispatches.values() if dispatch.agent.value != "orchestrator"]
+    calls = [dispatch for dispatch in state.dispatches.values() if dispatch.agent.value != HARNESS]
     tokens = sum(dispatch.tokens for dispatch in calls)
     lines.append(f"agents    {len(calls)} calls, {tokens:,} tokens")
     lines += [f"less      {each.kind.value}: {each.detail}" for each in state.degradations[:2]]

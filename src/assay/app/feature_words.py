@@ -9,7 +9,8 @@ from typing import Any
 
 from assay.app import event_words
 from assay.app.event_words import shown
-from assay.app.feature_look import STEPS, FeatureLook, GateLook, StepLook
+from assay.app.feature_look import FeatureLook, GateLook
+from assay.app.feature_steps import STEPS, StepLook
 from assay.ledger.glance import Event
 
 Spell = Callable[[float], str]
@@ -40,7 +41,7 @@ def step_line(step: StepLook, look: FeatureLook, spell: Spell) -> str:
 
 def agents_of(step: StepLook) -> str:
     """How many of its agents have answered; empty if it called none."""
-    count = len(step.calls)
+    count = len(step.agents)
     return f"{step.answered} of {count} agent{'' if count == 1 else 's'}" if count else ""
 
 

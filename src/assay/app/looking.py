@@ -23,6 +23,8 @@ SHOWN = 20
 """How many runs a list shows that have ended; the others are counted."""
 EVENTS, READ = 5, 25
 """How many of its last events a look at a run shows, and reads for it: some tell what others tell already."""
+RESUMABLE = frozenset({"error", "out_of_budget"})
+"""How a feature run ends that may go on."""
 AT_WORK = (Stage.WORKING, Stage.HELPING, Stage.MERGING)
 
 
@@ -124,6 +126,12 @@ def meant(database: "Database", wanted: str | None) -> str:
     raise UsageError(f"there is no run {visible(wanted)!r}", next_step=_near(wanted, [run.run_id for run in runs]))
 
 
+def meant_run(root: Path, wanted: str | None) -> str:
+    """The run of a repository that a person means; `meant`, for whoever has nothing else to look at."""
+    with opened(root) as database:
+        return meant(database, wanted)
+
+
 def _only_unfinished(unfinished: Sequence[str]) -> str:
     if len(unfinished) == 1:
         return unfinished[0]
@@ -171,12 +179,10 @@ def next_command(look: RunLook, *, is_worked_on: bool) -> str:
     if look.workflow == FEATURE:
         return _next_of_feature(look, is_worked_on=is_worked_on)
     counts = look.counts()
-    if not counts["total"]:
-        return f"assay events {look.run_id}"
     if look.status == "completed" or (look.is_over and counts["failed"]):
         return f"assay dag show {look.run_id}"
-    if look.status in ("planning", "plan_review") and not look.is_approved and not look.is_over:
-        return f"assay events {look.run_id}"
+    if look.is_reviewed and not look.is_approved and not look.is_over:
+        return f"assay plan show {look.run_id}"
     return f"assay {'watch' if is_worked_on and not look.is_over else 'resume'} {look.run_id}"
 
 
@@ -184,7 +190,7 @@ def _next_of_feature(look: RunLook, *, is_worked_on: bool) -> str:
     if look.status == "waiting":
         return "assay inbox"
     if look.is_over:
-        return f"assay {'resume' if look.status in ('error', 'out_of_budget') else 'report'} {look.run_id}"
+        return f"assay {'resume' if look.status in RESUMABLE else 'report'} {look.run_id}"
     return f"assay {'watch' if is_worked_on else 'resume'} {look.run_id}"
 
 

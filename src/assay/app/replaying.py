@@ -11,31 +11,26 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from assay.app.feature import order_of
+from assay.app.feature_room import order_of
 from assay.app.ledger import known_run, open_ledger
 from assay.contracts.common.decisions import Decision
 from assay.contracts.common.events import Envelope
 from assay.contracts.common.evidence import Observation
 from assay.contracts.common.policy import Policy
 from assay.contracts.common.problems import Problem, spell_path
-from assay.contracts.feature.events import DispatchStatus
-from assay.contracts.feature.facts import Step
-from assay.contracts.feature.intake import IntakeReturn
-from assay.contracts.feature.spec import SpecOutput
 from assay.contracts.feature.state import FeatureState
 from assay.errors import EventsBroken, LedgerTampered, UsageError
 from assay.kit.text import visible
 from assay.ledger.ledger import Ledger
 from assay.ledger.verify import verify
 from assay.rules.decide import decide
-from assay.rules.feature_moves import Raised, calls_of, events_of, visit_of
+from assay.rules.feature_moves import Raised, calls_of, events_of
 from assay.rules.fold_feature import fold_feature
-from assay.steps.dispatch.recording import ended
 from assay.steps.feature.deciding import DECISION, facts_behind, read
+from assay.steps.feature.facts import raised_here
 
 _ONLY_DECIDED = frozenset({"decided", "gate_evaluated", "step_started", "replan_started"})
 """Events that nothing but a decision writes."""
-_WORST_FIRST = ("Blocker", "Critical", "Major", "Minor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +153,7 @@ def _again(ledger: Ledger, run_id: str, row: Observation, moment: _Moment, polic
     number = moment.number
     flips = [
         *differences(stood.plain(), now.plain()),
-        *_events(moment, stood, raised=_raised(ledger, run_id, moment.state)),
+        *_events(moment, stood, raised=raised_here(ledger, run_id, moment.state)),
         *_calls(moment.state, stood, row),
     ]
     return Replayed(
@@ -188,26 +183,6 @@ def _calls(state: FeatureState, stood: Decision, row: Observation) -> Iterator[F
     ]
     if row.detail.get("calls") != now:
         yield Flip("calls", row.detail.get("calls"), now)
-
-
-def _raised(ledger: Ledger, run_id: str, state: FeatureState) -> Raised | None:
-    """What the step at hand was worried about then, read from the answer that its agent gave."""
-    step = state.current_step
-    if step not in (Step.SETUP.value, Step.SPEC.value):
-        return None
-    for dispatch_id, dispatch in reversed(tuple(state.dispatches.items())):
-        if (dispatch.step, dispatch.visit, dispatch.status) != (step, visit_of(state), DispatchStatus.DONE):
-            continue
-        done = ended(ledger, run_id, dispatch_id)
-        if done is None or done.outcome.answer is None:
-            return Raised(0, None)
-        if step == Step.SETUP.value:
-            worries = [each.severity for each in IntakeReturn.model_validate(done.outcome.answer).concerns]
-        else:
-            log = SpecOutput.model_validate(done.outcome.answer).agent_output.payload.pushback_log
-            worries = [] if log is None else [each.severity for each in log.concerns]
-        return Raised(len(worries), min(worries, key=lambda each: _WORST_FIRST.index(each.value), default=None))
-    return None
 
 
 def _number(row: Observation) -> int:

@@ -51,8 +51,8 @@ def read_facts(read: Read, run_id: str) -> RunFacts:
     for event in _events(read, run_id):
         _take_in(facts, event)
     for (detail,) in read(_ORDER, (run_id,)):
-        order = _parsed(detail)
-        facts.order = order["order"] if isinstance(order.get("order"), dict) else order
+        order = _parsed(detail).get("order")
+        facts.order = order if isinstance(order, dict) else {}
     facts.checks = [Check(*row) for row in reversed(read(_CHECKS, (run_id, MOST)))]
     ((every,),) = read("SELECT COUNT(*) FROM anvil_checks WHERE run_id = ?", (run_id,))
     facts.left_out = every - len(facts.checks)

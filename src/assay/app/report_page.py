@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from assay.app.feature_look import STEPS
+from assay.app.feature_steps import STEPS
 from assay.app.report_evidence import (
     GateFact,
     calls_part,

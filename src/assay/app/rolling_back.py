@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from assay.app.database import ledger_in
-from assay.app.looking import meant, opened
+from assay.app.looking import meant_run
 from assay.app.state import state_of
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
@@ -12,8 +12,7 @@ from assay.steps.feature.rolling_back import RolledBack, rollback
 
 def roll_back(root: Path, wanted: str, *, revert: bool) -> RolledBack:
     """Takes it back, or says why that cannot be done."""
-    with opened(root) as database:
-        run_id = meant(database, wanted)
+    run_id = meant_run(root, wanted)
     repository = Repository.open(root)
     state = state_of(repository)
     ledger = ledger_in(state)

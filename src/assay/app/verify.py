@@ -192,8 +192,7 @@ def _tells_least(line: CheckLine) -> tuple[bool, bool]:
 
 def _actor(repository: Repository) -> str:
     """Who accepts what they accept."""
-    identity = read_identity(repository)
-    return f"{identity.author_name} <{identity.author_email}>"
+    return read_identity(repository).author
 
 
 def _next_step(proven: Proven, request: Request, run_id: str) -> str:

@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 
 from assay.cli.exit_codes import ExitCode
+from assay.errors import UsageError
 
 
 @click.command(name="answer", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("words", nargs=-1, metavar="[RUN] OPTION", required=True)
+@click.argument("words", nargs=-1, metavar="[RUN] OPTION")
 @click.option("--text", help="What you want to say about it; some answers need it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(words: tuple[str, ...], text: str | None, as_json: bool) -> int:
@@ -25,6 +26,8 @@ def command(words: tuple[str, ...], text: str | None, as_json: bool) -> int:
         raise click.UsageError("expected at most a run and an option")
     root = repository_root(Path.cwd())
     run_id = asked_run(root, words[0] if len(words) == 2 else None)
+    if not words:
+        raise UsageError(f"the answer to {run_id} is missing", next_step="assay inbox shows what may be answered")
     answer(root, run_id, words[-1], text)
     is_carried = worker_on(root, run_id) is not None
     if as_json:

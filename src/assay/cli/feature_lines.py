@@ -7,7 +7,8 @@ from assay.cli.columns import cells, cut, padded, wrapped
 from assay.cli.progress import spell_seconds
 
 if TYPE_CHECKING:
-    from assay.app.feature_look import FeatureLook, StepLook
+    from assay.app.feature_look import FeatureLook
+    from assay.app.feature_steps import StepLook
     from assay.app.watching import Event
 
 LINES = 12

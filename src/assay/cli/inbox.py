@@ -16,12 +16,13 @@ def command(as_json: bool) -> int:
     from assay.app.answering import inbox
     from assay.app.status import repository_root
 
-    waiting = inbox(repository_root(Path.cwd()))
+    root = repository_root(Path.cwd())
+    waiting = inbox(root)
     if as_json:
         told = [{"run_id": each.run_id, "slug": each.slug, **each.question.plain()} for each in waiting]
         click.echo(json.dumps({"waiting": told}, indent=2, ensure_ascii=False))
     elif not waiting:
-        click.echo("nothing waits for you")
+        click.echo(f"nothing waits for you in {root}")
         click.echo("next:  assay status", err=True)
     for each in () if as_json else waiting:
         say(each)

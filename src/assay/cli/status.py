@@ -11,6 +11,7 @@ from assay.cli.exit_codes import ExitCode
 from assay.cli.progress import spell_seconds
 
 if TYPE_CHECKING:
+    from assay.app.feature_look import FeatureLook
     from assay.app.looking import Looked, RunLine
 
 COLOURS = {"completed": "green", "executing": "cyan", "failed": "red", "paused": "yellow", "plan review": "yellow"}
@@ -97,26 +98,29 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
         plain = {"root": str(root), **plain_look(looked), "worker": who, "next": following}
         click.echo(json.dumps(plain, indent=2))
         return ExitCode.REACHED
-    for line in _steps(root, looked):
-        click.echo(line)
+    feature = _feature(root, looked)
+    if feature is not None:
+        from assay.cli.feature_lines import live_lines
+
+        for line in live_lines(feature, width=terminal_width()):
+            click.echo(line)
     has_graph = _show_head(looked, is_worked_on=worker is not None)
     if has_graph and not looked.look.is_over:
         who_works = f"process {worker.pid} on {worker.host}" if worker is not None else "nobody works on it now"
         click.echo(f"worker    {cut(who_works, terminal_width() - 10)}")
     _show_nodes(looked)
-    _show_events(root, looked)
+    _show_events(looked, feature)
     click.echo(f"next:  {following}", err=True)
     return ExitCode.REACHED
 
 
-def _steps(root: Path, looked: "Looked") -> list[str]:
-    """Where a feature run stands among its steps; nothing for other runs."""
+def _feature(root: Path, looked: "Looked") -> "FeatureLook | None":
+    """A feature run among its steps; None for other runs."""
     if looked.look.workflow != "feature":
-        return []
+        return None
     from assay.app.watching import feature_look
-    from assay.cli.feature_lines import live_lines
 
-    return live_lines(feature_look(root, looked.look.run_id), width=terminal_width())
+    return feature_look(root, looked.look.run_id)
 
 
 def _show_head(looked: "Looked", *, is_worked_on: bool) -> bool:
@@ -185,16 +189,14 @@ def _show_nodes(looked: "Looked") -> None:
         click.echo(f"  and {len(look.exhausted()) - _MOST} more failed: assay dag show {look.run_id}")
 
 
-def _show_events(root: Path, looked: "Looked") -> None:
+def _show_events(looked: "Looked", feature: "FeatureLook | None") -> None:
     from assay.app.event_words import clock_time, told
     from assay.app.looking import EVENTS
 
-    if looked.look.workflow == "feature":
-        from assay.app.watching import feature_look
+    if feature is not None:
         from assay.cli.feature_lines import event_lines
 
-        look = feature_look(root, looked.look.run_id)
-        told_so = [event_lines(event, look, terminal_width()) for event in looked.last]
+        told_so = [event_lines(event, feature, terminal_width()) for event in looked.last]
         for line in [line for one in [lines for lines in told_so if lines][-EVENTS:] for line in one]:
             click.echo(line)
         return

@@ -24,6 +24,15 @@ class Identity(NamedTuple):
     """The key the person signs with; empty leaves it to git."""
 
     @property
+    def author(self) -> str:
+        """The author as a person is named in rows and events.
+
+        >>> FALLBACK.author
+        'Assay <assay@localhost>'
+        """
+        return f"{self.author_name} <{self.author_email}>"
+
+    @property
     def env(self) -> dict[str, str]:
         """How git is told."""
         return {

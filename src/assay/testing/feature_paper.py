@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay.app.demo_feature.repository import MOMENT, REQUEST, SLUG, lay_out
-from assay.contracts.common.budgets import BudgetCaps, Caps
+from assay.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
 from assay.contracts.common.decisions import Decision, Finish, Halt, Wait, WaitsFor
 from assay.contracts.common.ids import baseline_tag, run_ref
-from assay.contracts.feature.events import Committed, RunResumed, RunStarted
+from assay.contracts.feature.events import Committed, RunResumed
 from assay.contracts.feature.facts import Choice, HumanGate
 from assay.contracts.feature.order import FeatureOrder
-from assay.contracts.feature.settings import BudgetTable
 from assay.contracts.graph.orders import GraphEnd
 from assay.contracts.verify.checks import VerifySettings
 from assay.errors import AssayError, UsageError
@@ -28,7 +27,6 @@ from assay.git.repository import Repository
 from assay.git.shadow import Shadow
 from assay.git.worktrees import Worktrees
 from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
 from assay.sandbox.scripted import ScriptedRunner
 from assay.steps.dispatch.events import FeatureEvents
 from assay.steps.dispatch.model import Context
@@ -39,7 +37,7 @@ from assay.steps.feature.deciding import take
 from assay.steps.feature.facts_tasks import WHOLE
 from assay.steps.feature.implementing import FeatureGraphDesk, Implementing
 from assay.steps.feature.questions import WANTS_WORDS, answer, open_question
-from assay.steps.feature.room import ORDER, Room, write_events
+from assay.steps.feature.room import Room, write_beginning
 from assay.steps.feature.tasks import graphs_of
 from assay.steps.graph.world import World
 from assay.steps.verify.subject import Parts
@@ -249,18 +247,5 @@ def _room(ground: Ground, folder: Path, script: Script) -> Room:
         state_folder=state,
         clock=clock,
     )
-    started = RunStarted(
-        slug=order.slug,
-        mode=order.mode,
-        base_commit=order.base_commit,
-        baseline_tag=order.baseline_tag,
-        settings_hash=order.settings_hash,
-    )
-    detail: dict[str, object] = {"order": order.plain(), "budget": BudgetTable().plain()}
-
-    def write(record: Record) -> None:
-        record.observation(room.seen(ORDER, ORDER, RUN, detail))
-        write_events(record, (started,), room.now())
-
-    room.write(write)
+    write_beginning(room, BudgetTable())
     return room

@@ -12,17 +12,16 @@ from assay.app.demo_feature.scripts import Session
 from assay.app.settings import verify_settings
 from assay.contracts.agents.dispatch import Brief
 from assay.contracts.common.approvals import ApprovalMode
+from assay.contracts.common.budgets import BudgetTable
 from assay.contracts.common.ids import baseline_tag, run_ref
 from assay.contracts.common.tools import Role
-from assay.contracts.feature.events import RunStarted
 from assay.contracts.feature.order import FeatureOrder
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
 from assay.kit import yaml_text
 from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
 from assay.sandbox.scripted import ScriptedRunner
-from assay.steps.feature.room import ORDER, Room, write_events
+from assay.steps.feature.room import Room, write_beginning
 from assay.store.artifacts import Store
 
 RUN = MOMENT
@@ -77,22 +76,7 @@ def room(tmp_path: Path, **order: Any) -> Room:
 
 def begin(room: Room) -> None:
     """Writes the run's first event and its order, in one record."""
-    order = room.order
-    started = RunStarted(
-        slug=order.slug,
-        mode=order.mode,
-        base_commit=order.base_commit,
-        baseline_tag=order.baseline_tag,
-        settings_hash=order.settings_hash,
-    )
-    seen = room.seen(ORDER, ORDER, room.run_id, order.plain())
-    now = room.now()
-
-    def write(record: Record) -> None:
-        record.observation(seen)
-        write_events(record, (started,), now)
-
-    room.write(write)
+    write_beginning(room, BudgetTable())
 
 
 def store(room: Room, session: Session) -> None:

@@ -8,18 +8,20 @@ import pytest
 from assay.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from assay.contracts.common.evidence import Phase
 from assay.contracts.common.words import Severity
-from assay.contracts.feature.events import DispatchStatus
+from assay.contracts.feature.events import DispatchStatus, RunResumed
+from assay.contracts.feature.facts import Step
 from assay.contracts.feature.review import Category, Perspective
 from assay.contracts.graph.orders import GraphEnd
 from assay.errors import NotReady, UsageError
 from assay.ledger.verify import verify
 from assay.steps.feature.acting import Carry
 from assay.steps.feature.deciding import Taken
-from assay.steps.feature.tasks import FIX, TASKS, graphs_of
+from assay.steps.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of
 from assay.testing.feature_paper import Ground, PaperActing, PaperRun
 from assay.testing.feature_paper_script import Rows, Script, error, fails, finds
 
 _WRONG = finds((Category.CORRECTNESS, Severity.MAJOR))
+_FAILING = {f"step-7-2-{Perspective.SECURITY.value}-{number}": error() for number in (1, 2)}
 _OBJECTING = {f"step-7-1-{each.value}-1": _WRONG for each in (Perspective.ARCHITECTURE, Perspective.PRAGMATIC)}
 
 
@@ -106,6 +108,25 @@ def test_a_fix_is_a_graph_of_its_own_with_what_was_found(ground: Ground, tmp_pat
     graphs = graphs_of(run.room)
     assert [(graph.number, graph.kind, graph.iteration) for graph in graphs] == [(1, TASKS, 1), (2, FIX, 1)]
     assert len(graphs[1].findings) == len(Perspective)
+    run.close()
+
+
+@pytest.mark.req("P9")
+def test_a_fix_that_cannot_be_merged_has_its_row_also_after_one_that_was(ground: Ground, tmp_path: Path) -> None:
+    again = Script(calls={**_OBJECTING, **_FAILING}, rows={f"{FIX_NODE}:3": Rows(merges=False)})
+    run = PaperRun(ground, tmp_path / "run", again)
+    run.play()
+    room = run.room
+    assert room.state().tasks[FIX_NODE].merged_attempt == 2
+    room.tell(RunResumed(from_step=Step.CODE_REVIEW.value))
+    assert begin_graph(room, FIX, [fix_node(["till/vouchers.py"])], 2, ("it is wrong",)) == 3
+    asyncio.run(run._carry(3))
+    for _ in range(2):
+        run._acting._note_red_merges(2)
+        run._acting._note_red_merges(3)
+    for number, told in ((2, []), (3, ["merged"])):
+        rows = room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number).rows
+        assert [row.instance for row in rows if row.check_name == "regressions" and not row.passed] == told
     run.close()
 
 

@@ -57,6 +57,11 @@ def _calls(room: Room) -> dict[str, tuple[int, str | None, str | None]]:
     }
 
 
+def raised(room: Room) -> Raised | None:
+    """What the run is worried about now."""
+    return raised_here(room.ledger, room.run_id, room.state())
+
+
 def _spec(room: Room, number: int, **differs: Any) -> None:
     call(room, f"step-2-1-spec-{number}", Step.SPEC, Role.SPEC, "spec", **differs)
 
@@ -182,18 +187,18 @@ def _weighed(room: Room, id_: str, *severities: str) -> None:
 
 @pytest.mark.req("P3", "P6")
 def test_the_worst_concern_of_this_visit_counts(room: Room) -> None:
-    assert raised_here(room) is None
+    assert raised(room) is None
     enter(room, Step.SETUP)
-    assert raised_here(room) is None
+    assert raised(room) is None
     _weighed(room, "step-0-1-intake-1", "Minor", "Major", "Minor")
-    assert raised_here(room) == Raised(3, Severity.MAJOR)
+    assert raised(room) == Raised(3, Severity.MAJOR)
     assert facts_of(room).concerns is Severity.MAJOR
     enter(room, Step.SETUP)
-    assert raised_here(room) is None, "what was said before the request was changed is over"
+    assert raised(room) is None, "what was said before the request was changed is over"
     _weighed(room, "step-0-2-intake-1")
-    assert raised_here(room) == Raised(0, None)
+    assert raised(room) == Raised(0, None)
     enter(room, Step.RESEARCH)
-    assert raised_here(room) is None
+    assert raised(room) is None
 
 
 @pytest.mark.req("P3", "P6")
@@ -210,9 +215,9 @@ def test_a_specification_raises_what_stands_in_its_log(room: Room) -> None:
     }
     answer["agent_output"] = {**answer["agent_output"], "payload": {**payload, "pushback_log": log}}
     _spec(room, 1, status=D.ERROR, cause=ErrorCause.AGENT_ERROR)
-    assert raised_here(room) is None
+    assert raised(room) is None
     _spec(room, 2, answer=answer)
-    assert raised_here(room) == Raised(1, Severity.BLOCKER)
+    assert raised(room) == Raised(1, Severity.BLOCKER)
 
 
 def test_an_answer_without_a_log_raises_nothing(room: Room) -> None:
@@ -220,13 +225,13 @@ def test_an_answer_without_a_log_raises_nothing(room: Room) -> None:
     answer = dict(specification.SESSIONS[0].answer)
     payload = {key: value for key, value in answer["agent_output"]["payload"].items() if key != "pushback_log"}
     _spec(room, 1, answer={**answer, "agent_output": {**answer["agent_output"], "payload": payload}})
-    assert raised_here(room) == Raised(0, None)
+    assert raised(room) == Raised(0, None)
 
 
 def test_a_call_whose_answer_is_gone_raises_nothing(room: Room) -> None:
     enter(room, Step.SPEC)
     _spec(room, 1)
-    assert raised_here(room) == Raised(0, None)
+    assert raised(room) == Raised(0, None)
 
 
 @pytest.mark.req("P5")

@@ -150,7 +150,7 @@ def opened(tmp_path: Path) -> Room:
     assert order is not None
     return Room(
         run_id=RUN,
-        order=FeatureOrder.model_validate(order.detail),
+        order=FeatureOrder.model_validate(order.detail["order"]),
         repository=repository,
         shadow=Shadow.open(state / "git", repository),
         ledger=ledger,

@@ -5,9 +5,9 @@ Money is counted in millionths of the currency's unit and time in milliseconds, 
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Strict
 
 from assay.contracts.common.base import Contract, Count, Maybe, Positive
 from assay.contracts.common.ids import PhaseId, SafeName
@@ -51,6 +51,14 @@ class BudgetCaps(Contract):
     dispatch: Caps
     phase: Caps
     run: Caps
+
+
+class BudgetTable(Contract):
+    """`[budget]`: what one run may use; what is not set is not limited beyond each role's own share."""
+
+    tokens: Maybe[Positive] = None
+    dollars: Maybe[Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]] = None
+    minutes: Maybe[Positive] = None
 
 
 class Reservation(Contract):

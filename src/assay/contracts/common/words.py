@@ -1,5 +1,6 @@
 """The closed vocabularies that every workflow shares."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -87,6 +88,15 @@ def worst_verdict(verdicts: tuple[Verdict, ...]) -> Verdict:
     'blocker'
     """
     return max(verdicts, key=VERDICTS.index)
+
+
+def worst_severity(severities: Iterable[Severity]) -> Severity | None:
+    """The worst of some severities; None if there is none.
+
+    >>> worst_severity((Severity.MINOR, Severity.BLOCKER, Severity.MAJOR)).value
+    'Blocker'
+    """
+    return min(severities, key=SEVERITIES.index, default=None)
 
 
 def highest_risk(risks: tuple[Risk, ...]) -> Risk:

@@ -1,11 +1,9 @@
 """What a person may set about feature runs, in `assay.toml`; the seeds' numbers are the defaults."""
 
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import Field, Strict
-
-from assay.contracts.common.base import Contract, Flag, Maybe, Positive
+from assay.contracts.common.base import Contract, Flag
+from assay.contracts.common.budgets import BudgetTable
 from assay.contracts.common.policy import Policy
 from assay.contracts.feature.order import FinishSettings, KeepArtifacts
 
@@ -28,14 +26,6 @@ class ArtifactsTable(Contract):
     """`[artifacts]`."""
 
     commit: KeepArtifacts = KeepArtifacts.NO
-
-
-class BudgetTable(Contract):
-    """`[budget]`: what one run may use; what is not set is not limited beyond each role's own share."""
-
-    tokens: Maybe[Positive] = None
-    dollars: Maybe[Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]] = None
-    minutes: Maybe[Positive] = None
 
 
 class FeatureTable(Contract):

@@ -3,16 +3,13 @@
 Every action can be begun again after a crash: it finds what it did, and does the rest.
 """
 
-import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from assay.contracts.common.decisions import Advance, AskHuman, ErrorCause, Replan, Retry, RetryOf, Revert, Revise
 from assay.contracts.common.evidence import Observation, Phase, SandboxTier
 from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Workflow
 from assay.contracts.feature.events import (
-    Committed,
     Degradation,
     Degraded,
     DispatchFinished,
@@ -23,46 +20,36 @@ from assay.contracts.feature.events import (
 from assay.contracts.feature.facts import Step
 from assay.contracts.feature.review import Perspective
 from assay.contracts.graph.orders import GraphEnd
-from assay.contracts.verify.report import Side, Subject
 from assay.errors import AssayError, NotReady, UsageError
-from assay.git.heads import KeptHead, keep_head
 from assay.kit.killpoints import reach
 from assay.ledger.record import Record
 from assay.rules.feature_moves import PlannedCall
 from assay.rules.gates import is_verified
-from assay.steps.dispatch.account import ENDED
 from assay.steps.dispatch.recording import ended
-from assay.steps.feature import committing
 from assay.steps.feature.asking import SCOPES, brief_of, code_findings
 from assay.steps.feature.briefs import Briefs
-from assay.steps.feature.bundle import assemble
-from assay.steps.feature.bundle_page import bundle_page
 from assay.steps.feature.calls import Ask, Caller
 from assay.steps.feature.deciding import Taken
 from assay.steps.feature.facts import facts_of
-from assay.steps.feature.facts_tasks import WHOLE
 from assay.steps.feature.knowledge import learn
-from assay.steps.feature.rolling_back import commands_of
 from assay.steps.feature.room import Room, write_events
+from assay.steps.feature.sealing import commit_whole, prove_whole, write_bundle
 from assay.steps.feature.setup import begin_files
 from assay.steps.feature.tasks import (
     FIX,
     TASKS,
     attempted,
     begin_graph,
-    changed_files,
     fix_node,
     iteration_of,
     nodes_of,
     plan_of,
 )
 from assay.steps.graph.world import to_end, until_stopped
-from assay.steps.heads import record_head
-from assay.steps.verify.subject import Parts, prove
+from assay.steps.verify.subject import Parts
 
 Carry = Callable[[int], Awaitable[GraphEnd]]
 """Carries out the graph of a number, to its end."""
-_WRITTEN = "artifact_written"
 _HARNESS = (Step.EVIDENCE, Step.COMMIT)
 
 
@@ -188,13 +175,14 @@ class Acting:
         fix = None if facts.fix is None else facts.fix.checks
         for task in (*facts.tasks, *(() if fix is None else (fix,))):
             known = state.tasks.get(task.task)
-            if task.round != number or known is None or known.merged is not None or not is_verified(task, policy):
+            if task.round != number or known is None or known.merged_attempt == number or not is_verified(task, policy):
                 continue
             key = f"unmerged:{task.task}:{number}"
             if room.ledger.observation(room.run_id, key) is None:
                 why = known.attempts[-1].reason or "it was not merged"
-                seen = room.seen(key, "merge", task.task, {"reason": why}, task_id=task.task, tree=task.tree)
-                refused = seen.model_copy(update={"holds": False})
+                refused = room.seen(
+                    key, "merge", task.task, {"reason": why}, holds=False, task_id=task.task, tree=task.tree
+                )
                 self._write_row(refused, "regressions", number, why)
 
     def _write_row(self, seen: Observation, check: str, round_: int, output: str) -> None:
@@ -231,95 +219,20 @@ class Acting:
                 "revert",
                 task,
                 {"files": list(files), "tip": self._tip_of()},
+                holds=False,
                 task_id=task,
                 tree=None if done is None else done.tree,
-            ).model_copy(update={"holds": False})
+            )
             room.write(partial(_reverted, seen=seen, reverted=TaskReverted(task=task, files=files), number=number))
             reach("feature.reverted")
 
     async def _bundle(self) -> None:
         tip = await to_end(self._tip_of)
-        await until_stopped(lambda stop: self._prove_whole(tip, stop))
-        await to_end(self._write_bundle)
-
-    def _prove_whole(self, tip: str, stop: threading.Event) -> None:
-        """The whole change, from what the run began with to what would be committed."""
-        room = self._room
-        life = room.state().resumed
-        sides = [
-            Side(ref=commit[:12], commit=commit, tree=room.repository.tree_of(commit))
-            for commit in (room.order.base_commit, tip)
-        ]
-        if sides[0].tree == sides[1].tree:
-            return
-        prove(self._parts, room.run_id, Subject(task_id=WHOLE, round=life + 1), base=sides[0], head=sides[1], stop=stop)
-        key = f"{WHOLE}:{life}"
-        if room.ledger.observation(room.run_id, key) is None:
-            files = changed_files(room.shadow.diff(sides[0].tree, sides[1].tree))
-            detail: dict[str, object] = {
-                "round": life + 1,
-                "tree": sides[1].tree,
-                "commit": tip,
-                "files": [file.plain() for file in files],
-            }
-            room.write(lambda record: record.observation(room.seen(key, WHOLE, WHOLE, detail, tree=sides[1].tree)))
-            reach("feature.whole")
-
-    def _write_bundle(self) -> None:
-        room = self._room
-        begun, headed, written = (self._last("dispatch_started"), self._last("head_recorded"), self._last(_WRITTEN))
-        if written > begun:
-            return  # one that was killed came as far as this; written again it would name another head
-        top = room.repository.top or room.repository.common_dir
-        if headed < begun:
-            record_head(room.ledger, top, room.run_id, Workflow.FEATURE, timestamp=room.now())
-        else:  # it was noted, and whether it was kept nobody knows
-            head = room.ledger.head(room.run_id)
-            keep_head(top, room.run_id, KeptHead(head.links, head.hash))
-        reach("feature.headed")
-        bundle = assemble(room.ledger, room.run_id, facts_of(room), room.order.policy)
-        room.put(room.layout.evidence_bundle, bundle_page(bundle))
-
-    def _last(self, kind: str) -> int:
-        """The number of the last event of a kind; this call's own beginning is the last of its kind."""
-        event = self._room.ledger.last_event(self._room.run_id, kind)
-        return 0 if event is None else event.seq
+        await until_stopped(lambda stop: prove_whole(self._room, self._parts, tip, stop))
+        await to_end(write_bundle, self._room)
 
     def _commit(self) -> None:
-        room = self._room
-        tip = self._tip_of()
-        proven = room.ledger.observations(room.run_id, WHOLE)
-        if not proven or proven[-1].detail["commit"] != tip:
-            raise UsageError("the target is not what was proven", next_step=f"assay resume {room.run_id}")
-        bundle = room.state().artifacts.get(room.layout.evidence_bundle)
-        if bundle is None:
-            raise UsageError("there is no evidence bundle to be named", next_step=f"assay resume {room.run_id}")
-        base, tree = (room.repository.tree_of(commit) for commit in (room.order.base_commit, tip))
-        files = tuple(change.path for change in room.shadow.diff(base, tree))
-        landed = committing.commit(
-            room,
-            tip,
-            subject=committing.subject_of(room.order.request.strip().splitlines()[0], files),
-            body=self._body(),
-            bundle_sha256=bundle.removeprefix("sha256:"),
-            assisted_by=self._assisted(),
-        )
-        if room.state().commit is None:
-            room.tell(Committed(commit=landed.commit, rollback_command=commands_of(room)))
-            reach("feature.committed")
-
-    def _body(self) -> str:
-        """What was done, task by task, as it was merged."""
-        plan = plan_of(self._room)
-        merged = self._room.state().tasks
-        tasks = () if plan is None else plan.agent_output.payload.tasks
-        return "\n".join(f"- {task.title}" for task in tasks if task.id in merged and merged[task.id].merged)
-
-    def _assisted(self) -> tuple[str, ...]:
-        """Every model that answered, as far as anybody said."""
-        rows = self._room.ledger.observations(self._room.run_id, ENDED)
-        models = (row.detail["outcome"].get("model") for row in rows)
-        return tuple(dict.fromkeys(str(model) for model in models if model))
+        commit_whole(self._room, self._tip_of())
 
 
 def _reverted(record: Record, *, seen: Observation, reverted: TaskReverted, number: int) -> None:

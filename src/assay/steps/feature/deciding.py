@@ -43,7 +43,7 @@ def take(room: Room, after: int) -> Taken:
     state = room.state()
     facts = facts_of(room)
     decision = decide(facts, room.order.policy)
-    events = events_of(state, decision, number, raised=raised_here(room))
+    events = events_of(state, decision, number, raised=raised_here(room.ledger, room.run_id, state))
     calls = calls_of(state, decision)
     detail: dict[str, Any] = {
         "facts": facts.plain(),

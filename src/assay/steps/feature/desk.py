@@ -1,8 +1,5 @@
 """Everything the body of a feature run asks for, for one run: decisions, actions, graphs, and how it is left."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from assay.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from assay.contracts.feature.order import KeepArtifacts
 from assay.contracts.graph.orders import GraphOptions
@@ -20,7 +17,6 @@ from assay.steps.feature.implementing import FeatureGraphDesk
 from assay.steps.feature.questions import key_of
 from assay.steps.feature.room import Room
 from assay.steps.feature.tasks import graphs_of
-from assay.steps.graph.book import GRAPH
 from assay.steps.graph.press import GraphPress
 from assay.steps.graph.world import Prove, World, to_end
 from assay.steps.verify.subject import Parts
@@ -46,8 +42,9 @@ class FeatureRunDesk:
         self._graphs: dict[int, FeatureGraphDesk] = {}
 
     def _last_tip(self) -> str:
-        last = self.room.ledger.last_event(self.room.run_id, "merge.finished")
-        return self.room.order.base_commit if last is None else str(last.data["tip"])
+        """What the books of its graphs say, whichever of them; before there is one, what the run began at."""
+        graphs = graphs_of(self.room)
+        return self.graph(graphs[-1].number).last_tip() if graphs else self.room.order.base_commit
 
     def _own_tip(self) -> str:
         """What the run itself merged; what somebody else put there is none of its work."""
@@ -105,8 +102,4 @@ class FeatureRunDesk:
 
     async def options(self, number: int) -> GraphOptions:
         """How a graph is to be carried out."""
-        row = await to_end(self.room.ledger.observation, self.room.run_id, f"{GRAPH}:{number}")
-        if row is None:
-            raise UsageError(f"run {self.room.run_id} has no graph {number}", next_step="report this")
-        detail: Mapping[str, Any] = row.detail
-        return GraphOptions.model_validate(detail["options"])
+        return await self.graph(number).options()

@@ -113,9 +113,7 @@ class Evidence:
         changes = room.shadow.diff(base, head)
         lines = sum(len(change.added) for change in changes if not is_test_file(change.path))
         holds = bool(changes) and lines <= MAX_PRODUCTION_LINES
-        seen = room.seen(key, LINES, order.node, {"lines": lines}, task_id=order.node, tree=attempt.tree).model_copy(
-            update={"holds": holds}
-        )
+        seen = room.seen(key, LINES, order.node, {"lines": lines}, holds=holds, task_id=order.node, tree=attempt.tree)
         told = f"{lines} production lines where a task has at most {MAX_PRODUCTION_LINES}"
         told = told if changes else "nothing was changed"
         if holds:

@@ -5,7 +5,7 @@ Nothing is carried along: two processes that look see the same, and whatever is 
 
 from assay.contracts.common.decisions import ErrorCause
 from assay.contracts.common.evidence import Phase
-from assay.contracts.common.words import Severity
+from assay.contracts.common.words import Severity, worst_severity
 from assay.contracts.feature.events import DispatchStatus
 from assay.contracts.feature.facts import (
     Approval,
@@ -21,6 +21,7 @@ from assay.contracts.feature.intake import IntakeReturn
 from assay.contracts.feature.review import ReviewScope
 from assay.contracts.feature.spec import SpecOutput
 from assay.contracts.feature.state import DispatchState, FeatureState
+from assay.ledger.ledger import Ledger
 from assay.rules.feature_moves import Raised, call_of, visit_of
 from assay.rules.review import STEP_OF
 from assay.rules.routing import GATE_OF
@@ -37,7 +38,6 @@ from assay.steps.feature.tasks import (
     iteration_of,
 )
 
-_WORST_FIRST = tuple(Severity)
 REFUSED = "refused"
 """What a call brought that could be read and yet cannot be taken: a plan that breaks its limits."""
 HELP = "help"
@@ -50,7 +50,7 @@ def facts_of(room: Room) -> FeatureFacts:
     step = None if state.current_step is None else Step(state.current_step)
     refused = {row.subject for row in room.ledger.observations(room.run_id, REFUSED)}
     can_start, held_by = _permission(room, state)
-    raised = raised_here(room)
+    raised = raised_here(room.ledger, room.run_id, state)
     graphs = graphs_of(room)
     code = _review(room, state, ReviewScope.CODE, refused)
     return FeatureFacts(
@@ -79,21 +79,20 @@ def _permission(room: Room, state: FeatureState) -> tuple[CanStart, str | None]:
     return CanStart.NEVER, f"the budget: {state.exhausted[-1].what}"
 
 
-def raised_here(room: Room) -> Raised | None:
+def raised_here(ledger: Ledger, run_id: str, state: FeatureState) -> Raised | None:
     """What the step at hand was worried about; None if it says no such things, or has not said any yet."""
-    state = room.state()
     if state.current_step not in (Step.SETUP.value, Step.SPEC.value):
         return None
     for dispatch_id, dispatch in reversed(tuple(state.dispatches.items())):
         is_here = (dispatch.step, dispatch.visit) == (state.current_step, visit_of(state))
         if is_here and dispatch.status is DispatchStatus.DONE:
-            concerns = _concerns(room, dispatch, dispatch_id)
-            return Raised(len(concerns), min(concerns, key=_WORST_FIRST.index) if concerns else None)
+            concerns = _concerns(ledger, run_id, dispatch, dispatch_id)
+            return Raised(len(concerns), worst_severity(concerns))
     return None
 
 
-def _concerns(room: Room, dispatch: DispatchState, dispatch_id: str) -> tuple[Severity, ...]:
-    done = ended(room.ledger, room.run_id, dispatch_id)
+def _concerns(ledger: Ledger, run_id: str, dispatch: DispatchState, dispatch_id: str) -> tuple[Severity, ...]:
+    done = ended(ledger, run_id, dispatch_id)
     answer = None if done is None else done.outcome.answer
     if answer is None:
         return ()

@@ -49,8 +49,7 @@ def propose(room: Room, updates: Iterable[InstructionUpdate]) -> None:
         judged = _judged(update, planned)
         grounds = [ground.value for ground in judged.grounds]
         if not judged.is_allowed or planned.after is None:
-            refused = room.seen(name, REFUSED, update.file_path, {"grounds": grounds})
-            _record(room, refused.model_copy(update={"holds": False}))
+            _record(room, room.seen(name, REFUSED, update.file_path, {"grounds": grounds}, holds=False))
         else:
             detail: dict[str, object] = {
                 "update": _plain(update),

@@ -33,7 +33,6 @@ from assay.kit import yaml_text
 from assay.kit.json_text import render_line
 from assay.kit.killpoints import reach
 from assay.kit.text import visible, visible_lines
-from assay.ledger.record import Record
 from assay.rules.instructions import Ground
 from assay.steps.dispatch.transcript import cleaned, keep
 from assay.steps.feature import bundle_telemetry, instructions
@@ -74,19 +73,15 @@ def _part(room: Room, name: str, work: Callable[[], T]) -> T | None:
         raise
     except (AssayError, ValueError) as error:  # of the second kind are texts that no file can hold
         what = cleaned(str(error) or type(error).__name__)
-        _note(room, room.seen(f"knowledge:{name}:failed", FAILED, name, {"what": what}), holds=False)
+        _note(room, room.seen(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
         return None
 
 
-def _note(room: Room, seen: Observation, *, holds: bool = True) -> None:
+def _note(room: Room, seen: Observation) -> None:
     """Something seen, written once."""
     if room.ledger.observation(room.run_id, seen.key) is None:
-        room.write(lambda record: _written(record, seen.model_copy(update={"holds": holds})))
+        room.write(lambda record: record.observation(seen))
         reach("feature.knowledge.noted")
-
-
-def _written(record: Record, seen: Observation) -> None:
-    record.observation(seen)
 
 
 def _judged(update: KnowledgeUpdate) -> KnowledgeUpdate:
@@ -120,7 +115,7 @@ def _log(room: Room, entries: Sequence[DecisionLogEntry], *, refused: int) -> tu
     """Adds what the log does not hold, under the next ids; the entries with the ids under which they stand."""
     if refused:
         detail: dict[str, object] = {"entries": refused, "grounds": [Ground.SECRET.value]}
-        _note(room, room.seen("knowledge:decisions:refused", REFUSED, "decisions", detail), holds=False)
+        _note(room, room.seen("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False))
     path = room.layout.decisions
     old = room.files.get(path).decode() if room.files.exists(path) else _archived_log(room)
     known = _read_log(path, old)

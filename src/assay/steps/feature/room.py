@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from assay.contracts.common.base import Contract
+from assay.contracts.common.budgets import BudgetTable
 from assay.contracts.common.events import EventData
 from assay.contracts.common.evidence import Observation
 from assay.contracts.common.problems import Problem, spell_path
 from assay.contracts.common.words import Workflow
-from assay.contracts.feature.events import ArtifactWritten
+from assay.contracts.feature.events import ArtifactWritten, RunStarted
 from assay.contracts.feature.order import FeatureOrder
 from assay.contracts.feature.state import FeatureState
 from assay.errors import EventsBroken, UsageError
@@ -98,17 +99,27 @@ class Room:
         """Writes a record."""
         self.ledger.record(self.run_id, work)
 
-    def seen(self, key: str, kind: str, subject: str, detail: dict[str, object], **other: str | None) -> Observation:
+    def seen(
+        self,
+        key: str,
+        kind: str,
+        subject: str,
+        detail: dict[str, object],
+        *,
+        holds: bool = True,
+        task_id: str | None = None,
+        tree: str | None = None,
+    ) -> Observation:
         """Something this run saw, to be recorded."""
         return Observation(
             run_id=self.run_id,
-            task_id=other.get("task_id"),
+            task_id=task_id,
             key=key,
             kind=kind,
             subject=subject,
-            holds=True,
+            holds=holds,
             detail=detail,
-            tree=other.get("tree"),
+            tree=tree,
             observed_at=self.now(),
         )
 
@@ -141,6 +152,26 @@ class Room:
         if data is None:
             raise UsageError(f"run {self.run_id} has no {path}", next_step=f"assay status {self.run_id}")
         return contract.model_validate(yaml_text.parse(data.decode()))
+
+
+def write_beginning(room: Room, budget: BudgetTable) -> None:
+    """The first record of a run: its order with its budget, and the event that tells of it."""
+    order = room.order
+    started = RunStarted(
+        slug=order.slug,
+        mode=order.mode,
+        base_commit=order.base_commit,
+        baseline_tag=order.baseline_tag,
+        settings_hash=order.settings_hash,
+    )
+    seen = room.seen(ORDER, ORDER, room.run_id, {"order": order.plain(), "budget": budget.plain()})
+
+    def write(record: Record) -> None:
+        record.observation(seen)
+        write_events(record, (started,), seen.observed_at)
+
+    room.write(write)
+    reach("feature.begun")
 
 
 def write_events(

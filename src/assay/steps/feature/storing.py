@@ -12,7 +12,7 @@ from assay.contracts.agents.dispatch import OutcomeStatus
 from assay.contracts.common.evidence import Claim
 from assay.contracts.common.problems import Problem, spell_path
 from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Severity, Status, Verdict
+from assay.contracts.common.words import Severity, Status, Verdict, worst_severity
 from assay.contracts.feature.design import DesignOutput
 from assay.contracts.feature.evaluation import ArtifactEvaluation
 from assay.contracts.feature.events import ReviewSubmitted
@@ -81,11 +81,8 @@ def _is_given_up(room: Room, role: Role, answer: Mapping[str, Any]) -> bool:
 
 def _refuse(room: Room, dispatch_id: str, problems: tuple[str, ...]) -> None:
     detail: dict[str, object] = {"problems": list(problems)}
-    room.write(
-        lambda record: record.observation(
-            room.seen(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail).model_copy(update={"holds": False})
-        )
-    )
+    seen = room.seen(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail, holds=False)
+    room.write(lambda record: record.observation(seen))
     reach("feature.refused")
 
 
@@ -220,8 +217,7 @@ def _reviewed(room: Room, record: Record, review: ReviewReturn, dispatch_id: str
 
 def _verdict(review: ReviewReturn, category: Category) -> tuple[Verdict, Severity | None]:
     found = [finding.severity for finding in review.findings if finding.category is category]
-    worst = min(found, key=tuple(Severity).index, default=None)
-    return category_verdict(review, category), worst
+    return category_verdict(review, category), worst_severity(found)
 
 
 def _implementation(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:

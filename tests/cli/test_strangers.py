@@ -1,0 +1,70 @@
+"""Whoever types something that cannot be meant gets a sentence, where it is, and what to do; never a traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.graph_grounds import git
+from cli.runner import assay
+
+WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
+    ("settings that are no TOML", ("feature", "x"), 2, "assay.toml is not TOML"),
+    ("a setting that is none", ("feature", "x"), 2, "assay.toml: feature.dirty: expected"),
+    ("", ("feature", " "), 2, "the request is empty"),
+    ("", ("report", "nope"), 3, "there is no ledger in {root}"),
+    ("", ("rollback", "nope"), 3, "there is no ledger in {root}"),
+    ("", ("evidence", "bundle", "nope"), 3, "there is no ledger in {root}"),
+    ("", ("answer",), 2, "nothing waits for you in {root}"),
+    ("", ("answer", "proceed"), 2, "nothing waits for you in {root}"),
+    ("a ledger without runs", ("report", "nope"), 2, "the ledger has no run 'nope'"),
+    ("a ledger without runs", ("rollback", "nope"), 2, "there is no run 'nope'"),
+    ("a ledger without runs", ("evidence", "bundle", "nope"), 2, "there is no run 'nope'"),
+    ("a ledger without runs", ("replay", "nope"), 2, "the ledger has no run 'nope'"),
+    ("a broken file", ("replay", "--file", "broken.db"), 3, "broken.db cannot be used as a database"),
+    ("", ("replay", "--file", "broken.db"), 2, "there is no file broken.db"),
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository in which nothing was ever run."""
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "-c", "user.name=Ada", "-c", "user.email=ada@work", "commit", "-q", "--allow-empty", "-m", "begin")
+    return tmp_path
+
+
+def lay(root: Path, what: str) -> None:
+    """Puts into a repository what is wrong with it."""
+    match what:
+        case "settings that are no TOML":
+            (root / "assay.toml").write_text("this is = = not TOML\n")
+        case "a setting that is none":
+            (root / "assay.toml").write_text('[feature]\ndirty = "perhaps"\n')
+        case "a ledger without runs":
+            from assay.ledger.ledger import Ledger
+
+            (root / ".assay").mkdir()
+            Ledger.open_file(root / ".assay" / "evidence.db").close()
+        case "a broken file":
+            (root / "broken.db").write_text("this is no database\n")
+        case _:
+            assert not what
+
+
+@pytest.mark.parametrize(("what", "arguments", "code", "said"), WRONG)
+def test_what_cannot_be_done_is_said_in_a_sentence_with_what_to_do(
+    root: Path, what: str, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    lay(root, what)
+    done = assay(*arguments, cwd=root, COLUMNS="80")
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    sentence, next_step = done.stderr.splitlines()
+    assert sentence.startswith(f"assay: {said.format(root=root)}")
+    assert next_step.startswith("next:  ")
+
+
+def test_an_inbox_outside_a_repository_is_empty_and_says_of_what_folder(tmp_path: Path) -> None:
+    done = assay("inbox", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"nothing waits for you in {tmp_path}\n")
+    assert done.stderr == "next:  assay status\n"
+    assert list(tmp_path.iterdir()) == []
