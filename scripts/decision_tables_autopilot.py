@@ -13,11 +13,12 @@ from assay.contracts.common.budgets import Amounts, Budget, BudgetCaps, Caps, Ov
 from assay.contracts.common.problems import Problem
 from assay.contracts.common.tools import POLICIES, Access, Role, Tool
 from assay.contracts.forge.dag import NodeState
+from assay.contracts.forge.status import RunStatus
 from assay.rules.breaker import MEASURED, GoOn, after_resume, after_step, degradation, may_retry, may_start
 from assay.rules.budgets import reserve
 from assay.rules.cost import cost_warning, estimated_tokens
 from assay.rules.dag import MOVES, Move
-from assay.rules.fold_forge import RUN_MOVES
+from assay.rules.fold_forge import RUN_MOVES, UNSTARTED
 from assay.rules.scheduling import DEFAULT_CAP, GOOD_ENOUGH
 from assay.rules.scoring import (
     EXCLUSIONS,
@@ -258,6 +259,10 @@ def _nodes() -> str:
     runs = [
         (f"`{event}`", before.value, after.value, "as it was" if phase is None else phase.value)
         for (event, before), (after, phase) in RUN_MOVES.items()
+    ]
+    runs += [
+        ("`run.resumed`", f"{RunStatus.FAILED.value} in {phase.value}", after.value, "as it was")
+        for phase, after in UNSTARTED.items()
     ]
     return "\n".join(
         (

@@ -103,8 +103,10 @@ def decision_tables() -> str:
     """docs/decision-tables.md: the policy of the system, drawn from the rules."""
     import decision_tables as feature
     import decision_tables_autopilot as autopilot
+    import decision_tables_forge as forge
 
-    more = "\n".join(f"## {heading}\n\n{text.strip()}\n" for heading, text in autopilot.sections())
+    sections = (*autopilot.sections(), *forge.sections())
+    more = "\n".join(f"## {heading}\n\n{text.strip()}\n" for heading, text in sections)
     return f"{feature.page().strip()}\n\n{more}"
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from assay.contracts.common import base, ids
 from assay.contracts.common.problems import spell_path
-from assay.contracts.common.words import RISKS, SEVERITIES, VERDICTS, Risk, Severity, Verdict
+from assay.contracts.common.words import RISKS, SEVERITIES, VERDICTS, Risk, Severity, Verdict, worst_severity
 
 
 def _fits(shape: Any, value: Any) -> bool:
@@ -129,6 +129,8 @@ def test_words_are_ordered_from_mild_to_bad_or_worst_first() -> None:
     assert SEVERITIES[0] is Severity.BLOCKER
     assert RISKS[-1] is Risk.RED
     assert VERDICTS[-1] is Verdict.BLOCKER
+    assert worst_severity((Severity.MINOR, Severity.MAJOR)) is Severity.MAJOR
+    assert worst_severity(()) is None
 
 
 def test_paths_are_spelled_as_people_write_them() -> None:

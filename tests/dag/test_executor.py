@@ -1,5 +1,6 @@
 """The executor, case by case, in a simulated world in which exactly what is told goes wrong."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from assay.contracts.common.events import Envelope, EventData
 from assay.contracts.forge.dag import AddedEdge, Dag, DagOverlay, NodeState
 from assay.contracts.forge.events import MergeStarted, NodeChanged, RunStarted, TaskVerified
-from assay.contracts.graph.orders import MERGE, AttemptOrder, GraphOptions
+from assay.contracts.graph.orders import MERGE, AttemptOrder, GraphEnd, GraphOptions
 from assay.dag.executor import STALLED
 from assay.engine.base import RunStatus
 from assay.errors import EventsBroken
@@ -444,6 +445,111 @@ def test_two_overlays_at_once_are_taken_in_one_after_the_other() -> None:
     world.at(1.2, both)
     assert world.run().completed
     assert world.merged == {"t1", "t2", "n1", "n2"}
+
+
+def _ends(world: GraphWorld) -> list[GraphEnd]:
+    """How each life of the loop ended."""
+    steps = world.engine.flows[RUN].journal
+    return [GraphEnd.model_validate(json.loads(step.text)) for step in steps if step.key.startswith("carry-out-")]
+
+
+def _answers(world: GraphWorld) -> list[int]:
+    return [each.seq for each in _told(world, "overlay.applied", "cr.rejected")]
+
+
+@pytest.mark.req("F4", "F5")
+def test_while_a_change_request_has_no_answer_what_runs_is_merged_and_nothing_is_started() -> None:
+    world = _world(simple_dag(t1="", t2="", t3="", t4="t1"), cap=2)
+    world.at(0.5, lambda: world.desk.ask("cr-500"))
+    assert world.run().completed
+    (asked,), (answered,) = _told(world, "cr.emitted"), _answers(world)
+    starts = {name: each.seq for each in _told(world, "task.started") if (name := each.data["nodeId"])}
+    assert starts["t1"] < starts["t2"] < asked.seq
+    assert answered < min(starts["t3"], starts["t4"])
+    assert all(asked.seq < each.seq < answered for each in _told(world, "branch.merged")[:2])
+    held, last = _ends(world)
+    assert (held.requests, held.completed, held.merged, held.reason) == (("cr-500",), False, 2, None)
+    assert (held.exhausted, held.stranded) == ((), ())
+    assert (last.requests, last.completed) == ((), True)
+    assert "run.paused" not in {each.type for each in world.desk.written}
+
+
+@pytest.mark.req("F4", "F5")
+def test_a_graph_whose_last_node_asked_for_more_has_not_ended() -> None:
+    world = _world(simple_dag(t1=""))
+    world.at(0.5, lambda: world.desk.ask("cr-500"))
+    world.at(0.6, lambda: world.desk.ask("cr-501"))
+    assert world.run().completed
+    held, *_, last = _ends(world)
+    assert (held.requests, held.completed, held.merged) == (("cr-500", "cr-501"), False, 1)
+    assert last.completed
+    assert len(_answers(world)) == 2
+    (completed,) = _told(world, "run.completed")
+    assert max(_answers(world)) < completed.seq
+
+
+@pytest.mark.req("F4", "F10")
+def test_an_attempt_that_fails_while_a_request_waits_is_made_again_after_the_answer() -> None:
+    world = _world(simple_dag(t1=""), (Fault.RED, "t1", 1, False))
+    world.at(0.5, lambda: world.desk.ask("cr-500"))
+    assert world.run().completed
+    (answered,) = _answers(world)
+    assert [each.seq > answered for each in _told(world, "task.started") if each.data["nodeId"] == "t1"] == [
+        False,
+        True,
+    ]
+
+
+@pytest.mark.req("F4", "F10")
+def test_a_request_is_answered_though_the_run_is_paused_and_nothing_starts_before_it_is_resumed() -> None:
+    world = _world(simple_dag(t1="", t2="t1"))
+    world.at(0.4, world.desk.pause)
+    world.at(0.5, lambda: world.desk.ask("cr-500"))
+    world.at(50.0, world.desk.resume)
+    assert world.run().completed
+    (answered,), (resumed,) = _answers(world), _told(world, "run.resumed")
+    assert answered < resumed.seq < _told(world, "task.started")[1].seq
+
+
+@pytest.mark.req("F4", "F10")
+def test_a_request_beside_a_node_that_failed_for_good_is_answered_before_the_run_fails() -> None:
+    faults = [(Fault.RED, "t1", attempt, False) for attempt in (1, 2, 3)]
+    world = _world(simple_dag(t1="", t2="t1"), *faults, max_attempts=1)
+    world.at(0.5, lambda: world.desk.ask("cr-500"))
+    end = world.run()
+    assert (end.completed, end.exhausted, end.requests) == (False, ("t1",), ())
+    held = _ends(world)[0]
+    assert (held.requests, held.exhausted) == (("cr-500",), ("t1",))
+    assert _answers(world)[0] < _told(world, "run.failed")[0].seq
+
+
+@pytest.mark.req("F10")
+def test_a_node_that_is_given_another_attempt_while_others_run_is_tried_again() -> None:
+    world = _world(simple_dag(t1="", t2="t1", t3="", t4="t3", t5="t4"), (Fault.RED, "t1", 1, False), max_attempts=1)
+    world.at(4.0, world.desk.reopen)
+    assert world.run().completed
+    assert _states(world, "t1") == ["RUNNING", "FAILED", "PENDING", *LANDS]
+    assert [each.data["maxAttempts"] for each in _told(world, "task.reopened")] == [2]
+    assert world.merged == {"t1", "t2", "t3", "t4", "t5"}
+
+
+@pytest.mark.req("F10")
+@pytest.mark.parametrize("call", ["record", "tip"])
+def test_a_node_that_is_given_another_attempt_when_the_graph_is_about_to_fail_is_tried_again(call: str) -> None:
+    world = _world(simple_dag(t1="", t2="t1"), (Fault.RED, "t1", 1, False), max_attempts=1)
+    _Hooked(world, call, world.desk.reopen)
+    assert world.run().completed
+    assert _starts(world) == [("t1", 1), ("t1", 2), ("t2", 1)]
+
+
+@pytest.mark.req("F10")
+def test_an_executor_that_begins_after_a_node_was_given_another_attempt_knows_of_it() -> None:
+    world = _world(simple_dag(t1="", t2="t1"), max_attempts=1)
+    running, failed = _changes(world, NodeState.RUNNING, NodeState.FAILED)
+    world.desk.append((RunStarted(), running, failed))
+    world.desk.reopen()
+    assert world.run().completed
+    assert _starts(world) == [("t1", 2), ("t2", 1)]
 
 
 class _Hooked:

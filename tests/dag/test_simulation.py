@@ -16,7 +16,7 @@ import pytest
 from assay.dag import executor
 from assay.rules import graph_run
 from assay.rules.dag import effective_dag
-from assay.testing.graph_sim import OPTIONS, GraphWorld
+from assay.testing.graph_sim import OPTIONS, REQUESTS, GraphWorld
 from assay.testing.graph_sim_faults import Blow, Climate, Drawn, Fault, Told
 from assay.testing.graph_sim_graphs import dag_of, node, random_dag, simple_dag
 from assay.testing.graph_sim_worlds import (
@@ -61,11 +61,12 @@ def _run_and_judge(world: GraphWorld) -> None:
     assert end.stranded == outcome.stranded
     assert end.completed or end.reason or end.exhausted
     assert end.tip == world.git.tip or world.climate.people or world.climate.rewinds
-    assert max(world.watch.started.values(), default=0) <= world.options.max_attempts
+    assert all(count <= world.watch.most[name] for name, count in world.watch.started.items())
     assert world.watch.most_at_work <= world.options.cap
     run = world.desk.run
     assert run.is_over
     assert run.batch is None
+    assert not run.requests
     assert end.reason or not run.running()
     assert effective_dag(world.desk.base, world.desk.overlays) == world.desk.dag
 
@@ -141,6 +142,17 @@ def test_the_same_seed_gives_the_same_run() -> None:
         assert one.ground.weather.awaits == other.ground.weather.awaits
 
 
+def test_rough_worlds_hold_everything_that_they_are_said_to_hold() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        world = rough_world(seed)
+        world.run()
+        seen.update({envelope.type for envelope in world.desk.written})
+        seen["answered by growth"] += any(overlay.crId >= f"cr-{REQUESTS}" for overlay in world.desk.overlays)
+    rare = ("cr.emitted", "cr.rejected", "answered by growth", "task.reopened", "overlay.applied", "overlay.refused")
+    assert {kind: seen[kind] for kind in rare if seen[kind] < 3} == {}
+
+
 @pytest.mark.req("F3", "F5", "F6", "F10", "P12", "X7")
 @pytest.mark.parametrize("seed", LARGE)
 def test_a_thousand_nodes_end_under_every_fault(seed: int) -> None:
@@ -154,6 +166,8 @@ def test_a_thousand_nodes_end_under_every_fault(seed: int) -> None:
         rewinds=2,
         overlays=6,
         unfit=3,
+        requests=4,
+        reopens=6,
         within=300.0,
         resumes=50,
     )

@@ -202,6 +202,15 @@ EXHAUSTED: list[Said] = [
     ("task.exhausted", {"nodeId": "task-001", "attempts": 1, "lastError": "exit 2"}),
     ("run.failed", {"reason": "task-001 has no attempt left"}),
 ]
+REOPENED: list[Said] = [
+    *EXHAUSTED,
+    ("task.reopened", {"nodeId": "task-001", "maxAttempts": 2, "actor": "ada"}),
+    ("task.retried", {"nodeId": "task-001", "nextAttempt": 2, "reason": "exit 2"}),
+    node_moved("task-001", "FAILED", "PENDING", attemptId=2),
+    ("run.resumed", {}),
+    *node_merged("task-001"),
+]
+"""A run of one attempt for each node, and a person who gives one of them a second."""
 
 
 PILOT_RUN = "run-2026-02-26-140000"

@@ -12,11 +12,11 @@ from assay.contracts.common.problems import Problem, spell_path
 from assay.contracts.common.words import Workflow
 from assay.contracts.forge.dag import Dag, NodeState
 from assay.contracts.forge.events import FORGE_EVENT_TYPES
-from assay.contracts.forge.status import DagStatus, RunState
+from assay.contracts.forge.status import DagStatus, RunPhase, RunState
 from assay.contracts.forge.status import RunStatus as ForgeStatus
 from assay.rules.dag import MOVES, Move, run_count_problems
-from assay.rules.fold_forge import RUN_MOVES, ForgeState, fold_forge
-from rules.fold_streams import DAG, EXHAUSTED, FORGE, FORGE_RUN, Said, node_moved, stream, time_of
+from assay.rules.fold_forge import RUN_MOVES, UNSTARTED, ForgeState, fold_forge
+from rules.fold_streams import DAG, EXHAUSTED, FORGE, FORGE_RUN, REOPENED, Said, node_moved, stream, time_of
 
 
 def _forge(said: list[Said], dag: Dag | None = DAG, *, attempts: int = 3) -> ForgeState | Problem:
@@ -38,11 +38,22 @@ MERGING: list[Said] = [
     ("merge.finished", {"batch": 1, "tip": COMMIT, "landed": [], "conflicting": ["task-001"], "left": [], "checks": 0}),
 ]
 """Events that only concern how attempts are merged."""
+BESIDE: list[Said] = [
+    (
+        "helper.started",
+        {"nodeId": "task-001", "attemptId": 1, "agent": "worker-1", "dispatch": "task-001.1.h1", "task": "look"},
+    ),
+    ("subtask.written", {"nodeId": "task-001", "subtaskId": "subtask-001", "agentType": 1, "title": "look"}),
+    ("subtask.changed", {"nodeId": "task-001", "subtaskId": "subtask-001", "status": "running", "agent": "worker-1"}),
+    ("walkthrough.disputed", {"nodeId": "task-001", "attemptId": 1, "differences": ["it names a file too many"]}),
+]
+"""Events that tell how an attempt was made, and what was said of it."""
+EXHAUSTED_REOPENED = {"nodeId": "task-001", "maxAttempts": 2, "actor": "ada"}
 
 
 @pytest.mark.req("F6", "F3", "F10")
 def test_every_event_of_a_forge_run_has_its_place_in_the_state() -> None:
-    assert {kind for kind, _ in (*FORGE, *EXHAUSTED, *MERGING)} == set(FORGE_EVENT_TYPES)
+    assert {kind for kind, _ in (*FORGE, *REOPENED, *MERGING, *BESIDE)} == set(FORGE_EVENT_TYPES)
     run, dag = _forge_state(FORGE)
     assert RunState.model_validate(run.plain()) == run
     assert DagStatus.model_validate(dag.plain()) == dag
@@ -124,6 +135,56 @@ def test_a_failed_run_keeps_its_phase_its_dependents_stay_pending_and_it_may_be_
     assert (resumed.status, resumed.completedAt, resumed.startedAt) == (ForgeStatus.EXECUTING, None, run.startedAt)
 
 
+@pytest.mark.req("F6", "F10")
+def test_a_node_that_a_person_gave_more_attempts_is_no_failure_any_more_and_is_tried_again() -> None:
+    told = []
+    for length in range(len(EXHAUSTED), len(REOPENED) + 1):
+        run, dag = _forge_state(REOPENED[:length], attempts=1)
+        assert run_count_problems(run, dag) == ()
+        node = dag.nodes["task-001"]
+        told.append(f"{run.status.value} {run.failedTasks} {node.status} {node.currentAttempt}/{node.maxAttempts}")
+    assert told == snapshot(
+        [
+            "failed 1 FAILED 1/1",
+            "failed 0 FAILED 1/2",
+            "failed 0 FAILED 1/2",
+            "failed 0 PENDING 2/2",
+            "executing 0 PENDING 2/2",
+            "executing 0 RUNNING 2/2",
+            "executing 0 DONE 2/2",
+            "executing 0 MERGE_READY 2/2",
+            "executing 0 MERGED 2/2",
+        ]
+    )
+
+
+@pytest.mark.req("F6", "F10")
+@pytest.mark.parametrize(
+    ("said", "most", "where"),
+    [
+        ([*EXHAUSTED, ("task.reopened", {"nodeId": "x", "maxAttempts": 2, "actor": "ada"})], 1, "nodeId"),
+        ([*EXHAUSTED, ("task.reopened", EXHAUSTED_REOPENED | {"maxAttempts": 1})], 1, "maxAttempts"),
+        ([*EXHAUSTED[:-2], ("task.reopened", EXHAUSTED_REOPENED)], 2, "maxAttempts"),
+        ([*FORGE[:7], ("task.reopened", EXHAUSTED_REOPENED)], 1, "maxAttempts"),
+    ],
+    ids=["unknown", "no more than before", "has attempts left", "waits"],
+)
+def test_only_a_node_without_attempts_is_given_more(said: list[Said], most: int, where: str) -> None:
+    problem = _forge(said, attempts=most)
+    assert isinstance(problem, Problem)
+    assert spell_path(problem.where) == f"events[{len(said)}].data.{where}"
+
+
+@pytest.mark.req("F5", "F6")
+def test_a_plan_that_a_person_edits_is_proposed_again_before_it_is_approved() -> None:
+    smaller = DAG.model_copy(update={"nodes": DAG.nodes[:2]})
+    earlier = _forge_state(FORGE[:3])
+    edited: list[Said] = [("plan.proposed", {"tasks": 2, "refineries": 0}), ("plan.approved", {"actor": "ada"})]
+    state = fold_forge(stream(Workflow.FORGE, FORGE_RUN, edited, first=4), smaller, onto=earlier)
+    assert isinstance(state, ForgeState)
+    assert (state.run.status, list(state.dag.nodes)) == (ForgeStatus.PLAN_REVIEW, ["task-001", "task-002"])
+
+
 @pytest.mark.req("F6")
 def test_the_whole_table_of_how_a_run_moves() -> None:
     table = [
@@ -133,6 +194,7 @@ def test_the_whole_table_of_how_a_run_moves() -> None:
     assert table == snapshot(
         [
             "plan.proposed when planning: plan_review, plan_review",
+            "plan.proposed when plan_review: plan_review, plan_review",
             "plan.approved when plan_review: plan_review, plan_review",
             "plan.returned when plan_review: planning, captain_interview",
             "run.started when plan_review: executing, execution",
@@ -178,6 +240,29 @@ def test_what_the_table_does_not_have_is_refused(event: str, status: ForgeStatus
     else:
         assert isinstance(answer, ForgeState)
         assert answer.run.status is RUN_MOVES[event, status][0]
+
+
+@pytest.mark.req("F6", "F10")
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [
+        (1, ForgeStatus.PLANNING),
+        (3, ForgeStatus.PLAN_REVIEW),
+        (4, ForgeStatus.PLANNING),
+        (6, ForgeStatus.PLAN_REVIEW),
+        (7, ForgeStatus.EXECUTING),
+    ],
+)
+def test_a_run_that_failed_goes_on_where_it_failed_and_can_still_come_to_its_end(
+    length: int, status: ForgeStatus
+) -> None:
+    back: list[Said] = [("run.failed", {"reason": "no money"}), ("run.resumed", {})]
+    before, resumed = _forge_state(FORGE[:length]), _forge_state([*FORGE[:length], *back])
+    assert (resumed.run.status, resumed.run.currentPhase) == (status, before.run.currentPhase)
+    assert (resumed.run.startedAt, resumed.run.completedAt) == (before.run.startedAt, None)
+    assert RunState.model_validate(resumed.run.plain()) == resumed.run
+    assert _forge_state([*FORGE[:length], *back, *FORGE[length:]]).run.status is ForgeStatus.COMPLETED
+    assert set(UNSTARTED) == set(RunPhase) - {RunPhase.EXECUTION, RunPhase.PAUSED, RunPhase.COMPLETED}
 
 
 @pytest.mark.req("F6", "F3", "F5")
@@ -237,8 +322,8 @@ def test_an_old_event_of_forge_is_brought_up_to_date() -> None:
 
 
 @pytest.mark.req("F6")
-@pytest.mark.parametrize("said", MERGING, ids=lambda said: said[0])
-def test_how_attempts_are_merged_changes_neither_nodes_nor_counts(said: Said) -> None:
+@pytest.mark.parametrize("said", [*MERGING, *BESIDE], ids=lambda said: said[0])
+def test_how_attempts_are_made_and_merged_changes_neither_nodes_nor_counts(said: Said) -> None:
     before, after = _forge_state(FORGE[:9]), _forge_state([*FORGE[:9], said])
     assert after.dag.nodes == before.dag.nodes
     changed = {"lastEventId", "lastEventSeq"}
@@ -247,25 +332,31 @@ def test_how_attempts_are_merged_changes_neither_nodes_nor_counts(said: Said) ->
 
 
 def _history(chance: Random) -> list[Said]:
-    """Nodes make legal moves at random, some told twice, while overlays come in and a plan may be told again."""
+    """Legal moves at random, some told twice; overlays come in, nodes get more attempts, a plan may be told again."""
     said = list(FORGE[:3])
     if chance.random() < 0.3:
         said += FORGE[3:5]
     said.append(FORGE[6])
     nodes = {node.id: (NodeState.PENDING, 1) for node in DAG.nodes}
-    for number in range(chance.randint(1, 30)):
+    most = dict.fromkeys(nodes, 2)
+    for number in range(chance.randint(1, 40)):
         name = chance.choice(list(nodes))
         state, attempt = nodes[name]
+        is_out = state in (NodeState.FAILED, NodeState.STALE) and attempt == most[name]
         ways = [after for after in NodeState if MOVES[state, after] is Move.LEGAL]
         if chance.random() < 0.1:
             added = [f"task-1{number:02}", f"task-2{number:02}"][: chance.randint(0, 2)]
             said.append(("overlay.applied", {"crId": "cr-001", "addedNodes": added, "addedEdges": 0}))
             nodes |= dict.fromkeys(added, (NodeState.PENDING, 1))
+            most |= dict.fromkeys(added, 2)
+        elif is_out and chance.random() < 0.5:
+            most[name] += chance.randint(1, 2)
+            said.append(("task.reopened", {"nodeId": name, "maxAttempts": most[name], "actor": "ada"}))
         elif chance.random() < 0.2:
             said.append(("task.retried", {"nodeId": name, "nextAttempt": 2, "reason": "again"}))
         elif ways:
             after = chance.choice(ways)
-            if after is NodeState.PENDING and attempt == 2:
+            if after is NodeState.PENDING and attempt == most[name]:
                 continue
             nodes[name] = (after, attempt + (after is NodeState.PENDING))
             said += [node_moved(name, state.value, after.value)] * chance.choice([1, 1, 2])

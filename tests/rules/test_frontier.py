@@ -282,6 +282,18 @@ def test_a_node_that_the_run_does_not_know_yet_is_not_started_and_nothing_builds
 
 
 @pytest.mark.req("F10")
+def test_a_node_that_was_given_more_attempts_is_awaited_and_then_ready_again() -> None:
+    dag = _dag(t1="", t2="t1")
+    frontier = Frontier(dag, _all(dag, most=1))
+    frontier.moved(_at("t1", NodeState.FAILED, most=1))
+    assert (frontier.outcome().end, frontier.outcome().exhausted) == (RunEnd.FAILED, ("t1",))
+    for node, chosen in ((_at("t1", NodeState.FAILED, most=2), ()), (_at("t1", attempt=2, most=2), ("t1",))):
+        frontier.moved(node)
+        assert (frontier.outcome().end, frontier.outcome().exhausted) == (RunEnd.GOING, ())
+        assert frontier.starts(()) == chosen
+
+
+@pytest.mark.req("F10")
 def test_what_waits_in_vain_is_told_anew_when_it_was_merged_after_all() -> None:
     dag = _dag(t1="", t2="", r1="t1 t2")
     lost = {"t1": _at("t1", NodeState.MERGE_READY), "t2": _at("t2", NodeState.FAILED, attempt=3), "r1": _at("r1")}

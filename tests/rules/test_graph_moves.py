@@ -19,7 +19,16 @@ from assay.contracts.graph.orders import (
     MergeResult,
     TargetMove,
 )
-from assay.rules.graph_moves import abandoned, attempt_ended, failed, lost, merge_ended, merge_started, started
+from assay.rules.graph_moves import (
+    abandoned,
+    attempt_ended,
+    failed,
+    lost,
+    merge_ended,
+    merge_started,
+    reopened,
+    started,
+)
 from assay.rules.graph_run import GraphRun, Stage
 
 RUN = "run-7f2"
@@ -332,3 +341,33 @@ def test_a_run_that_is_ended_leaves_nothing_that_claims_to_be_at_work() -> None:
     graph.start("t1")
     *_, last = graph.take(abandoned(graph.run, "ada ended it", "cafe", NOW))
     assert last == "task.exhausted nodeId=t1 attempts=2 lastError=ada ended it"
+
+
+@pytest.mark.req("F10")
+def test_a_node_that_a_person_gives_more_attempts_is_back_in_the_queue_in_one_record() -> None:
+    graph = Running(most=1, t1="", t2="t1")
+    graph.start("t1")
+    graph.take(failed(graph.run.nodes["t1"], "the tests fail", NOW))
+    assert graph.take(reopened(graph.run.nodes["t1"], 2, "ada", NOW)) == snapshot(
+        [
+            "task.reopened nodeId=t1 maxAttempts=3 actor=ada",
+            "task.retried nodeId=t1 nextAttempt=2 reason=the tests fail",
+            "node.changed nodeId=t1 previousStatus=FAILED newStatus=PENDING attemptId=2",
+        ]
+    )
+    status = graph.run.nodes["t1"]
+    assert (status.status, status.currentAttempt, status.maxAttempts) == (NodeState.PENDING, 2, 3)
+    graph.start("t1")
+    *_, again = graph.take(failed(graph.run.nodes["t1"], "still red", NOW))
+    assert again == snapshot("node.changed nodeId=t1 previousStatus=FAILED newStatus=PENDING attemptId=3")
+
+
+@pytest.mark.req("F10")
+def test_a_node_of_which_no_reason_is_known_is_tried_again_all_the_same() -> None:
+    status = NodeStatus(taskId="t1", status=NodeState.STALE, currentAttempt=3, maxAttempts=3)
+    assert _told(reopened(status, 1, "ada", NOW))[1:] == snapshot(
+        [
+            "task.retried nodeId=t1 nextAttempt=4 reason=it had failed before",
+            "node.changed nodeId=t1 previousStatus=STALE newStatus=PENDING attemptId=4",
+        ]
+    )

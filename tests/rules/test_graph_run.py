@@ -14,7 +14,9 @@ from assay.contracts.forge import events as happened
 from assay.contracts.forge.dag import Dag, NodeState
 from assay.contracts.forge.events import FORGE_EVENT_TYPES
 from assay.contracts.graph.orders import Collision, MergeMember
-from assay.rules.dag import MOVES, Move
+from assay.rules.dag import MOVES, Move, is_exhausted
+from assay.rules.fold_forge import ForgeState, fold_forge
+from assay.rules.forge_course import course_of
 from assay.rules.graph_run import CHILDREN, MOVING, RUNNING, Batch, GraphRun, Moving, Stage, taken_in, verified_before
 
 RUN = "run-7f2"
@@ -76,8 +78,20 @@ def _merging(batch: int, *nodes: str) -> EventData:
     return happened.MergeStarted(batch=batch, nodes=nodes)
 
 
-def _overlay(*nodes: str) -> EventData:
-    return happened.OverlayApplied(crId="cr-001", addedNodes=nodes, addedEdges=0)
+def _overlay(*nodes: str, request: str = "cr-001") -> EventData:
+    return happened.OverlayApplied(crId=request, addedNodes=nodes, addedEdges=0)
+
+
+def _asked(request: str = "cr-001") -> EventData:
+    return happened.ChangeRequestEmitted(crId=request, emittedBy="refinery-001", affectedTasks=())
+
+
+def _rejected(request: str = "cr-001") -> EventData:
+    return happened.ChangeRequestRejected(crId=request, actor="captain", reason="no")
+
+
+def _reopened(node: str, most: int) -> EventData:
+    return happened.TaskReopened(nodeId=node, maxAttempts=most, actor="ada")
 
 
 def _queued(node: str) -> list[EventData]:
@@ -109,6 +123,7 @@ def _looks(run: GraphRun) -> tuple[Any, ...]:
         run.batch,
         run.batches,
         run.tip,
+        list(run.requests),
         run.is_paused,
         run.is_over,
         {stage: run.in_stage((stage,)) for stage in Stage},
@@ -121,6 +136,7 @@ def test_a_graph_begins_with_every_node_pending() -> None:
         (S.PENDING, 1, 5)
     ] * 2
     assert (run.work, run.queue, run.batch, run.batches, run.tip, run.seq) == ({}, {}, None, 0, None, 0)
+    assert run.requests == {}
     assert not run.is_paused
     assert not run.is_over
 
@@ -226,6 +242,44 @@ def test_an_overlay_brings_nodes_that_are_pending() -> None:
     assert _tell(run, _overlay()) is None
 
 
+@pytest.mark.req("F4", "F5")
+def test_a_change_request_is_open_until_it_is_rejected_or_its_overlay_is_applied() -> None:
+    run = _run()
+    seen = []
+    for event in (
+        _overlay("n1", request="cr-009"),  # nobody had asked for it
+        _asked("cr-001"),
+        _asked("cr-002"),
+        _asked("cr-002"),
+        happened.ChangeRequestApproved(crId="cr-001", actor="captain"),
+        happened.OverlayRefused(crId="cr-001", problems=("a ring",)),
+        _overlay("n2", request="cr-001"),
+        _rejected("cr-002"),
+        _rejected("cr-002"),
+    ):
+        assert _tell(run, event) is None
+        seen.append(" ".join(run.requests))
+    both = "cr-001 cr-002"
+    assert seen == ["", "cr-001", both, both, both, both, "cr-002", "", ""]
+
+
+@pytest.mark.req("F4", "F5")
+def test_an_overlay_that_cannot_have_been_applied_answers_no_request() -> None:
+    run = _run(_asked())
+    assert _tell(run, _overlay("t1")) is not None
+    assert list(run.requests) == ["cr-001"]
+
+
+@pytest.mark.req("F10")
+def test_a_node_without_attempts_is_given_more_and_is_tried_again() -> None:
+    run = GraphRun(RUN, _dag(t1=""), max_attempts=1)
+    assert _tell(run, *_change("t1", S.PENDING, S.RUNNING, S.FAILED), _reopened("t1", 2)) is None
+    assert (run.nodes["t1"].status, run.nodes["t1"].maxAttempts) == (S.FAILED, 2)
+    again = [*_change("t1", S.FAILED, S.PENDING), *_change("t1", S.PENDING, S.RUNNING, attempt=2)]
+    assert _tell(run, *again) is None
+    assert (run.work["t1"].attempt, run.nodes["t1"].maxAttempts) == (2, 2)
+
+
 def test_the_same_change_again_is_nothing() -> None:
     run = _run(*_queued("t1"))
     before = _looks(run)[1:]
@@ -270,6 +324,9 @@ def test_the_same_change_again_is_nothing() -> None:
         ([*_queued("t1"), _merging(1, "t1")], _finished(1), "left", "what is left of the batch, t1"),
         ([*_queued("t1"), _merging(1, "t1")], _finished(1, ["t1", "t3"]), "left", "what is left of the batch, t1"),
         ([], _overlay("n1", "t1"), "addedNodes", "nodes that are new"),
+        ([], _reopened("t9", 4), "nodeId", "a node of the graph"),
+        ([], _reopened("t1", 4), "maxAttempts", "a node without attempts, and more than its 3"),
+        (_change("t1", S.PENDING, S.RUNNING, S.FAILED), _reopened("t1", 4), "maxAttempts", "a node without attempts"),
     ],
 )
 def test_what_cannot_have_happened_is_refused_and_changes_nothing(
@@ -317,7 +374,7 @@ def test_events_that_an_executor_does_not_go_by_are_only_counted() -> None:
 
 def test_the_events_that_move_a_graph_are_these() -> None:
     assert set(FORGE_EVENT_TYPES) >= MOVING
-    assert len(get_args(Moving)) == len(MOVING) == 11
+    assert len(get_args(Moving)) == len(MOVING) == 14
 
 
 NAMES = ("t1", "t2", "t3", "n1", "n2")
@@ -327,6 +384,8 @@ ODD: tuple[EventData, ...] = (
     *(_merging(batch, one, other) for batch in (1, 2, 3) for one, other in product(NAMES, NAMES)),
     *(_finished(batch, left) for batch in (1, 2, 3) for left in ((), *((name,) for name in NAMES))),
     *(_overlay(*names) for names in ((), ("n1",), ("n2",), ("n1", "n2"), ("t1",))),
+    *(make(request) for make in (_asked, _rejected) for request in ("cr-001", "cr-002")),
+    *(_reopened(name, most) for name in NAMES for most in (1, 4)),
     happened.RunStarted(),
     happened.RunPaused(reason="a look"),
     happened.RunResumed(),
@@ -348,6 +407,8 @@ def _likely(run: GraphRun) -> list[EventData]:
                 found += _change(name, state, after, attempt=attempt)
         if work is not None:
             found += [_verified(name, attempt), _conflict(name, attempt)]
+        if is_exhausted(node):
+            found.append(_reopened(name, node.maxAttempts + 1))
     if run.queue:
         found.append(_merging(run.batches + 1, *run.queue))
     if run.batch is not None:
@@ -372,6 +433,48 @@ def test_whatever_is_told_a_run_takes_it_in_or_refuses_it_whole() -> None:
                 assert _looks(run) == before
             _is_whole(run)
     assert taken >= MOVING
+
+
+@pytest.mark.req("F5", "F6", "F10")
+def test_whatever_a_run_takes_in_the_status_files_and_the_course_tell_the_same() -> None:
+    """The same events, three folds: where nodes stand, how often each may be tried, which requests have no answer."""
+    rng = Random(2)
+    dag = _dag(t1="", t2="t1", t3="")
+    taken = set()
+    for _ in range(150):
+        run = GraphRun(RUN, dag, max_attempts=2)
+        told: list[Envelope] = []
+        began: tuple[EventData, ...] = (
+            happened.RunCreated(repoUrl="file:///x", model="m", request="r"),
+            happened.PlanProposed(tasks=3, refineries=0),
+            happened.RunStarted(),
+        )
+        for event in began:
+            told.append(_envelope(run.seq + 1, event))
+            assert run.apply(told[-1]) is None
+        for _ in range(40):
+            event = rng.choice(_BY_ANYBODY if rng.random() < 0.3 else _likely(run) or _BY_ANYBODY)
+            envelope = _envelope(run.seq + 1, event)
+            if run.apply(envelope) is None:
+                told.append(envelope)
+                taken.add(envelope.type)
+        state = fold_forge(told, dag, max_attempts=2)
+        assert isinstance(state, ForgeState), state
+        stands = [
+            {name: (node.status, node.currentAttempt, node.maxAttempts) for name, node in nodes.items()}
+            for nodes in (run.nodes, state.dag.nodes)
+        ]
+        assert stands[0] == stands[1]
+        assert set(run.requests) == set(state.run.activeCRs) == set(course_of(told).active())
+    assert taken >= {"task.reopened", "overlay.applied", "cr.emitted", "cr.rejected", "node.changed"}
+
+
+_BY_ANYBODY: tuple[EventData, ...] = (
+    *(_overlay(*names) for names in ((), ("n1",), ("n2",), ("n1", "n2"), ("t1",))),
+    *(make(request) for make in (_asked, _rejected) for request in ("cr-001", "cr-002")),
+    *(_reopened(name, 4) for name in NAMES),
+)
+"""What comes from outside the graph, legal or not."""
 
 
 def _is_whole(run: GraphRun) -> None:

@@ -7,10 +7,10 @@ from inline_snapshot import snapshot
 
 from assay.contracts.common.problems import Problem
 from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.events import NodeChanged
+from assay.contracts.forge.events import NodeChanged, TaskReopened
 from assay.contracts.forge.status import NodeStatus
-from assay.rules.dag import MOVES, Move
-from assay.rules.node_moves import node_after
+from assay.rules.dag import MOVES, Move, is_exhausted
+from assay.rules.node_moves import node_after, reopened
 
 NOW = "2026-02-26T14:30:00Z"
 S = NodeState
@@ -119,3 +119,24 @@ def test_a_node_without_an_attempt_left_does_not_come_back() -> None:
     result = node_after(_node(S.FAILED, attempt=3), _event(S.FAILED, S.PENDING))
     assert isinstance(result, Problem)
     assert result.expected == "at most 3 attempts"
+
+
+@pytest.mark.req("F10")
+@pytest.mark.parametrize("state", list(S))
+@pytest.mark.parametrize("attempt", [1, 2, 3])
+def test_more_attempts_are_for_a_node_that_has_none_left_and_change_nothing_else(
+    state: NodeState, attempt: int
+) -> None:
+    node = _node(state, attempt=attempt)
+    for most in range(1, 6):
+        result = reopened(node, TaskReopened(nodeId="t1", maxAttempts=most, actor="ada"))
+        if state in (S.FAILED, S.STALE) and attempt == 3 and most > 3:
+            assert isinstance(result, NodeStatus)
+            assert result == node.model_copy(update={"maxAttempts": most})
+            assert not is_exhausted(result)
+            back = node_after(result, _event(state, S.PENDING, 4))
+            assert isinstance(back, NodeStatus)
+            assert (back.currentAttempt, back.maxAttempts) == (4, most)
+        else:
+            assert isinstance(result, Problem)
+            assert (result.where, result.found) == (("maxAttempts",), f"{state.value}, {most}")

@@ -16,9 +16,10 @@ from assay.contracts.graph.orders import GraphEnd, GraphOptions
 from assay.errors import UsageError
 from assay.git import quarantine
 from assay.ledger.ledger import Ledger
+from assay.rules.forge_course import Move, MoveKind
 from assay.sandbox.probe import probe
+from assay.steps.forge.desk import ForgeDesk
 from assay.steps.graph.book import GRAPH, GraphBook, plain_graph
-from assay.steps.graph.desk import ForgeDesk
 from assay.testing.graph_team import MOMENT, RUN, Task, dag_of, documents_of, lay_out, record
 from git.person import Person
 
@@ -51,7 +52,7 @@ def begin(repository: Path, root: Path) -> None:
 def desk(person: Person) -> Iterator[ForgeDesk]:
     factory = Factory(person.folder)
     desk = factory.desk(RUN)
-    asyncio.run(desk.start())
+    asyncio.run(desk.act(Move(MoveKind.START)))
     yield desk
     factory.ledger.close()
 
@@ -143,7 +144,7 @@ def book_of(ledger: Ledger, number: int) -> GraphBook:
     options = GraphOptions(target=TARGET, first_attempt=number, max_attempts=number, phase=phase)
     dag = dag_of(TASKS).model_copy(update={"runId": FEATURE})
     detail = plain_graph(dag, options, "abc1234", {}, {})
-    seen = book._observation(f"{GRAPH}:{phase}", GRAPH, FEATURE, detail, MOMENT)
+    seen = book.seen(f"{GRAPH}:{phase}", GRAPH, FEATURE, detail, MOMENT)
     ledger.record(FEATURE, lambda record: record.observation(seen))
     return book
 

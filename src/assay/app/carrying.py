@@ -6,26 +6,26 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from assay.app.feature import ANSWERED, answered_keys, resume_feature
+from assay.app.feature_room import ANSWERED, answered_keys, resume_feature
+from assay.app.forge_room import resume_forge, settled_gates
 from assay.app.graphs import FEATURE_FLOW, FORGE_FLOW, Factory, Tell, engine_of
+from assay.app.looking import RESUMABLE
 from assay.app.runs import End, RunLook
 from assay.app.watching import POLL_S, Show, Watching
 from assay.contracts.common.words import Workflow
-from assay.contracts.forge.events import RunResumed
 from assay.contracts.forge.status import DagStatus
 from assay.engine.base import EngineError, Outcome, RunStatus
 from assay.engine.dbos_engine import DbosEngine
 from assay.errors import NotReady, UsageError
 from assay.kit.clock import spell, system_clock
 from assay.rules.scheduling import RunEnd, dag_outcome
-from assay.steps.graph.book import GraphBook
+from assay.steps.forge.book import ForgeBook
 
 GRACE_S = 5.0
 """How long work that runs may still take when somebody wants this process to end."""
-FIRST_STEP, DECIDE = "start", "decide#"
+DECIDE = "decide#"
 CANCELLED = "cancelled by"
 """How the reason of a run begins that somebody cancelled, and may go on with after all."""
-_RESUMABLE = frozenset({"error", "out_of_budget"})
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
 """How long after the end of a flow its last event may take: whoever cancels a run clears its folders first."""
@@ -80,18 +80,18 @@ async def engine_at(root: Path, *, worker: bool, tell: Tell | None = None) -> As
 
 def refuse_unfit(look: RunLook) -> None:
     """A run that no engine of today can carry."""
-    if look.workflow == Workflow.FEATURE:
-        return
-    if look.workflow != Workflow.FORGE or not look.tasks:
-        told = "is still being planned" if look.workflow == Workflow.FORGE else f"is a run of {look.workflow}"
-        raise UsageError(f"{look.run_id} {told}, and cannot be carried yet", next_step=f"assay events {look.run_id}")
+    if look.workflow not in (Workflow.FEATURE, Workflow.FORGE):
+        raise UsageError(
+            f"{look.run_id} is a run of {look.workflow}, and cannot be carried yet",
+            next_step=f"assay events {look.run_id}",
+        )
 
 
 def is_final(look: RunLook) -> bool:
     """Whether a feature run ended in a way that no resuming changes."""
     if look.workflow != Workflow.FEATURE or not look.is_over:
         return False
-    return look.status not in _RESUMABLE and not (look.reason or "").startswith(CANCELLED)
+    return look.status not in RESUMABLE and not (look.reason or "").startswith(CANCELLED)
 
 
 def can_go_on(root: Path, look: RunLook) -> bool:
@@ -103,7 +103,9 @@ def can_go_on(root: Path, look: RunLook) -> bool:
     run_id = look.run_id
     ledger = Factory(root).ledger
     try:
-        book = GraphBook(ledger, run_id)
+        book = ForgeBook(ledger, run_id)
+        if not book.course().is_approved:
+            return True  # its captain may plan once more
         _, dag = book.effective()
         status = DagStatus(runId=run_id, updatedAt=spell(system_clock()), nodes=book.run().nodes)
         return dag_outcome(dag, status).end is not RunEnd.FAILED
@@ -121,7 +123,7 @@ def record_resumed(root: Path, look: RunLook) -> None:
         if look.workflow == Workflow.FEATURE:
             resume_feature(factory.repository, ledger, look.run_id)
         else:
-            GraphBook(ledger, look.run_id).write(lambda _now: (RunResumed(),))
+            resume_forge(root, look.run_id)
     finally:
         ledger.close()
 
@@ -161,9 +163,10 @@ async def _carry(root: Path, followed: Watching, show: Show) -> End | int:
     return stop.signal
 
 
-async def deliver_answers(engine: DbosEngine, root: Path, run_id: str) -> None:
+async def deliver_answers(engine: DbosEngine, root: Path, run_id: str, *, is_feature: bool) -> None:
     """Tells the engine what people answered: whoever did may have been killed before it heard of it."""
-    for key in await asyncio.to_thread(answered_keys, root, run_id):
+    answered = answered_keys if is_feature else settled_gates
+    for key in await asyncio.to_thread(answered, root, run_id):
         await engine.answer(run_id, key, ANSWERED)
 
 
@@ -171,16 +174,14 @@ async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
     """Gives a run to the engine, however far it came: never given, left by a dead process, ended, or failed."""
     run_id, is_feature = look.run_id, look.workflow == Workflow.FEATURE
     await engine.submit(run_id, FEATURE_FLOW if is_feature else FORGE_FLOW, {"run_id": run_id})
-    if is_feature:
-        await deliver_answers(engine, root, run_id)
+    await deliver_answers(engine, root, run_id, is_feature=is_feature)
     outcome = await engine.outcome(run_id)
     if outcome is not None and outcome.status is RunStatus.DONE and is_final(look):
         return  # nothing is left to be done
     if outcome is not None and outcome.status is RunStatus.DONE:
-        # it has ended, but not as it should: forge begins its graph again, a feature run its last decision
-        steps = await engine.steps(run_id) if is_feature else ()
-        decided = [step.key for step in steps if step.key.startswith(DECIDE)]
-        await engine.rerun_from(run_id, decided[-1] if decided else FIRST_STEP)
+        # it has ended, but not as it should: its last decision is taken again
+        decided = [step.key for step in await engine.steps(run_id) if step.key.startswith(DECIDE)]
+        await engine.rerun_from(run_id, decided[-1])
     else:
         await engine.resume(run_id)
 

@@ -11,6 +11,8 @@ from assay.ledger.glance import Event
 
 LONGEST = 160
 _LISTED = 5
+_ROOM, _LEAST = 69, 24
+"""What a line of eighty columns holds behind the time of day, and what is told of an errand at least."""
 
 
 def shown(text: str, most: int = LONGEST) -> str:
@@ -83,6 +85,17 @@ def _merged(data: Mapping[str, Any]) -> str:
     return f"batch {int(data['batch'])} is through: {', '.join(parts)}"
 
 
+def _asked(data: Mapping[str, Any]) -> str:
+    title = f": {shown(data['title'])}" if data.get("title") else ""
+    return f"{_name(data['crId'])} asks for a larger plan{title}"
+
+
+def _helped(data: Mapping[str, Any]) -> str:
+    """An errand may be long; its beginning tells enough, and the rest stands in the event."""
+    told = f"{_name(data['nodeId'])} asked {_name(data['agent'])} for help: "
+    return told + shown(data["task"], max(_LEAST, _ROOM - len(told)))
+
+
 _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "node.changed": _changed,
     "branch.merged": lambda data: f"the branch of {_name(data['nodeId'])} was taken in",
@@ -104,7 +117,16 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "task.exhausted": lambda data: (
         f"{_name(data['nodeId'])} FAILED for good after attempt {int(data['attempts'])}: {shown(data['lastError'])}"
     ),
+    "task.reopened": lambda data: (
+        f"{shown(data['actor'])} gave {_name(data['nodeId'])} more attempts, up to {int(data['maxAttempts'])}"
+    ),
     "task.stale": lambda data: f"{_name(data['nodeId'])} lost its worker, last heard {_name(data['lastHeartbeat'])}",
+    "helper.started": _helped,
+    "subtask.written": lambda data: (
+        f"{_name(data['nodeId'])} split off {_name(data['subtaskId'])}, for type {int(data['agentType'])}: "
+        f"{shown(data['title'])}"
+    ),
+    "subtask.changed": lambda data: f"{_name(data['subtaskId'])} of {_name(data['nodeId'])} is {_name(data['status'])}",
     "conflict.found": lambda data: (
         f"{_name(data['nodeId'])} conflicts with what was merged, a helper is asked: {_names(data['paths'])}"
     ),
@@ -115,8 +137,13 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "merge.finished": _merged,
     "target.moved": lambda data: f"{_name(data['target'])} was moved by somebody else",
     "review.low_confidence": lambda data: f"{_name(data['nodeId'])}: its worker is unsure ({data['confidence']:.2f})",
-    "walkthrough.written": lambda data: f"{_name(data['nodeId'])} told what it did: {_name(data['path'])}",
-    "cr.emitted": lambda data: f"{_name(data['crId'])} asks for a larger plan",
+    "walkthrough.written": lambda data: (
+        f"{_name(data['nodeId'])} says {_name(data['status'])}, confidence {data['confidence']:.2g}"
+    ),
+    "walkthrough.disputed": lambda data: (
+        f"{_name(data['nodeId'])} told what the harness did not see: {shown('; '.join(data['differences']))}"
+    ),
+    "cr.emitted": _asked,
     "cr.approved": lambda data: f"{_name(data['crId'])} approved by {shown(data['actor'])}",
     "cr.rejected": lambda data: f"{_name(data['crId'])} rejected by {shown(data['actor'])}: {shown(data['reason'])}",
     "overlay.applied": lambda data: f"{_name(data['crId'])} added {_names(data['addedNodes']) or 'edges'}",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait f
     from assay.engine.dbos_engine import DbosEngine
     from assay.git.worktrees import Worktrees
     from assay.steps.feature.desk import FeatureRunDesk
-    from assay.steps.graph.desk import ForgeDesk
+    from assay.steps.forge.desk import ForgeDesk
 
 FORGE_FLOW, FEATURE_FLOW = "forge", "feature"
 ENGINE = "engine.db"
@@ -74,7 +74,7 @@ def begin_graph(
             request=request,
             repo_url=(repository.top or repository.common_dir).as_uri(),
             model=agents or "as configured",
-            actor=f"{identity.author_name} <{identity.author_email}>",
+            actor=identity.author,
         )
     finally:
         ledger.close()
@@ -142,13 +142,15 @@ class Factory:
     def desk(self, run_id: str) -> "ForgeDesk":
         """The world of a run."""
         if run_id not in self._desks:
-            self._desks[run_id] = self._make(run_id)
+            from assay.app.forge_desk import forge_desk_of
+
+            self._desks[run_id] = forge_desk_of(self.worktrees, self.ledger, self._state, run_id, self._clock)
         return self._desks[run_id]
 
     def feature_desk(self, run_id: str) -> "FeatureRunDesk":
         """The world of a feature run."""
         if run_id not in self._feature_desks:
-            from assay.app.feature import desk_of
+            from assay.app.feature_desk import desk_of
 
             self._feature_desks[run_id] = desk_of(self.repository, self.ledger, run_id, clock=self._clock)
         return self._feature_desks[run_id]
@@ -168,48 +170,3 @@ class Factory:
         shadow = Shadow.open(self._state / "git", self.repository)
         room = workroom(self._state, runner().tier)
         return Worktrees(self.repository, shadow, room / "worktrees", prefix=prefix)
-
-    def _make(self, run_id: str) -> "ForgeDesk":
-        from assay.app.graph_means import MeansMaker, prover
-        from assay.app.wiring import runner
-        from assay.contracts.verify.checks import VerifySettings
-        from assay.git.candidates import Candidates
-        from assay.steps.graph.desk import ForgeDesk
-        from assay.steps.graph.working import Worker
-        from assay.steps.graph.world import World
-        from assay.steps.verify.subject import Parts
-        from assay.store.artifacts import Store
-
-        book = GraphBook(self.ledger, run_id, clock=self._clock)
-        begun = book.begun()
-        settings = VerifySettings.model_validate(begun.settings["verify"])
-        sandbox = runner()
-        room = workroom(self._state, sandbox.tier)
-        worktrees = self.worktrees(begun.options.prefix)
-        shadow = worktrees.shadow
-        identity = read_identity(self.repository)
-        world = World(self.repository, worktrees, Candidates(self.repository, shadow), self._state / "locks", identity)
-        maker = MeansMaker(
-            self.repository, shadow, self.ledger, self._state, sandbox, run_id, begun.settings, self._clock
-        )
-        parts = Parts(
-            repository=self.repository,
-            runner=sandbox,
-            shadow=shadow,
-            ledger=self.ledger,
-            state=self._state,
-            room=room,
-            settings=settings,
-            digest=begun.settings["digest"],
-            clock=self._clock,
-        )
-        commands = tuple(check.argv for check in settings.check)
-        return ForgeDesk(
-            world,
-            self.ledger,
-            Store(self.repository.top or self._state),
-            run_id,
-            Worker(maker.context, book, maker.means, commands),
-            prover(parts, run_id),
-            clock=self._clock,
-        )

@@ -61,11 +61,17 @@ class RunCourse:
         self.seq = 0
         self.status = "planning"
         """As in run-state.json, for forge; the nearest word to it for the others."""
+        self._unstarted = self.status
+        """Where it goes on if it failed before it was started."""
         self.reason: str | None = None
         self.request = ""
         self.is_approved = False
         self._asks: frozenset[str] = frozenset()
         """The questions that nobody has answered."""
+        self._planned = "planning"
+        """Where it stood when it was planned last."""
+        self._is_autonomous = self._decides_requests = False
+        """Whether nobody reviews the plan, and whether a person answers change requests."""
         self.is_over = False
         self.tasks = 0
         self.began: str | None = None
@@ -98,6 +104,12 @@ class RunCourse:
         match event.type:
             case "run.created":
                 self.request = str(data["request"])
+                self._is_autonomous = data.get("mode") == "autonomous"
+                self._decides_requests = data.get("decider") == "person"
+            case "cr.emitted" if self._decides_requests:
+                self._asks |= {str(data["crId"])}
+            case "cr.approved" | "cr.rejected":
+                self._asks -= {str(data["crId"])}
             case "run_started" if "slug" in data:
                 self.request = str(data["slug"])
             case "plan.proposed":
@@ -113,18 +125,32 @@ class RunCourse:
             case _:
                 pass
         if event.type in _STATUS or event.type in _ENDS:
-            self.status = _STATUS.get(event.type) or str(data["outcome"])
+            self.status = self._after(event.type) or str(data["outcome"])
             if event.type == "run_resumed" and self._asks:
                 self.status = "waiting"
             self.reason = str(data["reason"]) if data.get("reason") else None
             self.is_over = event.type in _ENDS
             if event.type.startswith("plan."):
-                self.is_approved = event.type == "plan.approved"
+                self.is_approved, self._unstarted = event.type == "plan.approved", self.status
+            elif event.type == "run.resumed" and self.started is None:
+                self.status = self._unstarted
+
+    def _after(self, event: str) -> str | None:
+        if event == "run.resumed" and self.started is None:  # it had failed before its work began
+            return self._planned
+        if event in ("run.created", "plan.proposed", "plan.returned"):
+            self._planned = _STATUS[event]
+        return _STATUS.get(event)
 
     @property
     def word(self) -> str:
         """Its status as a person reads it."""
         return word_of(self.status)
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether a person has its plan before them."""
+        return self.status == "plan_review" and not self._is_autonomous
 
     def end(self, at_work: int) -> End | None:
         """Why there is nothing more to watch; None while it goes on. `at_work` counts nodes that are not at rest."""
@@ -133,9 +159,10 @@ class RunCourse:
                 return End.COMPLETED
             is_budget = self.status == "out_of_budget" or (self.reason or "").startswith(_OVER_BUDGET)
             return End.BUDGET if is_budget else End.FAILED
-        if self.status == "waiting" or (self.status == "plan_review" and not self.is_approved):
+        if self.status == "waiting" or (self.is_reviewed and not self.is_approved):
             return End.PERSON
-        return End.PERSON if self.status == "paused" and not at_work else None
+        is_held = self.status == "paused" or (self.status == "executing" and bool(self._asks))
+        return End.PERSON if is_held and not at_work else None
 
     def waits_for(self, at_work: str) -> str:
         """What it waits for, in words, which may be what is at work; empty if for nothing."""
@@ -145,7 +172,9 @@ class RunCourse:
             case "plan_review" if self.is_approved:
                 return f"a worker: assay resume {self.run_id}"
             case "plan_review":
-                return "you, to approve its plan"
+                return "you, to approve its plan" if self.is_reviewed else ""
+            case "executing" if self._asks and not at_work:
+                return f"you, about {', '.join(sorted(self._asks))}"
             case "waiting":
                 return "you, to answer its question"
             case "paused":
@@ -218,6 +247,8 @@ class RunLook(RunCourse):
             case "task.exhausted":
                 node = self._node(event)
                 node.error, node.is_exhausted = str(data["lastError"]), True
+            case "task.reopened":
+                self._node(event).is_exhausted = False
             case "merge.started":
                 self.batch = tuple(map(str, data["nodes"]))
             case "merge.finished":

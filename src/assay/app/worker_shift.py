@@ -62,8 +62,8 @@ async def _work(root: Path, *, once: bool, tell: Tell, audit: Audit) -> int | No
             audit(await _needs(engine, root))
         async with engine_at(root, worker=True, tell=tell) as engine:
             for run in await engine.runs():
-                if run.flow == FEATURE_FLOW and run.status in _GOING:
-                    await deliver_answers(engine, root, run.id)
+                if run.flow in (FEATURE_FLOW, FORGE_FLOW) and run.status in _GOING:
+                    await deliver_answers(engine, root, run.id, is_feature=run.flow == FEATURE_FLOW)
             left = _Left(engine, root)
             while not await stop.within(_LOOK_S):
                 if once and not await left.is_anything():
@@ -82,14 +82,14 @@ async def _needs(engine: DbosEngine, root: Path) -> tuple[Needs, ...]:
 
 
 def _unfinished(root: Path) -> list[str]:
-    """The runs of graphs that may go on and have not ended, by the ledger."""
+    """The runs that may go on and have not ended, by the ledger."""
     with looking(root) as database:
         if database is None:
             return []
         looks = [
             look_at(database, run.run_id).look
             for run in ledger.glance(database)
-            if run.workflow == Workflow.FEATURE or ledger.graph_of(database, run.run_id) is not None
+            if run.workflow in (Workflow.FEATURE, Workflow.FORGE)
         ]
     return [look.run_id for look in looks if not look.is_over and look.ended() is not End.PERSON]
 

@@ -35,19 +35,20 @@ def say(waiting: "Waiting") -> None:
         click.echo(f"  {option.id:<{names}}  {option.description}{default}")
 
 
-def ask_here(root: Path, run_id: str) -> None:
-    """Asks until there is an answer; Ctrl-C leaves the question open."""
+def ask_here(root: Path, run_id: str) -> bool:
+    """Asks until there is an answer; Ctrl-C leaves the question open. False if the run asks nothing."""
     from assay.app.answering import WANTS_WORDS, answer, question_of
 
     waiting = question_of(root, run_id)
     if waiting is None:
-        return
+        return False
     say(waiting)
     options = [option.id for option in waiting.question.options]
     default = next(option.id for option in waiting.question.options if option.is_default)
     chosen = click.prompt("Your answer", type=click.Choice(options), default=default)
     said = click.prompt("In your words") if chosen in WANTS_WORDS else None
     answer(root, run_id, chosen, said)
+    return True
 
 
 def offer_proposals(root: Path, run_id: str) -> None:

@@ -14,6 +14,7 @@ class Command:
 
 COMMANDS: tuple[Command, ...] = (
     Command("feature", "assay.cli.feature", "from a request to a commit with its evidence"),
+    Command("forge", "assay.cli.forge", "from a request to a plan of many tasks, and to a branch"),
     Command("verify", "assay.cli.verify", "prove a change by running its checks before and after"),
     Command("doctor", "assay.cli.doctor", "what this machine lacks and how to mend it"),
     Command("demo", "assay.cli.demo", "a whole run with a recorded team, no key and no network"),
@@ -28,7 +29,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("report", "assay.cli.report", "one run as one HTML file"),
     Command("replay", "assay.cli.replay", "take a run's decisions again from the same facts"),
     Command("knowledge", "assay.cli.knowledge", "what runs have learned about this repository; forget it"),
+    Command("plan", "assay.cli.plan", "a forge run's plan: look at it, edit it, approve it"),
+    Command("cr", "assay.cli.cr", "what a forge run would add to its plan: approve or reject it"),
     Command("dag", "assay.cli.dag", "a run's graph of tasks"),
+    Command("task", "assay.cli.task", "one task of a run, its attempts and what was said of each"),
+    Command("retry", "assay.cli.retry", "try a task again that failed for good"),
+    Command("pause", "assay.cli.pause", "start nothing new in a run until it is resumed"),
     Command("worker", "assay.cli.worker", "carry out runs until told to stop"),
     Command("events", "assay.cli.events", "what happened in a run, in order"),
     Command("gate", "assay.cli.gate", "why a gate is open or shut"),

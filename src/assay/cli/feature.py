@@ -1,19 +1,9 @@
 """`assay feature`: from a request to a commit with its evidence."""
 
-import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-
-from assay.cli.exit_codes import ExitCode
-from assay.cli.stopping import SIGNALS, exit_code_of_end
-
-if TYPE_CHECKING:
-    from assay.cli.run_screen import How
-
-HINT = "Ctrl-C stops it here; everything is saved, and `assay resume` goes on"
 
 
 @click.command(name="feature", context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,12 +32,13 @@ def command(
     """
     from assay.app.feature import Wanted, begin_feature
     from assay.app.status import repository_root
+    from assay.cli.carrying import carry_here
     from assay.cli.run_screen import how
 
     asked = how(plain, as_lines, as_json)
     root = repository_root(Path.cwd())
     wanted = Wanted(
-        request=_text(request),
+        request=text_of(request),
         slug=slug,
         is_autonomous=interactive is False,
         agents=agents or ("cassette" if cassette else None),
@@ -56,10 +47,11 @@ def command(
     begun = begin_feature(root, wanted)
     if begun.order.snapshot is not None and not as_json:
         click.echo("what is not committed here is no part of this; a copy is kept in case", err=True)
-    return carry_feature(root, begun.run_id, asked)
+    return carry_here(root, begun.run_id, asked)
 
 
-def _text(request: str) -> str:
+def text_of(request: str) -> str:
+    """A request as it was given: the words themselves, a file, or what is piped in."""
     if request == "-":
         return sys.stdin.read()
     if request.startswith("@"):
@@ -69,28 +61,3 @@ def _text(request: str) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise click.UsageError(f"{path} cannot be read: {error}") from None
     return request
-
-
-def carry_feature(root: Path, run_id: str, asked: "How") -> int:
-    """Carries a run here until it ends, asking a person who is there whenever it has a question."""
-    from assay.app.carrying import carry
-    from assay.app.watching import watching
-    from assay.cli.asking import ask_here, is_somebody_here, offer_proposals
-    from assay.cli.run_screen import show_end
-    from assay.cli.screens import screen_of
-
-    while True:
-        with watching(root, run_id, after=0) as followed:
-            with screen_of(followed, asked, hint=HINT, is_ours=True) as shown:
-                ended = carry(root, followed, shown.show)
-            if isinstance(ended, int):
-                click.echo("stopped; everything so far is saved", err=True)
-                click.echo(f"next:  assay resume {run_id}", err=True)
-                return SIGNALS[signal.Signals(ended)]
-            code = exit_code_of_end(ended)
-            if code is not ExitCode.WAITS_FOR_PERSON or asked.as_json or asked.as_lines or not is_somebody_here():
-                if not (asked.as_json or asked.as_lines) and is_somebody_here():
-                    offer_proposals(root, run_id)
-                show_end(followed, asked)
-                return code
-        ask_here(root, run_id)

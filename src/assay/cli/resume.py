@@ -1,6 +1,5 @@
 """`assay resume`: goes on with a run that stopped, in this process."""
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,6 @@ from assay.cli.stopping import Stopped, exit_code_of_end, stoppable
 if TYPE_CHECKING:
     from assay.app.watching import Watching
     from assay.cli.run_screen import How
-
-HINT = "Ctrl-C stops it here; everything is saved, and `assay resume` goes on"
 
 
 @click.command(name="resume", context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,16 +39,15 @@ def _resume(root: Path, followed: "Watching", asked: "How") -> int:
 
     look = followed.look
     refuse_unfit(look)
-    is_waiting = look.status == "plan_review" and not look.is_approved
-    if not (look.status == "completed" or is_waiting or (look.is_over and not can_go_on(root, look))):
+    if not (look.status == "completed" or (look.is_over and not can_go_on(root, look))):
         if look.is_over or look.status == "paused":
             record_resumed(root, look)
-        if look.workflow == "feature" and followed.worker() is None:
-            from assay.cli.feature import carry_feature
+        if followed.worker() is None:
+            from assay.cli.carrying import carry_here
 
-            return carry_feature(root, look.run_id, asked)
+            return carry_here(root, look.run_id, asked)
         try:
-            _show_or_carry(root, followed, asked)
+            _show(followed, asked)
         except Stopped as stopped:
             return stopped.exit_code
     show_end(followed, asked)
@@ -60,25 +56,17 @@ def _resume(root: Path, followed: "Watching", asked: "How") -> int:
     return exit_code_of_end(end)
 
 
-def _show_or_carry(root: Path, followed: "Watching", asked: "How") -> None:
+def _show(followed: "Watching", asked: "How") -> None:
     """Whoever comes second on a run only shows it."""
-    from assay.app.carrying import carry
     from assay.app.watching import follow
     from assay.cli.screens import screen_of
 
     worker = followed.worker()
-    if worker is not None:
-        click.echo(f"process {worker.pid} on {worker.host} works on it; this only shows it", err=True)
-        try:
-            with stoppable(), screen_of(followed, asked, hint="Ctrl-C stops showing it; the run goes on") as shown:
-                follow(followed, shown.show)
-        except Stopped:
-            click.echo(f"next:  assay watch {followed.run_id}", err=True)
-            raise
-        return
-    with screen_of(followed, asked, hint=HINT, is_ours=True) as shown:
-        ended = carry(root, followed, shown.show)
-    if isinstance(ended, int):
-        click.echo("stopped; everything so far is saved", err=True)
-        click.echo(f"next:  assay resume {followed.run_id}", err=True)
-        raise Stopped(signal.Signals(ended))
+    assert worker is not None
+    click.echo(f"process {worker.pid} on {worker.host} works on it; this only shows it", err=True)
+    try:
+        with stoppable(), screen_of(followed, asked, hint="Ctrl-C stops showing it; the run goes on") as shown:
+            follow(followed, shown.show)
+    except Stopped:
+        click.echo(f"next:  assay watch {followed.run_id}", err=True)
+        raise

@@ -23,6 +23,7 @@ from assay.cli.run_words import (
     name_of,
     past_lines,
     say_end,
+    say_lines,
     word_of,
     working,
 )
@@ -224,4 +225,8 @@ def show_end(run: "Watching", how: How) -> None:
         click.echo(json.dumps(run.plain(), indent=2))
     elif not how.as_lines:
         say_end(run)
+        if run.look.workflow == "forge":
+            from assay.app.forge_end import forge_end_lines
+
+            say_lines(forge_end_lines(run.root, run.run_id))
     click.echo(f"next:  {next_command(run.look, is_worked_on=False)}", err=True)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from assay.app.watching import Event, Watching
 
 NOBODY = "nobody works on it now"
+_LABEL = 10
 
 
 def name_of(run: "Watching") -> str:
@@ -102,3 +103,12 @@ def say_end(run: "Watching") -> None:
     click.echo(f"{click.style(word, fg=colour, bold=True)}: {first.lstrip()}")
     for line in more:
         click.echo(line)
+
+
+def say_lines(lines: list[str]) -> None:
+    """Lines of a table: each as it is where it fits, and else broken below its second column."""
+    width = terminal_width()
+    for text in lines:
+        label, said = (text[:_LABEL], text[_LABEL:]) if text[_LABEL - 2 : _LABEL] == "  " else ("", text)
+        for line in [text] if cells(text) <= width else wrapped(said, width, first=label, rest=" " * _LABEL):
+            click.echo(line)

@@ -82,7 +82,7 @@ class Executor:
             await self._hear(ended)
         elif not (await self._merge() or await self._start()):
             outcome = self._frontier.outcome()
-            if not wanted and self._is_over(outcome):
+            if not wanted and (self._is_over(outcome) or self._run.requests):
                 return await self._end(outcome)
             if not wanted and not self._run.is_paused:
                 raise EventsBroken(f"run {self._run_id}: {STALLED}", next_step=f"assay dag show {self._run_id}")
@@ -156,7 +156,7 @@ class Executor:
 
     async def _start(self) -> bool:
         run = self._run
-        if run.is_paused or self._halt is not None or self._stuck is not None:
+        if run.is_paused or run.requests or self._halt is not None or self._stuck is not None:
             return False
         running = run.running()
         resting = len(running) - len(run.in_stage(CHILDREN))
@@ -193,14 +193,16 @@ class Executor:
         return outcome.end is not RunEnd.GOING or (self._halt or self._stuck) is not None
 
     async def _end(self, outcome: DagOutcome) -> GraphEnd:
+        """With requests that wait for an answer it is no end, whatever else is so: the graph may grow."""
         merged = sum(node.status is NodeState.MERGED for node in self._run.nodes.values())
         return GraphEnd(
-            completed=outcome.end is RunEnd.COMPLETED,
+            completed=outcome.end is RunEnd.COMPLETED and not self._run.requests,
             tip=await self._desk.tip(self._options.target),
             merged=merged,
             exhausted=outcome.exhausted,
             stranded=outcome.stranded,
             reason=self._stuck or self._halt,
+            requests=tuple(self._run.requests),
         )
 
     async def _record(self, make: Callable[[str], Iterable[EventData]]) -> bool:
@@ -215,7 +217,7 @@ class Executor:
             self._refuse(self._run.apply(envelope))
             if not self._run.is_about(envelope):
                 continue
-            if envelope.type == "node.changed":
+            if envelope.type in ("node.changed", "task.reopened"):
                 self._frontier.moved(self._run.nodes[envelope.data["nodeId"]])
             elif envelope.type == "overlay.applied":  # it may bring edges only
                 await self._grow()

@@ -18,14 +18,15 @@ KNOWN_VERSION = 2
 RUN_TYPES = (
     *("run.created", "run.started", "run.paused", "run.resumed", "run.completed", "run.failed"),
     *("plan.proposed", "plan.approved", "plan.returned", "overlay.applied"),
+    *("cr.emitted", "cr.approved", "cr.rejected"),
     *("run_started", "run_resumed", "run_finished", "run_completed", "run_halted"),
     *("approval_requested", "approval_answered"),
 )
 """The events that tell where a run as a whole stands, of every workflow; all of them are read."""
 
 NODE_TYPES = (
-    *("node.changed", "task.started", "task.verified", "task.retried", "task.exhausted", "conflict.found"),
-    *("merge.started", "merge.finished"),
+    *("node.changed", "task.started", "task.verified", "task.retried", "task.exhausted", "task.reopened"),
+    *("conflict.found", "merge.started", "merge.finished"),
 )
 """The events that tell where nodes stand; of each node and kind the last one is enough."""
 
@@ -111,9 +112,12 @@ def node_states(database: Database, run_id: str) -> dict[str, int]:
 
 
 def exhausted(database: Database, run_id: str) -> int:
-    """How many nodes of a graph have no attempt left."""
-    sql = "SELECT COUNT(DISTINCT task) FROM events WHERE run_id = ? AND type = 'task.exhausted'"
-    return int(database.read(sql, (run_id,))[0][0])
+    """How many nodes of a graph have no attempt left, and were given no more since."""
+    either = _one_of(("task.exhausted", "task.reopened"))
+    last = f"SELECT MAX(e.seq) AS seq FROM events e WHERE e.run_id = ? AND {either} GROUP BY e.task"
+    found = f"events e JOIN ({last}) last ON e.seq = last.seq"
+    sql = f"SELECT COUNT(*) FROM {found} WHERE e.run_id = ? AND e.type = 'task.exhausted'"
+    return int(database.read(sql, (run_id, run_id))[0][0])
 
 
 def events_after(database: Database, run_id: str, after: int) -> list[Event]:

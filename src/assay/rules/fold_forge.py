@@ -19,7 +19,7 @@ from assay.contracts.forge.events import ForgeEvent
 from assay.contracts.forge.status import DagStatus, NodeStatus, RunPhase, RunState, RunStatus
 from assay.rules.dag import COUNTED
 from assay.rules.fold import UPCASTERS, Upcasters, at, fold, next_event
-from assay.rules.node_moves import Changes, node_after
+from assay.rules.node_moves import Changes, node_after, reopened
 
 DEFAULT_ATTEMPTS = 3
 _SHAPE: TypeAdapter[ForgeEvent] = TypeAdapter(ForgeEvent)
@@ -34,6 +34,7 @@ class ForgeState(NamedTuple):
 
 RUN_MOVES: Mapping[tuple[str, RunStatus], tuple[RunStatus, RunPhase | None]] = {
     ("plan.proposed", RunStatus.PLANNING): (RunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
+    ("plan.proposed", RunStatus.PLAN_REVIEW): (RunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
     ("plan.approved", RunStatus.PLAN_REVIEW): (RunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
     ("plan.returned", RunStatus.PLAN_REVIEW): (RunStatus.PLANNING, RunPhase.CAPTAIN_INTERVIEW),
     ("run.started", RunStatus.PLAN_REVIEW): (RunStatus.EXECUTING, RunPhase.EXECUTION),
@@ -48,6 +49,21 @@ RUN_MOVES: Mapping[tuple[str, RunStatus], tuple[RunStatus, RunPhase | None]] = {
     ("run.failed", RunStatus.PAUSED): (RunStatus.FAILED, None),
 }
 """How events move a run; what is missing is illegal. None keeps the phase: a failed run tells where it failed."""
+
+TAKEN_UP: Mapping[RunPhase, tuple[RunStatus, RunPhase]] = {
+    RunPhase.CAPTAIN_INTERVIEW: (RunStatus.PLANNING, RunPhase.CAPTAIN_INTERVIEW),
+    RunPhase.PLAN_REVIEW: (RunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
+    RunPhase.EXECUTION: (RunStatus.EXECUTING, RunPhase.EXECUTION),
+    RunPhase.PAUSED: (RunStatus.EXECUTING, RunPhase.EXECUTION),
+    RunPhase.COMPLETED: (RunStatus.EXECUTING, RunPhase.EXECUTION),
+}
+"""Where a run that had failed goes on, by where it failed."""
+
+UNSTARTED: Mapping[RunPhase, RunStatus] = {
+    RunPhase.CAPTAIN_INTERVIEW: RunStatus.PLANNING,
+    RunPhase.PLAN_REVIEW: RunStatus.PLAN_REVIEW,
+}
+"""Where a run goes on that failed before it was started; from every other phase it executes."""
 
 
 def fold_forge(
@@ -182,6 +198,10 @@ def _run_move(run: RunState, envelope: Envelope) -> Changes | Problem:
         legal = [before.value for event, before in RUN_MOVES if event == envelope.type]
         return at(envelope, ("type",), f"a run that is {' or '.join(legal)}", run.status.value)
     status, phase = move
+    if envelope.type == "run.resumed" and run.status is RunStatus.FAILED:
+        status, phase = TAKEN_UP[run.currentPhase]
+    if envelope.type == "run.resumed" and run.currentPhase in UNSTARTED:
+        status, phase = UNSTARTED[run.currentPhase], None
     ended = status in (RunStatus.COMPLETED, RunStatus.FAILED)
     began = run.startedAt is None and status is RunStatus.EXECUTING
     return {
@@ -214,6 +234,8 @@ def _node_changes(
             return _told(nodes, envelope, event.nodeId, {"lastError": event.lastError})
         case happened.TaskRetried():
             return _told(nodes, envelope, event.nodeId, {"lastError": event.reason})
+        case happened.TaskReopened():
+            return _reopened(nodes, envelope, event)
         case happened.TaskStale():
             return _told(nodes, envelope, event.nodeId, {"lastError": f"no heartbeat since {event.lastHeartbeat}"})
         case _:
@@ -230,6 +252,18 @@ def _told(
     if name not in nodes:
         return at(envelope, ("data", "nodeId"), "a node of the graph", name)
     return (nodes[name].model_copy(update=told),)
+
+
+def _reopened(
+    nodes: Mapping[str, NodeStatus], envelope: Envelope, event: happened.TaskReopened
+) -> tuple[NodeStatus, ...] | Problem:
+    node = nodes.get(event.nodeId)
+    if node is None:
+        return at(envelope, ("data", "nodeId"), "a node of the graph", event.nodeId)
+    after = reopened(node, event)
+    if isinstance(after, Problem):
+        return at(envelope, ("data", *after.where), after.expected, after.found)
+    return (after,)
 
 
 def _changed(

@@ -66,6 +66,18 @@ def _again(status: NodeStatus, state: NodeState, reason: str, now: str) -> Itera
         yield happened.TaskExhausted(nodeId=status.taskId, attempts=following.attempts, lastError=reason)
 
 
+def reopened(status: NodeStatus, more: int, actor: str, now: str) -> tuple[EventData, ...]:
+    """A person gives a node without attempts more of them: back to the queue."""
+    following = status.currentAttempt + 1
+    return (
+        happened.TaskReopened(nodeId=status.taskId, maxAttempts=status.maxAttempts + more, actor=actor),
+        happened.TaskRetried(
+            nodeId=status.taskId, nextAttempt=following, reason=status.lastError or "it had failed before"
+        ),
+        _change(status, NodeState.PENDING, now, attempt=following),
+    )
+
+
 def abandoned(run: GraphRun, reason: str, tip: str, now: str) -> tuple[EventData, ...]:
     """The run was ended while attempts were under way: each of them failed, and a batch that was begun is through.
 

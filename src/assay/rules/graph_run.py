@@ -18,7 +18,7 @@ from assay.contracts.forge.dag import Dag, NodeState
 from assay.contracts.forge.status import NodeStatus
 from assay.contracts.graph.orders import Collision, MergeMember
 from assay.rules.fold import UPCASTERS, Upcasters, at, next_event, order_problem
-from assay.rules.node_moves import node_after
+from assay.rules.node_moves import node_after, reopened
 
 Moving: TypeAlias = (
     happened.NodeChanged
@@ -26,6 +26,9 @@ Moving: TypeAlias = (
     | happened.ConflictFound
     | happened.MergeStarted
     | happened.MergeFinished
+    | happened.TaskReopened
+    | happened.ChangeRequestEmitted
+    | happened.ChangeRequestRejected
     | happened.OverlayApplied
     | happened.RunStarted
     | happened.RunPaused
@@ -103,6 +106,8 @@ class GraphRun:
         self.batches = 0
         self.tip: str | None = None
         """Where the last batch left the target; None before there was one."""
+        self.requests: dict[str, None] = {}
+        """Change requests without an answer; while there is one, nothing new is started."""
         self.is_paused = False
         self.is_over = False
         self._workflow = workflow
@@ -174,6 +179,13 @@ class GraphRun:
                 if taken:
                     return at(envelope, ("data", "addedNodes"), "nodes that are new", ", ".join(taken))
                 self._add(event.addedNodes)
+                self.requests.pop(event.crId, None)
+            case happened.ChangeRequestEmitted():
+                self.requests[event.crId] = None
+            case happened.ChangeRequestRejected():
+                self.requests.pop(event.crId, None)
+            case happened.TaskReopened():
+                return self._reopened(envelope, event)
             case happened.RunPaused():
                 self.is_paused = True
             case happened.RunStarted() | happened.RunResumed():
@@ -182,6 +194,15 @@ class GraphRun:
                 self.is_over = True
             case _:
                 assert_never(event)
+        return None
+
+    def _reopened(self, envelope: Envelope, event: happened.TaskReopened) -> Problem | None:
+        before = self.nodes.get(event.nodeId)
+        after = reopened(before, event) if before is not None else None
+        if after is None or isinstance(after, Problem):
+            expected, found = ("a node of the graph", event.nodeId) if after is None else (after.expected, after.found)
+            return at(envelope, ("data", "nodeId" if after is None else "maxAttempts"), expected, found)
+        self.nodes[event.nodeId] = after
         return None
 
     def _moved(self, envelope: Envelope, event: happened.NodeChanged) -> Problem | None:

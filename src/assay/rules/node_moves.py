@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 from assay.contracts.common.problems import Problem
 from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.events import NodeChanged
+from assay.contracts.forge.events import NodeChanged, TaskReopened
 from assay.contracts.forge.status import NodeStatus
-from assay.rules.dag import MOVES, Move, moved
+from assay.rules.dag import MOVES, Move, is_exhausted, moved
 
 Changes: TypeAlias = dict[str, Any]
 
@@ -33,3 +33,14 @@ def node_after(node: NodeStatus, event: NodeChanged) -> NodeStatus | Problem:
         NodeState.STALE: {"lastError": event.reason or node.lastError},
     }
     return after.model_copy(update=told[event.newStatus])
+
+
+def reopened(node: NodeStatus, event: TaskReopened) -> NodeStatus | Problem:
+    """The node with more attempts; only one that has none left needs them."""
+    if not is_exhausted(node) or event.maxAttempts <= node.maxAttempts:
+        return Problem(
+            where=("maxAttempts",),
+            expected=f"a node without attempts, and more than its {node.maxAttempts}",
+            found=f"{node.status.value}, {event.maxAttempts}",
+        )
+    return node.model_copy(update={"maxAttempts": event.maxAttempts})

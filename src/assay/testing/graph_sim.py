@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 
 from assay.contracts.common.events import EventData
-from assay.contracts.forge.dag import Dag, NodeState
+from assay.contracts.forge.dag import Dag, DagOverlay, NodeState
 from assay.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
 from assay.contracts.forge.status import DagStatus
 from assay.contracts.graph.orders import GraphEnd, GraphOptions
@@ -26,6 +26,8 @@ from assay.testing.graph_sim_ground import Ground, usual_times
 from assay.testing.graph_sim_time import Timeline, rest
 from assay.testing.graph_sim_watch import Watch
 
+REQUESTS = 500
+"""The first number of a request; what grows unasked has smaller ones."""
 OPTIONS = GraphOptions(target="assay/integration", stale_after_s=10.0)
 RUNNING = "run"
 
@@ -103,6 +105,9 @@ class GraphWorld:
         while self.end is None:
             number += 1
             end = GraphEnd.model_validate(await flow.step(f"carry-out-{number}", lambda: self._carried_out(flow)))
+            if end.requests:
+                await flow.step(f"answer-{number}", self._answered)
+                continue
             stopped += end.reason is not None
             is_last = end.reason is None or stopped > self.climate.resumes
 
@@ -117,6 +122,18 @@ class GraphWorld:
         if not self.desk.is_begun:
             self.desk.append((RunStarted(),))
         return (await carry_out(flow, self.desk, self.desk.run_id, self.options)).plain()
+
+    async def _answered(self) -> Json:
+        """The captain answers every request: what he adds fits, or nothing comes of it."""
+        await self.ground.weather.breath()
+        for request in tuple(self.desk.run.requests):
+            await rest(0.5)  # overlays are added in the order of their times
+            if request in self.desk.run.requests:  # or somebody who was taken for dead has answered it
+                overlay = self._drawn(int(request.removeprefix("cr-")), is_unfit=self.rng.random() < 0.3)
+                if self.desk.grow(overlay):
+                    self.desk.reject(request)
+            await self.ground.weather.breath()
+        return None
 
     async def _closed(self, end: GraphEnd, is_last: bool) -> bool:
         """Writes the end down; False if it is none, since the graph has grown meanwhile or the run is resumed."""
@@ -165,6 +182,10 @@ class GraphWorld:
         for number in range(climate.overlays + climate.unfit):
             is_unfit = number >= climate.overlays
             self.at(rng.uniform(0, climate.within), partial(self._grow, number + 1, is_unfit=is_unfit))
+        for number in range(climate.requests):
+            self.at(rng.uniform(0, climate.within), partial(self.desk.ask, f"cr-{REQUESTS + number}"))
+        for _ in range(climate.reopens):
+            self.at(rng.uniform(0, climate.within), self.desk.reopen)
 
     def _push(self, number: int) -> None:
         if self.git.back:
@@ -178,7 +199,13 @@ class GraphWorld:
         self.git.push(person)
 
     def _grow(self, number: int, *, is_unfit: bool) -> None:
-        overlay = random_overlay(
+        overlay = self._drawn(number, is_unfit=is_unfit)
+        problems = self.desk.grow(overlay)
+        if is_unfit and not problems:
+            self.watch.broken.append(f"{overlay.crId} was applied though it does not fit")
+
+    def _drawn(self, number: int, *, is_unfit: bool) -> DagOverlay:
+        return random_overlay(
             self.rng,
             self.desk.dag,
             number,
@@ -186,6 +213,3 @@ class GraphWorld:
             refineries=self.climate.refineries,
             unfit=is_unfit,
         )
-        problems = self.desk.grow(overlay)
-        if is_unfit and not problems:
-            self.watch.broken.append(f"{overlay.crId} was applied though it does not fit")

@@ -7,6 +7,8 @@ from assay.contracts.common.problems import Problem, spell_path
 from assay.contracts.common.words import Workflow
 from assay.contracts.forge.dag import Dag, DagOverlay, NodeState
 from assay.contracts.forge.events import (
+    ChangeRequestEmitted,
+    ChangeRequestRejected,
     OverlayApplied,
     OverlayRefused,
     PlanApproved,
@@ -17,9 +19,10 @@ from assay.contracts.forge.events import (
 )
 from assay.contracts.forge.status import DagStatus, NodeStatus
 from assay.contracts.graph.plan import Plan
-from assay.rules.dag import grown_dag, run_counts
+from assay.rules.dag import grown_dag, is_exhausted, run_counts
 from assay.rules.fold_forge import ForgeState, fold_forge
-from assay.rules.graph_run import MOVING, GraphRun
+from assay.rules.graph_moves import reopened
+from assay.rules.graph_run import CHILDREN, MOVING, GraphRun
 from assay.testing.graph_sim_ground import Ground
 
 _SMALL = 60
@@ -113,6 +116,21 @@ class SimBook:
         self.append((OverlayApplied(crId=overlay.crId, addedNodes=added, addedEdges=len(overlay.addedEdges)),))
         return ()
 
+    def ask(self, request: str) -> None:
+        """Whoever is at work asks for a larger plan; if nobody is, nobody asks."""
+        if not self.run.is_over and self.run.in_stage(CHILDREN):
+            self.append((ChangeRequestEmitted(crId=request, emittedBy="refinery", affectedTasks=()),))
+
+    def reject(self, request: str) -> None:
+        """A request comes to nothing."""
+        self.append((ChangeRequestRejected(crId=request, actor="captain", reason="nothing could be made of it"),))
+
+    def reopen(self) -> None:
+        """Somebody gives the first node without attempts another one."""
+        lost = [node for node in self.run.nodes.values() if is_exhausted(node)]
+        if lost and not self.run.is_over:
+            self.append(reopened(lost[0], 1, "ada", self.ground.moment()))
+
     def append(self, events: Iterable[EventData]) -> None:
         """Writes events at once, whatever happened."""
         now = self.ground.moment()
@@ -158,12 +176,19 @@ class SimBook:
         for counts in (told, run_counts(state.dag)):
             if counts != watch.counts:
                 watch.broken.append(f"event {state.run.lastEventSeq}: counted {watch.counts}, told {counts}")
-        if state.dag.nodes and not (_standing(state.dag.nodes) == watch.nodes == _standing(self.run.nodes)):
+        folds = (state.dag.nodes, self.run.nodes)
+        if state.dag.nodes and any((_standing(nodes), _most(nodes)) != (watch.nodes, watch.most) for nodes in folds):
             watch.broken.append(f"event {state.run.lastEventSeq}: the folds disagree")
+        if set(state.run.activeCRs) != set(self.run.requests):
+            watch.broken.append(f"event {state.run.lastEventSeq}: the folds disagree about requests")
 
 
 def _standing(nodes: Mapping[str, NodeStatus]) -> dict[str, tuple[NodeState, int]]:
     return {name: (node.status, node.currentAttempt) for name, node in nodes.items()}
+
+
+def _most(nodes: Mapping[str, NodeStatus]) -> dict[str, int]:
+    return {name: node.maxAttempts for name, node in nodes.items()}
 
 
 def planned(base: Dag, dag: Dag) -> Plan:

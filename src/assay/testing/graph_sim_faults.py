@@ -116,6 +116,10 @@ class Climate:
     overlays: int = 0
     unfit: int = 0
     """Overlays that break a rule."""
+    requests: int = 0
+    """How often an agent at work asks for a larger plan, which holds the graph until it has an answer."""
+    reopens: int = 0
+    """How often somebody gives a node without attempts another one."""
     refineries: bool = True
     """Whether overlays may change which tasks are collected by a refinery."""
     within: float = 60.0

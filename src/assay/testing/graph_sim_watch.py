@@ -35,6 +35,8 @@ class Watch:
         self.most_at_work = 0
         self.verified: dict[str, str] = {}
         """By node, the commit that was proven last."""
+        self.most: dict[str, int] = {}
+        """By node, how often it may be tried."""
         self.paid: Counter[str] = Counter()
         self._options, self._git = options, git
         self._facts: dict[str, DagNode] = {}
@@ -46,6 +48,7 @@ class Watch:
         self._paid_at: dict[str, int] = {}
         self._proven: set[str] = set()
         self._is_paused = False
+        self._requests: set[str] = set()
         self._counts = Counter[NodeState]()
         self._exhausted = 0
 
@@ -72,6 +75,14 @@ class Watch:
                 self._add(node.id for node in base.nodes)
             case "overlay.applied":
                 self._add(data["addedNodes"])
+                self._requests.discard(data["crId"])
+            case "cr.emitted":
+                self._requests.add(data["crId"])
+            case "cr.rejected":
+                self._requests.discard(data["crId"])
+            case "task.reopened":
+                self._exhausted -= self._is_out(data["nodeId"])
+                self.most[data["nodeId"]] = data["maxAttempts"]
             case "node.changed":
                 self._moves(data["nodeId"], NodeState(data["previousStatus"]), NodeState(data["newStatus"]), data)
             case "task.verified":
@@ -86,6 +97,7 @@ class Watch:
     def _add(self, names: Iterable[str]) -> None:
         for name in names:
             self.nodes[name] = Seen(NodeState.PENDING, 1)
+            self.most[name] = self._options.max_attempts
             self._counts[NodeState.PENDING] += 1
 
     def _moves(self, name: str, before: NodeState, after: NodeState, data: Mapping[str, object]) -> None:
@@ -93,12 +105,12 @@ class Watch:
         self._expect(seen.state is before, f"{name} is {seen.state}, not {before}")
         attempt = seen.attempt + (after is NodeState.PENDING)
         self._expect(data["attemptId"] == attempt, f"{name} is at attempt {attempt}, not {data['attemptId']}")
-        self._expect(attempt <= self._options.max_attempts, f"{name} begins attempt {attempt}")
-        self._exhausted -= before in _OUT and seen.attempt == self._options.max_attempts
-        self._exhausted += after in _OUT and attempt == self._options.max_attempts
+        self._expect(attempt <= self.most[name], f"{name} begins attempt {attempt}")
+        self._exhausted -= self._is_out(name)
         self._counts[before] -= 1
         self._counts[after] += 1
         self.nodes[name] = Seen(after, attempt)
+        self._exhausted += self._is_out(name)
         if after is NodeState.RUNNING:
             self._starts(name)
             self._running[name] = None
@@ -110,10 +122,15 @@ class Watch:
                 commit in self._git.landed or self._git.back > 0, f"{name} is merged, but {commit} is not in the target"
             )
 
+    def _is_out(self, name: str) -> bool:
+        seen = self.nodes[name]
+        return seen.state in _OUT and seen.attempt == self.most[name]
+
     def _starts(self, name: str) -> None:
         self.started[name] += 1
         self._expect(not self._is_paused, f"{name} starts while the run is paused")
-        self._expect(self.started[name] <= self._options.max_attempts, f"{name} starts too often")
+        self._expect(not self._requests, f"{name} starts while {', '.join(self._requests)} has no answer")
+        self._expect(self.started[name] <= self.most[name], f"{name} starts too often")
         node = self._facts[name]
         self._dependencies[name] = node.dependencies
         for other in node.dependencies:

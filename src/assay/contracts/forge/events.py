@@ -4,11 +4,12 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
+from assay.contracts.common.approvals import ApprovalMode
 from assay.contracts.common.base import Count, Fraction, Maybe, Positive, Prose, Text, Texts, Timestamp
 from assay.contracts.common.events import EventData
-from assay.contracts.common.ids import Commit, GitRef, NodeId, RelPath
+from assay.contracts.common.ids import Commit, GitRef, NodeId, RelPath, SafeName
 from assay.contracts.forge.dag import CrId, NodeState
-from assay.contracts.forge.documents import WalkthroughStatus
+from assay.contracts.forge.documents import SubAgentType, SubtaskStatus, WalkthroughStatus
 
 
 class RunCreated(EventData):
@@ -18,6 +19,10 @@ class RunCreated(EventData):
     repoUrl: Text
     model: Text
     request: Text
+    mode: Maybe[ApprovalMode] = None
+    """Whether a person reviews the plan; None if it was approved before there was a run."""
+    decider: Maybe[Literal["captain", "person"]] = None
+    """Who answers change requests."""
 
 
 class CaptainMessage(EventData):
@@ -26,6 +31,8 @@ class CaptainMessage(EventData):
     type: Literal["captain.message"] = "captain.message"
     speaker: Literal["captain", "user"]
     text: Prose
+    round: Maybe[Positive] = None
+    """Of the interview."""
 
 
 class PlanProposed(EventData):
@@ -132,6 +139,47 @@ class TaskExhausted(EventData):
     lastError: Text
 
 
+class TaskReopened(EventData):
+    """A person gave a node that had none left more attempts."""
+
+    type: Literal["task.reopened"] = "task.reopened"
+    nodeId: NodeId
+    maxAttempts: Positive
+    actor: Text
+
+
+class HelperStarted(EventData):
+    """An agent at work on a node started a helper, and waits for it."""
+
+    type: Literal["helper.started"] = "helper.started"
+    nodeId: NodeId
+    attemptId: Positive
+    agent: Text
+    dispatch: SafeName
+    task: Text
+    """In one line."""
+
+
+class SubtaskWritten(EventData):
+    """A sub-executor split off a part of its task."""
+
+    type: Literal["subtask.written"] = "subtask.written"
+    nodeId: NodeId
+    subtaskId: NodeId
+    agentType: SubAgentType
+    title: Text
+
+
+class SubtaskChanged(EventData):
+    """A part of a task moved on."""
+
+    type: Literal["subtask.changed"] = "subtask.changed"
+    nodeId: NodeId
+    subtaskId: NodeId
+    status: SubtaskStatus
+    agent: Maybe[Text] = None
+
+
 class TaskVerified(EventData):
     """The harness proved an attempt's commit; it waits to be merged."""
 
@@ -198,6 +246,15 @@ class WalkthroughWritten(EventData):
     path: RelPath
 
 
+class WalkthroughDisputed(EventData):
+    """What a worker told is not what the harness saw."""
+
+    type: Literal["walkthrough.disputed"] = "walkthrough.disputed"
+    nodeId: NodeId
+    attemptId: Positive
+    differences: Annotated[Texts, Field(min_length=1)]
+
+
 class LowConfidence(EventData):
     """A worker is unsure of its own work; worth a look, not a failure."""
 
@@ -240,6 +297,7 @@ class ChangeRequestEmitted(EventData):
     crId: CrId
     emittedBy: Text
     affectedTasks: tuple[NodeId, ...]
+    title: Maybe[Text] = None
 
 
 class ChangeRequestApproved(EventData):
@@ -292,12 +350,17 @@ ForgeEvent = Annotated[
     | TaskStale
     | TaskRetried
     | TaskExhausted
+    | TaskReopened
+    | HelperStarted
+    | SubtaskWritten
+    | SubtaskChanged
     | TaskVerified
     | ConflictFound
     | MergeStarted
     | MergeFinished
     | TargetMoved
     | WalkthroughWritten
+    | WalkthroughDisputed
     | LowConfidence
     | PotentialConflict
     | FollowupSpawned

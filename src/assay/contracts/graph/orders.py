@@ -226,3 +226,5 @@ class GraphEnd(Contract):
     exhausted: tuple[NodeId, ...]
     stranded: tuple[NodeId, ...]
     reason: Maybe[Text] = None
+    requests: tuple[Text, ...] = ()
+    """Change requests that wait for an answer: the graph has not ended, and goes on when they have one."""

@@ -67,7 +67,7 @@ class GraphBook:
         clock: Clock = system_clock,
     ) -> None:
         """`phase` says which graph of its run this is, if it has several."""
-        self.ledger, self.run_id, self.phase, self._clock = ledger, run_id, phase, clock
+        self.ledger, self.run_id, self.phase, self.clock = ledger, run_id, phase, clock
         self._workflow = workflow
         self._key = GRAPH if phase is None else f"{GRAPH}:{phase}"
         self._begun: Begun | None = None
@@ -95,7 +95,7 @@ class GraphBook:
                 f"the graph is no good: {spell_path(first.where)}: expected {first.expected}; found {first.found}",
                 next_step="assay schema check dag.json",
             )
-        now = spell(self._clock())
+        now = spell(self.clock())
         detail = plain_graph(dag, options, base_commit, documents, settings)
         events: tuple[EventData, ...] = (
             RunCreated(repoUrl=repo_url, model=model, request=request),
@@ -104,8 +104,8 @@ class GraphBook:
         )
 
         def write(record: Record) -> None:
-            record.observation(self._observation(self._key, GRAPH, self.run_id, detail, now))
-            self._write(record, events, now)
+            record.observation(self.seen(self._key, GRAPH, self.run_id, detail, now))
+            self.put_events(record, events, now)
 
         try:
             self.ledger.record(self.run_id, write)
@@ -197,7 +197,7 @@ class GraphBook:
             if any(row.subject == overlay.crId for row in self.ledger.observations(self.run_id, OVERLAY)):
                 return ()
             run, (_, dag) = self.run(), self.effective()
-            now = spell(self._clock())
+            now = spell(self.clock())
             status = DagStatus(runId=self.run_id, updatedAt=now, nodes=run.nodes)
             grown = grown_dag(dag, overlay, status)
             problems = grown if isinstance(grown, tuple) else ()
@@ -217,13 +217,13 @@ class GraphBook:
                 told = tuple(
                     f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems
                 )
-                self._write(record, (OverlayRefused(crId=overlay.crId, problems=told),), now)
+                self.put_events(record, (OverlayRefused(crId=overlay.crId, problems=told),), now)
                 return True
             added = tuple(node.id for node in overlay.addedNodes)
             event = OverlayApplied(crId=overlay.crId, addedNodes=added, addedEdges=len(overlay.addedEdges))
             key, detail = f"{OVERLAY}:{overlay.crId}", overlay.plain()
-            record.observation(self._observation(key, OVERLAY, overlay.crId, detail, now))
-            self._write(record, (event,), now)
+            record.observation(self.seen(key, OVERLAY, overlay.crId, detail, now))
+            self.put_events(record, (event,), now)
             return True
 
         return self.ledger.record(self.run_id, write)
@@ -260,22 +260,23 @@ class GraphBook:
 
     def write(self, make: Callable[[str], Iterable[EventData]], *, after: int | None = None) -> bool:
         """The same, for whoever may wait; without `after` it is written whatever happened."""
-        now = spell(self._clock())
+        now = spell(self.clock())
         events = tuple(make(now))
 
         def write(record: Record) -> bool:
             if after is not None and record.has_event(after=after, types=MOVING):
                 return False
-            self._write(record, events, now)
+            self.put_events(record, events, now)
             return True
 
         return self.ledger.record(self.run_id, write)
 
     async def moment_ago(self, seconds: float) -> str:
         """The moment that was so many seconds ago."""
-        return spell(self._clock() - timedelta(seconds=seconds))
+        return spell(self.clock() - timedelta(seconds=seconds))
 
-    def _write(self, record: Record, events: Iterable[EventData], now: str) -> None:
+    def put_events(self, record: Record, events: Iterable[EventData], now: str) -> None:
+        """Events of this graph, inside a record."""
         for event in events:
             data = event.plain()
             record.event(
@@ -288,7 +289,8 @@ class GraphBook:
                 attempt=data.get("attemptId"),
             )
 
-    def _observation(self, key: str, kind: str, subject: str, detail: Mapping[str, object], now: str) -> Observation:
+    def seen(self, key: str, kind: str, subject: str, detail: Mapping[str, object], now: str) -> Observation:
+        """Something to be recorded beside events."""
         return Observation(
             run_id=self.run_id,
             task_id=None,

@@ -1,0 +1,82 @@
+"""The decision tables of a forge run as Markdown, made by asking the rules themselves."""
+
+from collections.abc import Iterable, Sequence
+
+from assay.contracts.common.approvals import ApprovalMode
+from assay.contracts.common.tools import POLICIES, Role
+from assay.contracts.forge.documents import ChangeRequestStatus
+from assay.contracts.graph.forge import Decider, ForgeTable
+from assay.rules.change_requests import AFTER, Verdict
+from assay.rules.forge_course import Course, Move, Request, next_move
+from assay.rules.spawning import ROLE_OF
+
+_RUNNING = Course(proposals=1, is_proposed=True, is_approved=True, is_started=True)
+_STANDS: tuple[tuple[str, Course], ...] = (
+    ("no plan", Course()),
+    ("a plan with questions", Course(proposals=1, is_proposed=True, asked=1)),
+    ("a plan", Course(proposals=1, is_proposed=True)),
+    ("a plan that a person sent back", Course(proposals=1, returned=1)),
+    ("a plan that is approved", _RUNNING._replace(is_started=False)),
+    ("a graph that is carried out", _RUNNING),
+    *(
+        (f"a change request that is {status.value}", _RUNNING._replace(requests={"cr-001": Request(status, "r")}))
+        for status in ChangeRequestStatus
+    ),
+    ("an end", _RUNNING._replace(is_over=True)),
+)
+
+
+def sections() -> list[tuple[str, str]]:
+    """Every table with its heading."""
+    return [
+        ("What a forge run does next", _course()),
+        ("Change requests", _requests()),
+        ("Helpers", _helpers()),
+    ]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines)
+
+
+def _course() -> str:
+    kinds = [(mode, decider) for mode in ApprovalMode for decider in Decider]
+    rows = [
+        (name, *(_words(next_move(course, mode, ForgeTable(change_requests=decider))) for mode, decider in kinds))
+        for name, course in _STANDS
+    ]
+    head = ("there is", *(f"{mode.value}, requests go to the {decider.value}" for mode, decider in kinds))
+    opening = (
+        "`wait` names the question that is waited for. A run that failed and is resumed goes on where it failed.\n"
+    )
+    return f"{opening}\n{_table(head, rows)}"
+
+
+def _words(move: Move) -> str:
+    return move.kind.value if move.gate is None else f"{move.kind.value}: `{move.gate}`"
+
+
+def _requests() -> str:
+    rows = [
+        (status.value, *(after.value if (after := AFTER[status, verdict]) else "" for verdict in Verdict))
+        for status in ChangeRequestStatus
+    ]
+    opening = (
+        "An empty cell is refused. Whoever emitted a request cannot decide about it, and one that was approved is\n"
+        "rejected only if what was to be applied did not fit.\n"
+    )
+    return f"{opening}\n{_table(('request is', *(verdict.value for verdict in Verdict)), rows)}"
+
+
+def _helpers() -> str:
+    limits = ForgeTable()
+    rows = [
+        (
+            f"`{role.value}`",
+            ", ".join(f"`{other.value}`" for other in Role if other in POLICIES[role].spawns) or "nobody",
+        )
+        for role in (*ROLE_OF.values(), Role.REFINERY)
+    ]
+    opening = f"At most {limits.helpers} by one agent and {limits.depth} deep, unless `assay.toml` says otherwise.\n"
+    return f"{opening}\n{_table(('agent', 'may start'), rows)}"

@@ -1,0 +1,111 @@
+"""A forge run that stands in the ledger of a repository: its book and its files, and what people do to it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.app.database import ledger_in
+from assay.app.state import state_of
+from assay.app.tables import read_tables
+from assay.contracts.forge.dag import Dag
+from assay.contracts.forge.events import RunPaused
+from assay.contracts.graph.forge import ForgeSettings
+from assay.errors import UsageError
+from assay.git.identity import read_identity
+from assay.git.repository import Repository
+from assay.kit.clock import Clock, system_clock
+from assay.kit.text import visible
+from assay.steps.forge.book import ForgeBook
+from assay.steps.forge.requests import write_files
+from assay.steps.projections import ForgeProjection
+from assay.store.artifacts import Store
+from assay.store.layout.forge import ForgeLayout
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeRoom:
+    """Where a forge run is at home."""
+
+    book: ForgeBook
+    repository: Repository
+    files: Store
+    """Of the person's checkout; the run's folder is beneath it."""
+    layout: ForgeLayout
+
+    @property
+    def actor(self) -> str:
+        """The person at this machine."""
+        return read_identity(self.repository).author
+
+    def refresh(self) -> None:
+        """Brings the run's files up to its events, so that they are right while nobody carries it.
+
+        Whoever carries it may write them at the same time: the last one to write has seen that nothing is newer.
+        """
+        book = self.book
+        order, plan = book.order(), book.proposal()
+        if book.course().is_approved:
+            base: Dag | None = book.begun().dag
+        else:
+            base = None if plan is None else plan.dag
+        options = book.begun().options if order is None else order.options
+        if book.course().requests:
+            write_files(book, self.files, self.layout)
+        projection = ForgeProjection(book.ledger, self.files, self.layout, max_attempts=options.max_attempts)
+        seq = 0
+        while any(book.ledger.events(book.run_id, after=seq)):
+            seq = projection.refresh(base).run.lastEventSeq
+
+
+@contextmanager
+def opened_forge(root: Path, run_id: str, *, clock: Clock = system_clock) -> Iterator[ForgeRoom]:
+    """The room of a run, for as long as it is asked for; `UsageError` if it is no run of forge."""
+    repository = Repository.open(root)
+    state = state_of(repository)
+    ledger = ledger_in(state, clock=clock)
+    try:
+        if ledger.last_event(run_id, "run.created") is None:
+            raise UsageError(f"{visible(run_id)} is no forge run", next_step="assay status lists the runs")
+        book = ForgeBook(ledger, run_id, clock=clock)
+        yield ForgeRoom(book, repository, Store(repository.top or state), ForgeLayout(run_id))
+    finally:
+        ledger.close()
+
+
+def settled_gates(root: Path, run_id: str) -> tuple[str, ...]:
+    """The questions of a run that people have answered, as the engine knows them."""
+    with opened_forge(root, run_id) as room:
+        return room.book.course().gates
+
+
+def pause(root: Path, run_id: str, reason: str | None) -> bool:
+    """Starts nothing new in a run; what is at work may end. False if it was paused before."""
+    with opened_forge(root, run_id) as room:
+        paused = RunPaused(reason=f"{room.actor}: {reason}" if reason else f"by {room.actor}")
+        while True:
+            run = room.book.run() if room.book.course().is_started else None
+            if run is None or run.is_over:
+                told = "has not begun its work" if run is None else "has ended"
+                raise UsageError(f"{run_id} {told}, so there is nothing to pause", next_step=f"assay status {run_id}")
+            if run.is_paused:
+                return False
+            if room.book.write(lambda _now: (paused,), after=run.seq):
+                room.refresh()
+                return True
+
+
+def retry(root: Path, run_id: str, task: str, *, more: int) -> int:
+    """Gives a task without attempts more of them; the number of its next one."""
+    with opened_forge(root, run_id) as room:
+        if not room.book.course().is_started:
+            raise UsageError(f"{run_id} has not begun its work", next_step=f"assay status {run_id}")
+        room.book.reopen(task, room.actor, more=more)
+        room.refresh()
+        return room.book.run().nodes[task].currentAttempt
+
+
+def resume_forge(root: Path, run_id: str) -> None:
+    """Writes down that a run that was paused or had failed goes on, with the budget that is set now."""
+    with opened_forge(root, run_id) as room:
+        room.book.resume(read_tables(ForgeSettings, room.repository.top).budget)

@@ -1,0 +1,288 @@
+"""A small catalogue, a recorded team that plans and fills it, and forge runs that are carried to their end.
+
+Every task adds a part; a quick check holds that every part is good. What an agent does and says is up to each test.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.agents.cassettes import name_of
+from assay.app.carrying import carry, record_resumed
+from assay.app.feature import Wanted
+from assay.app.forge import begin_forge
+from assay.app.forge_room import ForgeRoom, opened_forge
+from assay.app.runs import End
+from assay.app.state import state_of
+from assay.app.watching import watching
+from assay.contracts.agents.dispatch import Outcome
+from assay.contracts.common.tools import Role
+from assay.contracts.forge.dag import AgentType, NodeState, NodeType
+from assay.contracts.forge.returns import CaptainReturn
+from assay.rules.spawning import ROLE_OF
+from assay.steps.dispatch.account import ENDED
+from assay.steps.dispatch.recording import ended
+from assay.store.artifacts import Store
+from assay.testing.graph_team import MOMENT, lay_out
+from feature.grounds import Turn, call, cassette, git
+
+Document = dict[str, Any]
+REQUEST = "Fill the catalogue with good parts."
+SPEC = "A part is one line: good.\n"
+SECTIONS = ("Summary", "Approach", "Issues Encountered", "Testing")
+CR_BODY = "## Description\nIt is missing.\n\n## Impact Assessment\nLittle.\n\n## Proposed Resolution\nAdd it.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a plan."""
+
+    id: str
+    after: tuple[str, ...] = ()
+    agent: AgentType = 2
+
+    def plain(self) -> Document:
+        """As it stands in the graph."""
+        is_refinery = self.agent == "refinery"
+        return {
+            "id": self.id,
+            "type": (NodeType.REFINERY if is_refinery else NodeType.TASK).value,
+            "agentType": self.agent,
+            "dependencies": list(self.after),
+            "status": NodeState.PENDING.value,
+        }
+
+    def document(self) -> Document:
+        """What its worker is told."""
+        return {
+            "id": self.id,
+            "title": f"The part {self.id}",
+            "type": self.agent,
+            "dependencies": list(self.after),
+            "acceptance_criteria": [f"parts/{self.id} is good"],
+            "estimated_complexity": "small",
+            "status": NodeState.PENDING.value,
+            "branch": None,
+            "attemptId": None,
+            "body": f"## Description\n\nAdd parts/{self.id}.\n\n## Context\n\nNone.\n\n## Instructions\n\nBe quick.\n",
+        }
+
+
+ONE, TWO = Node("task-001"), Node("task-002")
+JOIN = Node("refinery-001", ("task-001", "task-002"), "refinery")
+LAST = Node("task-003", ("refinery-001",))
+
+
+def planned(*nodes: Node, questions: Sequence[str] = (), **differs: Any) -> Document:
+    """A captain's plan; what only the harness knows is left out."""
+    tasks = [node for node in nodes if node.agent != "refinery"]
+    plain: Document = {
+        "specs": [{"name": "parts", "body": SPEC}],
+        "tasks": [node.document() for node in tasks],
+        "dag": {
+            "nodes": [node.plain() for node in nodes],
+            "metadata": {"totalTasks": len(tasks), "totalRefineries": len(nodes) - len(tasks)},
+        },
+        "assumptions": ["Nobody wants more parts than these."],
+        "open_questions": list(questions),
+    }
+    return plain | differs
+
+
+def added(*nodes: Node, edges: Sequence[tuple[str, str]] = (), **differs: Any) -> Document:
+    """What a captain adds for a change request; each edge is who waits, and for whom."""
+    plain: Document = {
+        "specs": [],
+        "tasks": [node.document() for node in nodes if node.agent != "refinery"],
+        "overlay": {
+            "crId": "cr-001",
+            "appliedAt": MOMENT,
+            "addedNodes": [node.plain() for node in nodes],
+            "addedEdges": [{"from": before, "to": after} for after, before in edges],
+        },
+        "assumptions": [],
+        "open_questions": [],
+    }
+    return plain | differs
+
+
+def as_answer(document: Document) -> CaptainReturn:
+    """The same as a captain's answer that was read."""
+    return CaptainReturn.model_validate({**document, "dag": None})
+
+
+def walked(*files: str, tests: Mapping[str, str] | None = None, **differs: Any) -> Document:
+    """A walkthrough of work that is said to be done."""
+    said: Document = {
+        "status": "completed",
+        "confidence": 0.9,
+        "time_spent_minutes": 1,
+        "files_changed": [{"path": path, "reason": "the task asks for it"} for path in files],
+        "body": "".join(f"## {title}\n\nNothing more to say.\n\n" for title in SECTIONS),
+    }
+    if tests:
+        said["tests"] = [{"name": name, "result": result} for name, result in tests.items()]
+    return said | differs
+
+
+def wanted(status: str = "pending") -> Document:
+    """A change request as a refinery returns it."""
+    return {
+        "id": "cr-001",
+        "title": "A part is missing",
+        "emitted_by": "refinery-001",
+        "emitted_at": MOMENT,
+        "status": status,
+        "reason": "Two parts do not meet.",
+        "affected_tasks": ["task-001"],
+        "suggested_changes": "Add one between them.",
+        "body": CR_BODY,
+    }
+
+
+def part(name: str, content: str = "good\n") -> tuple[str, dict[str, Any]]:
+    """Writes a part."""
+    return call("create_file", path=f"parts/{name}", content=content)
+
+
+def worked(*calls: tuple[str, dict[str, Any]], said: Document | None = None) -> tuple[Turn, ...]:
+    """Somebody who makes some calls and tells of them."""
+    files = [args["path"] for tool, args in calls if tool == "create_file"]
+    last = Turn("Done.", submitted={"walkthrough": walked(*files) if said is None else said})
+    return (Turn("I do it.", calls), last) if calls else (last,)
+
+
+def refined(*calls: tuple[str, dict[str, Any]], requests: Sequence[Document] = ()) -> tuple[Turn, ...]:
+    """A refinery that makes some calls, and may ask for more than was planned."""
+    *first, last = worked(*calls)
+    assert last.submitted is not None
+    none: Document = {name: [] for name in ("merged_branches", "unmerged", "failing_tests", "fixes")}
+    return (*first, Turn("Joined.", submitted={**none, "change_requests": list(requests), **last.submitted}))
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """A repository and the recordings of its team."""
+
+    top: Path
+    cassettes: Path
+
+    @staticmethod
+    def lay_out(root: Path, *nodes: Node, settings: str = "") -> "Grounds":
+        """The catalogue, a captain who plans these nodes, and a worker for each who does it well at the first try."""
+        grounds = Grounds(lay_out(root / "catalogue"), root / "cassettes")
+        git(grounds.top, "config", "user.name", "Ada")
+        git(grounds.top, "config", "user.email", "ada@example.org")
+        if settings:
+            with (grounds.top / "assay.toml").open("a") as file:
+                file.write(settings)
+            git(grounds.top, "commit", "-qam", "settings")
+        grounds.cassettes.mkdir()
+        grounds.plans(planned(*nodes))
+        for node in nodes:
+            grounds.does(node)
+        return grounds
+
+    def plans(self, answer: Document, number: int = 1, *, plan: int = 1) -> None:
+        """What the captain returns when he is asked for a plan for the n-th time."""
+        self.record(Role.CAPTAIN, f"captain-{plan}", (Turn("A plan.", submitted=answer),), number)
+
+    def replans(self, *answers: Document, request: str = "cr-001") -> None:
+        """What the captain makes of a change request, one time after the other."""
+        for number, answer in enumerate(answers, start=1):
+            self.record(Role.CAPTAIN, f"captain-{request}", (Turn("An answer.", submitted=answer),), number)
+
+    def does(self, node: Node, turns: Sequence[Turn] | None = None, *, attempt: int = 1) -> None:
+        """What the agent of an attempt does; well, if nothing is said."""
+        is_refinery = node.agent == "refinery"
+        role = Role.REFINERY if is_refinery else ROLE_OF[int(node.agent)]
+        well = refined() if is_refinery else worked(part(node.id))
+        self.record(role, f"{node.id}-{attempt}", well if turns is None else turns)
+
+    def record(self, role: Role, instance: str, turns: Sequence[Turn], number: int = 1) -> None:
+        """Puts a recording in place."""
+        (self.cassettes / name_of(role, instance, number)).write_bytes(cassette(role, instance, turns))
+
+    def begin(self, *, is_autonomous: bool = True) -> "Run":
+        """A run that is written down and not yet carried."""
+        asked = Wanted(
+            request=REQUEST, slug=None, is_autonomous=is_autonomous, agents="cassette", cassettes=self.cassettes
+        )
+        return Run(self.top, begin_forge(self.top, asked).run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run, carried by the real engine in this process."""
+
+    top: Path
+    run_id: str
+
+    def carry(self) -> End:
+        """To its end; one that had ended goes on first, as `assay resume` has it."""
+        with watching(self.top, self.run_id) as followed:
+            if followed.look.is_over:
+                record_resumed(self.top, followed.look)
+            end = carry(self.top, followed, lambda *_: None)
+        assert isinstance(end, End), f"a signal ended it: {end}"
+        return end
+
+    @contextmanager
+    def room(self) -> Iterator[ForgeRoom]:
+        """The run's book and files."""
+        with opened_forge(self.top, self.run_id) as room:
+            yield room
+
+    def events(self, kind: str | None = None, **data: Any) -> list[Document]:
+        """What the events of a kind say, in their order; only those that say this, too."""
+        with self.room() as room:
+            found = [event for event in room.book.ledger.events(self.run_id) if kind in (None, event.type)]
+        return [event.data for event in found if all(event.data.get(name) == value for name, value in data.items())]
+
+    def types(self) -> list[str]:
+        """What happened, by its kind."""
+        with self.room() as room:
+            return [event.type for event in room.book.ledger.events(self.run_id)]
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """What came of each dispatch that ended."""
+        with self.room() as room:
+            ledger = room.book.ledger
+            names = [row.subject for row in ledger.observations(self.run_id, ENDED)]
+            found = {name: ended(ledger, self.run_id, name) for name in names}
+            return {name: done.outcome for name, done in found.items() if done is not None}
+
+    def transcript(self, dispatch_id: str) -> str:
+        """Everything that was said and done in a dispatch, prompts included."""
+        with self.room() as room:
+            done = ended(room.book.ledger, self.run_id, dispatch_id)
+            assert done is not None
+            assert done.transcript is not None
+            kept = Store(state_of(room.repository))
+            return kept.get(f"outputs/{done.transcript.removeprefix('sha256:')}", sha256=done.transcript).decode()
+
+    def states(self) -> dict[str, str]:
+        """How far every node is."""
+        with self.room() as room:
+            return {name: node.status.value for name, node in room.book.run().nodes.items()}
+
+    def file(self, path: str) -> str:
+        """A file of the run's folder."""
+        with self.room() as room:
+            return (self.top / room.layout.folder / path).read_text()
+
+    def state(self) -> Document:
+        """`run-state.json`."""
+        plain: Document = json.loads(self.file("run-state.json"))
+        return plain
+
+    def parts(self) -> set[str]:
+        """The parts on the branch of the run."""
+        with self.room() as room:
+            order = room.book.order()
+            assert order is not None
+            listed = git(self.top, "ls-tree", "-r", "--name-only", order.options.target, "parts/")
+        return {line.removeprefix("parts/") for line in listed.splitlines()} - {"first"}

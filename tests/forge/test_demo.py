@@ -1,0 +1,204 @@
+"""The forge demo as a stranger runs it: twelve nodes that become fourteen, with everything that can go wrong in it."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.app.demo_forge import plans
+from assay.app.demo_forge.repository import CHECKS
+from assay.app.forge_room import ForgeRoom, opened_forge
+from assay.app.looking import meant_run
+from assay.contracts.common.events import Envelope
+from assay.contracts.common.problems import Problem
+from assay.rules.dag import run_counts
+from assay.rules.fold_forge import ForgeState, fold_forge
+from assay.steps.forge.plan_files import broken_locks
+from cli.graph_grounds import NEEDS_SANDBOX, git
+from cli.graph_ledgers import fits
+from cli.runner import assay
+
+pytestmark = [pytest.mark.timeout(900), NEEDS_SANDBOX]
+
+NODES = (*(task.id for task in (*plans.TASKS, *plans.ADDED)), *plans.COLLECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The demo as it was played."""
+
+    done: "subprocess.CompletedProcess[str]"
+    top: Path
+    room: ForgeRoom
+    events: tuple[Envelope, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where the run keeps its files."""
+        return self.top / self.room.layout.folder
+
+    def told(self, kind: str) -> list[dict[str, Any]]:
+        """What the events of a kind say."""
+        return [event.data for event in self.events if event.type == kind]
+
+    def json(self, name: str) -> dict[str, Any]:
+        """A file of the run."""
+        plain: dict[str, Any] = json.loads((self.folder / name).read_text())
+        return plain
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """The demo, played once by the command that a stranger types."""
+    place = tmp_path_factory.mktemp("demo")
+    done = assay("demo", "--forge", "--dir", place / "here", "--plain", cwd=place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    top = place / "here" / "measures"
+    with opened_forge(top, meant_run(top, "last")) as room:
+        yield Played(done, top, room, tuple(room.book.ledger.events(room.book.run_id)))
+
+
+@pytest.mark.req("F6", "F10")
+def test_it_ends_well_and_says_so(played: Played) -> None:
+    assert "COMPLETED: 14/14 merged" in played.done.stdout
+    assert fits(played.done.stdout)
+    state = played.json("run-state.json")
+    assert (state["status"], state["currentPhase"]) == ("completed", "completed")
+    assert (state["totalTasks"], state["completedTasks"], state["failedTasks"], state["runningTasks"]) == (14, 14, 0, 0)
+    assert (state["activeCRs"], state["lastEventSeq"]) == ([], len(played.events))
+    assert state["repoUrl"] == played.top.as_uri()
+
+
+@pytest.mark.req("F6")
+def test_at_every_moment_the_counts_are_those_of_the_graph(played: Played) -> None:
+    book = played.room.book
+    proposal, order, folded = book.proposal(), book.order(), None
+    assert proposal is not None
+    assert order is not None
+    totals: list[int] = []
+    for number, event in enumerate(played.events, start=1):
+        # a run has a graph once it is proposed, and its files are made from the same
+        after = fold_forge((event,), proposal.dag, max_attempts=order.options.max_attempts, onto=folded)
+        assert not isinstance(after, Problem), after
+        assert {name: getattr(after.run, name) for name in run_counts(after.dag)} == run_counts(after.dag)
+        assert after.run.lastEventSeq == number > (0 if folded is None else folded.run.lastEventSeq)
+        totals.append(after.run.totalTasks)
+        folded = after
+    assert list(dict.fromkeys(totals)) == [0, 12, 14]
+    assert isinstance(folded, ForgeState)
+    assert folded.run.plain() == played.json("run-state.json")
+    assert folded.dag.plain() == played.json("dag-status.json")
+
+
+@pytest.mark.req("F1", "F2", "F3")
+def test_the_layout_is_complete_and_every_document_valid(played: Played) -> None:
+    attempts = [(event["nodeId"], event["attemptId"]) for event in played.told("task.started")]
+    assert Counter(name for name, _ in attempts) == dict.fromkeys(NODES, 1) | {plans.TWICE: 2}
+    documents = {
+        "dag.json",
+        "dag-status.json",
+        "run-state.json",
+        f"change-requests/{plans.CHANGE_REQUEST}/change-request.md",
+        f"change-requests/{plans.CHANGE_REQUEST}/dag-overlay.json",
+        *(f"tasks/{task.id}.md" for task in (*plans.TASKS, *plans.ADDED)),
+        *(f"{name}/attempt-{attempt}/walkthrough.md" for name, attempt in attempts),
+        *(f"{plans.SUMS}/subtasks/subtask-{number:03d}.md" for number in (1, 2)),
+    }
+    specs = {"specs/units.md", "specs/writing.md", "specs.lock.json"}
+    found = {path.relative_to(played.folder).as_posix() for path in played.folder.rglob("*") if path.is_file()}
+    assert found == documents | specs  # nothing of an interrupted write is left either
+    checked = assay("schema", "check", "--strict", "--json", *sorted(documents), cwd=played.folder)
+    assert checked.returncode == 0, checked.stdout
+    assert len(json.loads(checked.stdout)) == len(documents)
+
+
+@pytest.mark.req("F3", "F5", "F7")
+def test_the_plan_stands_as_it_was_sealed_and_the_graph_grew_beside_it(played: Played) -> None:
+    assert len(played.json("dag.json")["nodes"]) == 12
+    assert [node.id for node in played.room.book.effective()[1].nodes][-2:] == [task.id for task in plans.ADDED]
+    assert len(played.room.book.effective()[1].nodes) == 14
+    assert broken_locks(played.room.book, played.room.files, played.room.layout) == ()
+    (applied,) = played.told("overlay.applied")
+    assert (applied["crId"], len(applied["addedNodes"]), applied["addedEdges"]) == (plans.CHANGE_REQUEST, 2, 1)
+
+
+@pytest.mark.req("F4", "F9")
+def test_a_refinery_settles_a_conflict_asks_for_more_and_the_captain_approves(played: Played) -> None:
+    (emitted,) = played.told("cr.emitted")
+    assert (emitted["crId"], emitted["emittedBy"]) == (plans.CHANGE_REQUEST, plans.FIRST_REFINERY)
+    (approved,) = played.told("cr.approved")
+    assert (approved["crId"], approved["actor"]) == (plans.CHANGE_REQUEST, "captain")
+    assert "status: applied" in (
+        played.folder / f"change-requests/{plans.CHANGE_REQUEST}/change-request.md"
+    ).read_text()
+    # it was the refinery that settled it, and no attempt was lost by it
+    assert played.told("conflict.found") == []
+    assert [event["nodeId"] for event in played.told("task.retried")] == [plans.TWICE]
+    settled = git(played.top, "show", f"{target(played)}:measure/kinds.py")
+    assert "KINDS = (LENGTH, MASS, DURATION)" in settled
+
+
+@pytest.mark.req("F2", "F10")
+def test_one_attempt_is_red_says_that_it_is_green_and_is_made_again(played: Played) -> None:
+    (disputed,) = played.told("walkthrough.disputed")
+    assert (disputed["nodeId"], disputed["attemptId"]) == (plans.TWICE, 1)
+    assert disputed["differences"] == ["the walkthrough says that tests.test_parse pass; for the harness tests failed"]
+    (retried,) = played.told("task.retried")
+    assert (retried["nodeId"], retried["nextAttempt"]) == (plans.TWICE, 2)
+    assert [event["nodeId"] for event in played.told("review.low_confidence")] == [plans.MIXED]
+    first, second = (played.folder / f"{plans.TWICE}/attempt-{number}/walkthrough.md" for number in (1, 2))
+    assert first.read_text() != second.read_text()
+
+
+@pytest.mark.req("F8")
+def test_helpers_and_parts_are_told(played: Played) -> None:
+    helpers = Counter((event["nodeId"], event["agent"]) for event in played.told("helper.started"))
+    assert helpers == {(plans.SHOW, "worker-1"): 1, (plans.SUMS, "worker-1"): 1, (plans.SUMS, "worker-2"): 1}
+    changed = [(event["subtaskId"], event["status"]) for event in played.told("subtask.changed")]
+    assert changed == [(f"subtask-{number:03d}", how) for number in (1, 2) for how in ("running", "completed")]
+    for number in (1, 2):
+        assert "status: completed" in (played.folder / f"{plans.SUMS}/subtasks/subtask-{number:03d}.md").read_text()
+
+
+def target(played: Played) -> str:
+    """The branch that holds everything."""
+    order = played.room.book.order()
+    assert order is not None
+    return order.options.target
+
+
+@pytest.mark.req("F9")
+def test_the_branch_passes_the_tests_of_the_repository_and_the_checkout_is_as_it_was(
+    played: Played, tmp_path: Path
+) -> None:
+    assert git(played.top, "status", "--porcelain") == ""
+    assert git(played.top, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+    assert len(git(played.top, "worktree", "list").splitlines()) == 1
+    assert git(played.top, "branch", "--format=%(refname:short)").splitlines() == [target(played), "main"]
+    copy = tmp_path / "copy"
+    git(tmp_path, "clone", "-q", "--branch", target(played), str(played.top), str(copy))
+    for check in CHECKS:
+        done = subprocess.run(check, cwd=copy, capture_output=True, text=True, check=False, env=dict(os.environ))
+        assert done.returncode == 0, done.stderr
+    shutil.rmtree(copy)
+
+
+@pytest.mark.req("F10")
+def test_resumed_once_more_it_changes_nothing(played: Played) -> None:
+    def everything() -> dict[str, bytes]:
+        found = {str(path): path.read_bytes() for path in sorted(played.folder.rglob("*")) if path.is_file()}
+        return found | {"refs": git(played.top, "for-each-ref").encode()}
+
+    before = everything()
+    again = assay("resume", "last", "--plain", cwd=played.top)
+    assert again.returncode == 0, again.stderr
+    assert "COMPLETED: 14/14 merged" in again.stdout
+    assert everything() == before
+    assert tuple(played.room.book.ledger.events(played.room.book.run_id)) == played.events
