@@ -52,7 +52,7 @@ POINTS = (
 Case = tuple[str, str]
 CHAINS: tuple[tuple[str, ...], ...] = (
     (
-        *("engine.queued#1", "feature.begin.archived#1", "feature.lane.made#1", "dispatch.audited#2"),
+        *("engine.file.made#1", "feature.begin.archived#1", "feature.lane.made#1", "dispatch.audited#2"),
         *("feature.stored#5", "feature.degraded#1", "graph.committed#1", "verify.ran.after#2"),
         *("feature.proven#1", "git.candidate.held#1"),
     ),

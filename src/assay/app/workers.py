@@ -79,8 +79,8 @@ def _engine(root: Path) -> Iterator["Database | None"]:
 
         database = SqliteDatabase(file, read_only=True)
     try:
-        from assay.engine.tables import is_prepared
+        from assay.engine.tables import is_complete
 
-        yield database if is_prepared(database) else None
+        yield database if is_complete(database) else None
     finally:
         database.close()

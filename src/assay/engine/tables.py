@@ -66,6 +66,13 @@ def is_prepared(database: Database) -> bool:
     return database.read(f"SELECT to_regclass('{SCHEMA}.engine_lease')")[0][0] is not None
 
 
+def is_complete(database: Database) -> bool:
+    """Whether our own tables are there as well: whoever is killed in between leaves the library's alone."""
+    if database.dialect is Dialect.SQLITE:
+        return bool(database.read("SELECT 1 FROM sqlite_master WHERE name = 'engine_lease'"))
+    return is_prepared(database)
+
+
 def make_tables(database: Database) -> Tables:
     """Makes our tables where they are missing; those who come at once take turns."""
     tables = tables_of(database.dialect)
