@@ -82,7 +82,7 @@ def settled_gates(root: Path, run_id: str) -> tuple[str, ...]:
 def pause(root: Path, run_id: str, reason: str | None) -> bool:
     """Starts nothing new in a run; what is at work may end. False if it was paused before."""
     with opened_forge(root, run_id) as room:
-        paused = RunPaused(reason=f"{room.actor}: {reason}" if reason else f"by {room.actor}")
+        paused = RunPaused(reason=f"{room.actor}: {reason}" if reason else f"{room.actor} wanted it")
         while True:
             run = room.book.run() if room.book.course().is_started else None
             if run is None or run.is_over:

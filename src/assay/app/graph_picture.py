@@ -92,7 +92,7 @@ def _picture(dag: Dag, look: RunLook, now: datetime) -> Picture:
                 name=shown(node.id, 128),
                 type=node.type.value,
                 state=nodes[node.id].state,
-                attempt=f"{nodes[node.id].attempt}/{look.max_attempts or '?'}",
+                attempt=look.tries(nodes[node.id]),
                 waits_for=_waits_for(node, nodes, types, look),
                 is_critical=node.id in marked,
                 seconds=_at_work(nodes[node.id], look, now),

@@ -197,12 +197,17 @@ class Stage(StrEnum):
 class NodeLook:
     """One node that something happened to."""
 
-    __slots__ = ("agent", "attempt", "changed", "error", "helped", "is_exhausted", "name", "since", "state", "verified")
+    __slots__ = (
+        *("agent", "attempt", "changed", "error", "helped", "is_exhausted", "most", "name", "since", "state"),
+        "verified",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.state = "PENDING"
         self.attempt = 1
+        self.most: int | None = None
+        """How many attempts it has, if a person gave it more than the run gives to each."""
         self.since = ""
         self.changed = self.verified = self.helped = 0
         """Where in the events it last changed its state, was verified, and was given to a helper."""
@@ -248,7 +253,8 @@ class RunLook(RunCourse):
                 node = self._node(event)
                 node.error, node.is_exhausted = str(data["lastError"]), True
             case "task.reopened":
-                self._node(event).is_exhausted = False
+                node = self._node(event)
+                node.is_exhausted, node.most = False, int(data["maxAttempts"])
             case "merge.started":
                 self.batch = tuple(map(str, data["nodes"]))
             case "merge.finished":
@@ -271,6 +277,10 @@ class RunLook(RunCourse):
         if node.last == node.changed:
             return Stage.WORKING
         return Stage.QUEUED if node.last == node.verified else Stage.HELPING
+
+    def tries(self, node: NodeLook) -> str:
+        """Which attempt a node is at, and how many it has."""
+        return f"{node.attempt}/{node.most or self.max_attempts or '?'}"
 
     def at(self, *stages: Stage) -> list[NodeLook]:
         """The nodes at these stages, those first that have been there longest."""

@@ -37,7 +37,7 @@ def carry_here(root: Path, run_id: str, asked: "How", *, is_asking: bool = True)
             if code is not ExitCode.WAITS_FOR_PERSON or not is_talking or not is_asking:
                 if is_talking and followed.look.workflow == "feature":
                     offer_proposals(root, run_id)
-                show_end(followed, asked)
+                show_end(followed, asked, is_ours=True)
                 return code
             is_feature, seen = followed.look.workflow == "feature", followed.look.seq
         if not ask_here(root, run_id):

@@ -50,7 +50,7 @@ def _resume(root: Path, followed: "Watching", asked: "How") -> int:
             _show(followed, asked)
         except Stopped as stopped:
             return stopped.exit_code
-    show_end(followed, asked)
+    show_end(followed, asked, is_ours=True)
     end = look.ended()
     assert end is not None
     return exit_code_of_end(end)

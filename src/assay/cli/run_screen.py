@@ -211,8 +211,8 @@ class LiveScreen:
         return Text("\n".join(lines[:LINES]), no_wrap=True, overflow="ellipsis")
 
 
-def show_end(run: "Watching", how: How) -> None:
-    """The last word on a run: how it ended, or what it waits for, and what to do next."""
+def show_end(run: "Watching", how: How, *, is_ours: bool = False) -> None:
+    """The last word on a run: how it ended, or what it waits for, and what to do next; of one that was ours, more."""
     from assay.app.looking import next_command
 
     if run.look.workflow == "feature" and not (how.as_json or how.as_lines):
@@ -225,7 +225,7 @@ def show_end(run: "Watching", how: How) -> None:
         click.echo(json.dumps(run.plain(), indent=2))
     elif not how.as_lines:
         say_end(run)
-        if run.look.workflow == "forge":
+        if run.look.workflow == "forge" and is_ours:
             from assay.app.forge_end import forge_end_lines
 
             say_lines(forge_end_lines(run.root, run.run_id))

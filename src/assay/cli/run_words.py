@@ -54,7 +54,7 @@ def working(run: "Watching") -> list[tuple[str, str, str]]:
     return [
         (
             shown(node.name, 128),
-            f"{look.stage(node).value:<8} attempt {node.attempt}/{look.max_attempts or '?'}",
+            f"{look.stage(node).value:<8} attempt {look.tries(node)}",
             spell_seconds(seconds_since(node.since, now)),
         )
         for node in (*look.at(*AT_WORK), *look.at(Stage.QUEUED))

@@ -168,15 +168,12 @@ def _show_nodes(looked: "Looked") -> None:
     from assay.app.runs import Stage
 
     look, width = looked.look, terminal_width()
-    most = look.max_attempts or "?"
     groups = {"at work": look.at(*AT_WORK), "to be merged": look.at(Stage.QUEUED)}
     names = max((cells(shown(node.name, 128)) for nodes in groups.values() for node in nodes[:_MOST]), default=0)
     for title, nodes in groups.items():
         for node in nodes[:_MOST]:
             took = spell_seconds(seconds_since(node.since, looked.now))
-            told = (
-                f"{look.stage(node).value:<8}  attempt {node.attempt}/{most}  {'' if look.is_over else took}".rstrip()
-            )
+            told = f"{look.stage(node).value:<8}  attempt {look.tries(node)}  {'' if look.is_over else took}".rstrip()
             click.echo(f"  {padded(shown(node.name, 128), min(names, width - cells(told) - 4))}  {told}")
         if len(nodes) > _MOST:
             click.echo(f"  and {len(nodes) - _MOST} more {title}")

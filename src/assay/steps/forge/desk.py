@@ -123,7 +123,8 @@ class ForgeDesk(GraphDesk):
             return True
         run = self.run()
         if not run.is_over:
-            if end.completed and any(node.status is not NodeState.MERGED for node in run.nodes.values()):
+            is_grown = end.completed and any(node.status is not NodeState.MERGED for node in run.nodes.values())
+            if is_grown or run.requests:
                 return False
             events = tuple(_ending(self.refresh().status, self._checked(end)))
             if not self.write(lambda _now: events, after=run.seq):
