@@ -61,7 +61,7 @@ sweep: setup ## the long tests: full-size concurrency, every crash point, every 
 	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify tests/dag
 
 test-faults: setup ## a feature run killed at 150 points, malformed documents and bad agents at every role (an hour)
-	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/steps/feature
+	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/steps/feature tests/forge
 
 mutate: ## mutation testing of some rules: make mutate RULES="gates review"
 	@sh scripts/mutate $(RULES)

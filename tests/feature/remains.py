@@ -28,7 +28,10 @@ TABLES = (
 
 PASSING: Mapping[str, frozenset[str]] = {
     "numbers that a row or a record was given": frozenset(
-        {"id", "seq", "event_id", "check_id", "execution_id", "observation_id", "claim_id", "execution", "evidence"}
+        {
+            *("id", "seq", "event_id", "check_id", "execution_id", "observation_id", "claim_id", "execution"),
+            *("evidence", "lastEventId", "lastEventSeq"),
+        }
     ),
     "moments": frozenset({"ts", "started_at", "completed_at", "observed_at", "claimed_at", "timestamp", "createdAt"}),
     "how long and how much": frozenset(

@@ -4,6 +4,7 @@ Every task adds a part; a quick check holds that every part is good. What an age
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -246,6 +247,13 @@ class Run:
         """What happened, by its kind."""
         with self.room() as room:
             return [event.type for event in room.book.ledger.events(self.run_id)]
+
+    def wait_for(self, kind: str) -> None:
+        """Until an event of a kind stands in the run, which somebody else carries on a machine that may be busy."""
+        until = time.monotonic() + 250
+        while kind not in self.types():
+            assert time.monotonic() < until, kind
+            time.sleep(0.05)
 
     def outcomes(self) -> dict[str, Outcome]:
         """What came of each dispatch that ended."""

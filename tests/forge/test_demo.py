@@ -135,9 +135,9 @@ def test_a_refinery_settles_a_conflict_asks_for_more_and_the_captain_approves(pl
     assert (emitted["crId"], emitted["emittedBy"]) == (plans.CHANGE_REQUEST, plans.FIRST_REFINERY)
     (approved,) = played.told("cr.approved")
     assert (approved["crId"], approved["actor"]) == (plans.CHANGE_REQUEST, "captain")
-    assert "status: applied" in (
-        played.folder / f"change-requests/{plans.CHANGE_REQUEST}/change-request.md"
-    ).read_text()
+    assert (
+        "status: applied" in (played.folder / f"change-requests/{plans.CHANGE_REQUEST}/change-request.md").read_text()
+    )
     # it was the refinery that settled it, and no attempt was lost by it
     assert played.told("conflict.found") == []
     assert [event["nodeId"] for event in played.told("task.retried")] == [plans.TWICE]

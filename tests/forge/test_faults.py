@@ -17,7 +17,7 @@ from assay.errors import UsageError
 from assay.rules.change_requests import Verdict
 from assay.steps.forge.requests import decide, emit, extend
 from assay.steps.forge.standings import request_of
-from cli.graph_grounds import NEEDS_SANDBOX, at_work, wait_for
+from cli.graph_grounds import NEEDS_SANDBOX, at_work
 from feature.grounds import Turn, call
 from forge.grounds import (
     JOIN,
@@ -193,7 +193,11 @@ UNFIT: dict[str, tuple[Document, str]] = {
     ),
     "the place of the run's own files": (
         added(Node("dag-status.json", ("refinery-001",))),
-        "overlay.addedNodes[0].id: expected an id that is no name of the run's own files; found dag-status.json",
+        "overlay.addedNodes[0].id: expected an id that the run does not use itself; found dag-status.json",
+    ),
+    "the name of a captain": (
+        added(Node("captain-1", ("refinery-001",))),
+        "overlay.addedNodes[0].id: expected an id that the run does not use itself; found captain-1",
     ),
     "a sealed spec": (
         added(LATER, specs=EDITED_SPEC),
@@ -241,7 +245,7 @@ def test_an_edge_into_a_node_that_is_at_work_is_refused_and_the_old_plan_complet
     grounds.replans(_rejection())
     run = grounds.begin()
     with at_work(run.top, "resume", run.run_id, "--plain") as process:
-        wait_for(run.top, "task.started", run.run_id)
+        run.wait_for("task.started")
         with run.room() as room:
             emit(room.book, "refinery-001", 1, [_request()])
             late = added(Node("task-009"), edges=[("task-001", "task-009")])
@@ -282,7 +286,7 @@ def test_a_captain_without_a_usable_plan_ends_the_run_which_asks_him_again_when_
     assert list(run.outcomes()) == ["captain-1", "captain-1-2"]
     told = run.transcript("captain-1-2")
     assert "Why your last answer could not be taken" in told
-    assert "expected an id that is no name of the run's own files; found specs" in told
+    assert "expected an id that the run does not use itself; found specs" in told
     (failed,) = run.events("run.failed")
     assert failed["reason"].startswith("the captain brought no plan: ")
     assert run.state()["status"] == "failed"
@@ -329,7 +333,7 @@ def test_helpers_are_limited_and_subtasks_are_what_happened_and_not_what_is_said
         "only a refinery hands out parts of type 3; use type 1 or 2",
         "subtask-002 cannot be handed out: it waits for subtask-001",
         "subtask-001 cannot be handed out: it is for worker-1",
-        "1 helpers were started already, and that is the most",
+        "no more helpers: 1 of 1 were started",
     ):
         assert refusal in told
     (helper,) = run.events("helper.started")

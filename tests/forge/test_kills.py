@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from dag.kills import FULL
+from assay.app.demo import FORGE_REPOSITORY
+from cli.runner import assay
+from dag.kills import FULL, KILLED
+from dag.remains import git
 from feature.kills import Drill, Grounds
-from feature.remains import assert_alike, assert_same
+from feature.remains import assert_same
 from forge.kills import FORGE
+from forge.remains import assert_alike
 
 pytestmark = pytest.mark.timeout(1800)  # each process that tests makes its own references first
 
@@ -76,8 +81,8 @@ EVERY_TOGETHER: tuple[Case, ...] = tuple(
     (point, "middle") for point in POINTS if point.startswith(("dispatch.", "forge.", "git.", "graph.", "verify."))
 )
 HELPED: tuple[str, ...] = (
-    *(f"dispatch.{point}#{number}" for point in ("started", "driven", "audited", "kept") for number in (10, 12, 13)),
-    *(f"dispatch.finished#{number}" for number in (9, 11, 12)),
+    *(f"dispatch.started#{number}" for number in (10, 12, 13)),
+    *(f"dispatch.{point}#{number}" for point in ("driven", "audited", "kept", "finished") for number in (9, 11, 12)),
     *(f"forge.subtask.changed#{number}" for number in (1, 2, 3, 4)),
     *(f"forge.subtask.stored#{number}" for number in (1, 4, 6)),
 )
@@ -160,3 +165,18 @@ def test_killed_again_and_again_a_run_still_ends_as_if_nothing_had_happened(grou
         assert drill.kills <= 2 + 2 * len(reference.passed) // every, "it does not come forward"
     assert drill.kills
     assert_same(drill.end(), reference.content)
+
+
+@pytest.mark.req("P16")
+@pytest.mark.parametrize("point", ["ledger.record.inserted", "forge.begun"])
+def test_a_demo_that_is_killed_as_it_begins_left_no_run_or_one_that_is_there(tmp_path: Path, point: str) -> None:
+    done = assay("demo", "--forge", "--dir", tmp_path / "play", cwd=tmp_path, ASSAY_KILL_AT=point)
+    assert done.returncode == KILLED, done.stderr
+    place = tmp_path / "play" / FORGE_REPOSITORY
+    listed = assay("status", cwd=place)
+    assert listed.returncode == 0
+    assert listed.stdout.startswith("No runs in ") == (point != "forge.begun")
+    assert git(place, "status", "--porcelain") == ""
+    assert assay("ledger", "verify", cwd=place).returncode == 0
+    if point != "forge.begun":
+        assert assay("resume", cwd=place).returncode == 2

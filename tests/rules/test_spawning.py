@@ -67,7 +67,7 @@ def test_nobody_can_be_started_by_his_own_kind_not_even_over_others() -> None:
         (Role.WORKER, "somebody", 0, 0, "worker-2 may start worker-1, not somebody"),
         (Role.WORKER, "", 0, 0, "worker-2 may start worker-1, not "),
         (Role.REFINERY, "worker-3", 3, 0, "helpers may be started 3 deep, and this one would be deeper"),
-        (Role.REFINERY, "worker-3", 0, 8, "8 helpers were started already, and that is the most"),
+        (Role.REFINERY, "worker-3", 0, 8, "no more helpers: 8 of 8 were started"),
         (Role.WORKER, "worker-2", 3, 8, "worker-2 may start worker-1, not worker-2"),
     ],
 )

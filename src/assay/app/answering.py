@@ -19,6 +19,8 @@ from assay.steps.forge import questions as forge_questions
 WAITING, FORGE = "waiting", "forge"
 WANTS_WORDS = feature_questions.WANTS_WORDS | forge_questions.WANTS_WORDS
 """Answers that mean nothing without a text."""
+ENDING = frozenset({"abandon", "abort"})
+"""Answers that end a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ def answer(root: Path, run_id: str, option: str, said: str | None) -> None:
     if _is_forge(root, run_id):
         with opened_forge(root, run_id) as forge:
             key = forge_questions.answer(forge.book, forge.files, forge.layout, option, said, forge.actor)
+            forge.refresh()
     else:
         with opened_room(root, run_id) as room:
             key = feature_questions.answer(room, option, said, read_identity(room.repository).author)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from assay.app.feature_room import ANSWERED, answered_keys, resume_feature
-from assay.app.forge_room import resume_forge, settled_gates
+from assay.app.forge_room import refresh_files, resume_forge, settled_gates
 from assay.app.graphs import FEATURE_FLOW, FORGE_FLOW, Factory, Tell, engine_of
 from assay.app.looking import RESUMABLE
 from assay.app.runs import End, RunLook
@@ -155,6 +155,8 @@ async def _carry(root: Path, followed: Watching, show: Show) -> End | int:
             if end is None:
                 followed.note = f"stopping: what is at work has {GRACE_S:g}s to end"
                 show(followed, [])
+    if followed.look.workflow == Workflow.FORGE:
+        await asyncio.to_thread(refresh_files, root, followed.run_id)
     followed.note = ""
     show(followed, await asyncio.to_thread(followed.news))
     if end is not None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from assay.app.database import ledger_in
 from assay.app.state import state_of
 from assay.app.tables import read_tables
-from assay.contracts.forge.dag import Dag
 from assay.contracts.forge.events import RunPaused
 from assay.contracts.graph.forge import ForgeSettings
 from assay.errors import UsageError
@@ -17,8 +16,7 @@ from assay.git.repository import Repository
 from assay.kit.clock import Clock, system_clock
 from assay.kit.text import visible
 from assay.steps.forge.book import ForgeBook
-from assay.steps.forge.requests import write_files
-from assay.steps.projections import ForgeProjection
+from assay.steps.forge.files import ForgeFiles
 from assay.store.artifacts import Store
 from assay.store.layout.forge import ForgeLayout
 
@@ -39,23 +37,8 @@ class ForgeRoom:
         return read_identity(self.repository).author
 
     def refresh(self) -> None:
-        """Brings the run's files up to its events, so that they are right while nobody carries it.
-
-        Whoever carries it may write them at the same time: the last one to write has seen that nothing is newer.
-        """
-        book = self.book
-        order, plan = book.order(), book.proposal()
-        if book.course().is_approved:
-            base: Dag | None = book.begun().dag
-        else:
-            base = None if plan is None else plan.dag
-        options = book.begun().options if order is None else order.options
-        if book.course().requests:
-            write_files(book, self.files, self.layout)
-        projection = ForgeProjection(book.ledger, self.files, self.layout, max_attempts=options.max_attempts)
-        seq = 0
-        while any(book.ledger.events(book.run_id, after=seq)):
-            seq = projection.refresh(base).run.lastEventSeq
+        """Brings the run's files up to its events, so that they are right while nobody carries it."""
+        ForgeFiles(self.book, self.files, self.layout).refresh()
 
 
 @contextmanager
@@ -71,6 +54,12 @@ def opened_forge(root: Path, run_id: str, *, clock: Clock = system_clock) -> Ite
         yield ForgeRoom(book, repository, Store(repository.top or state), ForgeLayout(run_id))
     finally:
         ledger.close()
+
+
+def refresh_files(root: Path, run_id: str) -> None:
+    """Brings a run's files up to its events."""
+    with opened_forge(root, run_id) as room:
+        room.refresh()
 
 
 def settled_gates(root: Path, run_id: str) -> tuple[str, ...]:

@@ -181,6 +181,8 @@ def next_command(look: RunLook, *, is_worked_on: bool) -> str:
     counts = look.counts()
     if look.status == "completed" or (look.is_over and counts["failed"]):
         return f"assay dag show {look.run_id}"
+    if look.asks and not look.is_over:
+        return "assay inbox"
     if look.is_reviewed and not look.is_approved and not look.is_over:
         return f"assay plan show {look.run_id}"
     return f"assay {'watch' if is_worked_on and not look.is_over else 'resume'} {look.run_id}"

@@ -66,7 +66,7 @@ class RunCourse:
         self.reason: str | None = None
         self.request = ""
         self.is_approved = False
-        self._asks: frozenset[str] = frozenset()
+        self.asks: frozenset[str] = frozenset()
         """The questions that nobody has answered."""
         self._planned = "planning"
         """Where it stood when it was planned last."""
@@ -107,9 +107,9 @@ class RunCourse:
                 self._is_autonomous = data.get("mode") == "autonomous"
                 self._decides_requests = data.get("decider") == "person"
             case "cr.emitted" if self._decides_requests:
-                self._asks |= {str(data["crId"])}
+                self.asks |= {str(data["crId"])}
             case "cr.approved" | "cr.rejected":
-                self._asks -= {str(data["crId"])}
+                self.asks -= {str(data["crId"])}
             case "run_started" if "slug" in data:
                 self.request = str(data["slug"])
             case "plan.proposed":
@@ -119,14 +119,14 @@ class RunCourse:
             case "run.started":
                 self.started = event.timestamp
             case "approval_requested":
-                self._asks |= {str(data["gate_id"])}
+                self.asks |= {str(data["gate_id"])}
             case "approval_answered":
-                self._asks -= {str(data["gate_id"])}
+                self.asks -= {str(data["gate_id"])}
             case _:
                 pass
         if event.type in _STATUS or event.type in _ENDS:
             self.status = self._after(event.type) or str(data["outcome"])
-            if event.type == "run_resumed" and self._asks:
+            if event.type == "run_resumed" and self.asks:
                 self.status = "waiting"
             self.reason = str(data["reason"]) if data.get("reason") else None
             self.is_over = event.type in _ENDS
@@ -161,7 +161,7 @@ class RunCourse:
             return End.BUDGET if is_budget else End.FAILED
         if self.status == "waiting" or (self.is_reviewed and not self.is_approved):
             return End.PERSON
-        is_held = self.status == "paused" or (self.status == "executing" and bool(self._asks))
+        is_held = self.status == "paused" or (self.status == "executing" and bool(self.asks))
         return End.PERSON if is_held and not at_work else None
 
     def waits_for(self, at_work: str) -> str:
@@ -173,8 +173,8 @@ class RunCourse:
                 return f"a worker: assay resume {self.run_id}"
             case "plan_review":
                 return "you, to approve its plan" if self.is_reviewed else ""
-            case "executing" if self._asks and not at_work:
-                return f"you, about {', '.join(sorted(self._asks))}"
+            case "executing" if self.asks and not at_work:
+                return f"you, about {', '.join(sorted(self.asks))}"
             case "waiting":
                 return "you, to answer its question"
             case "paused":

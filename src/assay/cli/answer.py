@@ -18,7 +18,7 @@ def command(words: tuple[str, ...], text: str | None, as_json: bool) -> int:
 
     An answer is written down once and for all. Whoever carries the run goes on at once; if nobody does, `assay resume`.
     """
-    from assay.app.answering import answer, asked_run
+    from assay.app.answering import ENDING, answer, asked_run
     from assay.app.status import repository_root
     from assay.app.workers import worker_on
 
@@ -34,5 +34,6 @@ def command(words: tuple[str, ...], text: str | None, as_json: bool) -> int:
         click.echo(json.dumps({"run_id": run_id, "answer": words[-1], "is_carried": is_carried}))
     else:
         click.echo(f"{run_id}: {words[-1]}")
-    click.echo(f"next:  assay {'watch' if is_carried else 'resume'} {run_id}", err=True)
+    following = "status" if words[-1] in ENDING else "watch" if is_carried else "resume"
+    click.echo(f"next:  assay {following} {run_id}", err=True)
     return ExitCode.REACHED

@@ -21,7 +21,7 @@ def spawn_problem(who: Role, wanted: str, *, depth: int, started: int, most: int
     if depth >= deepest:
         return f"helpers may be started {deepest} deep, and this one would be deeper"
     if started >= most:
-        return f"{most} helpers were started already, and that is the most"
+        return f"no more helpers: {started} of {most} were started"
     return None
 
 

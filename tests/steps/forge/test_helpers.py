@@ -123,7 +123,7 @@ def checks(shop: Workshop, reply: Reply | Callable[[Command], Reply]) -> None:
         ("worker-3", 0, ForgeTable(), "worker-3 may start worker-1 or worker-2, not worker-3"),
         ("captain", 0, ForgeTable(), "not captain"),
         ("worker-1", 3, ForgeTable(), "3 deep"),
-        ("worker-1", 0, ForgeTable(helpers=0), "0 helpers were started already"),
+        ("worker-1", 0, ForgeTable(helpers=0), "no more helpers: 0 of 0"),
     ],
 )
 def test_who_may_not_start_a_helper_is_told_why(
@@ -141,7 +141,7 @@ def test_so_many_helpers_and_no_more(shop: Workshop) -> None:
     helpers = Helpers(place(shop, ForgeTable(helpers=1)), Asker(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
     shop.script(Role.THROWAWAY, f"{NODE}-1-h1")
     asyncio.run(helpers.start("worker-1", "Do it."))
-    with pytest.raises(UsageError, match="1 helpers were started already"):
+    with pytest.raises(UsageError, match="no more helpers: 1 of 1"):
         asyncio.run(helpers.start("worker-1", "Do it."))
 
 

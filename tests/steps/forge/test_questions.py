@@ -84,8 +84,8 @@ def test_whoever_leaves_questions_to_the_captain_reviews_the_plan_that_stands(ro
     question = asked(room)
     assert question.gate_id == "plan-review.1"
     assert question.context.splitlines() == [
-        "task-001  task 2  small  The part task-001",
-        "task-002  task 2  small  The part task-002 (after task-001)",
+        "task-001  type 2  small  The part task-001",
+        "task-002  type 2  small  The part task-002 (after task-001)",
         "refinery-001  refinery  joins what it waits for (after task-001, task-002)",
         "assumed: the till stays as it is",
         "left open: Which currency?",

@@ -1,13 +1,13 @@
 """Everything the body of a forge run asks for: where it stands, what it does next, and the files that tell of it."""
 
 import asyncio
-import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.events import EventData
-from assay.contracts.forge.dag import Dag, NodeState
+from assay.contracts.common.events import Envelope, EventData
+from assay.contracts.forge.dag import NodeState
 from assay.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
 from assay.contracts.forge.status import RunState, RunStatus
 from assay.contracts.graph.forge import ForgeTable
@@ -19,14 +19,16 @@ from assay.kit.json_text import render
 from assay.ledger.ledger import Ledger
 from assay.rules.forge_course import Move, MoveKind, next_move
 from assay.steps.forge.book import ForgeBook
+from assay.steps.forge.files import ForgeFiles
 from assay.steps.forge.plan_files import lock_specs
-from assay.steps.forge.requests import write_files
 from assay.steps.forge.walkthroughs import changed_files, dispute, red_checks
 from assay.steps.graph.desk import GraphDesk
 from assay.steps.graph.world import Prove, Work, World, to_end
-from assay.steps.projections import ForgeProjection
 from assay.store.artifacts import Store
 from assay.store.layout.forge import ForgeLayout
+
+REFRESH_S = 1.0
+"""How far the run's files may be behind while its graph is carried out."""
 
 
 class Captain(Protocol):
@@ -64,14 +66,15 @@ class ForgeDesk(GraphDesk):
         super().__init__(world, ledger, run_id, work, prove, clock=clock)
         self.book, self._captain = ForgeBook(ledger, run_id, clock=clock), captain
         self._store, self._layout = store, ForgeLayout(run_id)
-        self._projection: ForgeProjection | None = None
-        self._refreshing = threading.Lock()
+        self._files = ForgeFiles(self.book, store, self._layout)
+        self._refreshed, self._is_behind = 0.0, False
 
     async def next(self) -> Move:
         """What the run does next."""
         return await asyncio.to_thread(self._next)
 
     def _next(self) -> Move:
+        self.refresh()  # who waits now may wait for days
         order = self.book.order()
         if order is None:  # somebody else planned it
             return next_move(self.book.course(), ApprovalMode.AUTONOMOUS, ForgeTable())
@@ -151,25 +154,16 @@ class ForgeDesk(GraphDesk):
 
     def refresh(self) -> RunState:
         """Brings the run's files up to its events."""
-        with self._refreshing:
-            if self._projection is None:
-                self._projection = ForgeProjection(
-                    self.ledger, self._store, self._layout, max_attempts=self._max_attempts()
-                )
-            if self.book.course().requests:
-                write_files(self.book, self._store, self._layout)
-            return self._projection.refresh(self._base()).run
+        self._refreshed, self._is_behind = time.monotonic(), False
+        return self._files.refresh()
 
-    def _base(self) -> Dag | None:
-        """The graph that was sealed, or the one that is being reviewed; None before there is one."""
-        if self.book.course().is_approved:
-            return self.begun().dag
-        plan = self.book.proposal()
-        return None if plan is None else plan.dag
-
-    def _max_attempts(self) -> int:
-        order = self.book.order()
-        return self.begun().options.max_attempts if order is None else order.options.max_attempts
+    async def events(self, after: int) -> Sequence[Envelope]:
+        """See `GraphBook`. The executor asks every second or so: then the files are brought up to what it hears."""
+        found = await super().events(after)
+        self._is_behind = self._is_behind or bool(found)
+        if self._is_behind and time.monotonic() - self._refreshed > REFRESH_S:
+            await to_end(self.refresh)
+        return found
 
     async def tidy(self, order: MergeOrder, landed: Sequence[str]) -> None:
         """See `GraphPress`."""
@@ -200,5 +194,5 @@ def reason_of(end: GraphEnd) -> str:
     told = [f"no attempt left for {', '.join(end.exhausted[:5])}"] if end.exhausted else []
     if end.stranded:
         more = f" and {len(end.stranded) - 5} more" if len(end.stranded) > 5 else ""
-        told.append(f"{', '.join(end.stranded[:5])}{more} wait in vain")
+        told.append(f"in vain wait {', '.join(end.stranded[:5])}{more}")
     return "; ".join(told) or "nothing can run any more"

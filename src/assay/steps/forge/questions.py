@@ -138,7 +138,7 @@ def _plan(plan: ForgePlan) -> Iterator[str]:
 
 
 def _kind(node: DagNode) -> str:
-    return node.type.value if node.agentType == "refinery" else f"{node.type.value} {node.agentType}"
+    return node.type.value if node.agentType == "refinery" else f"type {node.agentType}"
 
 
 def _after(node: DagNode) -> str:

@@ -120,6 +120,8 @@ class GraphBook:
         if self._begun is not None:
             return self._begun
         row = self.ledger.observation(self.run_id, self._key)
+        if row is None and self.ledger.last_event(self.run_id, "run.created") is not None:
+            raise UsageError(f"{self.run_id} has no plan that was approved", next_step=f"assay plan show {self.run_id}")
         if row is None:
             raise UsageError(f"{self.run_id} is no run of a graph", next_step="assay status lists the runs")
         detail = row.detail
