@@ -59,12 +59,12 @@ _PAGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^`sha256:[0-9a-f]{64}`$", re.MULTILINE), "head"),
     (re.compile(r"\b(chain of|link) \d+\b"), r"\1 some"),  # a try that a kill made necessary is one more link
 )
-_SHARED = re.compile(r"^(check:[0-9a-f]{64})#.*")
+_CHECK = re.compile(r"^check:[0-9a-f]{64}(#.*)?")
 _SETTLED: Mapping[str, tuple[str, ...]] = {
     "anvil_checks": (
         *("task_id", "phase", "check_name", "tool", "exit_code", "passed", "verdict", "severity", "round", "instance"),
     ),
-    "executions": ("task_id", "key", "tool", "exit_code", "tree", "assessment"),
+    "executions": ("task_id", "key", "tool", "exit_code", "assessment"),
     "observations": ("task_id", "key", "kind", "subject", "holds"),
     "events": ("type", "task", "attempt"),
 }
@@ -242,8 +242,8 @@ def settled(rows: Counter[str]) -> Counter[str]:
     """Rows without what the order of two tasks decides.
 
     Who is merged first is proven upon the base, and who is second upon the first, or both are merged at once: so the
-    rows of merges, and with them numbers and digests; that each was merged is told by itself. A check that two need is
-    run by the first and taken over by the second, under a longer key.
+    rows of merges, and with them numbers and digests; that each was merged is told by itself. What was merged before an
+    attempt began is in its tree, or is not yet: so the trees that were checked, and the names of checks made of them.
     """
     found: Counter[str] = Counter()
     for row, number in rows.items():
@@ -254,7 +254,7 @@ def settled(rows: Counter[str]) -> Counter[str]:
         if str(fields.get("task_id")).startswith("merge-") or str(fields.get("type")).startswith("merge."):
             continue
         if "key" in fields:
-            fields["key"] = _SHARED.sub(r"\1", fields["key"])
+            fields["key"] = _CHECK.sub("check", fields["key"])
         about = fields.get("data") if table == "events" else None
         if table in _SETTLED:
             fields = {name: fields[name] for name in _SETTLED[table]}

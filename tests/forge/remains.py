@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,12 +14,10 @@ from assay.steps.forge.plan_files import broken_locks
 from assay.steps.graph.bench import PREPARED
 from assay.store.layout.forge import ForgeLayout
 from dag.remains import git
-from feature import remains
 from feature.remains import Content, Reader, assert_left, read_content, rows_in
 
 NODES = 14
 """Twelve of the plan, and two that a change request adds."""
-_CHECK = re.compile(r"^check:[0-9a-f]{64}.*")
 
 
 def content_of(repository: Path, run_id: str) -> Content:
@@ -52,23 +48,6 @@ def _text(reader: Reader, path: Path) -> str:
 
 def _target(run_id: str) -> str:
     return f"assay/{run_ref(run_id)}/target"
-
-
-def assert_alike(found: Content, reference: Content) -> None:
-    """The same as far as it does not depend on which of several that work at the same time was quicker."""
-    remains.assert_alike(_on_any_base(found), _on_any_base(reference))
-
-
-def _on_any_base(content: Content) -> Content:
-    """Without the trees that were checked: what was merged before an attempt began is in them, or is not yet."""
-    rows: Counter[str] = Counter()
-    for row, number in content.rows.items():
-        table, _, text = row.partition(" ")
-        fields = json.loads(text)
-        if table in ("executions", "observations"):
-            fields |= {"key": _CHECK.sub("check", fields["key"]), "tree": None}
-        rows[f"{table} {json.dumps(fields, sort_keys=True)}"] += number
-    return content._replace(rows=rows)
 
 
 def assert_clean(repository: Path, run_id: str) -> None:

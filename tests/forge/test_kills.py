@@ -11,9 +11,8 @@ from cli.runner import assay
 from dag.kills import FULL, KILLED
 from dag.remains import git
 from feature.kills import Drill, Grounds
-from feature.remains import assert_same
+from feature.remains import assert_alike, assert_same
 from forge.kills import FORGE
-from forge.remains import assert_alike
 
 pytestmark = pytest.mark.timeout(1800)  # each process that tests makes its own references first
 
@@ -34,7 +33,7 @@ POINTS = (
     *("forge.plan.written", "forge.proposed", "forge.sealed", "forge.locked"),
     *("forge.subtask", "forge.subtask.stored", "forge.subtask.changed"),
     *("forge.walkthrough.stored", "forge.walkthrough", "forge.disputed"),
-    *("forge.requested", "forge.decided", "forge.requests.written"),
+    *("forge.requested", "forge.decided", "forge.requests.written", "forge.ended"),
     *("git.candidate.stacked", "git.candidate.held", "git.landed", "git.commit.made", "git.commit.written"),
     *("git.pool.brought", "git.pool.marked", "git.pool.parked", "git.ref.moved", "git.ref.deleted"),
     *("git.admin.begun", "git.worktree.added", "git.worktree.branched", "git.worktree.filled", "git.worktree.ready"),
@@ -69,7 +68,7 @@ CHAINS: tuple[tuple[str, ...], ...] = (
         # task-006: both parts are written, the first helper is at work, its part is done, the second has ended
         *("forge.subtask#2", "dispatch.audited#1", "forge.subtask.changed#1", "dispatch.finished#1"),
         # told by the agent of task-006; then the run's last event, before anything is swept
-        *("forge.walkthrough#1", "forge.requests.written#8"),
+        *("forge.walkthrough#1", "forge.ended#1"),
     ),
 )
 """What the ordinary tests take of all points: two runs that are killed at ten each, one life after the other.

@@ -12,6 +12,7 @@ from assay.app.graphs import FEATURE_FLOW, FORGE_FLOW, Factory, Tell, engine_of
 from assay.app.looking import RESUMABLE
 from assay.app.runs import End, RunLook
 from assay.app.watching import POLL_S, Show, Watching
+from assay.app.workers import has_engine
 from assay.contracts.common.words import Workflow
 from assay.contracts.forge.status import DagStatus
 from assay.engine.base import EngineError, Outcome, RunStatus
@@ -24,6 +25,8 @@ from assay.steps.forge.book import ForgeBook
 GRACE_S = 5.0
 """How long work that runs may still take when somebody wants this process to end."""
 DECIDE = "decide#"
+COMPLETED = "completed"
+"""The status of a graph that came to its end."""
 CANCELLED = "cancelled by"
 """How the reason of a run begins that somebody cancelled, and may go on with after all."""
 _ASK_S = 1.0
@@ -88,9 +91,9 @@ def refuse_unfit(look: RunLook) -> None:
 
 
 def is_final(look: RunLook) -> bool:
-    """Whether a feature run ended in a way that no resuming changes."""
+    """Whether a run ended in a way that no resuming changes."""
     if look.workflow != Workflow.FEATURE or not look.is_over:
-        return False
+        return look.status == COMPLETED
     return look.status not in RESUMABLE and not (look.reason or "").startswith(CANCELLED)
 
 
@@ -108,9 +111,11 @@ def can_go_on(root: Path, look: RunLook) -> bool:
             return True  # its captain may plan once more
         _, dag = book.effective()
         status = DagStatus(runId=run_id, updatedAt=spell(system_clock()), nodes=book.run().nodes)
-        return dag_outcome(dag, status).end is not RunEnd.FAILED
+        if dag_outcome(dag, status).end is not RunEnd.FAILED:
+            return True
     finally:
         ledger.close()
+    return not _is_cleared(root, run_id)
 
 
 def record_resumed(root: Path, look: RunLook) -> None:
@@ -130,6 +135,8 @@ def record_resumed(root: Path, look: RunLook) -> None:
 
 def _is_cleared(root: Path, run_id: str) -> bool:
     """Whether a run's flow came to its end, too: after the last event it clears the run's folders."""
+    if not has_engine(root):
+        return True  # nobody ever worked here
 
     async def asked() -> bool:
         async with engine_at(root, worker=False) as engine:
@@ -192,19 +199,18 @@ async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop
     """Shows the run until it ends; None if somebody wants this process to end first."""
     show(followed, [])
     asked, ended_at = 0.0, None
-    is_feature = followed.look.workflow == Workflow.FEATURE
     loop = asyncio.get_running_loop()
     while True:
         news = await asyncio.to_thread(followed.news)
         show(followed, news)
         end = None if news else followed.look.ended()
-        if end is not None and (not is_feature or end == "person"):
+        if end == "person":
             return end
         if end is not None or loop.time() - asked > _ASK_S:
             asked = loop.time()
             outcome = await engine.outcome(followed.run_id)
             if outcome is not None and end is not None and outcome.status is not RunStatus.FAILED:
-                return end  # a feature run clears its folders after its last event
+                return end  # a run clears its folders after its last event
             if outcome is not None:
                 ended_at = ended_at or loop.time()
                 _refuse_lost(followed.run_id, outcome, loop.time() - ended_at)

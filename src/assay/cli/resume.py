@@ -39,7 +39,7 @@ def _resume(root: Path, followed: "Watching", asked: "How") -> int:
 
     look = followed.look
     refuse_unfit(look)
-    if not (look.status == "completed" or (look.is_over and not can_go_on(root, look))):
+    if not look.is_over or can_go_on(root, look):
         if look.is_over or look.status == "paused":
             record_resumed(root, look)
         if followed.worker() is None:

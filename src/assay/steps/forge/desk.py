@@ -16,6 +16,7 @@ from assay.git import quarantine
 from assay.git.sweeping import sweep
 from assay.kit.clock import Clock, system_clock
 from assay.kit.json_text import render
+from assay.kit.killpoints import reach
 from assay.ledger.ledger import Ledger
 from assay.rules.forge_course import Move, MoveKind, next_move
 from assay.steps.forge.book import ForgeBook
@@ -132,6 +133,7 @@ class ForgeDesk(GraphDesk):
             events = tuple(_ending(self.refresh().status, self._checked(end)))
             if not self.write(lambda _now: events, after=run.seq):
                 return self._finish(end)
+            reach("forge.ended")
         self.refresh()
         sweep(self._world.worktrees, self.run_id, end.tip, self._world.identity)
         self._world.worktrees.pool.drain()
