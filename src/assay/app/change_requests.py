@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.app.forge_room import opened_forge
-from assay.app.looking import meant, opened
+from assay.app.looking import meant, meant_run, opened
 from assay.app.workers import has_engine, worker_on
 from assay.contracts.forge.dag import DagOverlay
 from assay.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
@@ -87,8 +87,7 @@ def reject(root: Path, cr_id: str, wanted: str | None, reason: str) -> Decided:
 def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reason: str | None) -> Decided:
     """Writes it down as the person of this repository, and wakes whoever carries the run; where nobody does, the next
     one finds it."""
-    with opened(root) as database:
-        run_id = meant(database, wanted)
+    run_id = meant_run(root, wanted)
     with opened_forge(root, run_id) as room:
         decide(room.book, cr_id, verdict, room.actor, reason)
         room.refresh()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.app.forge_room import ForgeRoom, opened_forge
-from assay.app.looking import meant, opened
+from assay.app.looking import meant_run
 from assay.app.workers import worker_on
 from assay.contracts.forge.dag import DagNode, DagOverlay
 from assay.contracts.graph.forge import ForgePlan
@@ -74,7 +74,7 @@ class PlanLook:
 
 def look_at_plan(root: Path, wanted: str | None) -> PlanLook:
     """The plan of a run as it stands now: as it was sealed, or as it is in its files."""
-    with opened_forge(root, _meant(root, wanted)) as room:
+    with opened_forge(root, meant_run(root, wanted)) as room:
         book, order = room.book, room.book.order()
         proposal = book.proposal()
         if order is None or proposal is None:
@@ -133,7 +133,7 @@ def edit_plan(root: Path, wanted: str, file: str, given: Path | None) -> Path:
 
     It is looked at afterwards: `UsageError` with its place for what does not fit. The file stays as it was edited.
     """
-    with opened_forge(root, _meant(root, wanted)) as room:
+    with opened_forge(root, meant_run(root, wanted)) as room:
         proposal = room.book.proposal()
         course = room.book.course()
         if course.is_approved:
@@ -180,7 +180,7 @@ def _edit_here(path: Path) -> None:
 
 def approve_plan(root: Path, wanted: str | None) -> tuple[str, bool]:
     """Seals the plan of a run as the person of this repository; the run, and whether somebody carries it."""
-    run_id = _meant(root, wanted)
+    run_id = meant_run(root, wanted)
     with opened_forge(root, run_id) as room:
         question = open_question(room.book)
         if question is None or not question.gate_id.startswith(f"{REVIEW}."):
@@ -189,11 +189,6 @@ def approve_plan(root: Path, wanted: str | None) -> tuple[str, bool]:
 
     answer(root, run_id, APPROVE, None)
     return run_id, worker_on(root, run_id) is not None
-
-
-def _meant(root: Path, wanted: str | None) -> str:
-    with opened(root) as database:
-        return meant(database, wanted)
 
 
 def _no_plan(room: ForgeRoom) -> UsageError:

@@ -68,8 +68,6 @@ class RunCourse:
         self.is_approved = False
         self.asks: frozenset[str] = frozenset()
         """The questions that nobody has answered."""
-        self._planned = "planning"
-        """Where it stood when it was planned last."""
         self._is_autonomous = self._decides_requests = False
         """Whether nobody reviews the plan, and whether a person answers change requests."""
         self.is_over = False
@@ -125,7 +123,7 @@ class RunCourse:
             case _:
                 pass
         if event.type in _STATUS or event.type in _ENDS:
-            self.status = self._after(event.type) or str(data["outcome"])
+            self.status = _STATUS.get(event.type) or str(data["outcome"])
             if event.type == "run_resumed" and self.asks:
                 self.status = "waiting"
             self.reason = str(data["reason"]) if data.get("reason") else None
@@ -134,13 +132,6 @@ class RunCourse:
                 self.is_approved, self._unstarted = event.type == "plan.approved", self.status
             elif event.type == "run.resumed" and self.started is None:
                 self.status = self._unstarted
-
-    def _after(self, event: str) -> str | None:
-        if event == "run.resumed" and self.started is None:  # it had failed before its work began
-            return self._planned
-        if event in ("run.created", "plan.proposed", "plan.returned"):
-            self._planned = _STATUS[event]
-        return _STATUS.get(event)
 
     @property
     def word(self) -> str:

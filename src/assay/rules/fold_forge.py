@@ -5,7 +5,7 @@ node by the same table that counts a whole graph, so that they cannot differ fro
 changes: the nodes are copied once for a whole stream, and the state that is folded onto stays as it is.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
@@ -49,15 +49,6 @@ RUN_MOVES: Mapping[tuple[str, RunStatus], tuple[RunStatus, RunPhase | None]] = {
     ("run.failed", RunStatus.PAUSED): (RunStatus.FAILED, None),
 }
 """How events move a run; what is missing is illegal. None keeps the phase: a failed run tells where it failed."""
-
-TAKEN_UP: Mapping[RunPhase, tuple[RunStatus, RunPhase]] = {
-    RunPhase.CAPTAIN_INTERVIEW: (RunStatus.PLANNING, RunPhase.CAPTAIN_INTERVIEW),
-    RunPhase.PLAN_REVIEW: (RunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
-    RunPhase.EXECUTION: (RunStatus.EXECUTING, RunPhase.EXECUTION),
-    RunPhase.PAUSED: (RunStatus.EXECUTING, RunPhase.EXECUTION),
-    RunPhase.COMPLETED: (RunStatus.EXECUTING, RunPhase.EXECUTION),
-}
-"""Where a run that had failed goes on, by where it failed."""
 
 UNSTARTED: Mapping[RunPhase, RunStatus] = {
     RunPhase.CAPTAIN_INTERVIEW: RunStatus.PLANNING,
@@ -198,8 +189,6 @@ def _run_move(run: RunState, envelope: Envelope) -> Changes | Problem:
         legal = [before.value for event, before in RUN_MOVES if event == envelope.type]
         return at(envelope, ("type",), f"a run that is {' or '.join(legal)}", run.status.value)
     status, phase = move
-    if envelope.type == "run.resumed" and run.status is RunStatus.FAILED:
-        status, phase = TAKEN_UP[run.currentPhase]
     if envelope.type == "run.resumed" and run.currentPhase in UNSTARTED:
         status, phase = UNSTARTED[run.currentPhase], None
     ended = status in (RunStatus.COMPLETED, RunStatus.FAILED)
@@ -227,7 +216,7 @@ def _node_changes(
                 return at(envelope, ("data", "addedNodes"), "nodes that are new", ", ".join(taken))
             return tuple(_pending(name, max_attempts) for name in event.addedNodes)
         case happened.NodeChanged():
-            return _changed(nodes, envelope, event)
+            return _moved(nodes, envelope, event.nodeId, lambda node: node_after(node, event))
         case happened.TaskStarted():
             return _told(nodes, envelope, event.nodeId, {"assignedAgent": event.agent})
         case happened.TaskExhausted():
@@ -235,7 +224,7 @@ def _node_changes(
         case happened.TaskRetried():
             return _told(nodes, envelope, event.nodeId, {"lastError": event.reason})
         case happened.TaskReopened():
-            return _reopened(nodes, envelope, event)
+            return _moved(nodes, envelope, event.nodeId, lambda node: reopened(node, event))
         case happened.TaskStale():
             return _told(nodes, envelope, event.nodeId, {"lastError": f"no heartbeat since {event.lastHeartbeat}"})
         case _:
@@ -254,25 +243,12 @@ def _told(
     return (nodes[name].model_copy(update=told),)
 
 
-def _reopened(
-    nodes: Mapping[str, NodeStatus], envelope: Envelope, event: happened.TaskReopened
+def _moved(
+    nodes: Mapping[str, NodeStatus], envelope: Envelope, name: str, move: Callable[[NodeStatus], NodeStatus | Problem]
 ) -> tuple[NodeStatus, ...] | Problem:
-    node = nodes.get(event.nodeId)
-    if node is None:
-        return at(envelope, ("data", "nodeId"), "a node of the graph", event.nodeId)
-    after = reopened(node, event)
-    if isinstance(after, Problem):
-        return at(envelope, ("data", *after.where), after.expected, after.found)
-    return (after,)
-
-
-def _changed(
-    nodes: Mapping[str, NodeStatus], envelope: Envelope, event: happened.NodeChanged
-) -> tuple[NodeStatus, ...] | Problem:
-    node = nodes.get(event.nodeId)
-    if node is None:
-        return at(envelope, ("data", "nodeId"), "a node of the graph", event.nodeId)
-    after = node_after(node, event)
+    if name not in nodes:
+        return at(envelope, ("data", "nodeId"), "a node of the graph", name)
+    after = move(nodes[name])
     if isinstance(after, Problem):
         return at(envelope, ("data", *after.where), after.expected, after.found)
     return (after,)
