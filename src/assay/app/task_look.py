@@ -65,7 +65,7 @@ def task_look(root: Path, run_id: str, task: str) -> TaskLook:
         return TaskLook(
             run_id=run_id,
             id=task,
-            type="refinery" if node.agentType == "refinery" else f"type {node.agentType}",
+            type=node.worker,
             state=status.status.value,
             attempt=status.currentAttempt,
             max_attempts=status.maxAttempts,

@@ -113,7 +113,7 @@ def _node(look: "NodeLook", width: int) -> Iterator[str]:
     from assay.app.event_words import shown
 
     node = look.node
-    kind = node.type.value if node.agentType == "refinery" else f"type {node.agentType}"
+    kind = node.worker
     facts = "  ".join(filter(None, (node.id, kind, look.complexity)))
     yield from wrapped(shown(look.title, _LONG), width, first=f"{facts}  ", rest=_MARGIN) if look.title else (facts,)
     if node.dependencies:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.contracts.common.events import EventData
 from assay.contracts.forge import events as happened
-from assay.contracts.forge.dag import DagNode, NodeState, NodeType
+from assay.contracts.forge.dag import DagNode, NodeState
 from assay.contracts.forge.status import NodeStatus
 from assay.contracts.graph.orders import AttemptOrder, AttemptResult, Landed, MergeMember, MergeResult
 from assay.rules.graph_run import GraphRun, taken_in
@@ -16,10 +16,9 @@ from assay.rules.scheduling import NextTry, after_failure
 
 def started(status: NodeStatus, node: DagNode, order: AttemptOrder, now: str) -> tuple[EventData, ...]:
     """An attempt begins."""
-    agent = "refinery" if node.type is NodeType.REFINERY else f"type {node.agentType}"
     return (
         _change(status, NodeState.RUNNING, now),
-        happened.TaskStarted(nodeId=node.id, attemptId=order.attempt, branch=order.branch, agent=agent),
+        happened.TaskStarted(nodeId=node.id, attemptId=order.attempt, branch=order.branch, agent=node.worker),
     )
 
 

@@ -43,6 +43,11 @@ class DagNode(Contract):
     status: NodeState
     metadata: Maybe[dict[str, Any]] = None
 
+    @property
+    def worker(self) -> str:
+        """Who works on it, as people are told."""
+        return "refinery" if self.type is NodeType.REFINERY else f"type {self.agentType}"
+
 
 class DagMetadata(Contract):
     """Who drew the graph, when, and how large it is."""

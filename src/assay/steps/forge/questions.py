@@ -129,16 +129,12 @@ def _plan_rounds(book: ForgeBook) -> int:
 def _plan(plan: ForgePlan) -> Iterator[str]:
     about = {task.id: f"{task.estimated_complexity.value}  {task.title}" for task in plan.tasks}
     for node in plan.dag.nodes[:_SHOWN]:
-        yield f"{node.id}  {_kind(node)}  {about.get(node.id, 'joins what it waits for')}{_after(node)}"
+        yield f"{node.id}  {node.worker}  {about.get(node.id, 'joins what it waits for')}{_after(node)}"
     more = len(plan.dag.nodes) - _SHOWN
     if more > 0:
         yield f"and {more} more"
     yield from (f"assumed: {text}" for text in plan.assumptions)
     yield from (f"left open: {text}" for text in plan.questions)
-
-
-def _kind(node: DagNode) -> str:
-    return node.type.value if node.agentType == "refinery" else f"type {node.agentType}"
 
 
 def _after(node: DagNode) -> str:
