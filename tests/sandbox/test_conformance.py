@@ -236,6 +236,21 @@ def test_too_many_processes_end_the_command(bench: Bench) -> None:
 
 
 @real
+def test_too_many_that_were_left_between_two_looks_are_too_many(bench: Bench) -> None:
+    mark = f"34{os.getpid()}.5"
+    program = (
+        "import os, time\n"
+        "for _ in range(12):\n"
+        "    if os.fork() == 0:\n"
+        f"        os.execvp('sleep', ['sleep', '{mark}'])\n"
+    )  # a few milliseconds, and the command itself ends well
+    result = bench.python(program, limits={"processes": 8}).result
+    assert (result.end, result.limit_hit) == (End.LIMIT, "processes")
+    assert result.peak_processes > 8
+    assert living(mark) == []
+
+
+@real
 def test_too_much_memory_of_the_tree_ends_the_command(bench: Bench) -> None:
     program = (
         "import os, time\n"

@@ -296,8 +296,11 @@ class _Run:
                 words = ended.stderr.kept.decode(errors="replace").strip().splitlines()
                 ended.lost = words[-1] if self.started is None and words else "the sandbox ended without a report"
         if watchdog is not None:
+            left = ended.survivors or 0
+            if left > self.limits.processes and not ended.cancelled:  # they came and were left between two looks
+                ended.stopped = ended.stopped or "processes"
             ended.peak_memory = max(ended.peak_memory, watchdog.peak_memory)
-            ended.peak_processes = max(1 if self.started else 0, watchdog.peak_processes)
+            ended.peak_processes = max(1 if self.started else 0, left, watchdog.peak_processes)
             ended.cpu_s = max(ended.cpu_s, watchdog.cpu_s)
 
     def _close(self) -> None:
