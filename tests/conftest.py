@@ -1,4 +1,4 @@
-"""Fixtures that several rooms' tests share: every database there is, and a ledger on each."""
+"""Fixtures that several rooms' tests share: an environment of one's own, every database, and a ledger on each."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -17,6 +17,23 @@ MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 
 OpenDatabase = Callable[[], Database]
 """Opens the test's database; each call a connection of its own."""
+
+
+@pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """What a test sets in the environment does not reach the next one."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def own_home(own_environment: None, tmp_path: Path) -> None:
+    """Nothing of the developer's own configuration, nor of a hook the tests run in, reaches a test."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "XDG_")) or name == "EMAIL"]:
+        del os.environ[name]
+    os.environ |= {"HOME": str(tmp_path / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 @pytest.fixture(scope="session")

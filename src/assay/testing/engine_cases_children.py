@@ -136,8 +136,9 @@ async def _only_who_was_taken_and_lives_can_be_silent(make: Make) -> None:
             await flow.wait(ids[:1], timeout_s=60)
             while not (found := await flow.silent([*ids, "nobody"])):
                 await flow.wait((), timeout_s=0.05)
-            expect(list(found) == [ids[1]], f"silent are {found}")
-            expect(0 <= found[ids[1]] < _SOON_S, f"one that has just begun is silent for {found} s")
+            # which of the two that wait comes first is the queue's own affair: they may be of one millisecond
+            expect(len(found) == 1 and set(found) < set(ids[1:]), f"silent are {found}")
+            expect(all(0 <= s < _SOON_S for s in found.values()), f"one that has just begun is silent for {found} s")
             expect(await flow.silent([]) == {}, "nobody is not silent")
             return None
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,7 +164,6 @@ class PlanRoom:
     @classmethod
     def open(cls, root: Path) -> "PlanRoom":
         """The same again, as another process finds it."""
-        os.environ |= {"HOME": str(root / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
         repository = Repository.open(root / "repo")
         shadow = Shadow.open(root / "state" / "git", repository)
         ledger = Ledger.open_file(root / "state" / "evidence.db", clock=Ticking())

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,7 +179,6 @@ class Workshop:
     def open(cls, root: Path) -> "Workshop":
         """The same again, as another process finds it."""
         person, state = Person(root / "repo", root / "home"), root / "state"
-        os.environ |= {"HOME": str(person.home), "GIT_CONFIG_NOSYSTEM": "1"}
         repository = Repository.open(person.folder)
         shadow = Shadow.open(state / "git", repository)
         ledger = Ledger.open_file(state / "evidence.db", clock=Ticking())
