@@ -8,7 +8,14 @@ from assay.contracts.autopilot.cost import CostEstimation
 from assay.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
 from assay.contracts.autopilot.phase_return import PhaseOutcome
 from assay.contracts.autopilot.score import ScoreBand, band_of
-from assay.contracts.autopilot.words import Complexity, FailureCategory, PhaseType, Recommendation, StepName
+from assay.contracts.autopilot.words import (
+    Complexity,
+    FailureCategory,
+    PhaseType,
+    Recommendation,
+    RunFlag,
+    StepName,
+)
 from assay.contracts.common.budgets import Amounts, Budget, BudgetCaps, Caps, OverBudget, Reservation, Spending
 from assay.contracts.common.problems import Problem
 from assay.contracts.common.tools import POLICIES, Access, Role, Tool
@@ -27,7 +34,6 @@ from assay.rules.scoring import (
     REMEDIATION_CYCLES,
     STAMPS,
     GateFacts,
-    RunFlag,
     adjusted_limit,
     phase_gate,
     threshold_tenths,

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from assay.contracts.autopilot.state import Deferral, Meta
-from assay.contracts.autopilot.words import HumanWord, PhaseStatus
+from assay.contracts.autopilot.words import HumanWord, PhaseStatus, RunFlag
 from assay.contracts.common.problems import Level
 from assay.rules.flags import CYCLES, Loop, Takes, asking, course, flag_problems, known_flags
-from assay.rules.scoring import RunFlag, flag_conflicts
+from assay.rules.scoring import flag_conflicts
 from support import value_of
 
 GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)

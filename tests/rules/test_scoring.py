@@ -13,7 +13,7 @@ from assay.contracts.autopilot.facts import PathItem
 from assay.contracts.autopilot.gaps import Deficiency
 from assay.contracts.autopilot.phase_return import PhaseOutcome
 from assay.contracts.autopilot.score import ScoreBand, band_of
-from assay.contracts.autopilot.words import Recommendation
+from assay.contracts.autopilot.words import Recommendation, RunFlag
 from assay.rules.scoring import (
     GAP_ITERATIONS,
     QUALITY_CYCLES,
@@ -22,7 +22,6 @@ from assay.rules.scoring import (
     GateFacts,
     GateMove,
     RubberStamp,
-    RunFlag,
     adjusted_limit,
     after_gaps,
     autonomous_resolution_rate,

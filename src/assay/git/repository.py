@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.errors import UsageError
@@ -35,6 +35,7 @@ class Repository:
     """The branch checked out; None for a detached HEAD."""
     object_format: str
     git: GitDir
+    _trees: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def open(cls, path: Path) -> "Repository":
@@ -106,11 +107,17 @@ class Repository:
         raise UsageError(f"unknown ref {visible(ref)!r}{why}", next_step=hint)
 
     def tree_of(self, commit: str) -> str:
-        """The tree of a commit."""
+        """The tree of a commit; asked once of each full hash, which names one tree forever."""
+        known = self._trees.get(commit)
+        if known is not None:
+            return known
         answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
         if answer.code:
             raise GitFailed(f"the tree of {visible(commit)} is missing: {answer.words}", next_step=LOOK)
-        return answer.out.decode().split()[-1]
+        tree = answer.out.decode().split()[-1]
+        if len(commit) == len(tree) and not commit.strip("0123456789abcdef"):  # a ref or a short hash may move
+            self._trees[commit] = tree
+        return tree
 
     def merge_base(self, a: str, b: str) -> str | None:
         """The best common ancestor of two commits, if they have one."""

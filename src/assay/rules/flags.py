@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from assay.contracts.autopilot.state import Meta
-from assay.contracts.autopilot.words import Grade, HumanWord, PhaseStatus
+from assay.contracts.autopilot.words import Grade, HumanWord, PhaseStatus, RunFlag
 from assay.contracts.common.base import Contract, Count, Flag, Fraction
 from assay.contracts.common.problems import Level, Problem
 from assay.rules.scoring import (
@@ -17,7 +17,6 @@ from assay.rules.scoring import (
     QUALITY_CYCLES,
     QUALITY_TENTHS,
     REMEDIATION_CYCLES,
-    RunFlag,
     adjusted_limit,
     flag_conflicts,
     threshold_tenths,

@@ -22,6 +22,7 @@ from assay.contracts.common.words import Workflow
 from assay.rules.breaker import CLOSED, after_resume, count_step
 from assay.rules.fold import UPCASTERS, Data, Upcasters, at, fold, order_problem, typed
 from assay.rules.fold_phase import add_facts, autopilot_event, fresh, tell
+from assay.rules.graph_run import MOVING
 from assay.rules.scoring import (
     DEFERRAL_START,
     PASS_TENTHS,
@@ -60,6 +61,9 @@ def _apply(
         last_seq=folded.seq if folded is not None else 0,
         run_id=folded.state.meta.run_id if folded is not None else None,
     )
+    if misplaced is None and folded is not None and envelope.type in MOVING:
+        # of the graph in which a phase's tasks are carried out; what they mean for the phase is told by its own events
+        return folded.model_copy(update={"seq": envelope.seq, "last_event_id": envelope.event_id})
     opened = misplaced or autopilot_event(envelope, upcasters)
     if isinstance(opened, Problem):
         return opened

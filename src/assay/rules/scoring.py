@@ -11,7 +11,7 @@ from fractions import Fraction
 from assay.contracts.autopilot.facts import PathItem, PathProblems
 from assay.contracts.autopilot.gaps import Deficiency
 from assay.contracts.autopilot.phase_return import PhaseOutcome
-from assay.contracts.autopilot.words import Recommendation
+from assay.contracts.autopilot.words import Recommendation, RunFlag
 from assay.contracts.common.base import Contract, Count, Flag, Text
 
 PASS_TENTHS = 90
@@ -23,19 +23,6 @@ FAIL_BELOW_TENTHS = 70
 REMEDIATION_CYCLES = 2
 QUALITY_CYCLES = 3
 GAP_ITERATIONS = 5
-
-
-class RunFlag(StrEnum):
-    """The flags of a run that change how scores are judged, or that exclude one another."""
-
-    FORCE = "force"
-    QUALITY = "quality"
-    GAPS = "gaps"
-    COMPLETE = "complete"
-    MAP = "map"
-    LENIENT = "lenient"
-    DISCUSS = "discuss"
-    VISUAL = "visual"
 
 
 EXCLUSIONS: tuple[tuple[RunFlag, RunFlag], ...] = (

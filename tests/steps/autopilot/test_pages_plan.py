@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from assay.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
 from assay.contracts.autopilot.returns import PlannerReturn
 from assay.contracts.autopilot.words import Complexity
-from assay.steps.autopilot.pages_plan import PlanCriterion, PlanTask, TaskKind, plan_page, task_element
+from assay.steps.autopilot.pages_plan import plan_page, task_element
 from steps.autopilot.written import PHASE, phase, plan_task, planner
 from steps.feature.reading import HOSTILE, seen
 

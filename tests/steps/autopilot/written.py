@@ -4,11 +4,11 @@ from typing import Any
 
 from assay.contracts.autopilot.execution import ExecutionResult
 from assay.contracts.autopilot.facts import RoadmapPhase
+from assay.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
 from assay.contracts.autopilot.rating import RatingReturn
 from assay.contracts.autopilot.returns import JudgeReturn, PlannerReturn, ResearcherReturn
 from assay.contracts.autopilot.verifying import MiniVerifierReturn, VerifierReturn
 from assay.contracts.autopilot.words import Complexity, PhaseType
-from assay.steps.autopilot.pages_plan import PlanCriterion, PlanTask, TaskKind
 from support import value_of
 
 RUN = "run-2026-02-09-143052"

@@ -111,6 +111,19 @@ class FailureCategory(StrEnum):
     COORDINATION_FAILURE = "coordination_failure"
 
 
+class RunFlag(StrEnum):
+    """The flags of a run that change how scores are judged, or that exclude one another."""
+
+    FORCE = "force"
+    QUALITY = "quality"
+    GAPS = "gaps"
+    COMPLETE = "complete"
+    MAP = "map"
+    LENIENT = "lenient"
+    DISCUSS = "discuss"
+    VISUAL = "visual"
+
+
 class HumanWord(StrEnum):
     """What a person says of a phase that was deferred to them."""
 

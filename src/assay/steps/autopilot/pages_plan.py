@@ -2,16 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
-from typing import Annotated
-
-from pydantic import Field
 
 from assay.contracts.autopilot.facts import RoadmapPhase
+from assay.contracts.autopilot.plan import PlanCriterion, PlanTask
 from assay.contracts.autopilot.returns import PlannerReturn
-from assay.contracts.autopilot.words import Complexity
-from assay.contracts.common.base import Contract, Positive, Text, Texts
-from assay.contracts.common.ids import RelPath, SafeName
 from assay.kit.text import visible, visible_lines
 from assay.steps.autopilot.wording import title
 from assay.steps.feature.companions_markdown import PROSE, Markdown, code, counted, listed, page, table, texts
@@ -20,35 +14,6 @@ from assay.store.layout.autopilot import PhaseLayout
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _OURS = re.compile(r"<(?=/?(?:task|files|action|verify|done)\b)", re.IGNORECASE)
 _TICKS = re.compile(r"`+")
-
-
-class TaskKind(StrEnum):
-    """Who can decide whether a task is done: commands, or only a person."""
-
-    AUTO = "auto"
-    HUMAN_VERIFY = "checkpoint:human-verify"
-
-
-class PlanCriterion(Contract):
-    """What must hold, and the command that fails as long as it does not."""
-
-    criterion: Text
-    command: Text
-
-
-class PlanTask(Contract):
-    """One task of the plan, with all that somebody who carries it out will see."""
-
-    id: SafeName
-    kind: TaskKind
-    complexity: Complexity
-    wave: Positive
-    files: tuple[RelPath, ...]
-    action: Text
-    criteria: Annotated[tuple[PlanCriterion, ...], Field(min_length=1)]
-    done: Text
-    requirements: Texts
-    """Requirements and success criteria of the phase that the task serves."""
 
 
 def plan_page(

@@ -19,6 +19,7 @@ from assay.git.shadow import Shadow
 from assay.kit.text import visible
 from assay.rules.tools import may_write, path_problem
 from assay.sandbox.dotgit import changes as dotgit_changes
+from assay.steps.dispatch.known import Known
 from assay.steps.dispatch.seen import Seen, see
 
 TOOL = "worktree"
@@ -48,13 +49,22 @@ class _Moved(NamedTuple):
     entry: Entry | None
 
 
-def audit(shadow: Shadow, folder: Path, start: Seen, *, role: Role, scope: Scope, base_tree: str | None) -> Audit:
+def audit(
+    shadow: Shadow,
+    folder: Path,
+    start: Seen,
+    *,
+    role: Role,
+    scope: Scope,
+    base_tree: str | None,
+    known: Known | None = None,
+) -> Audit:
     """Compares a worktree with its start. What cannot be seen counts as broken, not as unchanged.
 
     `base_tree` is what the worktree was made from: nothing in it is ever a by-product, and without it nothing is.
     """
     try:
-        now = see(shadow, folder)
+        now = see(shadow, folder, known=known)
         return _judged(shadow, folder, start, now, POLICIES[role], scope, base_tree)
     except (AssayError, OSError) as error:
         reason = visible(f"the worktree cannot be compared with its start: {error}")
@@ -64,8 +74,11 @@ def audit(shadow: Shadow, folder: Path, start: Seen, *, role: Role, scope: Scope
 def _judged(
     shadow: Shadow, folder: Path, start: Seen, now: Seen, policy: Policy, scope: Scope, base_tree: str | None
 ) -> Audit:
-    before, after = shadow.entries(start.tree), shadow.entries(now.tree)
-    moved = tuple(_moves(before, after))
+    before: dict[str, Entry] = {}
+    moved: tuple[_Moved, ...] = ()
+    if start.tree != now.tree:  # one tree has one content
+        before = shadow.entries(start.tree)
+        moved = tuple(_moves(before, shadow.entries(now.tree)))
     refused = {each.path: problem for each in moved if (problem := _problem(shadow, each, policy, scope)) is not None}
     byproducts: frozenset[str] = frozenset()
     if policy.source and base_tree is not None and refused:

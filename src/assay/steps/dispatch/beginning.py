@@ -39,7 +39,7 @@ async def begin(context: Context, spec: RoleSpec, brief: Brief, occasion: Occasi
         left = await asyncio.to_thread(restore, context.shadow, means.worktree, seen)
         reach("dispatch.restored")
     else:
-        seen = await asyncio.to_thread(see, context.shadow, means.worktree)
+        seen = await asyncio.to_thread(see, context.shadow, means.worktree, known=context.known)
     started_at = spell(context.clock())
     wanted = before.reservation or Reservation(id=brief.dispatch_id, phase=occasion.phase, asked=spec.budget)
     number = before.tries + 1

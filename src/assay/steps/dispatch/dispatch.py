@@ -68,6 +68,7 @@ async def dispatch(
         role=brief.role,
         scope=brief.scope,
         base_tree=means.base_tree,
+        known=context.known,
     )
     reach("dispatch.audited")
     dispatched = Dispatched(

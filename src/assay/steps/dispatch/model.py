@@ -16,6 +16,7 @@ from assay.kit.clock import Clock
 from assay.ledger.ledger import Ledger
 from assay.ledger.record import Record
 from assay.sandbox.runner import Runner
+from assay.steps.dispatch.known import Known
 from assay.store.artifacts import Store
 
 
@@ -92,6 +93,7 @@ class Context:
     caps: BudgetCaps
     recorder: Recorder
     clock: Clock
+    known: Known = field(default_factory=Known)
 
 
 @dataclass(frozen=True, slots=True)

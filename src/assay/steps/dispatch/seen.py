@@ -15,6 +15,7 @@ from assay.git.objects import EXECUTABLE, FILE, SYMLINK, Entry, path_problem, se
 from assay.git.shadow import Shadow
 from assay.kit.text import visible
 from assay.sandbox.dotgit import DotGit, look
+from assay.steps.dispatch.known import Known, read
 
 ENTRIES = 1_000_000
 """A worktree with more is not looked through; what cannot be seen is not vouched for."""
@@ -50,8 +51,8 @@ class _Found(NamedTuple):
     status: os.stat_result
 
 
-def see(shadow: Shadow, folder: Path, *, most: int = ENTRIES) -> Seen:
-    """Looks at a worktree; `GitFailed` if it cannot be seen whole."""
+def see(shadow: Shadow, folder: Path, *, most: int = ENTRIES, known: Known | None = None) -> Seen:
+    """Looks at a worktree; `GitFailed` if it cannot be seen whole. What is `known` is read, and not stored again."""
     top = str(folder.absolute())
     files: dict[str, str] = {}
     links: list[str] = []
@@ -66,16 +67,22 @@ def see(shadow: Shadow, folder: Path, *, most: int = ENTRIES) -> Seen:
             else:
                 odd[visible(path)] = _mark(status)
         targets = {path: os.fsencode(os.readlink(f"{top}/{path}")) for path in links}  # noqa: PTH115 - as above
+        content = None if known is None else read(top, files, targets, shadow.object_format)
     except OSError as error:
         where = visible(str(error.filename))
         raise GitFailed(f"{where} cannot be looked at: {error.strerror}", next_step="see what shut it") from None
     if len(odd) > ODD:
         raise GitFailed(f"{visible(top)} holds {len(odd)} things that are no files", next_step="see what made them")
-    entries = {path: Entry(SYMLINK, shadow.add_blob(target)) for path, target in targets.items()}
-    entries |= _hashed(shadow, folder.absolute(), files)
-    with shadow.index() as git:
-        set_entries(git, entries, shadow.null)
-        return Seen(write_tree(git), odd, look(top))
+    tree = None if known is None or content is None else known.tree(content)
+    if tree is None:
+        entries = {path: Entry(SYMLINK, shadow.add_blob(target)) for path, target in targets.items()}
+        entries |= _hashed(shadow, folder.absolute(), files)
+        with shadow.index() as git:
+            set_entries(git, entries, shadow.null)
+            tree = write_tree(git)
+        if known is not None and content is not None:
+            known.keep(content, entries, tree)
+    return Seen(tree, odd, look(top))
 
 
 def _mark(status: os.stat_result) -> str:

@@ -1,0 +1,128 @@
+"""Where a pass through a phase goes next: a step, or its end. The steps themselves decide nothing."""
+
+from collections.abc import Sequence
+
+from assay.contracts.autopilot.breaker import BreakerSettings
+from assay.contracts.autopilot.facts import Retries, RetryKind
+from assay.contracts.autopilot.passes import PassKind, PassMove, PassMoveKind, PhasePass, StepResult
+from assay.contracts.autopilot.phase_return import PhaseOutcome
+from assay.contracts.autopilot.words import Recommendation, Route, StepName
+from assay.rules.breaker import Degraded, degradation, may_retry
+
+PLAN_ROUNDS = 3
+"""How often a plan is written for one research before the phase fails."""
+PLAN_CONFIDENCE = 7
+"""How sure the plan checker has to be at least."""
+
+
+def next_step(asked: PhasePass, results: Sequence[StepResult], retries: Retries, settings: BreakerSettings) -> PassMove:
+    """The next move of a pass after these results; `retries` says what the phase and the run used up before it."""
+    if not results:
+        return _step(asked.again[0] if asked.kind is PassKind.AGAIN else StepName.PREFLIGHT, results)
+    last = results[-1]
+    if last.halt is not None:
+        return _ends(PhaseOutcome.FAILED, Recommendation.HALT, last.halt, halt=last.halt)
+    match last.step:
+        case StepName.PREFLIGHT:
+            return _after_preflight(asked, results)
+        case StepName.TRIAGE:
+            return _step(StepName.VERIFY if last.route is Route.VERIFY_ONLY else StepName.RESEARCH, results)
+        case StepName.RESEARCH:
+            return _step(StepName.PLAN, results) if last.good else _failed("the research came to nothing", last)
+        case StepName.PLAN:
+            if last.splits:
+                return _ends(PhaseOutcome.SPLIT_REQUEST, Recommendation.PROCEED, "the plan is too large for one phase")
+            return _step(StepName.PLAN_CHECK, results) if last.good else _failed("there is no plan", last)
+        case StepName.PLAN_CHECK:
+            return _after_plan_check(results)
+        case StepName.EXECUTE | StepName.DEBUG:
+            return _step(StepName.VERIFY, results)
+        case StepName.VERIFY:
+            return _step(StepName.JUDGE, results)
+        case StepName.JUDGE:
+            return _after_judge(asked, results, retries, settings)
+        case StepName.RATE:
+            return _after_rate(asked, last, retries, settings, results)
+
+
+def _after_preflight(asked: PhasePass, results: Sequence[StepResult]) -> PassMove:
+    last = results[-1]
+    if not last.good:
+        return _ends(PhaseOutcome.FAILED, Recommendation.HALT, _first(last, "the preflight is not clear"))
+    return _step(StepName.TRIAGE if asked.kind is PassKind.WHOLE else StepName.EXECUTE, results)
+
+
+def _after_plan_check(results: Sequence[StepResult]) -> PassMove:
+    last = results[-1]
+    if last.good:
+        return _step(StepName.EXECUTE, results)
+    research = max(at for at, result in enumerate(results) if result.step is StepName.RESEARCH)
+    rounds = sum(result.step is StepName.PLAN for result in results[research:])
+    if rounds < PLAN_ROUNDS:
+        return _step(StepName.PLAN, results)
+    return _failed(f"{PLAN_ROUNDS} plans were refused", last)
+
+
+def _after_judge(
+    asked: PhasePass, results: Sequence[StepResult], retries: Retries, settings: BreakerSettings
+) -> PassMove:
+    last = results[-1]
+    wants = last.recommendation or Recommendation.HALT  # a judge that says nothing lets nothing through
+    if not last.good or wants in (Recommendation.ROLLBACK, Recommendation.HALT):
+        return _ends(PhaseOutcome.FAILED, wants, _first(last, f"the judge asks for {wants.value}"))
+    verified = next((result for result in reversed(results) if result.step is StepName.VERIFY), None)
+    if wants is Recommendation.DEBUG or (verified is not None and not verified.good):
+        if may_retry(RetryKind.DEBUG, _spent(results, retries), settings):
+            return _step(StepName.DEBUG, results)
+        why = _first(verified or last, "the verification failed")
+        return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"debugging is exhausted: {why}")
+    if verified is not None and verified.defers:
+        return _ends(PhaseOutcome.NEEDS_HUMAN_VERIFICATION, Recommendation.PROCEED, "a person has to look at it")
+    return _step(StepName.RATE, results)
+
+
+def _after_rate(
+    asked: PhasePass, last: StepResult, retries: Retries, settings: BreakerSettings, results: Sequence[StepResult]
+) -> PassMove:
+    if not last.good or last.score_tenths is None:
+        return _failed("it has no score that counts", last)
+    if asked.kind is PassKind.WHOLE:
+        match degradation(last.score_tenths, _spent(results, retries), settings):
+            case Degraded.REPLAN:
+                return _step(StepName.RESEARCH, results)
+            case Degraded.FAIL_PHASE:
+                score = last.score_tenths / 10
+                return _ends(
+                    PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"its score is {score}, and replanning is spent"
+                )
+            case Degraded.NO:
+                pass
+    return _ends(PhaseOutcome.COMPLETED, Recommendation.PROCEED, "all steps are done")
+
+
+def _spent(results: Sequence[StepResult], before: Retries) -> Retries:
+    """What was used up before, and in this pass."""
+    debugged = sum(result.step is StepName.DEBUG for result in results)
+    replanned = max(0, sum(result.step is StepName.RESEARCH for result in results) - 1)
+    return Retries(
+        debug_in_phase=before.debug_in_phase + debugged,
+        replan_in_phase=before.replan_in_phase + replanned,
+        total=before.total + debugged + replanned,
+    )
+
+
+def _step(step: StepName, results: Sequence[StepResult]) -> PassMove:
+    number = 1 + sum(result.step is step for result in results)
+    return PassMove(kind=PassMoveKind.STEP, step=step, number=number)
+
+
+def _failed(why: str, last: StepResult) -> PassMove:
+    return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"{why}: {last.issues[0]}" if last.issues else why)
+
+
+def _first(result: StepResult, otherwise: str) -> str:
+    return result.issues[0] if result.issues else otherwise
+
+
+def _ends(outcome: PhaseOutcome, wants: Recommendation, because: str, *, halt: str | None = None) -> PassMove:
+    return PassMove(kind=PassMoveKind.RETURN, outcome=outcome, recommendation=wants, because=because, halt=halt)

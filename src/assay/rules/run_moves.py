@@ -1,0 +1,139 @@
+"""Where an autopilot run goes next: a pass of a phase, a decision about one that returned, a person, or its end."""
+
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+
+from assay.contracts.autopilot.facts import RoadmapPhase
+from assay.contracts.autopilot.order import AutopilotOrder
+from assay.contracts.autopilot.passes import PhasePass, Verdict
+from assay.contracts.autopilot.words import PhaseStatus, RunStatus, SkipReason
+from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text
+from assay.contracts.common.ids import PhaseId
+from assay.rules.flags import Takes, course
+from assay.rules.phases import PhasePlace, PhasePlan, RoadmapEnd, next_phases, roadmap_end, roadmap_plan
+
+
+class RunMoveKind(StrEnum):
+    """What a run does next."""
+
+    BEGIN = "begin"
+    """Write down the first pass of a phase."""
+    PASS = "pass"
+    """Go through a pass that was written down."""
+    DECIDE = "decide"
+    """Decide about a pass that returned, or about a phase whose parts have all returned."""
+    SKIP = "skip"
+    REPORT = "report"
+    """Say how things stand before a person is waited for."""
+    WAIT = "wait"
+    PAUSE = "pause"
+    FINISH = "finish"
+    END = "end"
+
+
+class RunMove(Contract):
+    """The move, and what it is about."""
+
+    kind: RunMoveKind
+    phase: Maybe[PhaseId] = None
+    number: Maybe[Positive] = None
+    gate: Maybe[Text] = None
+    reason: Maybe[SkipReason] = None
+
+
+class RunFacts(Contract):
+    """What a run's ledger says of its passes."""
+
+    status: RunStatus
+    statuses: Mapping[PhaseId, PhaseStatus]
+    begun: tuple[PhasePass, ...]
+    """Every pass that was written down, in order."""
+    returned: tuple[tuple[PhaseId, Positive], ...]
+    verdicts: tuple[Verdict, ...]
+    processed: Count
+    """Phases that ended since the run was begun or resumed last."""
+    reported: Flag
+    """Whether it was said how things stand since the last phase ended."""
+
+
+def verdict_gate(phase: str) -> str:
+    """The gate at which a run waits for the verdict about a phase."""
+    return f"verdict:{phase}"
+
+
+def next_move(order: AutopilotOrder, facts: RunFacts) -> RunMove:
+    """The next move of a run."""
+    if facts.status is not RunStatus.RUNNING:
+        return RunMove(kind=RunMoveKind.END)
+    under_way = _under_way(facts)
+    if under_way is not None:
+        return under_way
+    plans = _plans(order, facts.statuses)
+    skipped = _skipped(plans, facts.statuses)
+    if skipped is not None:
+        return skipped
+    ready = next_phases(plans)
+    if ready and order.pause_after is not None and facts.processed >= order.pause_after:
+        return RunMove(kind=RunMoveKind.PAUSE)
+    if ready:
+        first = next(phase for phase in order.phases if phase in ready)
+        return RunMove(kind=RunMoveKind.BEGIN, phase=first, number=1)
+    if roadmap_end(plans) is RoadmapEnd.WAITS_FOR_A_PERSON:
+        if not facts.reported:
+            return RunMove(kind=RunMoveKind.REPORT)
+        asked = next(plan.id for plan in plans if plan.place is PhasePlace.DEFERRED)
+        return RunMove(kind=RunMoveKind.WAIT, phase=asked, gate=verdict_gate(asked))
+    return RunMove(kind=RunMoveKind.FINISH)
+
+
+def _under_way(facts: RunFacts) -> RunMove | None:
+    """What a pass that was begun asks for, the latest first: a part of a phase comes before the phase."""
+    returned = set(facts.returned)
+    decided = {(verdict.phase, verdict.number): verdict for verdict in facts.verdicts}
+    for begun in reversed(facts.begun):
+        key = (begun.phase, begun.number)
+        if key not in returned:
+            return RunMove(kind=RunMoveKind.PASS, phase=begun.phase, number=begun.number)
+        if key not in decided:
+            return RunMove(kind=RunMoveKind.DECIDE, phase=begun.phase, number=begun.number)
+    known = {(begun.phase, begun.number) for begun in facts.begun}
+    for verdict in facts.verdicts:
+        wanted = (*verdict.parts, *(() if verdict.next is None else (verdict.next,)))
+        for another in wanted:
+            if (another.phase, another.number) not in known:
+                return RunMove(kind=RunMoveKind.BEGIN, phase=another.phase, number=another.number)
+        if verdict.parts and (verdict.phase, verdict.number + 1) not in decided:
+            return RunMove(kind=RunMoveKind.DECIDE, phase=verdict.phase, number=verdict.number + 1)
+    return None
+
+
+def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[PhasePlan, ...]:
+    """What is left to do of the phases that this run takes up; what others need is for the preflight to see."""
+    taken = set(order.phases)
+    phases = [
+        RoadmapPhase(
+            id=phase.id,
+            name=phase.name,
+            type=phase.type,
+            depends_on=tuple(other for other in phase.depends_on if other in taken),
+        )
+        for phase in order.roadmap.phases
+        if phase.id in taken
+    ]
+    return roadmap_plan(phases, statuses, done_before=frozenset(left_alone(order)))
+
+
+def left_alone(order: AutopilotOrder) -> Collection[str]:
+    """The phases that an earlier run completed and that this one does not touch."""
+    if course(frozenset(order.flags)).takes is not Takes.UNFINISHED:
+        return ()
+    return [phase for phase, known in order.earlier.items() if known.status is PhaseStatus.COMPLETED]
+
+
+def _skipped(plans: Sequence[PhasePlan], statuses: Mapping[str, PhaseStatus]) -> RunMove | None:
+    """A phase that is not run, as long as nobody has said so."""
+    for plan in plans:
+        untold = statuses.get(plan.id) is PhaseStatus.NOT_STARTED
+        if untold and plan.place in (PhasePlace.BLOCKED, PhasePlace.DONE):
+            return RunMove(kind=RunMoveKind.SKIP, phase=plan.id, reason=plan.reason)
+    return None
