@@ -2,7 +2,20 @@
 
 import sys
 
-from bench import agents, documents, engine, feature, git, ledger, sandbox, scheduling, startup, store, verify
+from bench import (
+    agents,
+    autopilot_state,
+    documents,
+    engine,
+    feature,
+    git,
+    ledger,
+    sandbox,
+    scheduling,
+    startup,
+    store,
+    verify,
+)
 
 BENCHMARKS = {
     "store": store.run,
@@ -16,6 +29,7 @@ BENCHMARKS = {
     "git": git.run,
     "scheduling": scheduling.run,
     "feature": feature.run,
+    "autopilot_state": autopilot_state.run,
 }
 
 

@@ -66,7 +66,7 @@ def test_several_unfinished_runs_are_listed_and_leave_two(bare: Path) -> None:
     assert (done.returncode, "did you mean" in done.stderr) == (2, True)
 
 
-def test_a_run_of_another_workflow_is_not_carried_as_a_graph(bare: Path) -> None:
+def test_a_run_that_says_it_is_autopilots_and_has_no_order_is_not_carried(bare: Path) -> None:
     from assay.contracts.common.words import Workflow
     from assay.ledger.ledger import Ledger
 
@@ -75,7 +75,7 @@ def test_a_run_of_another_workflow_is_not_carried_as_a_graph(bare: Path) -> None
     ledger.record("other", lambda record: record.event(Workflow.AUTOPILOT, "run_started", {}, timestamp=moment))
     ledger.close()
     done = assay("resume", "other", cwd=bare)
-    assert (done.returncode, "is a run of autopilot" in done.stderr) == (2, True)
+    assert (done.returncode, "other is no autopilot run" in done.stderr) == (2, True)
 
 
 @NEEDS_SANDBOX

@@ -28,6 +28,20 @@ def test_an_ordinary_repository_is_known_from_any_folder_in_it(person: Person) -
     assert Repository.open(person.folder / "deep" / "in" / "b").head == head, "also from a file"
 
 
+def test_the_tree_of_a_full_hash_is_asked_for_once_and_that_of_a_name_each_time(person: Person) -> None:
+    first = person.commit(a="1\n")
+    repository = person.open()
+    before = {name: repository.tree_of(name) for name in (first, "main", "HEAD", first[:8])}
+    assert len(set(before.values())) == 1
+    second = person.commit(a="2\n")
+    assert repository.tree_of("main") == repository.tree_of("HEAD") == repository.tree_of(second) != before["main"]
+    (person.folder / ".git/objects" / first[:2] / first[2:]).unlink()
+    assert repository.tree_of(first) == before[first]
+    for name in (first[:8], "main~1"):
+        with pytest.raises(GitFailed, match="is missing"):
+            repository.tree_of(name)
+
+
 def test_a_repository_without_commits_opens_and_says_so_when_asked_for_one(person: Person) -> None:
     repository = person.open()
     assert (repository.head, repository.branch, repository.default_base()) == (None, "main", None)

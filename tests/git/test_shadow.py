@@ -304,6 +304,23 @@ def test_a_blob_that_is_too_large_or_missing_is_one_sentence(person: Person) -> 
             shadow.entries(name)
 
 
+def test_many_paths_of_a_tree_are_read_in_the_order_asked(person: Person) -> None:
+    person.commit(b="2\n", a="1\n", **{"deep/c": ""})
+    shadow, tree = person.shadow(), person.git("rev-parse", "HEAD^{tree}")
+    asked = ("b", "gone", "../a", "a", "deep", "deep/c", "b")
+    assert [*shadow.read_each(tree, asked)] == [
+        ("b", b"2\n"),
+        ("gone", None),
+        ("../a", None),
+        ("a", b"1\n"),
+        ("deep", None),
+        ("deep/c", b""),
+    ]
+    assert [*shadow.read_each(tree, ())] == []
+    with pytest.raises(GitFailed, match="more than the 1 allowed"):
+        dict(shadow.read_each(tree, ("deep/c", "a"), 1))
+
+
 def test_what_is_added_stays_out_of_the_persons_store(person: Person) -> None:
     person.commit(a="1\n")
     before = picture(person.folder)

@@ -51,6 +51,15 @@ def test_a_check_passes_exactly_when_its_execution_did(
     assert (row.passed, row.assessment, row.provenance) == (passed, Assessment(assessment), "executed")
 
 
+def test_what_was_observed_is_found_by_its_kind_and_by_its_subject(ledger: Ledger) -> None:
+    rows = [("1", "scope", "a"), ("2", "scope", "b"), ("3", "other", "a"), ("4", "scope", "a")]
+    seen = [observation(key, kind=kind, subject=subject) for key, kind, subject in rows]
+    ledger.record(RUN, lambda record: [record.observation(each) for each in seen])
+    assert [row.key for row in ledger.observations(RUN, "scope")] == ["1", "2", "4"]
+    assert [row.key for row in ledger.observations(RUN, "scope", subject="a")] == ["1", "4"]
+    assert ledger.observations(RUN, "scope", subject="") == ()
+
+
 @pytest.mark.req("P9")
 @pytest.mark.parametrize("holds", [True, False])
 def test_a_check_passes_exactly_when_what_was_observed_holds(ledger: Ledger, holds: bool) -> None:

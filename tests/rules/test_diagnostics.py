@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from assay.contracts.autopilot.facts import PathItem
+from assay.contracts.autopilot.words import Loop
 from assay.rules.diagnostics import (
     VAGUE_PHRASES,
     LoopFacts,
@@ -20,7 +21,7 @@ from assay.rules.diagnostics import (
     needs_diagnostic,
     way_up,
 )
-from assay.rules.flags import CYCLES, Loop
+from assay.rules.flags import CYCLES
 
 GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 PATHS = frozenset({"src/auth/login.py", "Makefile"})

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from assay.contracts.autopilot.state import Deferral, Meta
-from assay.contracts.autopilot.words import HumanWord, PhaseStatus, RunFlag
+from assay.contracts.autopilot.words import HumanWord, Loop, PhaseStatus, RunFlag
 from assay.contracts.common.problems import Level
-from assay.rules.flags import CYCLES, Loop, Takes, asking, course, flag_problems, known_flags
+from assay.rules.flags import CYCLES, Takes, asking, course, flag_problems, known_flags
 from assay.rules.scoring import flag_conflicts
 from support import value_of
 

@@ -124,7 +124,7 @@ def test_the_whole_list_of_tools_by_role() -> None:
             "verifier: read_file, list_dir, grep_search, file_search, create_file, run_in_terminal, get_terminal_output, get_errors, query_map",
             "knowledge-agent: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, memory, query_ledger, query_map",
             "phase-researcher: read_file, list_dir, grep_search, semantic_search, file_search, create_file, query_map",
-            "phase-planner: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, query_map",
+            "phase-planner: read_file, list_dir, grep_search, semantic_search, file_search, query_map",
             "plan-checker: read_file, list_dir, grep_search, semantic_search, file_search, query_map",
             "executor: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, multi_replace_string_in_file, run_in_terminal, get_terminal_output, get_errors, list_code_usages, query_map",
             "mini-verifier: read_file, list_dir, grep_search, semantic_search, file_search, run_in_terminal, get_terminal_output, get_errors, query_map",

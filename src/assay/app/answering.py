@@ -4,11 +4,15 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.app.autopilot_course import AUTOPILOT
+from assay.app.autopilot_questions import WANTS_WORDS as VERDICTS_WANT_WORDS
+from assay.app.autopilot_questions import answer_verdict, open_verdict
+from assay.app.autopilot_room import opened_autopilot
 from assay.app.carrying import engine_at
 from assay.app.feature_room import ANSWERED, opened_room
 from assay.app.forge_room import opened_forge
 from assay.app.looking import meant_run, opened, run_lines
-from assay.app.workers import has_engine
+from assay.app.workers import has_engine, worker_on
 from assay.contracts.common.approvals import ApprovalRequest
 from assay.errors import UsageError
 from assay.git.identity import read_identity
@@ -17,7 +21,7 @@ from assay.steps.feature import questions as feature_questions
 from assay.steps.forge import questions as forge_questions
 
 WAITING, FORGE = "waiting", "forge"
-WANTS_WORDS = feature_questions.WANTS_WORDS | forge_questions.WANTS_WORDS
+WANTS_WORDS = feature_questions.WANTS_WORDS | forge_questions.WANTS_WORDS | VERDICTS_WANT_WORDS
 """Answers that mean nothing without a text."""
 ENDING = frozenset({"abandon", "abort"})
 """Answers that end a run."""
@@ -35,13 +39,21 @@ class Waiting:
 def inbox(root: Path) -> list[Waiting]:
     """Everything that waits for a person, the newest run first."""
     lines, _ = run_lines(root)
-    waiting = [line.run_id for line in lines if not line.is_over and (line.status == WAITING or line.workflow == FORGE)]
+    asking = (FORGE, AUTOPILOT)  # runs that may ask while they go on
+    waiting = [
+        line.run_id for line in lines if not line.is_over and (line.status == WAITING or line.workflow in asking)
+    ]
     return [found for run_id in waiting if (found := question_of(root, run_id)) is not None]
 
 
 def question_of(root: Path, run_id: str) -> Waiting | None:
     """What one run asks; None if it asks nothing."""
-    if _is_forge(root, run_id):
+    workflow = _workflow(root, run_id)
+    if workflow == AUTOPILOT:
+        with opened_autopilot(root, run_id) as autopilot:
+            verdict = open_verdict(autopilot)
+            return None if verdict is None else Waiting(run_id, AUTOPILOT, verdict)
+    if workflow == FORGE:
         with opened_forge(root, run_id) as forge:
             order, asked = forge.book.order(), forge_questions.open_question(forge.book)
             return None if asked is None or order is None else Waiting(run_id, order.slug, asked)
@@ -65,7 +77,13 @@ def asked_run(root: Path, wanted: str | None) -> str:
 
 def answer(root: Path, run_id: str, option: str, said: str | None) -> None:
     """Writes an answer down, and wakes whoever carries the run; where nobody does, the next one finds it."""
-    if _is_forge(root, run_id):
+    workflow = _workflow(root, run_id)
+    if workflow == AUTOPILOT:
+        with opened_autopilot(root, run_id) as autopilot:
+            key = answer_verdict(autopilot, option, said)
+            if worker_on(root, run_id) is None:
+                autopilot.refresh()
+    elif workflow == FORGE:
         with opened_forge(root, run_id) as forge:
             key = forge_questions.answer(forge.book, forge.files, forge.layout, option, said, forge.actor)
             forge.refresh()
@@ -76,9 +94,9 @@ def answer(root: Path, run_id: str, option: str, said: str | None) -> None:
         asyncio.run(wake(root, run_id, key))
 
 
-def _is_forge(root: Path, run_id: str) -> bool:
+def _workflow(root: Path, run_id: str) -> str | None:
     with opened(root) as database:
-        return any(run.workflow == FORGE for run in glance(database) if run.run_id == run_id)
+        return next((run.workflow for run in glance(database) if run.run_id == run_id), None)
 
 
 async def wake(root: Path, run_id: str, key: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from assay.app.autopilot_room import AutopilotRoom, opened_autopilot
 from assay.app.carrying import CANCELLED, engine_at
 from assay.app.feature_desk import PREFIX
 from assay.app.feature_room import order_of, room_of
@@ -13,6 +14,8 @@ from assay.app.forge_room import opened_forge
 from assay.app.graphs import Factory
 from assay.app.runs import RunLook
 from assay.app.workers import bodies_of, has_engine, worker_on
+from assay.contracts.autopilot.events_run import RunHalted
+from assay.contracts.autopilot.words import RunStatus as AutopilotStatus
 from assay.contracts.common.events import EventData
 from assay.contracts.common.words import Workflow
 from assay.contracts.feature.events import RunFinished, RunOutcome
@@ -26,6 +29,7 @@ from assay.kit.killpoints import reach
 from assay.rules import graph_moves
 from assay.rules.forge_course import course_of
 from assay.rules.graph_run import GraphRun
+from assay.steps.autopilot.book import Told, happened
 from assay.steps.forge.book import ForgeBook
 from assay.steps.graph.book import GraphBook
 
@@ -51,6 +55,9 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
 
     The last event is written last: until it stands, the run is not over, and can be cancelled again.
     """
+    if look.workflow == Workflow.AUTOPILOT:
+        with opened_autopilot(root, look.run_id) as room:
+            return _cancel_autopilot(room, root)
     factory = Factory(root)
     ledger = factory.ledger
     if look.workflow == Workflow.FEATURE:
@@ -115,6 +122,27 @@ def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | No
     room.tell(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
     kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
     return Cancelled(reason, None if target is None else order.target, kept, left)
+
+
+def _cancel_autopilot(room: AutopilotRoom, root: Path) -> Cancelled | None:
+    """The same for an autopilot run: it ends as failed, which only a person's word takes up again."""
+    book, repository = room.book, room.repository
+    order, run_id = book.order(), book.run_id
+    if has_engine(root):
+        asyncio.run(_stop(root, run_id))
+    _wait_until_left(root, run_id)
+    reach("cancel.stopped")
+    tip, identity = repository.ref(f"refs/heads/{order.target}"), read_identity(repository)
+    left = sweep(Factory(root).worktrees(PREFIX), run_id, tip or order.base_commit, identity).left
+    reach("cancel.swept")
+    if book.state().state.meta.status in (AutopilotStatus.COMPLETED, AutopilotStatus.FAILED):
+        return None
+    reason = f"{CANCELLED} {identity.author}"
+    book.tell(Told(happened(RunHalted, book.now(), reason=reason, status=AutopilotStatus.FAILED)))
+    reach("cancel.told")
+    room.refresh()
+    kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
+    return Cancelled(reason, None if tip is None else order.target, kept, left)
 
 
 async def _stop(root: Path, run_id: str) -> None:

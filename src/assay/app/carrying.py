@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+from assay.app.autopilot_room import opened_autopilot, resume_autopilot, settled_verdicts
 from assay.app.feature_room import ANSWERED, answered_keys, resume_feature
 from assay.app.forge_room import refresh_files, resume_forge, settled_gates
-from assay.app.graphs import FEATURE_FLOW, FORGE_FLOW, Factory, Tell, engine_of
+from assay.app.graphs import FLOWS, Factory, Tell, engine_of
 from assay.app.looking import RESUMABLE
 from assay.app.runs import End, RunLook
 from assay.app.watching import POLL_S, Show, Watching
@@ -32,6 +33,14 @@ CANCELLED = "cancelled by"
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
 """How long after the end of a flow its last event may take: whoever cancels a run clears its folders first."""
+_SETTLED_S = 1.0
+"""How long nothing may happen in an autopilot run before it counts as waiting: it says how it stands before it does."""
+_ANSWERED_IN = {
+    Workflow.FEATURE.value: answered_keys,
+    Workflow.FORGE.value: settled_gates,
+    Workflow.AUTOPILOT.value: settled_verdicts,
+}
+"""Who knows what people have answered, by workflow."""
 
 
 class Stop:
@@ -81,9 +90,12 @@ async def engine_at(root: Path, *, worker: bool, tell: Tell | None = None) -> As
         raise NotReady(error.what, next_step=error.next_step) from error
 
 
-def refuse_unfit(look: RunLook) -> None:
+def refuse_unfit(root: Path, look: RunLook) -> None:
     """A run that no engine of today can carry."""
-    if look.workflow not in (Workflow.FEATURE, Workflow.FORGE):
+    if look.workflow == Workflow.AUTOPILOT:
+        with opened_autopilot(root, look.run_id):
+            return  # it has an order to go by
+    if look.workflow not in FLOWS:
         raise UsageError(
             f"{look.run_id} is a run of {look.workflow}, and cannot be carried yet",
             next_step=f"assay events {look.run_id}",
@@ -101,7 +113,7 @@ def can_go_on(root: Path, look: RunLook) -> bool:
     """Whether a run that has ended may go on: one that failed for good would only fail again."""
     if is_final(look):
         return not _is_cleared(root, look.run_id)
-    if look.workflow == Workflow.FEATURE:
+    if look.workflow in (Workflow.FEATURE, Workflow.AUTOPILOT):
         return True
     run_id = look.run_id
     ledger = Factory(root).ledger
@@ -122,6 +134,9 @@ def record_resumed(root: Path, look: RunLook) -> None:
     """Writes down that a paused or failed run goes on, before anything does."""
     if is_final(look):
         return  # it stays so; only what comes after its last event is left to be done
+    if look.workflow == Workflow.AUTOPILOT:
+        resume_autopilot(root, look.run_id)
+        return
     factory = Factory(root)
     ledger = factory.ledger
     try:
@@ -172,18 +187,17 @@ async def _carry(root: Path, followed: Watching, show: Show) -> End | int:
     return stop.signal
 
 
-async def deliver_answers(engine: DbosEngine, root: Path, run_id: str, *, is_feature: bool) -> None:
+async def deliver_answers(engine: DbosEngine, root: Path, run_id: str, workflow: str) -> None:
     """Tells the engine what people answered: whoever did may have been killed before it heard of it."""
-    answered = answered_keys if is_feature else settled_gates
-    for key in await asyncio.to_thread(answered, root, run_id):
+    for key in await asyncio.to_thread(_ANSWERED_IN[workflow], root, run_id):
         await engine.answer(run_id, key, ANSWERED)
 
 
 async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
     """Gives a run to the engine, however far it came: never given, left by a dead process, ended, or failed."""
-    run_id, is_feature = look.run_id, look.workflow == Workflow.FEATURE
-    await engine.submit(run_id, FEATURE_FLOW if is_feature else FORGE_FLOW, {"run_id": run_id})
-    await deliver_answers(engine, root, run_id, is_feature=is_feature)
+    run_id = look.run_id
+    await engine.submit(run_id, FLOWS[look.workflow], {"run_id": run_id})
+    await deliver_answers(engine, root, run_id, look.workflow)
     outcome = await engine.outcome(run_id)
     if outcome is not None and outcome.status is RunStatus.DONE and is_final(look):
         return  # nothing is left to be done
@@ -200,11 +214,13 @@ async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop
     show(followed, [])
     asked, ended_at = 0.0, None
     loop = asyncio.get_running_loop()
+    last_news = loop.time()
     while True:
         news = await asyncio.to_thread(followed.news)
         show(followed, news)
+        last_news = loop.time() if news else last_news
         end = None if news else followed.look.ended()
-        if end == "person":
+        if end == "person" and loop.time() - last_news >= _patience(followed.look):
             return end
         if end is not None or loop.time() - asked > _ASK_S:
             asked = loop.time()
@@ -216,6 +232,16 @@ async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop
                 _refuse_lost(followed.run_id, outcome, loop.time() - ended_at)
         if await stop.within(POLL_S):
             return None
+
+
+def _patience(look: RunLook) -> float:
+    """How long nothing must have happened before a run is left to a person.
+
+    One that was paused has a flow that ends by itself, and clears up before it does.
+    """
+    if look.workflow != Workflow.AUTOPILOT:
+        return 0.0
+    return _LAST_EVENT_S if look.status == "paused" else _SETTLED_S
 
 
 def _refuse_lost(run_id: str, outcome: Outcome, seconds: float) -> None:

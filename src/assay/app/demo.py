@@ -4,6 +4,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.app.autopilot import WantedPhases, begin_autopilot
+from assay.app.autopilot_room import opened_autopilot
+from assay.app.autopilot_verdict import give_verdict
+from assay.app.demo_autopilot import repository as pantry
+from assay.app.demo_autopilot import team as autopilot_team
 from assay.app.demo_feature import repository as till
 from assay.app.demo_feature import team as feature_team
 from assay.app.demo_forge import repository as measures
@@ -13,7 +18,7 @@ from assay.app.forge import begin_forge
 from assay.errors import UsageError
 
 RECORDINGS = "recordings"
-REPOSITORY, FORGE_REPOSITORY = "till", "measures"
+REPOSITORY, FORGE_REPOSITORY, AUTOPILOT_REPOSITORY = "till", "measures", "pantry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,28 @@ def prepare_forge(folder: Path | None) -> Prepared:
     cassettes = forge_team.write_cassettes(place / RECORDINGS)
     root = measures.lay_out(place / FORGE_REPOSITORY)
     return Prepared(place, root, begin_forge(root, _wanted(measures.REQUEST, measures.SLUG, cassettes)).run_id)
+
+
+def prepare_autopilot(folder: Path | None) -> Prepared:
+    """An autopilot run over the roadmap of its repository."""
+    place = _place(folder)
+    cassettes = autopilot_team.write_cassettes(place / RECORDINGS)
+    root = pantry.lay_out(place / AUTOPILOT_REPOSITORY)
+    wanted = WantedPhases(phases=pantry.PHASES, flags=pantry.FLAGS, agents="cassette", cassettes=cassettes)
+    return Prepared(place, root, begin_autopilot(root, wanted).run_id)
+
+
+def say_verdict(root: Path, run_id: str) -> str:
+    """What the person of the roadmap says about the phase that was put to them, as a command."""
+    give_verdict(root, pantry.ASKED, "pass", (), run_id)
+    return f"assay verdict {pantry.ASKED} pass"
+
+
+def ends_as_scripted(root: Path, run_id: str) -> bool:
+    """Whether the roadmap's run came to the end it has: everything but one phase, and what rests on it."""
+    with opened_autopilot(root, run_id) as room:
+        phases = room.book.state().state.phases
+        return {phase: record.status.value for phase, record in phases.items()} == pantry.ENDS
 
 
 def _wanted(request: str, slug: str, cassettes: Path) -> Wanted:

@@ -4,25 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from assay.app import autopilot_words
+from assay.app.text import LONGEST as LONGEST
+from assay.app.text import shown as shown
 from assay.kit import json_text
 from assay.kit.clock import spell, system_clock
-from assay.kit.text import visible
 from assay.ledger.glance import Event
 
-LONGEST = 160
 _LISTED = 5
 _ROOM, _LEAST = 69, 24
 """What a line of eighty columns holds behind the time of day, and what is told of an errand at least."""
-
-
-def shown(text: str, most: int = LONGEST) -> str:
-    """Text of others for one line of a terminal: nothing in it is acted upon, and it has an end.
-
-    >>> shown("a\\x1b[2J\\nb" + "c" * 9, 12)
-    'a\\\\x1b[2J b…'
-    """
-    line = visible(" ".join(text[: 4 * most].split()))
-    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def clock_time(timestamp: str) -> str:
@@ -43,7 +34,17 @@ def told(event: Event) -> str | None:
     """One event in words; None if another event tells the same better."""
     if event.type == "branch.merged" or (event.type == "node.changed" and event.data.get("newStatus") != "MERGED"):
         return None
+    if event.workflow == "autopilot" and event.type not in _WORDS:
+        return _of_autopilot(event)
     return told_anyway(event)
+
+
+def _of_autopilot(event: Event) -> str | None:
+    try:
+        words = autopilot_words.told(event)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        words = ""  # as below
+    return words if words is None or words else _anything(event)
 
 
 def told_anyway(event: Event) -> str:

@@ -11,6 +11,7 @@ from assay.app.database import ledger_in
 from assay.app.settings import verify_settings
 from assay.app.state import state_of, workroom
 from assay.app.status import URL
+from assay.contracts.common.words import Workflow
 from assay.contracts.forge.dag import Dag
 from assay.contracts.graph.orders import GraphOptions
 from assay.git.identity import read_identity
@@ -25,10 +26,17 @@ if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait f
     from assay.engine.base import Body, Flow, Json
     from assay.engine.dbos_engine import DbosEngine
     from assay.git.worktrees import Worktrees
+    from assay.steps.autopilot.desk import AutopilotRunDesk
     from assay.steps.feature.desk import FeatureRunDesk
     from assay.steps.forge.desk import ForgeDesk
 
-FORGE_FLOW, FEATURE_FLOW = "forge", "feature"
+FORGE_FLOW, FEATURE_FLOW, AUTOPILOT_FLOW = "forge", "feature", "autopilot"
+FLOWS = {
+    Workflow.FORGE.value: FORGE_FLOW,
+    Workflow.FEATURE.value: FEATURE_FLOW,
+    Workflow.AUTOPILOT.value: AUTOPILOT_FLOW,
+}
+"""The flow that carries a run, by its workflow."""
 ENGINE = "engine.db"
 CAP = 5
 """Children of one worker: four attempts and a merge."""
@@ -117,16 +125,20 @@ class Factory:
         self._clock = clock
         self._desks: dict[str, ForgeDesk] = {}
         self._feature_desks: dict[str, FeatureRunDesk] = {}
+        self._autopilot_desks: dict[str, AutopilotRunDesk] = {}
 
     def flows(self) -> "dict[str, Body]":
         """The bodies that an engine has to know."""
         from assay.dag.flows import graph_flows
+        from assay.workflows.autopilot import PASS_FLOW, autopilot, autopilot_pass
         from assay.workflows.feature import feature
         from assay.workflows.forge import forge
 
         return {
             FORGE_FLOW: forge(self.desk),
             FEATURE_FLOW: feature(self.feature_desk),
+            AUTOPILOT_FLOW: autopilot(self.autopilot_desk),
+            PASS_FLOW: autopilot_pass(self.autopilot_desk),
             **graph_flows(self._desk_for),
         }
 
@@ -155,11 +167,25 @@ class Factory:
             self._feature_desks[run_id] = desk_of(self.repository, self.ledger, run_id, clock=self._clock)
         return self._feature_desks[run_id]
 
+    def autopilot_desk(self, run_id: str) -> "AutopilotRunDesk":
+        """The world of an autopilot run."""
+        if run_id not in self._autopilot_desks:
+            from assay.app.autopilot_desk import autopilot_desk_of
+
+            self._autopilot_desks[run_id] = autopilot_desk_of(self.repository, self.ledger, run_id, clock=self._clock)
+        return self._autopilot_desks[run_id]
+
     def _desk_for(self, order: "AttemptOrder | MergeOrder") -> "Desk":
         """A run with a single graph is forge's; where there are several, the order says which."""
         if order.phase is None:
             return self.desk(order.run_id)
+        if order.run_id in self._autopilot_desks or self._is_autopilot(order.run_id):
+            return self.autopilot_desk(order.run_id).graph(int(order.phase))
         return self.feature_desk(order.run_id).graph(int(order.phase))
+
+    def _is_autopilot(self, run_id: str) -> bool:
+        first = next(iter(self.ledger.events(run_id)), None)
+        return first is not None and first.workflow is Workflow.AUTOPILOT
 
     def worktrees(self, prefix: str) -> "Worktrees":
         """The worktrees of attempts whose branches begin so."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.app.autopilot_course import AUTOPILOT
 from assay.app.runs import NodeLook, RunCourse, RunLook, Stage, word_of
 from assay.app.status import looking
 from assay.errors import DatabaseUnusable, UsageError
@@ -77,6 +78,8 @@ def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_cloc
 def _course(database: "Database", run: ledger.RunGlance) -> RunCourse:
     told = RunCourse(run.run_id)
     told.status = run.last_event  # until an event says better
+    if run.workflow == AUTOPILOT:
+        told.phases.needs = ledger.phase_needs(database, run.run_id)
     for event in ledger.course(database, run.run_id, up_to=run.events):
         told.take_in(event)
     return told
@@ -85,14 +88,15 @@ def _course(database: "Database", run: ledger.RunGlance) -> RunCourse:
 def _line(database: "Database", run: ledger.RunGlance, told: RunCourse, clock: Clock) -> RunLine:
     states = ledger.node_states(database, run.run_id) if told.tasks else {}
     running = states.get("RUNNING", 0)
+    phases = told.phases.counts()
     return RunLine(
         *run,
         status=told.status,
         reason=told.reason,
         is_over=told.is_over,
-        total=told.tasks,
-        merged=states.get("MERGED", 0),
-        failed=ledger.exhausted(database, run.run_id) if told.tasks else 0,
+        total=told.tasks or phases["total"],
+        merged=states.get("MERGED", 0) or phases["completed"],
+        failed=ledger.exhausted(database, run.run_id) if told.tasks else phases["failed"],
         running=running,
         waits_for=told.waits_for(f"{running} running" if running else ""),
         age_s=seconds_since(run.last_time, clock()),
@@ -163,6 +167,8 @@ def look_at(database: "Database", run_id: str, *, events: int = EVENTS, clock: C
     last = ledger.last_events(database, run_id, max(1, events))
     look = RunLook(run_id)
     look.status = last[-1].type  # until an event says better
+    if last[-1].workflow == AUTOPILOT:
+        look.phases.needs = ledger.phase_needs(database, run_id)
     top = last[-1].seq  # whatever is written while we read comes next
     counted = (*ledger.course(database, run_id, up_to=top), *ledger.standings(database, run_id, up_to=top))
     for event in sorted(counted, key=lambda event: event.seq):
@@ -178,6 +184,8 @@ def next_command(look: RunLook, *, is_worked_on: bool) -> str:
     """What a person would do next about a run."""
     if look.workflow == FEATURE:
         return _next_of_feature(look, is_worked_on=is_worked_on)
+    if look.workflow == AUTOPILOT:
+        return _next_of_autopilot(look, is_worked_on=is_worked_on)
     counts = look.counts()
     if look.status == "completed" or (look.is_over and counts["failed"]):
         return f"assay dag show {look.run_id}"
@@ -193,6 +201,14 @@ def _next_of_feature(look: RunLook, *, is_worked_on: bool) -> str:
         return "assay inbox"
     if look.is_over:
         return f"assay {'resume' if look.status in RESUMABLE else 'report'} {look.run_id}"
+    return f"assay {'watch' if is_worked_on else 'resume'} {look.run_id}"
+
+
+def _next_of_autopilot(look: RunLook, *, is_worked_on: bool) -> str:
+    if look.status == "waiting":
+        return "assay inbox"
+    if look.is_over:
+        return f"assay autopilot report {look.run_id}"
     return f"assay {'watch' if is_worked_on else 'resume'} {look.run_id}"
 
 
@@ -217,6 +233,7 @@ def plain_look(looked: Looked) -> dict[str, Any]:
         "exhausted": [{"node": node.name, "attempts": node.attempt, "error": node.error} for node in look.exhausted()],
         "waits_for": look.waits(),
         "last_events": [event.plain() for event in looked.last[-EVENTS:]],
+        **({"phases": dict(look.phases.statuses)} if look.workflow == AUTOPILOT else {}),
     }
 
 

@@ -6,6 +6,7 @@ what is shown here is what a fold of all events says, and a test holds the two e
 
 from enum import StrEnum
 
+from assay.app.autopilot_course import AUTOPILOT, DEFERRED, PhaseCourse
 from assay.errors import EventsBroken
 from assay.kit.text import visible
 from assay.ledger.glance import NODE_TYPES, RUN_TYPES, Event
@@ -71,6 +72,8 @@ class RunCourse:
         self._is_autonomous = self._decides_requests = False
         """Whether nobody reviews the plan, and whether a person answers change requests."""
         self.is_over = False
+        self.phases = PhaseCourse()
+        """Of an autopilot run; of others there are none."""
         self.tasks = 0
         self.began: str | None = None
         self.started: str | None = None
@@ -132,6 +135,19 @@ class RunCourse:
                 self.is_approved, self._unstarted = event.type == "plan.approved", self.status
             elif event.type == "run.resumed" and self.started is None:
                 self.status = self._unstarted
+        if event.workflow == AUTOPILOT:
+            self._take_in_phases(event)
+
+    def _take_in_phases(self, event: Event) -> None:
+        """A run of phases may be paused without being over, and waits for verdicts when nothing else is left to do."""
+        self.phases.take_in(event)
+        if event.type == "run_started":
+            self.request = f"phases {', '.join(self.phases.wanted)}" if self.phases.wanted else ""
+        self.asks = frozenset(f"verdict:{phase}" for phase in self.phases.at(DEFERRED))
+        if event.type == "run_halted" and event.data.get("status") == "paused":
+            self.status, self.is_over = "paused", False
+        elif self.status in ("executing", "waiting") and not self.is_over:
+            self.status = "waiting" if self.phases.is_held else "executing"
 
     @property
     def word(self) -> str:
@@ -152,6 +168,8 @@ class RunCourse:
             return End.BUDGET if is_budget else End.FAILED
         if self.status == "waiting" or (self.is_reviewed and not self.is_approved):
             return End.PERSON
+        if self.workflow == AUTOPILOT:  # what it asks holds nothing up as long as another phase can go on
+            return End.PERSON if self.status == "paused" else None
         is_held = self.status == "paused" or (self.status == "executing" and bool(self.asks))
         return End.PERSON if is_held and not at_work else None
 
@@ -159,7 +177,14 @@ class RunCourse:
         """What it waits for, in words, which may be what is at work; empty if for nothing."""
         if self.is_over:
             return ""
+        is_autopilot = self.workflow == AUTOPILOT
         match self.status:
+            case "waiting" if is_autopilot:
+                return f"your verdict on phase {', '.join(self.phases.at(DEFERRED))}"
+            case "executing" if is_autopilot:
+                return at_work
+            case "paused" if is_autopilot:
+                return f"you: assay resume {self.run_id}"
             case "plan_review" if self.is_approved:
                 return f"a worker: assay resume {self.run_id}"
             case "plan_review":

@@ -27,7 +27,7 @@ from assay.rules.violations import problems_of
 NAME = "assay.toml"
 TABLE = "verify"
 _LIMIT = 256 * 1024
-_TABLES = (TABLE, "agents", "feature", "policy", "finish", "artifacts", "budget", "forge")
+_TABLES = (TABLE, "agents", "feature", "policy", "finish", "artifacts", "budget", "forge", "autopilot")
 """The tables of assay.toml that anybody here reads."""
 _WAY_TO_A_KEY = re.compile(r"agents\.backend\.[^.]+\.key_(env|cmd)")
 """Such settings say where a key is, and hold none; `assay.app.agents_settings` looks at what stands there."""

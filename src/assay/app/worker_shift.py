@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.app.carrying import deliver_answers, engine_at, listening
-from assay.app.graphs import FEATURE_FLOW, FORGE_FLOW, Tell
+from assay.app.graphs import FLOWS, Tell
 from assay.app.looking import look_at
 from assay.app.runs import End
 from assay.app.status import looking
-from assay.contracts.common.words import Workflow
 from assay.engine.base import JOURNAL_VERSION, RunStatus
 from assay.engine.dbos_engine import DbosEngine
 from assay.engine.leases import DEAD_AFTER_S, HEARTBEAT_S
@@ -18,6 +17,7 @@ from assay.ledger import glance as ledger
 
 _LOOK_S = 0.5
 _TAKEN_OVER_S = DEAD_AFTER_S + 3 * HEARTBEAT_S
+_WORKFLOWS = {flow: workflow for workflow, flow in FLOWS.items()}
 _GOING = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
@@ -43,6 +43,9 @@ def named(id_: str) -> str:
             return f"{run}: {node}, attempt {attempt}, helper"
         case [run, "m", batch]:
             return f"{run}: merge {batch}"
+        case [run, "p", name, _]:
+            phase, _, number = name.rpartition("-")
+            return f"{run}: phase {phase}, pass {number}"
         case _:
             return id_
 
@@ -62,8 +65,8 @@ async def _work(root: Path, *, once: bool, tell: Tell, audit: Audit) -> int | No
             audit(await _needs(engine, root))
         async with engine_at(root, worker=True, tell=tell) as engine:
             for run in await engine.runs():
-                if run.flow in (FEATURE_FLOW, FORGE_FLOW) and run.status in _GOING:
-                    await deliver_answers(engine, root, run.id, is_feature=run.flow == FEATURE_FLOW)
+                if run.flow in _WORKFLOWS and run.status in _GOING:
+                    await deliver_answers(engine, root, run.id, _WORKFLOWS[run.flow])
             left = _Left(engine, root)
             while not await stop.within(_LOOK_S):
                 if once and not await left.is_anything():
@@ -86,11 +89,7 @@ def _unfinished(root: Path) -> list[str]:
     with looking(root) as database:
         if database is None:
             return []
-        looks = [
-            look_at(database, run.run_id).look
-            for run in ledger.glance(database)
-            if run.workflow in (Workflow.FEATURE, Workflow.FORGE)
-        ]
+        looks = [look_at(database, run.run_id).look for run in ledger.glance(database) if run.workflow in FLOWS]
     return [look.run_id for look in looks if not look.is_over and look.ended() is not End.PERSON]
 
 
@@ -107,7 +106,7 @@ class _Left:
         What a dead worker had is taken over after a while; only what nobody has taken by then is nobody's.
         """
         runs = await self._engine.runs()
-        ours = {run.id for run in runs if run.version == JOURNAL_VERSION and run.flow in (FORGE_FLOW, FEATURE_FLOW)}
+        ours = {run.id for run in runs if run.version == JOURNAL_VERSION and run.flow in _WORKFLOWS}
         going = ours & {run.id for run in runs if run.status in _GOING}
         going &= set(await asyncio.to_thread(_unfinished, self._root))
         stranded = {one.run_id for one in await self._engine.audit()}

@@ -37,7 +37,7 @@ def command(run: str, yes: bool, as_json: bool) -> int:
     from assay.app.carrying import refuse_unfit
     from assay.app.event_words import shown
 
-    refuse_unfit(look)
+    refuse_unfit(root, look)
     done = cancel(root, look)
     if done is None:
         return _say_over(look.run_id, "over", as_json=as_json)

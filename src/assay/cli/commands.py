@@ -15,6 +15,7 @@ class Command:
 COMMANDS: tuple[Command, ...] = (
     Command("feature", "assay.cli.feature", "from a request to a commit with its evidence"),
     Command("forge", "assay.cli.forge", "from a request to a plan of many tasks, and to a branch"),
+    Command("autopilot", "assay.cli.autopilot", "a roadmap of phases, driven to its end"),
     Command("verify", "assay.cli.verify", "prove a change by running its checks before and after"),
     Command("doctor", "assay.cli.doctor", "what this machine lacks and how to mend it"),
     Command("demo", "assay.cli.demo", "a whole run with a recorded team, no key and no network"),
@@ -24,6 +25,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("resume", "assay.cli.resume", "go on with a run that stopped"),
     Command("inbox", "assay.cli.inbox", "the questions that wait for you"),
     Command("answer", "assay.cli.answer", "answer a question that waits"),
+    Command("verdict", "assay.cli.verdict", "say whether a phase is as it should be"),
     Command("cancel", "assay.cli.cancel", "end a run; what it made is kept"),
     Command("rollback", "assay.cli.rollback", "take a run's commit back; nothing is lost"),
     Command("report", "assay.cli.report", "one run as one HTML file"),

@@ -30,15 +30,16 @@ def command(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
     asked = how(plain, as_lines, as_json)
     root = repository_root(Path.cwd())
     with watching(root, run, after=asked.after) as followed:
-        return _resume(root, followed, asked)
+        return resume_run(root, followed, asked)
 
 
-def _resume(root: Path, followed: "Watching", asked: "How") -> int:
+def resume_run(root: Path, followed: "Watching", asked: "How") -> int:
+    """Goes on with a run, or shows it if somebody works on it; the exit code."""
     from assay.app.carrying import can_go_on, record_resumed, refuse_unfit
     from assay.cli.run_screen import show_end
 
     look = followed.look
-    refuse_unfit(look)
+    refuse_unfit(root, look)
     if not look.is_over or can_go_on(root, look):
         if look.is_over or look.status == "paused":
             record_resumed(root, look)

@@ -63,6 +63,11 @@ def working(run: "Watching") -> list[tuple[str, str, str]]:
 
 def counted(run: "Watching") -> str:
     """How far the run is, in numbers."""
+    if run.look.workflow == "autopilot":
+        phases = run.look.phases.counts()
+        parts = [f"{phases['completed']}/{phases['total']} phases"]
+        parts += [f"{phases['failed']} failed"] if phases["failed"] else []
+        return ", ".join(parts + ([f"{phases['deferred']} for you"] if phases["deferred"] else []))
     counts = run.look.counts()
     parts = [f"{counts['merged']}/{counts['total']} merged"] if counts["total"] else []
     parts += [f"{counts['failed']} failed"] if counts["failed"] else []

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 def screen_of(run: "Watching", how: How, *, hint: str, is_ours: bool = False) -> Screen:
     """The screen that fits the run, too: a feature's shows its steps, if its past is known from the beginning."""
+    if run.look.workflow == "autopilot":
+        from assay.cli.autopilot_screen import autopilot_screen
+
+        return autopilot_screen(run, how, hint=hint, is_ours=is_ours)
     is_whole = bool(run.past) and run.past[0].seq == 1
     if run.look.workflow != "feature" or not is_whole:
         return screen(how, hint=hint, is_ours=is_ours)

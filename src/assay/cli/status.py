@@ -67,7 +67,7 @@ def _show_line(line: "RunLine", names: int) -> None:
     name = shown(line.run_id, 128)
     rest = [click.style(f"{shown(line.word, 20):<13}", fg=COLOURS.get(line.word))]
     if line.total:
-        rest.append(f"{line.merged}/{line.total} tasks")
+        rest.append(f"{line.merged}/{line.total} {'phases' if line.workflow == 'autopilot' else 'tasks'}")
     rest.append(age(line.age_s))
     told = "  ".join([f"{line.workflow:<9}", *rest])
     if max(cells(name), names) + 2 + cells(click.unstyle(told)) <= width:
@@ -104,6 +104,7 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
 
         for line in live_lines(feature, width=terminal_width()):
             click.echo(line)
+    _show_board(root, looked)
     has_graph = _show_head(looked, is_worked_on=worker is not None)
     if has_graph and not looked.look.is_over:
         who_works = f"process {worker.pid} on {worker.host}" if worker is not None else "nobody works on it now"
@@ -121,6 +122,17 @@ def _feature(root: Path, looked: "Looked") -> "FeatureLook | None":
     from assay.app.watching import feature_look
 
     return feature_look(root, looked.look.run_id)
+
+
+def _show_board(root: Path, looked: "Looked") -> None:
+    """The phases of an autopilot run; one without an order has none."""
+    if looked.look.workflow != "autopilot" or not looked.look.phases.wanted:
+        return
+    from assay.app.autopilot_look import look_at_run
+    from assay.cli.autopilot_screen import board_lines
+
+    for line in board_lines(look_at_run(root, looked.look.run_id), terminal_width()):
+        click.echo(line)
 
 
 def _show_head(looked: "Looked", *, is_worked_on: bool) -> bool:

@@ -73,22 +73,15 @@ class Objects:
 
     def blobs(self, names: Iterable[str], *, limit: int = BLOB_LIMIT) -> Iterator[tuple[str, bytes]]:
         """The content of many blobs by id, in the order asked; one that is missing or too large is an error."""
-        batch: list[str] = []
-        total = 0
+        sizes: dict[str, int] = {}
         for name, size in self.sizes(names).items():
             if size is None:
                 raise GitFailed(
                     f"the repository lacks blob {visible(name)}",
                     next_step="if it is a partial clone, fetch what is missing: git fetch --refetch",
                 )
-            _refuse_large(name, size, limit)
-            if batch and total + size > _BATCH:
-                yield from self._contents(batch)
-                batch, total = [], 0
-            batch.append(name)
-            total += size
-        if batch:
-            yield from self._contents(batch)
+            sizes[name] = size
+        yield from self._batched(sizes, limit)
 
     def blob(self, id: str, limit: int = BLOB_LIMIT) -> bytes:
         """The content of one blob."""
@@ -97,15 +90,17 @@ class Objects:
 
     def read(self, tree: str, path: str, limit: int = BLOB_LIMIT) -> bytes | None:
         """What a tree holds at a path (a symlink's target is its content); None where no file is."""
-        if path_problem(path) is not None:
-            return None
-        name = f"{_id(tree)}:{path}"
-        size = self.sizes([name])[name]
-        if size is None:
-            return None
-        _refuse_large(name, size, limit)
-        ((_, content),) = self._contents([name])
+        ((_, content),) = self.read_each(tree, [path], limit)
         return content
+
+    def read_each(self, tree: str, paths: Iterable[str], limit: int = BLOB_LIMIT) -> Iterator[tuple[str, bytes | None]]:
+        """The same for many paths in one go, in the order asked."""
+        wanted = list(dict.fromkeys(paths))
+        names = {path: f"{_id(tree)}:{path}" for path in wanted if path_problem(path) is None}
+        there = {name: size for name, size in self.sizes(names.values()).items() if size is not None}
+        contents = self._batched(there, limit)
+        for path in wanted:
+            yield path, next(contents)[1] if names.get(path) in there else None
 
     def add_blob(self, content: bytes) -> str:
         """Keeps a content as it is and returns its id."""
@@ -158,6 +153,20 @@ class Objects:
             problem = path_problem(path)
             if problem is not None:
                 raise UsageError(f"the tree holds {visible(path)!r}: {problem}", next_step="take that path out of it")
+
+    def _batched(self, sizes: Mapping[str, int], limit: int) -> Iterator[tuple[str, bytes]]:
+        """The content of blobs whose sizes are known, so many at a time as fit into memory."""
+        batch: list[str] = []
+        total = 0
+        for name, size in sizes.items():
+            _refuse_large(name, size, limit)
+            if batch and total + size > _BATCH:
+                yield from self._contents(batch)
+                batch, total = [], 0
+            batch.append(name)
+            total += size
+        if batch:
+            yield from self._contents(batch)
 
     def _contents(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
         given = b"".join(bytes_of(name) + b"\0" for name in names)

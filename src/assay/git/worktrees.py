@@ -200,7 +200,7 @@ class Worktrees:
             )
         reach("git.worktree.quarantined")
         if to_pool and self.is_ready(worktree):
-            tree = self.repository.tree_of(self.repository.commit(target))
+            tree = self.repository.tree_of(target)
             worktree.mark.unlink()  # from here on it is nobody's, whoever is killed
             reach("git.worktree.unmarked")
             self.pool.park(worktree.folder, worktree.aside, tree)

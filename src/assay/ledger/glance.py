@@ -21,6 +21,7 @@ RUN_TYPES = (
     *("cr.emitted", "cr.approved", "cr.rejected"),
     *("run_started", "run_resumed", "run_finished", "run_completed", "run_halted"),
     *("approval_requested", "approval_answered"),
+    *("phase_started", "phase_completed", "phase_failed", "phase_skipped", "human_verdict_recorded"),
 )
 """The events that tell where a run as a whole stands, of every workflow; all of them are read."""
 
@@ -29,6 +30,9 @@ NODE_TYPES = (
     *("conflict.found", "merge.started", "merge.finished"),
 )
 """The events that tell where nodes stand; of each node and kind the last one is enough."""
+
+_DEFERS = '%"deferral":%'
+"""An event of autopilot that puts a phase to a person says so in its facts, whatever its type."""
 
 _COLUMNS = ("event_id", "seq", "timestamp", "workflow", "run_id", "phase", "task", "attempt", "type", "version", "data")
 _SELECTED = ", ".join(f"e.{column}" for column in _COLUMNS)
@@ -91,8 +95,10 @@ def glance(database: Database) -> tuple[RunGlance, ...]:
 
 def course(database: Database, run_id: str, *, up_to: int) -> list[Event]:
     """The events that tell where a run as a whole stands, in order."""
-    where = f"e.run_id = ? AND e.seq <= ? AND {_one_of(RUN_TYPES)}"
-    return _events(database, f"SELECT {_SELECTED} FROM events e WHERE {where} ORDER BY e.seq", run_id, up_to)
+    told = f"({_one_of(RUN_TYPES)} OR (e.workflow = 'autopilot' AND e.data LIKE ?))"
+    where = f"e.run_id = ? AND e.seq <= ? AND {told}"
+    sql = f"SELECT {_SELECTED} FROM events e WHERE {where} ORDER BY e.seq"
+    return _events(database, sql, run_id, up_to, _DEFERS)
 
 
 def standings(database: Database, run_id: str, *, up_to: int) -> list[Event]:
@@ -136,6 +142,17 @@ def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
     """What a run of a graph began with; None if it is no such run."""
     rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND key = 'graph'", (run_id,))
     return _parsed(rows[0][0], run_id, "its graph") if rows else None
+
+
+def phase_needs(database: Database, run_id: str) -> dict[str, list[str]]:
+    """Which phases each phase of an autopilot run rests on; empty if it is no such run."""
+    rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND key = 'order'", (run_id,))
+    order = _parsed(rows[0][0], run_id, "its order").get("order") if rows else None
+    try:
+        phases = order["roadmap"]["phases"] if order else ()
+        return {str(phase["id"]): [str(other) for other in phase["depends_on"]] for phase in phases}
+    except (KeyError, TypeError):
+        return {}  # the order of another workflow
 
 
 def _one_of(types: Iterable[str]) -> str:

@@ -20,10 +20,12 @@ def observation(read: Read, run_id: str, key: str) -> Observation | None:
     return _observation(rows[0]) if rows else None
 
 
-def observations(read: Read, run_id: str, kind: str) -> tuple[Observation, ...]:
-    """Everything of one kind that was observed in a run, oldest first."""
+def observations(read: Read, run_id: str, kind: str, *, subject: str | None = None) -> tuple[Observation, ...]:
+    """Everything of one kind that was observed in a run, or only what is about one subject; oldest first."""
+    of_subject = "" if subject is None else " AND subject = ?"
     rows = read(
-        f"SELECT {', '.join(_OBSERVATION)} FROM observations WHERE run_id = ? AND kind = ? ORDER BY id", (run_id, kind)
+        f"SELECT {', '.join(_OBSERVATION)} FROM observations WHERE run_id = ? AND kind = ?{of_subject} ORDER BY id",
+        (run_id, kind, *(() if subject is None else (subject,))),
     )
     return tuple(_observation(row) for row in rows)
 

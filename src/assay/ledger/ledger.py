@@ -151,9 +151,9 @@ class Ledger:
         """What was observed under a key, for what is recorded beside a check."""
         return kept.observation(self.database.read, run_id, key)
 
-    def observations(self, run_id: str, kind: str) -> tuple[Observation, ...]:
-        """Everything of one kind that was observed in a run, oldest first."""
-        return kept.observations(self.database.read, run_id, kind)
+    def observations(self, run_id: str, kind: str, *, subject: str | None = None) -> tuple[Observation, ...]:
+        """Everything of one kind that was observed in a run, or only what is about one subject; oldest first."""
+        return kept.observations(self.database.read, run_id, kind, subject=subject)
 
     def claim(self, run_id: str, key: str) -> Claim | None:
         """What an agent said under a key, so that it is not asked again."""

@@ -6,9 +6,8 @@ from enum import StrEnum
 
 from assay.contracts.autopilot.facts import PathItem, PathProblems
 from assay.contracts.autopilot.phase_return import PhaseOutcome
-from assay.contracts.autopilot.words import Recommendation
+from assay.contracts.autopilot.words import Loop, Recommendation
 from assay.contracts.common.base import Contract, Count, Flag, Text
-from assay.rules.flags import Loop
 from assay.rules.scoring import (
     PASS_TENTHS,
     GapMove,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from assay.contracts.autopilot.state import Meta
-from assay.contracts.autopilot.words import Grade, HumanWord, PhaseStatus, RunFlag
+from assay.contracts.autopilot.words import Grade, HumanWord, Loop, PhaseStatus, RunFlag
 from assay.contracts.common.base import Contract, Count, Flag, Fraction
 from assay.contracts.common.problems import Level, Problem
 from assay.rules.scoring import (
@@ -22,15 +22,6 @@ from assay.rules.scoring import (
     threshold_tenths,
     too_many_deferred,
 )
-
-
-class Loop(StrEnum):
-    """The three ways in which a completed phase is worked on again."""
-
-    REMEDIATION = "remediation"
-    QUALITY = "quality"
-    GAPS = "gaps"
-
 
 CYCLES: Mapping[Loop, int] = {
     Loop.REMEDIATION: REMEDIATION_CYCLES,

@@ -19,10 +19,10 @@ from assay.contracts.common.base import instant
 from assay.contracts.common.events import Envelope
 from assay.contracts.common.problems import Problem
 from assay.contracts.common.words import Workflow
+from assay.contracts.forge.events import FORGE_EVENT_TYPES
 from assay.rules.breaker import CLOSED, after_resume, count_step
 from assay.rules.fold import UPCASTERS, Data, Upcasters, at, fold, order_problem, typed
 from assay.rules.fold_phase import add_facts, autopilot_event, fresh, tell
-from assay.rules.graph_run import MOVING
 from assay.rules.scoring import (
     DEFERRAL_START,
     PASS_TENTHS,
@@ -61,7 +61,7 @@ def _apply(
         last_seq=folded.seq if folded is not None else 0,
         run_id=folded.state.meta.run_id if folded is not None else None,
     )
-    if misplaced is None and folded is not None and envelope.type in MOVING:
+    if misplaced is None and folded is not None and envelope.type in FORGE_EVENT_TYPES:
         # of the graph in which a phase's tasks are carried out; what they mean for the phase is told by its own events
         return folded.model_copy(update={"seq": envelope.seq, "last_event_id": envelope.event_id})
     opened = misplaced or autopilot_event(envelope, upcasters)
@@ -211,7 +211,13 @@ def _kept(
 
 _FORCES = (of_quality.ForceReexecutionStarted,)
 _ENDS = (of_phase.PhaseCompleted, of_phase.PhaseFailed)
-_SCORES = (of_quality.RemediationStarted, of_quality.RemediationCompleted, of_phase.PhaseCompleted)
+_SCORES = (
+    of_quality.RemediationStarted,
+    of_quality.RemediationCompleted,
+    of_quality.QualityRemediationStarted,
+    of_quality.GapsIterationStarted,
+    of_phase.PhaseCompleted,
+)
 
 
 def _marked(

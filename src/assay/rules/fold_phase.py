@@ -150,8 +150,12 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -
                 "status": PhaseStatus.COMPLETED if passed else PhaseStatus.FAILED,
                 "completed_at": event.timestamp,
             }
-        case of_quality.RemediationStarted(details=said):
-            if not scored:
+        case (
+            of_quality.RemediationStarted(details=said)
+            | of_quality.QualityRemediationStarted(details=said)
+            | of_quality.GapsIterationStarted(details=said)
+        ):
+            if not scored and said.current_score is not None:
                 _score(record, event.timestamp, said.current_score, first, 0)
         case of_quality.RemediationCompleted(details=said):
             record["remediation_cycles"] = said.cycle

@@ -1,6 +1,7 @@
 """Where a pass through a phase goes next: a step, or its end. The steps themselves decide nothing."""
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from assay.contracts.autopilot.breaker import BreakerSettings
 from assay.contracts.autopilot.facts import Retries, RetryKind
@@ -18,7 +19,8 @@ PLAN_CONFIDENCE = 7
 def next_step(asked: PhasePass, results: Sequence[StepResult], retries: Retries, settings: BreakerSettings) -> PassMove:
     """The next move of a pass after these results; `retries` says what the phase and the run used up before it."""
     if not results:
-        return _step(asked.again[0] if asked.kind is PassKind.AGAIN else StepName.PREFLIGHT, results)
+        # what comes after a step that is done again is done again too, so it is the earliest that counts
+        return _step(next((step for step in StepName if step in asked.again), StepName.PREFLIGHT), results)
     last = results[-1]
     if last.halt is not None:
         return _ends(PhaseOutcome.FAILED, Recommendation.HALT, last.halt, halt=last.halt)
@@ -26,12 +28,11 @@ def next_step(asked: PhasePass, results: Sequence[StepResult], retries: Retries,
         case StepName.PREFLIGHT:
             return _after_preflight(asked, results)
         case StepName.TRIAGE:
-            return _step(StepName.VERIFY if last.route is Route.VERIFY_ONLY else StepName.RESEARCH, results)
+            is_there = last.good and last.route is Route.VERIFY_ONLY
+            return _step(StepName.VERIFY if is_there else StepName.RESEARCH, results)
         case StepName.RESEARCH:
             return _step(StepName.PLAN, results) if last.good else _failed("the research came to nothing", last)
         case StepName.PLAN:
-            if last.splits:
-                return _ends(PhaseOutcome.SPLIT_REQUEST, Recommendation.PROCEED, "the plan is too large for one phase")
             return _step(StepName.PLAN_CHECK, results) if last.good else _failed("there is no plan", last)
         case StepName.PLAN_CHECK:
             return _after_plan_check(results)
@@ -40,9 +41,11 @@ def next_step(asked: PhasePass, results: Sequence[StepResult], retries: Retries,
         case StepName.VERIFY:
             return _step(StepName.JUDGE, results)
         case StepName.JUDGE:
-            return _after_judge(asked, results, retries, settings)
+            return _after_judge(results, retries, settings)
         case StepName.RATE:
             return _after_rate(asked, last, retries, settings, results)
+        case never:
+            assert_never(never)
 
 
 def _after_preflight(asked: PhasePass, results: Sequence[StepResult]) -> PassMove:
@@ -54,21 +57,24 @@ def _after_preflight(asked: PhasePass, results: Sequence[StepResult]) -> PassMov
 
 def _after_plan_check(results: Sequence[StepResult]) -> PassMove:
     last = results[-1]
+    plan = next((result for result in reversed(results) if result.step is StepName.PLAN), None)
+    if last.good and plan is not None and plan.splits:  # only now: its parts are carried out without another check
+        return _ends(PhaseOutcome.SPLIT_REQUEST, Recommendation.PROCEED, "the plan is too large for one phase")
     if last.good:
         return _step(StepName.EXECUTE, results)
-    research = max(at for at, result in enumerate(results) if result.step is StepName.RESEARCH)
+    research = max((at for at, result in enumerate(results) if result.step is StepName.RESEARCH), default=0)
     rounds = sum(result.step is StepName.PLAN for result in results[research:])
     if rounds < PLAN_ROUNDS:
         return _step(StepName.PLAN, results)
     return _failed(f"{PLAN_ROUNDS} plans were refused", last)
 
 
-def _after_judge(
-    asked: PhasePass, results: Sequence[StepResult], retries: Retries, settings: BreakerSettings
-) -> PassMove:
+def _after_judge(results: Sequence[StepResult], retries: Retries, settings: BreakerSettings) -> PassMove:
     last = results[-1]
-    wants = last.recommendation or Recommendation.HALT  # a judge that says nothing lets nothing through
-    if not last.good or wants in (Recommendation.ROLLBACK, Recommendation.HALT):
+    wants = last.recommendation
+    if not last.good or wants is None:
+        return _ends(PhaseOutcome.FAILED, Recommendation.HALT, _first(last, "the judge has no word that counts"))
+    if wants in (Recommendation.ROLLBACK, Recommendation.HALT):
         return _ends(PhaseOutcome.FAILED, wants, _first(last, f"the judge asks for {wants.value}"))
     verified = next((result for result in reversed(results) if result.step is StepName.VERIFY), None)
     if wants is Recommendation.DEBUG or (verified is not None and not verified.good):
@@ -86,17 +92,12 @@ def _after_rate(
 ) -> PassMove:
     if not last.good or last.score_tenths is None:
         return _failed("it has no score that counts", last)
-    if asked.kind is PassKind.WHOLE:
-        match degradation(last.score_tenths, _spent(results, retries), settings):
-            case Degraded.REPLAN:
-                return _step(StepName.RESEARCH, results)
-            case Degraded.FAIL_PHASE:
-                score = last.score_tenths / 10
-                return _ends(
-                    PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"its score is {score}, and replanning is spent"
-                )
-            case Degraded.NO:
-                pass
+    degraded = degradation(last.score_tenths, _spent(results, retries), settings)
+    if asked.kind is PassKind.WHOLE and degraded is Degraded.REPLAN:
+        return _step(StepName.RESEARCH, results)
+    if asked.kind is PassKind.WHOLE and degraded is Degraded.FAIL_PHASE:
+        why = f"its score is {last.score_tenths / 10}, and replanning is spent"
+        return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, why)
     return _ends(PhaseOutcome.COMPLETED, Recommendation.PROCEED, "all steps are done")
 
 

@@ -72,12 +72,14 @@ def next_move(order: AutopilotOrder, facts: RunFacts) -> RunMove:
     skipped = _skipped(plans, facts.statuses)
     if skipped is not None:
         return skipped
-    ready = next_phases(plans)
-    if ready and order.pause_after is not None and facts.processed >= order.pause_after:
+    # a phase that was started and has no pass under way was left in between, or is to be tried again
+    started = tuple(plan.id for plan in plans if plan.place is PhasePlace.RUNNING)
+    ready = started or next_phases(plans)
+    if ready and not started and order.pause_after is not None and facts.processed >= order.pause_after:
         return RunMove(kind=RunMoveKind.PAUSE)
     if ready:
         first = next(phase for phase in order.phases if phase in ready)
-        return RunMove(kind=RunMoveKind.BEGIN, phase=first, number=1)
+        return RunMove(kind=RunMoveKind.BEGIN, phase=first, number=_next_number(facts, first))
     if roadmap_end(plans) is RoadmapEnd.WAITS_FOR_A_PERSON:
         if not facts.reported:
             return RunMove(kind=RunMoveKind.REPORT)
@@ -97,14 +99,20 @@ def _under_way(facts: RunFacts) -> RunMove | None:
         if key not in decided:
             return RunMove(kind=RunMoveKind.DECIDE, phase=begun.phase, number=begun.number)
     known = {(begun.phase, begun.number) for begun in facts.begun}
-    for verdict in facts.verdicts:
-        wanted = (*verdict.parts, *(() if verdict.next is None else (verdict.next,)))
-        for another in wanted:
+    for verdict in reversed(facts.verdicts):
+        for another in (*verdict.parts, *(() if verdict.next is None else (verdict.next,))):
             if (another.phase, another.number) not in known:
                 return RunMove(kind=RunMoveKind.BEGIN, phase=another.phase, number=another.number)
+    for verdict in facts.verdicts:  # only now: a part may have been wanted once more
         if verdict.parts and (verdict.phase, verdict.number + 1) not in decided:
             return RunMove(kind=RunMoveKind.DECIDE, phase=verdict.phase, number=verdict.number + 1)
     return None
+
+
+def _next_number(facts: RunFacts, phase: str) -> int:
+    """The number of the next pass of a phase; the decision about a split phase has a number too, and no pass."""
+    passes = [begun.number for begun in facts.begun if begun.phase == phase]
+    return 1 + max((*passes, *(verdict.number for verdict in facts.verdicts if verdict.phase == phase)), default=0)
 
 
 def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[PhasePlan, ...]:
@@ -120,14 +128,27 @@ def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[
         for phase in order.roadmap.phases
         if phase.id in taken
     ]
-    return roadmap_plan(phases, statuses, done_before=frozenset(left_alone(order)))
+    done = frozenset(left_alone(order))
+    while True:
+        plans = roadmap_plan(phases, statuses, done_before=done)
+        # taken up, found finished by an earlier run, and told so: nothing more is to be done about it
+        ready = [phase for phase in next_phases(plans) if statuses.get(phase) is PhaseStatus.SKIPPED]
+        finished = {phase for phase in ready if is_finished(order, phase)}
+        if not finished:
+            return plans
+        done |= finished
 
 
 def left_alone(order: AutopilotOrder) -> Collection[str]:
     """The phases that an earlier run completed and that this one does not touch."""
     if course(frozenset(order.flags)).takes is not Takes.UNFINISHED:
         return ()
-    return [phase for phase, known in order.earlier.items() if known.status is PhaseStatus.COMPLETED]
+    return [phase for phase in order.earlier if is_finished(order, phase)]
+
+
+def is_finished(order: AutopilotOrder, phase: str) -> bool:
+    """Whether an earlier run completed a phase."""
+    return phase in order.earlier and order.earlier[phase].status is PhaseStatus.COMPLETED
 
 
 def _skipped(plans: Sequence[PhasePlan], statuses: Mapping[str, PhaseStatus]) -> RunMove | None:

@@ -67,7 +67,7 @@ def test_the_whole_table_of_roles_and_tools(tmp_path: Path) -> None:
             "+ + + - + + - - + + s - - - - - s - - - - - - verifier",
             "+ + + s + + + - - - - s - - - s s - - - - - - knowledge-agent",
             "+ + + s + + - - - - - - - - - - s - - - - - - phase-researcher",
-            "+ + + s + + + - - - - - - - - - s - - - - - - phase-planner",
+            "+ + + s + - - - - - - - - - - - s - - - - - - phase-planner",
             "+ + + s + - - - - - - - - - - - s - - - - - - plan-checker",
             "+ + + s + + + + + + s - - s - - s - - - - - - executor",
             "+ + + s + - - - + + s - - - - - s - - - - - - mini-verifier",

@@ -39,6 +39,7 @@ _PROVES = {
     "rating-return": "A20",
     "questioning-return": "A12",
     "self-audit-return": "A10",
+    "phase-plan": "A3",
     "triage": "A3",
     "trace-span": "A7",
     "post-mortem": "A7",

@@ -177,6 +177,20 @@ def test_a_step_in_progress_owes_nothing_yet() -> None:
     assert RateStep.model_validate({"status": "skipped"}).alignment_score is None
 
 
+@pytest.mark.req("A3")
+def test_tasks_of_one_wave_never_name_the_same_file() -> None:
+    plan = load("filled-phase-plan.json") | {"waves": 1}
+    first, second = plan["tasks"]
+    second["wave"] = 1
+    read = type(parse("filled-phase-plan.json"))
+    with pytest.raises(ValidationError, match="no file in two tasks of one wave"):
+        read.model_validate(plan)
+    second["files"].remove("src/token.py")
+    assert len(read.model_validate(plan).tasks) == 2
+    first["files"].append("src/token.py")  # twice in one task is said twice and no more
+    assert len(read.model_validate(plan).tasks) == 2
+
+
 @pytest.mark.req("A17")
 def test_sections_of_a_session_may_stand_among_others_but_not_in_code() -> None:
     session = load("filled-debug-session.md")

@@ -1,6 +1,8 @@
 """How each tool is offered to a model: a few words, what its role may do with it, and the schema of its arguments."""
 
+import copy
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from assay.agents.toolset.arguments import ARGUMENTS
@@ -75,6 +77,11 @@ def _listed(items: Iterable[str]) -> str:
 
 def schema(tool: Tool) -> dict[str, Any]:
     """The JSON Schema of a tool's arguments; a copy that is the caller's own."""
+    return copy.deepcopy(_schema(tool))
+
+
+@cache
+def _schema(tool: Tool) -> dict[str, Any]:
     whole = ARGUMENTS[tool].model_json_schema()
     simple = _simple(whole, whole.get("$defs", {}))
     simple.pop("$defs", None)

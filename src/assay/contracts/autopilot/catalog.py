@@ -1,7 +1,7 @@
 """Every autopilot contract by name: its shape, its file format, and how a document of it is recognised.
 
 A recognising key is the way to a field that stands in the document: `a.b` steps into an object, `a.*.b` into any of its
-fields, `[].a` into the first entry of a list; `a=x` also asks for the value.
+fields, `[].a` into the first entry of a list; `a=x` also asks for the value, `!a` that nothing stands there.
 """
 
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from assay.contracts.autopilot.execution import ExecutionResult
 from assay.contracts.autopilot.gaps import GapList
 from assay.contracts.autopilot.metrics import MetricsFile, Trend
 from assay.contracts.autopilot.phase_return import PhaseReturn
+from assay.contracts.autopilot.plan import PhasePlan
 from assay.contracts.autopilot.postmortem import PostMortem
 from assay.contracts.autopilot.rating import RatingReturn
 from assay.contracts.autopilot.repomap import RepoMap
@@ -50,7 +51,8 @@ AUTOPILOT: tuple[Entry, ...] = (
         "json",
         ("key_findings", "recommended_approach", "open_questions"),
     ),
-    ("autopilot-planner-return", PlannerReturn, "json", ("plans_created", "waves", "total_tasks")),
+    ("autopilot-planner-return", PlannerReturn, "json", ("plans_created", "waves", "total_tasks", "!tasks")),
+    ("autopilot-phase-plan", PhasePlan, "json", ("plans_created", "waves", "total_tasks", "tasks")),
     ("autopilot-executor-return", ExecutorReturn, "json", ("tasks_completed", "commit_shas", "deviations")),
     ("autopilot-mini-verifier-return", MiniVerifierReturn, "json", ("task_id", "criteria_results", "concerns")),
     ("autopilot-preflight-return", PreflightReturn, "json", ("all_clear", "spec_hash_match", "dependencies_met")),

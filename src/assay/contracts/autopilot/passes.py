@@ -13,7 +13,7 @@ from assay.contracts.autopilot.checks import expect
 from assay.contracts.autopilot.facts import PathItem
 from assay.contracts.autopilot.integrity import IntegrityFinding
 from assay.contracts.autopilot.phase_return import PhaseOutcome
-from assay.contracts.autopilot.words import Recommendation, Route, StepName
+from assay.contracts.autopilot.words import Loop, Recommendation, Route, StepName
 from assay.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text, Texts
 from assay.contracts.common.ids import Commit, PhaseId, SafeName
 
@@ -38,6 +38,10 @@ class PhasePass(Contract):
     """Where the target stood; what the pass changed is what came since."""
     checkpoint: Commit
     """Where the target stood before the phase; a phase that fails goes back to it."""
+    loop: Maybe[Loop] = None
+    """Which loop a cycle is one of."""
+    before_tenths: Maybe[Annotated[int, Field(ge=0, le=100)]] = None
+    """The score that stood before a cycle."""
     items: tuple[PathItem, ...] = ()
     """What a cycle is to mend."""
     tasks: tuple[SafeName, ...] = ()
@@ -47,7 +51,10 @@ class PhasePass(Contract):
 
     @model_validator(mode="after")
     def _says_what_it_is_for(self) -> Self:
-        expect(self, bool(self.items) == (self.kind is PassKind.CYCLE), "items of a cycle, and of no other", "items")
+        cycle = self.kind is PassKind.CYCLE
+        expect(self, (self.loop is not None) == cycle, "the loop of a cycle, or none", "loop")
+        expect(self, (self.before_tenths is not None) == cycle, "the score before a cycle, or none", "before_tenths")
+        expect(self, bool(self.items) == cycle, "items of a cycle, and of no other", "items")
         expect(self, bool(self.tasks) == (self.kind is PassKind.PART), "tasks of a part, and of no other", "tasks")
         expect(
             self, bool(self.again) == (self.kind is PassKind.AGAIN), "steps to be done again, and of no other", "again"

@@ -26,6 +26,11 @@ class PlanCriterion(AgentDocument):
     command: Text
 
 
+ID_LIMIT = 64
+RESERVED = frozenset({"cycle", "debug"})
+"""What the work of a phase is called that stands in no plan."""
+
+
 class PlanTask(AgentDocument):
     """One task of the plan, with all that somebody who carries it out will see."""
 
@@ -52,9 +57,19 @@ class PhasePlan(PlannerReturn):
     def _numbers_are_those_of_the_tasks(self) -> Self:
         expect(self, self.total_tasks == len(self.tasks), "a total_tasks equal to the tasks listed", "total_tasks")
         waves = {task.wave for task in self.tasks}
-        expect(self, waves == set(range(1, self.waves + 1)), "waves counted from 1 without a gap", "waves")
+        expect(self, len(waves) == max(waves) == self.waves, "waves counted from 1 without a gap", "waves")
         names = {task.id.lower() for task in self.tasks}
         expect(self, len(names) == len(self.tasks), "an id of its own for each task", "tasks")
+        expect(self, all(len(name) <= ID_LIMIT for name in names), f"ids of at most {ID_LIMIT} letters", "tasks")
+        return self
+
+    @model_validator(mode="after")
+    def _no_id_continues_another(self) -> Self:
+        """Attempts and checks are called after their task, so one id must not read as the check of another."""
+        names = {task.id.lower() for task in self.tasks}
+        continued = any(name.startswith(f"{other}-") for name in names for other in (*names, *RESERVED))
+        expected = "ids of which none is another one with something behind it, nor cycle or debug"
+        expect(self, not (continued or names & RESERVED), expected, "tasks")
         return self
 
     @model_validator(mode="after")

@@ -124,6 +124,14 @@ class RunFlag(StrEnum):
     VISUAL = "visual"
 
 
+class Loop(StrEnum):
+    """The three ways in which a completed phase is worked on again."""
+
+    REMEDIATION = "remediation"
+    QUALITY = "quality"
+    GAPS = "gaps"
+
+
 class HumanWord(StrEnum):
     """What a person says of a phase that was deferred to them."""
 

@@ -209,7 +209,7 @@ POLICIES: Mapping[Role, Policy] = {
         ),
     ),
     Role.PHASE_RESEARCHER: Policy(_SEARCH | {Tool.CREATE_FILE}, outputs=("RESEARCH.md",)),
-    Role.PHASE_PLANNER: Policy(_SEARCH | _WRITE, outputs=("PLAN.md", "tests/task-*.sh")),
+    Role.PHASE_PLANNER: Policy(_SEARCH),  # its plan is a typed document that the harness writes, scripts included
     Role.PLAN_CHECKER: Policy(_SEARCH),
     Role.EXECUTOR: Policy(
         _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},

@@ -31,7 +31,7 @@ from assay.rules.fold_phase import event_data
 C = TypeVar("C", bound=Contract)
 E = TypeVar("E", bound=Event)
 
-ORDER, PASS, STEP, RETURNED, VERDICT = "order", "pass", "step", "returned", "verdict"
+ORDER, PASS, BEGUN, STEP, RETURNED, VERDICT = "order", "pass", "begun", "step", "returned", "verdict"
 
 
 class Told(NamedTuple):

@@ -32,7 +32,9 @@ class Begun(NamedTuple):
 
 async def begin(context: Context, spec: RoleSpec, brief: Brief, occasion: Occasion, means: Means) -> Begun | OverBudget:
     """Reserves and says so in one transaction: between looking at the account and taking from it, nobody else can."""
-    before = standing(of_dispatches(lambda kind: context.ledger.observations(brief.run_id, kind)), brief.dispatch_id)
+    id_ = brief.dispatch_id
+    own = of_dispatches(lambda kind: context.ledger.observations(brief.run_id, kind, subject=id_))
+    before = standing(own, id_)
     left: str | None = None
     if before.started and not means.is_fresh:
         seen = Seen.of(before.started[0].detail["seen"])

@@ -22,11 +22,11 @@ from assay.steps.dispatch.restoring import restore
 from assay.steps.dispatch.seen import Seen
 from assay.steps.dispatch.telemetry import status_of
 from assay.steps.feature.facts import call_facts
-from assay.steps.feature.lanes import Lanes
 from assay.steps.feature.room import Room
 from assay.steps.feature.storing import store
 from assay.steps.graph.working import MeansOf
 from assay.steps.graph.world import to_end
+from assay.steps.lanes import Lanes
 
 
 @dataclass(frozen=True, slots=True)

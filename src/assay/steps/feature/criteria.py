@@ -24,8 +24,8 @@ from assay.steps.discovery.discover import discover
 from assay.steps.verify.cascade import pair, project_of
 from assay.steps.verify.concluding import verdict_of
 from assay.steps.verify.environments import TreeView
-from assay.steps.verify.harness import Harness
 from assay.steps.verify.model import refuse_stopped
+from assay.steps.verify.once import ask_once
 from assay.steps.verify.question import Question
 from assay.steps.verify.subject import Parts, harness_of, unheard
 from assay.steps.verify.turns import turn
@@ -147,23 +147,12 @@ def _judged(
                     return _looked_at(name, text, proposed, tree)
                 case ByCommand(spec, check):
                     question = Question(spec, project_of(check, after), head.tree, f"criterion-{number}", Phase.AFTER)
-                    return _ran(name, text, spec, _asked(harness, question))
+                    return _ran(name, text, spec, ask_once(harness, question))
 
         return tuple(
             of(number, text, proposed)
             for number, (text, proposed) in enumerate(zip(criteria, proposals, strict=True), 1)
         )
-
-
-def _asked(harness: Harness, question: Question) -> Ran:
-    """The answer to a question; one that gave no evidence before a kill is not asked again, for its row stands."""
-    for seen in reversed(harness.ledger.observations(harness.run_id, "run")):
-        asked = (seen.task_id, seen.subject, seen.tree, seen.detail.get("subject"), seen.detail.get("purpose"))
-        own = (harness.subject.task_id, question.spec.id, question.tree, harness.subject.name, question.purpose)
-        if asked == own and "reason" in seen.detail:
-            reason = str(seen.detail["reason"])
-            return Ran(check=question.spec.id, evidence=Evidence.NONE, reason=reason, assessment=None)
-    return harness.run(question)
 
 
 def _ran(name: str, criterion: str, spec: CheckSpec, ran: Ran) -> Judged:

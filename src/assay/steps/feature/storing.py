@@ -152,9 +152,11 @@ def _task_documents(room: Room, plan: PlanOutput, done: Dispatched) -> tuple[dic
     found: dict[str, TaskDocument] = {}
     wrong: list[str] = []
     state = room.state()
-    for task in plan.agent_output.payload.tasks:
-        path = room.layout.task(task.id)
-        data = None if done.tree is None else room.shadow.read(done.tree, path)
+    tasks = plan.agent_output.payload.tasks
+    paths = [room.layout.task(task.id) for task in tasks]
+    written = {} if done.tree is None else dict(room.shadow.read_each(done.tree, paths))
+    for task, path in zip(tasks, paths, strict=True):
+        data = written.get(path)
         if data is None and path in state.artifacts:
             data = room.get(path)
         if data is None:

@@ -1,0 +1,325 @@
+"""What becomes of a phase whose pass returned: integrity first, then the gate; written down with its events at once."""
+
+from assay.contracts.autopilot import events_phase as of_phase
+from assay.contracts.autopilot import events_quality as of_quality
+from assay.contracts.autopilot import events_run as of_run
+from assay.contracts.autopilot.facts import DeferralFacts, EventFacts
+from assay.contracts.autopilot.integrity import IntegrityAnswer
+from assay.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
+from assay.contracts.autopilot.phase_record import HumanVerifyJustification
+from assay.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
+from assay.contracts.autopilot.score import band_of
+from assay.contracts.autopilot.words import FailureCategory, PhaseStatus, Recommendation, RunStatus, StepName
+from assay.rules.cost import standing_score
+from assay.rules.flags import course
+from assay.rules.integrity import IntegrityVerdict, integrity
+from assay.rules.phases import gate_of
+from assay.rules.plan_check import parts_of
+from assay.rules.scoring import GateMove, split_score, too_many_deferred
+from assay.steps.autopilot.book import VERDICT, Told, happened
+from assay.steps.autopilot.cycles import after_cycle_pass, first_cycle
+from assay.steps.autopilot.lineage import origin, passes_of
+from assay.steps.autopilot.post_mortems import Failed, write_post_mortem
+from assay.steps.autopilot.reverting import take_back
+from assay.steps.autopilot.room import Room
+from assay.steps.autopilot.suspicion import stamped
+from assay.steps.autopilot.verifying import human_tasks
+from assay.steps.autopilot.weighing import (
+    Weighed,
+    category_of,
+    integrity_facts,
+    weigh,
+    write_diagnostic,
+)
+from assay.store.layout.autopilot import STATE
+
+_NEEDLESS = 14
+"""The integrity check that asks whether a person is needed."""
+
+
+class Deciding:
+    """Decides about the passes of one run."""
+
+    def __init__(self, room: Room) -> None:
+        self._room, self._book = room, room.book
+
+    def decide(self, phase: str, number: int) -> Verdict:
+        """The verdict about a pass, or about a phase whose parts have all returned; asked again, the same."""
+        key = f"{VERDICT}:{phase}-{number}"
+        known = self._book.kept(key, Verdict)
+        if known is not None:
+            return known
+        asked = next((each for each in passes_of(self._book, phase) if each.number == number), None)
+        verdict, told = self._joined(phase, number) if asked is None else self._of_pass(asked)
+        return self._book.keep(key, VERDICT, phase, verdict, lambda _now: told)
+
+    def _of_pass(self, asked: PhasePass) -> tuple[Verdict, tuple[Told, ...]]:
+        room, book = self._room, self._book
+        returned = book.returned(asked)
+        assert returned is not None  # only a pass that returned is decided about
+        weighed = weigh(room, asked, returned)
+        path = write_diagnostic(room, weighed, force_incomplete=False)
+        found = integrity(integrity_facts(room, weighed))
+        told = [*self._diagnosed(weighed, path), *stamped(room, weighed, found)]
+        if found.answer is IntegrityAnswer.ENFORCEMENT:
+            because = next(each.because for each in found.findings if each.answer is IntegrityAnswer.ENFORCEMENT)
+            again = PhasePass(
+                phase=asked.phase,
+                number=asked.number + 1,
+                kind=PassKind.AGAIN,
+                start=asked.start,
+                checkpoint=asked.checkpoint,
+                again=found.again,
+            )
+            return self._verdict(weighed, found, AfterPass.ONCE_MORE, because, again), tuple(told)
+        failure = next((each for each in found.findings if each.answer is IntegrityAnswer.FAILURE), None)
+        failed = None if failure is None else f"integrity check {failure.number}, {failure.name}: {failure.because}"
+        if origin(room.book, asked).kind is PassKind.CYCLE:
+            after = after_cycle_pass(room, weighed, path, failed=failed)
+            verdict = self._verdict(weighed, found, after.after, after.because, after.next)
+            return verdict, (*told, *after.told)
+        verdict, more = self._gated(weighed, found, failed)
+        return verdict, (*told, *more)
+
+    def _diagnosed(self, weighed: Weighed, path: str | None) -> tuple[Told, ...]:
+        if path is None or weighed.rated is None:
+            return ()
+        phase = weighed.asked.phase
+        written = happened(
+            of_quality.ConfidenceDiagnosticWritten,
+            self._book.now(),
+            phase=phase,
+            phase_id=phase,
+            alignment_score=weighed.rated.settled.score,
+            pass_threshold=self._threshold / 10,
+            diagnostic_path=path,
+            path_to_9_items=len(weighed.way.usable),
+        )
+        return (Told(written),)
+
+    @property
+    def _threshold(self) -> int:
+        return course(frozenset(self._room.order.flags)).threshold_tenths
+
+    def _verdict(
+        self,
+        weighed: Weighed,
+        found: IntegrityVerdict,
+        after: AfterPass,
+        because: str,
+        following: PhasePass | None = None,
+    ) -> Verdict:
+        return Verdict(
+            phase=weighed.asked.phase,
+            number=weighed.asked.number,
+            after=after,
+            because=because,
+            findings=found.findings,
+            next=following,
+            cycles=weighed.cycles,
+        )
+
+    def _gated(self, weighed: Weighed, found: IntegrityVerdict, failed: str | None) -> tuple[Verdict, tuple[Told, ...]]:
+        """The gate of a phase that went through its steps."""
+        room, order, returned = self._room, self._room.order, weighed.returned
+        plan = course(frozenset(order.flags))
+        answer = gate_of(
+            room.order.roadmap.outline,
+            returned,
+            threshold_tenths=self._threshold,
+            cycles=0,
+            gained=True,
+            quality=any(each.loop.value == "quality" for each in plan.loops),
+            complete=plan.goes_on,
+        )
+        if failed is not None:
+            return self._failed(weighed, found, failed, halts=not plan.goes_on)
+        match answer.move:
+            case GateMove.DEFER:
+                return self._verdict(weighed, found, AfterPass.DEFERRED, answer.because), self._deferred(weighed, found)
+            case GateMove.SPLIT:
+                return self._split(weighed, found, answer.because)
+            case GateMove.ROLL_BACK:
+                return self._failed(weighed, found, _reason(returned), halts=not plan.goes_on)
+            case GateMove.FAIL_AND_GO_ON:
+                return self._failed(weighed, found, _reason(returned, answer.because), halts=False)
+            case GateMove.FAIL_AND_HALT:
+                return self._failed(weighed, found, _reason(returned, answer.because), halts=True)
+            case GateMove.PASS | GateMove.REMEDIATE | GateMove.PASS_INCOMPLETE | GateMove.PASS_EXHAUSTED:
+                started = first_cycle(room, weighed)
+                if started is None:
+                    return self._verdict(weighed, found, AfterPass.SETTLED, answer.because), self.completed(weighed)
+                verdict = self._verdict(weighed, found, AfterPass.ONCE_MORE, answer.because, started.next)
+                return verdict, started.told
+
+    def completed(self, weighed: Weighed) -> tuple[Told, ...]:
+        """A phase that passed its gate."""
+        room, phase, now = self._room, weighed.asked.phase, self._book.now()
+        score = weighed.returned.alignment_score
+        said = None if weighed.verified is None else weighed.verified.said
+        told = []
+        if human_tasks(room, phase) and said is not None and said.autonomous_confidence is not None:
+            alone = happened(
+                of_phase.AutonomousResolutionSuccess,
+                now,
+                phase=phase,
+                autonomous_confidence=said.autonomous_confidence,
+            )
+            told.append(Told(alone))
+        done = happened(
+            of_phase.PhaseCompleted,
+            now,
+            phase=phase,
+            alignment_score=score,
+            score_band=None if score is None else band_of(score),
+            checkpoint_sha=room.tip(),
+        )
+        return (*told, Told(done))
+
+    def _deferred(self, weighed: Weighed, found: IntegrityVerdict) -> tuple[Told, ...]:
+        """A phase that is put to a person; the state is written down with the reason."""
+        phase, now = weighed.asked.phase, self._book.now()
+        claim = weighed.returned.human_verify_justification
+        assert claim is not None  # the contract of a return obliges it
+        said = None if weighed.verified is None else weighed.verified.said
+        facts = DeferralFacts(
+            reason=claim.task_description,
+            autonomous_confidence=None if said is None else said.autonomous_confidence,
+            justification=HumanVerifyJustification(
+                checkpoint_task_id=claim.checkpoint_task_id,
+                task_description=claim.task_description,
+                auto_tasks_passed=claim.auto_tasks_passed,
+                auto_tasks_total=claim.auto_tasks_total,
+            ),
+        )
+        told = [Told(happened(of_run.CheckpointWritten, now, phase=phase, path=STATE), EventFacts(deferral=facts))]
+        if any(each.number == _NEEDLESS for each in found.findings):
+            needless = happened(
+                of_phase.UnnecessaryDeferralWarning,
+                now,
+                phase=phase,
+                checkpoint_task_id=claim.checkpoint_task_id,
+                task_description=claim.task_description,
+            )
+            told.append(Told(needless))
+        meta = self._book.state().state.meta
+        deferred, processed = meta.human_deferred_count + 1, meta.total_phases_processed + 1
+        if too_many_deferred(deferred, processed, meta.deferral_threshold):
+            often = happened(
+                of_run.HighDeferRateWarning,
+                now,
+                human_deferred_count=deferred,
+                total_phases_processed=processed,
+                defer_rate=round(deferred / processed, 4),
+            )
+            told.append(Told(often))
+        return tuple(told)
+
+    def _split(self, weighed: Weighed, found: IntegrityVerdict, because: str) -> tuple[Verdict, tuple[Told, ...]]:
+        asked, plan = weighed.asked, self._room.plan(weighed.asked.phase)
+        assert plan is not None
+        parts = tuple(
+            PhasePass(
+                phase=f"{asked.phase}{chr(ord('a') + index)}",
+                number=1,
+                kind=PassKind.PART,
+                start=asked.start,
+                checkpoint=asked.checkpoint,
+                tasks=tuple(task.id for task in part),
+            )
+            for index, part in enumerate(parts_of(plan))
+        )
+        verdict = Verdict(
+            phase=asked.phase,
+            number=asked.number,
+            after=AfterPass.SPLIT,
+            because=because,
+            findings=found.findings,
+            parts=parts,
+        )
+        return verdict, ()
+
+    def _joined(self, phase: str, number: int) -> tuple[Verdict, tuple[Told, ...]]:
+        """A phase whose parts have all ended: completed with their mean, or failed with the first that failed."""
+        room, book = self._room, self._book
+        parts = next(each.parts for each in book.verdicts() if (each.phase, each.number) == (phase, number - 1))
+        records = [book.state().state.phases[part.phase] for part in parts]
+        first = next(each for each in passes_of(room.book, phase) if each.number == number - 1)
+        failed = [
+            part.phase for part, each in zip(parts, records, strict=True) if each.status is not PhaseStatus.COMPLETED
+        ]
+        settled = Verdict(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
+        if failed:
+            reason = f"its part {failed[0]} is not completed"
+            return settled, self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
+        score = split_score([standing_score(each) for each in records])
+        done = happened(
+            of_phase.PhaseCompleted,
+            book.now(),
+            phase=phase,
+            alignment_score=score,
+            score_band=None if score is None else band_of(score),
+            checkpoint_sha=room.tip(),
+        )
+        return settled, (Told(done),)
+
+    def _failed(
+        self, weighed: Weighed, found: IntegrityVerdict, reason: str, *, halts: bool
+    ) -> tuple[Verdict, tuple[Told, ...]]:
+        asked = weighed.asked
+        halts = halts and asked.phase in {phase.id for phase in self._room.order.roadmap.phases}
+        results = self._book.results(asked)
+        step = results[-1].step if results else StepName.PREFLIGHT
+        told = self._failure(asked, reason, weighed.returned.recommendation, step)
+        if halts:
+            stop = happened(
+                of_run.RunHalted,
+                self._book.now(),
+                reason=f"phase {asked.phase} failed: {reason}",
+                status=RunStatus.FAILED,
+            )
+            told = (*told, Told(stop))
+        return self._verdict(weighed, found, AfterPass.HALTED if halts else AfterPass.SETTLED, reason), told
+
+    def _failure(
+        self, asked: PhasePass, reason: str, recommendation: Recommendation, step: StepName
+    ) -> tuple[Told, ...]:
+        """A phase that failed: what it changed is taken back and kept aside, and why is written down."""
+        room, book, now = self._room, self._book, self._book.now()
+        told: list[Told] = []
+        key = f"reverted:{asked.phase}-{asked.number}"
+        back = take_back(book, room.world, asked.phase, to=asked.checkpoint, why=reason, key=key)
+        if back.branch is not None:
+            begun = happened(
+                of_phase.RollbackInitiated,
+                now,
+                phase=asked.phase,
+                reason=reason,
+                rollback_from=back.from_,
+                rollback_to=back.to,
+            )
+            done = happened(
+                of_phase.RollbackCompleted,
+                now,
+                phase=asked.phase,
+                rollback_from=back.from_,
+                rollback_to=back.to,
+                diagnostic_branch=back.branch,
+            )
+            told = [Told(begun), Told(done)]
+        category = category_of(room, asked) or FailureCategory.COORDINATION_FAILURE
+        written = write_post_mortem(book, room.files, asked, Failed(reason=reason, category=category, step=step))
+        failed = happened(
+            of_phase.PhaseFailed,
+            now,
+            phase=asked.phase,
+            reason=reason,
+            category=category,
+            recommendation=recommendation,
+            postmortem_path=written.path,
+        )
+        return (*told, Told(failed))
+
+
+def _reason(returned: PhaseReturn, otherwise: str = "a rollback was asked for") -> str:
+    return returned.summary if returned.status is PhaseOutcome.FAILED else otherwise

@@ -1,0 +1,46 @@
+"""Scores that hardly differ: the events that say so, and which phases they are about."""
+
+from collections.abc import Mapping
+
+from assay.contracts.autopilot import events_run as of_run
+from assay.contracts.autopilot.event import Event
+from assay.contracts.autopilot.words import PhaseStatus
+from assay.rules.integrity import IntegrityVerdict
+from assay.rules.scoring import RubberStamp, tenths, uniform_tail
+from assay.steps.autopilot.book import Told, happened
+from assay.steps.autopilot.room import Room
+from assay.steps.autopilot.weighing import Weighed
+
+
+def stamped(room: Room, weighed: Weighed, found: IntegrityVerdict) -> tuple[Told, ...]:
+    """The event that a row of nearly equal scores calls for, if any."""
+    score = weighed.returned.alignment_score
+    if found.stamp is None or score is None:
+        return ()
+    phase = weighed.asked.phase
+    records = room.book.state().state.phases
+    done = sorted(
+        (record.completed_at or "", other, record.steps.rate.alignment_score)
+        for other, record in records.items()
+        if other != phase
+        and record.status is PhaseStatus.COMPLETED
+        and record.steps.rate is not None
+        and record.steps.rate.alignment_score is not None
+    )
+    row = [*((other, known) for _, other, known in done), (phase, score)]
+    length = uniform_tail([tenths(known) for _, known in row])
+    tail = row[-length:]
+    kinds: Mapping[RubberStamp, type[Event]] = {
+        RubberStamp.WARNING: of_run.RubberStampWarning,
+        RubberStamp.ENHANCED: of_run.RubberStampEnhanced,
+        RubberStamp.CRITICAL: of_run.RubberStampCritical,
+    }
+    event: Event = happened(
+        kinds[found.stamp],
+        room.book.now(),
+        count=length,
+        lowest=min(known for _, known in tail),
+        highest=max(known for _, known in tail),
+        phases=tuple(other for other, _ in tail),
+    )
+    return (Told(event),)

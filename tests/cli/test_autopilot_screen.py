@@ -1,0 +1,59 @@
+"""The living board of an autopilot run: bounded, around what is worked on, and the same as the command shows."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from app.autopilot_grounds import RUN, at_step, begun, completed, lay_out, started, tell
+from assay.app.autopilot_look import look_at_run
+from assay.app.watching import watching
+from assay.cli.autopilot_screen import AutopilotLive, autopilot_screen, board_lines
+from assay.cli.columns import cells
+from assay.cli.run_screen import LINES, How, PlainLines
+from assay.contracts.autopilot.words import StepName
+
+PHASES = tuple(str(number) for number in range(1, 31))
+LONG = "# Roadmap\n\n" + "".join(f"- [ ] **Phase {number}: 進捗 {'x' * 60}** - one\n" for number in PHASES)
+LONG += "".join(
+    f"\n### Phase {number}: 進捗 {'x' * 60}\n\n**Goal**: It works.\n**Depends on**: Nothing\n"
+    "**Success Criteria**:\n\n1. It works\n"
+    for number in PHASES
+)
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    folder = lay_out(tmp_path / "shop", LONG)
+    begun(folder, PHASES)
+    tell(folder, started("1"), completed("1"), started("20"), at_step("20", StepName.VERIFY))
+    return folder
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_board_fits_and_shows_what_is_worked_on(top: Path, width: int) -> None:
+    look = look_at_run(top, None)
+    lines = board_lines(look, width, height=LINES - 2)
+    assert len(lines) <= LINES - 2
+    assert all(cells(line) <= width for line in lines)
+    assert any("verify" in line for line in lines)
+    assert lines[-1] == f"  and {30 - (len(lines) - 2)} more phases"
+    assert len(board_lines(look, width)) == 31
+
+
+def test_the_living_part_is_drawn_from_the_fold(top: Path) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, highlight=False, markup=False, emoji=False)
+    with watching(top, RUN) as followed, AutopilotLive(followed, "Ctrl-C stops it", console=console) as live:
+        live.show(followed, [])
+        assert "30 phases" in out.getvalue()
+        tell(top, completed("20", 8.7))
+        live.show(followed, followed.news())
+    assert "phase 20: COMPLETED at 8.7" in out.getvalue()
+    assert "2/30 phases" in out.getvalue()
+
+
+def test_where_nobody_sees_a_board_there_are_lines(top: Path) -> None:
+    with watching(top, RUN) as followed:
+        assert isinstance(autopilot_screen(followed, How(plain=True), hint="-"), PlainLines)

@@ -1,0 +1,271 @@
+"""Claims: what is said clearly of a command that the harness ran is true, or is told; all else says nothing."""
+# ruff: noqa: E501  # the sentences of the tables stay whole
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from assay.contracts.autopilot.execution import ExecutionResult
+from assay.contracts.autopilot.verifying import MiniVerifierReturn
+from assay.contracts.common.words import Assessment
+from assay.rules.claims import Said, claim_differences, mini_differences, plain_command, said_of
+from strategies import documents
+
+GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+COMMAND = "pytest -q tests/test_token.py"
+CRITERION = "Tokens carry their line"
+
+
+def execution(
+    assessment: Assessment = Assessment.PASS, command: str = COMMAND, criterion: str = CRITERION
+) -> ExecutionResult:
+    code = {Assessment.PASS: 0, Assessment.FAIL: 1}.get(assessment)
+    return ExecutionResult(
+        criterion=criterion,
+        command=command,
+        exit_code=code,
+        stdout_truncated="",
+        stderr_truncated="",
+        duration_ms=900,
+        sandbox_violation=assessment is Assessment.VIOLATION,
+        assessment=assessment,
+    )
+
+
+EXECUTIONS = st.builds(
+    execution,
+    st.sampled_from(Assessment),
+    st.sampled_from([COMMAND, "make", "x -> y"]),
+    st.sampled_from([CRITERION, "b"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("14 passed", Said(None, True)),
+        ("14 passed, 0 failed", Said(None, True)),
+        ("10 failed", Said(None, False)),
+        ("3 passed, 1 failed in 0.2s", Said(None, False)),
+        ("0 passed", Said(None, False)),
+        ("OK", Said(None, True)),
+        ("not ok 3", Said(None, False)),
+        ("it doesn't pass", Said(None, False)),
+        ("no errors found", Said(None, True)),
+        ("Success: no issues found in 3 source files", Said(None, True)),
+        ("timed out", Said(None, False)),
+        ("exit 0", Said(0, True)),
+        ("exit code: 0", Said(0, True)),
+        ("exited with code 2", Said(2, False)),
+        ("exit_code=1", Said(1, False)),
+        ("rc=0", Said(0, True)),
+        ("return code 0, 1 failed", Said(0, False)),
+        ("exit code 137 (killed)", Said(137, False)),
+        ("src/token.py:12: line: int", Said(None, None)),
+        ("", Said(None, None)),
+        ("exit", Said(None, None)),
+    ],
+)
+def test_a_result_is_read_for_what_it_clearly_says(result: str, expected: Said) -> None:
+    assert said_of(result) == expected
+
+
+@pytest.mark.req("A15", "X1")
+def test_each_claim_against_each_end() -> None:
+    table = {
+        claim: {
+            each.value: claim_differences([f"{COMMAND} -> {claim}"], [execution(each)])
+            for each in Assessment
+            if claim_differences([f"{COMMAND} -> {claim}"], [execution(each)])
+        }
+        for claim in ("14 passed", "1 failed", "exit code 0", "exit code 1", "it looks fine")
+    }
+    assert table == snapshot(
+        {
+            "14 passed": {
+                "fail": (
+                    "“pytest -q tests/test_token.py” is said to have passed; it ended with fail (exit code 1) when the harness ran it",
+                ),
+                "timeout": (
+                    "“pytest -q tests/test_token.py” is said to have passed; it ended with timeout when the harness ran it",
+                ),
+                "violation": (
+                    "“pytest -q tests/test_token.py” is said to have passed; it ended with violation when the harness ran it",
+                ),
+                "lost": (
+                    "“pytest -q tests/test_token.py” is said to have passed; it ended with lost when the harness ran it",
+                ),
+            },
+            "1 failed": {
+                "pass": (
+                    "“pytest -q tests/test_token.py” is said to have failed; it ended with pass (exit code 0) when the harness ran it",
+                )
+            },
+            "exit code 0": {
+                "fail": (
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with fail (exit code 1) when the harness ran it",
+                ),
+                "timeout": (
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with timeout when the harness ran it",
+                ),
+                "violation": (
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with violation when the harness ran it",
+                ),
+                "lost": (
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with lost when the harness ran it",
+                ),
+            },
+            "exit code 1": {
+                "pass": (
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with pass (exit code 0) when the harness ran it",
+                ),
+                "timeout": (
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with timeout when the harness ran it",
+                ),
+                "violation": (
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with violation when the harness ran it",
+                ),
+                "lost": (
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with lost when the harness ran it",
+                ),
+            },
+            "it looks fine": {},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        f"{COMMAND} -> 3 passed",
+        f"`{COMMAND}` → 3 passed",
+        f"$ {COMMAND} => 3 passed",
+        "  pytest   -q\ttests/test_token.py->3 passed",
+    ],
+)
+def test_a_command_is_known_however_it_is_framed(claim: str) -> None:
+    assert len(claim_differences([claim], [execution(Assessment.FAIL)])) == 1
+    assert claim_differences([claim], [execution()]) == ()
+
+
+def test_an_arrow_in_a_command_is_its_own() -> None:
+    command = 'grep -q "def f() -> int" src/a.py'
+    run = execution(Assessment.FAIL, command)
+    assert len(claim_differences([f"{command} -> exit 0"], [run])) == 1
+    assert claim_differences([command], [run]) == (), "nothing is said of it"
+
+
+def test_what_the_harness_did_not_run_is_not_compared() -> None:
+    assert claim_differences(["make -> ok", "all is well", "-> ok"], [execution(Assessment.FAIL)]) == ()
+    assert claim_differences([f"{COMMAND} -> ok"], []) == ()
+
+
+def test_one_of_several_runs_is_enough_and_a_lie_is_told_once() -> None:
+    runs = [execution(), execution(Assessment.TIMEOUT)]
+    claim = f"{COMMAND} -> ok"
+    assert claim_differences([claim, claim], runs) == (
+        f"“{COMMAND}” is said to have passed; it ended with timeout when the harness ran it",
+    )
+
+
+@GENERATED
+@given(
+    st.lists(st.text(max_size=40) | st.sampled_from([f"{COMMAND} -> ok", "make -> exit 1"]), max_size=4),
+    st.lists(EXECUTIONS, max_size=4),
+)
+def test_any_claims_have_an_answer_and_differ_only_by_runs_that_are_there(
+    claims: list[str], executions: list[ExecutionResult]
+) -> None:
+    found = claim_differences(claims, executions)
+    assert len(set(found)) == len(found)
+    assert all(any(plain_command(run.command) in text for run in executions) for text in found)
+    green = [run.model_copy(update={"assessment": Assessment.PASS, "exit_code": 0}) for run in executions]
+    assert not any("have passed" in text or "exit code 0;" in text for text in claim_differences(claims, green))
+
+
+@GENERATED
+@given(st.text())
+def test_any_text_can_be_read(text: str) -> None:
+    said = said_of(text)
+    assert said.exit_code is None or said.passed is not None
+    assert plain_command(plain_command(text)) == plain_command(plain_command(plain_command(text)))
+
+
+def mini(**differs: Any) -> MiniVerifierReturn:
+    result = {
+        "criterion": CRITERION,
+        "status": "pass",
+        "evidence": "src/token.py:12",
+        "command": COMMAND,
+        "command_output": "3 passed",
+    }
+    said = {
+        "task_id": "01-02",
+        "pass": True,
+        "criteria_results": [result | differs.pop("result", {})],
+        "concerns": [],
+        "commands_run": ["ls -> src"],
+    }
+    return MiniVerifierReturn.model_validate(said | differs)
+
+
+@pytest.mark.req("A15", "X1")
+def test_a_mini_verifier_is_held_against_what_the_harness_saw() -> None:
+    failed = execution(Assessment.FAIL)
+    cases = {
+        "an honest pass": (mini(), [execution()]),
+        "a pass that fails": (mini(), [failed]),
+        "the same by its command": (mini(result={"criterion": "something else"}), [failed]),
+        "the same by its criterion": (mini(result={"command": "true", "criterion": f" {CRITERION.upper()}"}), [failed]),
+        "a claim beside it": (mini(commands_run=[f"{COMMAND} -> exit 0"]), [failed]),
+        "an honest failure": (mini(**{"pass": False, "result": {"status": "fail"}}), [failed]),
+        "stricter than its command": (mini(**{"pass": False, "result": {"status": "fail"}}), [execution()]),
+        "one left out": (mini(), [execution(), execution(Assessment.PASS, "make", "It builds")]),
+        "one left out that fails": (mini(), [execution(), execution(Assessment.FAIL, "make", "It builds")]),
+        "one left out of a failure": (
+            mini(**{"pass": False}),
+            [execution(), execution(Assessment.FAIL, "make", "It builds")],
+        ),
+        "nothing was run": (mini(), []),
+    }
+    assert {name: mini_differences(*case) for name, case in cases.items()} == snapshot(
+        {
+            "an honest pass": (),
+            "a pass that fails": (
+                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",
+            ),
+            "the same by its command": (
+                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",
+            ),
+            "the same by its criterion": (
+                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",
+            ),
+            "a claim beside it": (
+                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",
+                "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with fail (exit code 1) when the harness ran it",
+            ),
+            "an honest failure": (),
+            "stricter than its command": (),
+            "one left out": (),
+            "one left out that fails": (
+                "the task is said to pass without a word on “It builds”; its command ended with fail (exit code 1) when the harness ran it",
+            ),
+            "one left out of a failure": (),
+            "nothing was run": (),
+        }
+    )
+
+
+@GENERATED
+@given(documents(MiniVerifierReturn), st.lists(EXECUTIONS, max_size=4))
+def test_a_pass_that_the_harness_did_not_see_is_never_without_a_word(
+    plain: Any, executions: list[ExecutionResult]
+) -> None:
+    said = MiniVerifierReturn.model_validate(plain)
+    found = mini_differences(said, executions)
+    assert len(set(found)) == len(found)
+    if said.pass_ and any(run.assessment is not Assessment.PASS for run in executions):
+        assert found
