@@ -4,6 +4,7 @@ import sys
 
 from bench import (
     agents,
+    autopilot,
     autopilot_state,
     documents,
     engine,
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "git": git.run,
     "scheduling": scheduling.run,
     "feature": feature.run,
+    "autopilot": autopilot.run,
     "autopilot_state": autopilot_state.run,
 }
 

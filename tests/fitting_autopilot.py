@@ -14,6 +14,7 @@ from assay.contracts.autopilot import (
     metrics,
     phase_record,
     phase_return,
+    plan,
     rating,
     repomap,
     returns,
@@ -209,6 +210,12 @@ def _plan_checker(document: Plain) -> None:
     document["pass"] &= document["blocker_count"] == 0
 
 
+def _phase_plan(document: Plain) -> None:
+    for number, task in enumerate(document["tasks"], start=1):
+        task |= {"id": f"t{number}", "wave": number}
+    document["total_tasks"] = document["waves"] = len(document["tasks"])
+
+
 def _state(document: Plain) -> None:
     locks = {lock["path"]: lock for lock in document.get("specs") or ()}
     document["specs"] = list(locks.values())
@@ -257,6 +264,7 @@ def _bug_report(document: Plain) -> None:
 
 
 AUTOPILOT_FITTINGS: dict[type, Fitting] = {
+    plan.PhasePlan: _phase_plan,
     audit.AuditedRequirement: _audited,
     audit.AuditAggregate: _audit_total,
     audit.AuditOutcome: _audit_outcome,

@@ -16,7 +16,7 @@ def shown(text: str, most: int = LONGEST) -> str:
     """Text of others for one line of a terminal: nothing in it is acted upon, and it has an end.
 
     >>> shown("a\\x1b[2J\\nb" + "c" * 9, 12)
-    'a\\\\x1b[2J b…'
+    'a\\\\x1b[2J bc…'
     """
     line = visible(" ".join(text[: 4 * most].split()))
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -283,6 +283,8 @@ def _meta(state: State, event: AutopilotEvent, facts: EventFacts, phases: Mappin
     }
     if facts.context_pct is not None:
         meta["orchestrator_context_pct"] = facts.context_pct
+    if facts.deferral is not None:  # it is a person's now
+        meta |= {"current_phase": None, "current_step": None}
     match event:
         case of_run.RunCompleted():
             meta |= {"status": RunStatus.COMPLETED, "current_phase": None, "current_step": None}

@@ -17,6 +17,8 @@ TABLE: Rows = {
         ("total_tasks", 3),
         ("waves", 3),
         ("waves", 1),
+        ("waves", 2**62),
+        ("tasks/1/wave", 2**62, "waves"),
         ("complexity", DELETE),
         ("tasks", []),
         ("tasks", DELETE),

@@ -15,7 +15,7 @@ from assay.steps.autopilot.graph_desk import BUDGET
 from assay.steps.autopilot.pages_execution import LoggedTask, execution_page
 from assay.steps.autopilot.room import Room
 from assay.steps.autopilot.task_checks import failures
-from assay.steps.autopilot.tasks import PlannedNode, begin_graph, deviations, logged, rest_of
+from assay.steps.autopilot.tasks import PlannedNode, begin_graph, deviations, graphs_of, logged, rest_of
 from assay.steps.graph.world import to_end
 
 Carry = Callable[[int], Awaitable[GraphEnd]]
@@ -25,7 +25,9 @@ async def execute(room: Room, asked: PhasePass, number: int, carry: Carry) -> Do
     """Carries out the tasks of the plan, or what a cycle is to mend; what fails is said, and the others go on."""
     nodes = await to_end(_nodes, room, asked)
     done = await _carried(room, asked, f"execute-{number}", nodes, carry)
-    page = execution_page(room.phase(asked.phase), done.log, done.deviations)
+    everything = await to_end(_of_phase, room, asked.phase)
+    log, said = await to_end(logged, room.book, *everything), await to_end(deviations, room.book, *everything)
+    page = execution_page(room.phase(asked.phase), log, said)
     path = room.layout(asked.phase).execution_log
     await to_end(room.put, path, page)
     good = done.is_done
@@ -37,6 +39,11 @@ async def execute(room: Room, asked: PhasePass, number: int, carry: Carry) -> Do
         new_commits=done.merged,
         spans=done.spans,
     )
+
+
+def _of_phase(room: Room, phase: str) -> tuple[int, ...]:
+    """The graphs of a phase: its log tells of all of them, also of those before a cycle."""
+    return tuple(graph.number for graph in graphs_of(room.book) if graph.phase == phase)
 
 
 def _nodes(room: Room, asked: PhasePass) -> tuple[PlannedNode, ...]:
@@ -77,10 +84,8 @@ def _problems(room: Room, asked: PhasePass) -> tuple[str, ...]:
 class _Carried:
     """Graphs that came to their end."""
 
-    def __init__(
-        self, merged: int, log: tuple[LoggedTask, ...], said: tuple[str, ...], failed: tuple[StepError, ...]
-    ) -> None:
-        self.merged, self.log, self.deviations, self.failed = merged, log, said, failed
+    def __init__(self, merged: int, log: tuple[LoggedTask, ...], failed: tuple[StepError, ...]) -> None:
+        self.merged, self.log, self.failed = merged, log, failed
 
     @property
     def is_done(self) -> bool:
@@ -125,7 +130,7 @@ async def _carried(room: Room, asked: PhasePass, purpose: str, nodes: Sequence[P
         left = await to_end(rest_of, room.book, numbers[-1])
     log = await to_end(logged, room.book, *numbers)
     failed = await to_end(failures, room.book, *numbers)
-    return _Carried(merged, log, await to_end(deviations, room.book, *numbers), failed)
+    return _Carried(merged, log, failed)
 
 
 def _step(room: Room, asked: PhasePass, done: _Carried) -> ExecuteStep:

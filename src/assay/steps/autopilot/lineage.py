@@ -1,7 +1,13 @@
 """Passes that belong together: those of a phase, and an enforcement with the pass whose steps it repeats."""
 
+from typing import Final
+
 from assay.contracts.autopilot.passes import PassKind, PhasePass, StepResult
-from assay.steps.autopilot.book import AutopilotBook
+from assay.contracts.common.evidence import Observation
+from assay.steps.autopilot.book import AutopilotBook, pass_name
+
+RATING: Final = "rating"
+"""The kind of document in which a rating is kept; its subject is the phase."""
 
 
 def passes_of(book: AutopilotBook, phase: str) -> tuple[PhasePass, ...]:
@@ -26,3 +32,20 @@ def origin(book: AutopilotBook, asked: PhasePass) -> PhasePass:
 def results_of(book: AutopilotBook, asked: PhasePass) -> tuple[StepResult, ...]:
     """How all steps of a lineage ended, in order."""
     return tuple(result for each in lineage(book, asked) for result in book.results(each))
+
+
+def revert_key(asked: PhasePass) -> str:
+    """Under what it is kept that the work of a pass was taken back."""
+    return f"reverted:{pass_name(asked)}"
+
+
+def standing_rating(book: AutopilotBook, phase: str) -> Observation | None:
+    """The last rating of a phase whose work was not taken back."""
+    gone = {
+        pass_name(each)
+        for asked in passes_of(book, phase)
+        if book.ledger.observation(book.run_id, revert_key(asked)) is not None
+        for each in lineage(book, asked)
+    }
+    rows = [row for row in book.ledger.observations(book.run_id, RATING) if row.subject == phase]
+    return next((row for row in reversed(rows) if row.key.split(":")[1] not in gone), None)

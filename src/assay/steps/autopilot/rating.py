@@ -27,6 +27,8 @@ from assay.steps.graph.world import to_end, until_stopped
 class Rated(Contract):
     """A rating after its commands were run, and how its score was written."""
 
+    said: RatingReturn
+    """As the rater wrote it."""
     settled: SettledRating
     executed: tuple[ExecutionResult, ...]
     written: Text
@@ -47,7 +49,7 @@ async def rate(room: Room, asked: PhasePass, number: int) -> Done:
     name, tree = f"rate-{pass_name(asked)}-{number}", await to_end(room.tree, tip)
     executed = await until_stopped(lambda stop: room.harness.run_all(name, wanted, tree, stop=stop))
     written = json.dumps((done.outcome.answer or {}).get("alignment_score"))
-    rated = Rated(settled=settle(found, executed), executed=executed, written=written)
+    rated = Rated(said=found, settled=settle(found, executed), executed=executed, written=written)
     kept = await to_end(room.keep, RATING, asked, number, rated)
     return await to_end(_rated, room, asked, number, kept, agent)
 
@@ -55,7 +57,7 @@ async def rate(room: Room, asked: PhasePass, number: int) -> Done:
 def _rated(room: Room, asked: PhasePass, number: int, kept: Rated, agent: Span) -> Done:
     settled = kept.settled
     score, path = settled.score, room.layout(asked.phase).scorecard
-    room.put(path, scorecard_page(room.phase(asked.phase), settled.rating, kept.executed))
+    room.put(path, scorecard_page(room.phase(asked.phase), _shown(kept), kept.executed))
     unscored = [each.text for each in room.rated_criteria(asked) if each.text not in _scored(settled)]
     error = None
     if unscored:
@@ -92,6 +94,13 @@ def _rated(room: Room, asked: PhasePass, number: int, kept: Rated, agent: Span) 
 
 
 _GOOD = 90
+
+
+def _shown(kept: Rated) -> RatingReturn:
+    """The scores that count beside the rater's own words."""
+    counted = zip(kept.said.scorecard, kept.settled.rating.scorecard, strict=True)
+    items = tuple(said.model_copy(update={"score": settled.score}) for said, settled in counted)
+    return kept.settled.rating.model_copy(update={"scorecard": items})
 
 
 def _scored(settled: SettledRating) -> frozenset[str]:

@@ -24,9 +24,6 @@ from assay.steps.autopilot.pages_verification import verification_page
 from assay.steps.autopilot.room import SEEN, JUDGEMENT, VERIFICATION, Room
 from assay.steps.graph.world import to_end, until_stopped
 
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Git's name for nothing at all: a phase that changed nothing is judged by everything that is there."""
-
 
 class Seen(Contract):
     """What the harness saw of a phase at one commit."""
@@ -79,7 +76,7 @@ def diff_of(room: Room, asked: PhasePass, tip: str) -> str:
     """What the phase changed; everything that is there if it changed nothing."""
     if room.tree(asked.checkpoint) != room.tree(tip):
         return room.briefs.diff(asked.checkpoint, tip)
-    return room.briefs.diff(EMPTY_TREE, tip)
+    return room.briefs.diff(None, tip)
 
 
 def _verified(
