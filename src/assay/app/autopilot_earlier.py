@@ -23,9 +23,8 @@ from assay.ledger.ledger import Ledger
 from assay.rules.cost import standing_score
 from assay.rules.ways_up import deficiencies
 from assay.steps.autopilot.book import ORDER, AutopilotBook
+from assay.steps.autopilot.lineage import standing_rating
 
-RATING = "rating"
-"""The kind of the observation in which a run keeps how a phase was rated; its subject is the phase."""
 _ENDED = (PhaseStatus.COMPLETED, PhaseStatus.FAILED)
 _RUN_ID: TypeAdapter[str] = TypeAdapter(AutopilotRunId)
 
@@ -114,11 +113,11 @@ def _said(data: dict[str, Any]) -> bool:
 
 
 def _deficiencies(book: AutopilotBook, phase: str, known: Collection[str], target: int) -> tuple[Deficiency, ...]:
-    """What the last rating of a phase left below what `--gaps` goes for."""
-    rows = book.ledger.observations(book.run_id, RATING, subject=phase)
-    if not rows:
+    """What the last rating of a phase, of work that stands, left below what `--gaps` goes for."""
+    row = standing_rating(book, phase)
+    if row is None:
         return ()
-    rating = RatingReturn.model_validate(rows[-1].detail["document"]["settled"]["rating"])
+    rating = RatingReturn.model_validate(row.detail["document"]["settled"]["rating"])
     return deficiencies(rating, {}, known, target)
 
 

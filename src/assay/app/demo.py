@@ -7,7 +7,7 @@ from pathlib import Path
 from assay.app.autopilot import WantedPhases, begin_autopilot
 from assay.app.autopilot_room import opened_autopilot
 from assay.app.autopilot_verdict import give_verdict
-from assay.app.demo_autopilot import repository as pantry
+from assay.app.demo_autopilot import repository as larder
 from assay.app.demo_autopilot import team as autopilot_team
 from assay.app.demo_feature import repository as till
 from assay.app.demo_feature import team as feature_team
@@ -18,7 +18,7 @@ from assay.app.forge import begin_forge
 from assay.errors import UsageError
 
 RECORDINGS = "recordings"
-REPOSITORY, FORGE_REPOSITORY, AUTOPILOT_REPOSITORY = "till", "measures", "pantry"
+REPOSITORY, FORGE_REPOSITORY, AUTOPILOT_REPOSITORY = "till", "measures", "larder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,22 @@ def prepare_autopilot(folder: Path | None) -> Prepared:
     """An autopilot run over the roadmap of its repository."""
     place = _place(folder)
     cassettes = autopilot_team.write_cassettes(place / RECORDINGS)
-    root = pantry.lay_out(place / AUTOPILOT_REPOSITORY)
-    wanted = WantedPhases(phases=pantry.PHASES, flags=pantry.FLAGS, agents="cassette", cassettes=cassettes)
+    root = larder.lay_out(place / AUTOPILOT_REPOSITORY)
+    wanted = WantedPhases(phases=larder.PHASES, flags=larder.FLAGS, agents="cassette", cassettes=cassettes)
     return Prepared(place, root, begin_autopilot(root, wanted).run_id)
 
 
 def say_verdict(root: Path, run_id: str) -> str:
     """What the person of the roadmap says about the phase that was put to them, as a command."""
-    give_verdict(root, pantry.ASKED, "pass", (), run_id)
-    return f"assay verdict {pantry.ASKED} pass"
+    give_verdict(root, larder.ASKED, "pass", (), run_id)
+    return f"assay verdict {larder.ASKED} pass"
 
 
 def ends_as_scripted(root: Path, run_id: str) -> bool:
     """Whether the roadmap's run came to the end it has: everything but one phase, and what rests on it."""
     with opened_autopilot(root, run_id) as room:
         phases = room.book.state().state.phases
-        return {phase: record.status.value for phase, record in phases.items()} == pantry.ENDS
+        return {phase: record.status.value for phase, record in phases.items()} == larder.ENDS
 
 
 def _wanted(request: str, slug: str, cassettes: Path) -> Wanted:

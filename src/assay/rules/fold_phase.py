@@ -157,6 +157,9 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -
         ):
             if not scored and said.current_score is not None:
                 _score(record, event.timestamp, said.current_score, first, 0)
+        case of_quality.ForceReexecutionStarted(details=said) if not record.get("score_history"):
+            if said.previous_score is not None:  # of an earlier run, whose history is not this one's
+                _score(record, event.timestamp, said.previous_score, ScoreFlag.INITIAL, 0)
         case of_quality.RemediationCompleted(details=said):
             record["remediation_cycles"] = said.cycle
             _score(record, event.timestamp, said.new_score, first, said.cycle)

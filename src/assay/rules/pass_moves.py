@@ -16,8 +16,18 @@ PLAN_CONFIDENCE = 7
 """How sure the plan checker has to be at least."""
 
 
-def next_step(asked: PhasePass, results: Sequence[StepResult], retries: Retries, settings: BreakerSettings) -> PassMove:
-    """The next move of a pass after these results; `retries` says what the phase and the run used up before it."""
+def next_step(
+    asked: PhasePass,
+    results: Sequence[StepResult],
+    retries: Retries,
+    settings: BreakerSettings,
+    *,
+    repeated: Sequence[StepResult] = (),
+) -> PassMove:
+    """The next move of a pass after these results; `retries` says what the phase and the run used up before it.
+
+    `repeated` are the results of the passes of which it does steps again: what is not done again holds as it was.
+    """
     if not results:
         # what comes after a step that is done again is done again too, so it is the earliest that counts
         return _step(next((step for step in StepName if step in asked.again), StepName.PREFLIGHT), results)
@@ -41,7 +51,7 @@ def next_step(asked: PhasePass, results: Sequence[StepResult], retries: Retries,
         case StepName.VERIFY:
             return _step(StepName.JUDGE, results)
         case StepName.JUDGE:
-            return _after_judge(results, retries, settings)
+            return _after_judge(results, retries, settings, repeated)
         case StepName.RATE:
             return _after_rate(asked, last, retries, settings, results)
         case never:
@@ -69,14 +79,16 @@ def _after_plan_check(results: Sequence[StepResult]) -> PassMove:
     return _failed(f"{PLAN_ROUNDS} plans were refused", last)
 
 
-def _after_judge(results: Sequence[StepResult], retries: Retries, settings: BreakerSettings) -> PassMove:
+def _after_judge(
+    results: Sequence[StepResult], retries: Retries, settings: BreakerSettings, repeated: Sequence[StepResult]
+) -> PassMove:
     last = results[-1]
     wants = last.recommendation
     if not last.good or wants is None:
         return _ends(PhaseOutcome.FAILED, Recommendation.HALT, _first(last, "the judge has no word that counts"))
     if wants in (Recommendation.ROLLBACK, Recommendation.HALT):
         return _ends(PhaseOutcome.FAILED, wants, _first(last, f"the judge asks for {wants.value}"))
-    verified = next((result for result in reversed(results) if result.step is StepName.VERIFY), None)
+    verified = next((each for each in reversed((*repeated, *results)) if each.step is StepName.VERIFY), None)
     if wants is Recommendation.DEBUG or (verified is not None and not verified.good):
         if may_retry(RetryKind.DEBUG, _spent(results, retries), settings):
             return _step(StepName.DEBUG, results)

@@ -80,12 +80,18 @@ def next_move(order: AutopilotOrder, facts: RunFacts) -> RunMove:
     if ready:
         first = next(phase for phase in order.phases if phase in ready)
         return RunMove(kind=RunMoveKind.BEGIN, phase=first, number=_next_number(facts, first))
-    if roadmap_end(plans) is RoadmapEnd.WAITS_FOR_A_PERSON:
+    if waits_for_a_person(order, facts.statuses):
         if not facts.reported:
             return RunMove(kind=RunMoveKind.REPORT)
         asked = next(plan.id for plan in plans if plan.place is PhasePlace.DEFERRED)
         return RunMove(kind=RunMoveKind.WAIT, phase=asked, gate=verdict_gate(asked))
     return RunMove(kind=RunMoveKind.FINISH)
+
+
+def waits_for_a_person(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> bool:
+    """Whether nothing is left that a run could do before a person has said something."""
+    plans = _plans(order, statuses)
+    return roadmap_end(plans) is RoadmapEnd.WAITS_FOR_A_PERSON
 
 
 def _under_way(facts: RunFacts) -> RunMove | None:

@@ -25,7 +25,7 @@ from assay.steps.autopilot.pages_phase import post_mortem_file, triage_file
 from assay.steps.autopilot.pages_run import completion_page
 from assay.steps.autopilot.pages_verification import read_verified, verification_page
 from assay.steps.autopilot.pages_visual import visual_bugs_page
-from steps.autopilot.written import COMMIT, NOW, PHASE, RUN
+from steps.autopilot.written import COMMIT, NOW, PHASE, RUN, SEEN
 from steps.feature.reading import Seen, seen
 from strategies import documents
 
@@ -44,7 +44,7 @@ def _parts(page: str) -> tuple[str, ...]:
 @generated
 def test_any_verification_can_be_shown_and_passes_only_with_evidence(said: Any, ran: Any) -> None:
     verifier, result = VerifierReturn.model_validate(said), ExecutionResult.model_validate(ran)
-    page = verification_page(PHASE, verifier, (result,), run_id=RUN, commit=COMMIT, at=NOW, passed=True)
+    page = verification_page(PHASE, verifier, (result,), run_id=RUN, commit=COMMIT, at=NOW, passed=True, checks=SEEN)
     head = read_verified(page)
     assert head is not None
     assert head.pass_ is (verifier.pass_ and result.assessment is Assessment.PASS)

@@ -8,7 +8,7 @@ from assay.contracts.autopilot.verifying import VerifierReturn
 from assay.contracts.common.words import Assessment
 from assay.kit.documents import Format, read
 from assay.steps.autopilot.pages_verification import ASSESSED, Verified, read_verified, verification_page
-from steps.autopilot.written import COMMIT, NOW, RUN, content_verifier, executed, phase, verifier
+from steps.autopilot.written import COMMIT, NOW, RUN, SEEN, content_verifier, executed, phase, verifier
 from steps.feature.reading import HOSTILE, seen
 
 TIMEOUT = executed(exit_code=None, stdout_truncated="", assessment="timeout", duration_ms=60_000)
@@ -25,7 +25,7 @@ SECTIONS = (
 
 
 def _page(said: VerifierReturn, *ran: ExecutionResult, passed: bool = True, name: str = "Line numbers") -> str:
-    return verification_page(phase(name), said, ran, run_id=RUN, commit=COMMIT, at=NOW, passed=passed)
+    return verification_page(phase(name), said, ran, run_id=RUN, commit=COMMIT, at=NOW, passed=passed, checks=SEEN)
 
 
 def _body(page: str) -> str:
@@ -56,7 +56,7 @@ pass: false
 
 **Not passed** at commit `abc1234`, 2026-02-09T16:45:00Z.
 
-The verifier says **fail** after 3 min 04 s. It did not hear the executor; what it says is a claim.
+The verifier says **fail**. It did not hear the executor; what it says is a claim.
 
 ## Sandbox Execution Results
 
@@ -71,6 +71,10 @@ Run by Assay itself, inside its bounds: this is evidence.
 A command that timed out, broke its bounds or was lost has shown nothing; it counts as missing.
 
 ## Automated checks
+
+Run by Assay itself: compile: pass; tests: pass; lint: **fail**; build: n/a (the project has none).
+
+As the verifier has them:
 
 | Check | Result | Details |
 | --- | --- | --- |
@@ -142,7 +146,7 @@ pass: true
 
 **Passed** at commit `abc1234`, 2026-02-09T16:45:00Z.
 
-The verifier says pass after 3 min 04 s. It did not hear the executor; what it says is a claim.
+The verifier says pass. It did not hear the executor; what it says is a claim.
 
 ## Sandbox Execution Results
 
@@ -153,6 +157,10 @@ Run by Assay itself, inside its bounds: this is evidence.
 | Tokens carry lines | `pytest -q 2>&1` | 0 | 14 passed | VERIFIED | 1 min 01 s |
 
 ## Automated checks
+
+Run by Assay itself: compile: pass; tests: pass; lint: **fail**; build: n/a (the project has none).
+
+As the verifier has them:
 
 | Check | Result | Details |
 | --- | --- | --- |

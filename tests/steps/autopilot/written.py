@@ -4,6 +4,7 @@ from typing import Any
 
 from assay.contracts.autopilot.execution import ExecutionResult
 from assay.contracts.autopilot.facts import RoadmapPhase
+from assay.contracts.autopilot.phase_record import AutomatedChecks
 from assay.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
 from assay.contracts.autopilot.rating import RatingReturn
 from assay.contracts.autopilot.returns import JudgeReturn, PlannerReturn, ResearcherReturn
@@ -34,6 +35,7 @@ def plan_task(number: int = 1, **changes: Any) -> PlanTask:
     """A task of the plan: `05-01`."""
     said: dict[str, Any] = {
         "id": f"05-0{number}",
+        "script": "python3 -m pytest -q",
         "kind": TaskKind.AUTO,
         "complexity": Complexity.SIMPLE,
         "wave": number,
@@ -97,3 +99,7 @@ def executed(**changes: object) -> ExecutionResult:
         "assessment": "pass",
     }
     return ExecutionResult.model_validate(said | changes)
+
+
+SEEN = AutomatedChecks(compile=True, tests=True, lint=False, build="n/a")
+"""The project's own commands, as the harness saw them."""

@@ -9,9 +9,9 @@ from assay.contracts.autopilot.passes import PassKind, PhasePass
 from assay.contracts.autopilot.words import Loop, PhaseStatus
 from assay.rules.cost import estimated_tokens
 from assay.rules.flags import LoopPlan, course
-from assay.rules.scoring import in_order_of_gap, tenths, worth_gaps
+from assay.rules.scoring import tenths, worth_gaps
 from assay.steps.autopilot.book import PASS, Told, happened, pass_name
-from assay.steps.autopilot.cycles import loops_of, started
+from assay.steps.autopilot.cycles import earlier_items, loops_of, started
 from assay.steps.autopilot.room import Room
 
 
@@ -93,8 +93,7 @@ def _loop_for(room: Room, earlier: EarlierPhase) -> tuple[LoopPlan, tuple[PathIt
     if earlier.alignment_score is None:
         return None
     score = tenths(earlier.alignment_score)
-    gaps = in_order_of_gap(earlier.deficiencies)
-    items = tuple(PathItem(file=gap.target_file, deficiency=gap.deficiency, impact=gap.expected_impact) for gap in gaps)
+    items = earlier_items(earlier)
     for plan in loops_of(room):
         if score >= plan.target_tenths or not items or (plan.loop is Loop.GAPS and not worth_gaps(score)):
             continue

@@ -5,20 +5,21 @@ from dataclasses import dataclass
 from assay.contracts.autopilot import events_phase as of_phase
 from assay.contracts.autopilot import events_quality as of_quality
 from assay.contracts.autopilot.facts import PathItem
+from assay.contracts.autopilot.order import EarlierPhase
 from assay.contracts.autopilot.passes import AfterPass, PassKind, PhasePass
-from assay.contracts.autopilot.phase_return import PhaseOutcome
+from assay.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
 from assay.contracts.autopilot.score import band_of
 from assay.contracts.autopilot.words import Loop, Recommendation
-from assay.rules.diagnostics import LoopFacts, LoopMove, after_cycle, after_loop, way_up
+from assay.rules.diagnostics import CycleResult, LoopFacts, LoopMove, after_cycle, after_loop, way_up
 from assay.rules.flags import LoopPlan, course
-from assay.rules.scoring import tenths
+from assay.rules.scoring import in_order_of_gap, tenths
 from assay.rules.ways_up import ways_up
 from assay.steps.autopilot.book import Told, happened
-from assay.steps.autopilot.lineage import origin, passes_of
+from assay.steps.autopilot.lineage import origin, passes_of, revert_key
 from assay.steps.autopilot.rating import Rated
 from assay.steps.autopilot.reverting import take_back
 from assay.steps.autopilot.room import Room
-from assay.steps.autopilot.weighing import Weighed, files_of, paths_of, write_diagnostic
+from assay.steps.autopilot.weighing import Weighed, as_it_stands, files_of, paths_of, write_diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,20 @@ def first_cycle(room: Room, weighed: Weighed) -> Following | None:
         return None
     for plan in loops_of(room):
         if tenths(score) < plan.target_tenths:
-            items = items_for(room, weighed.asked, plan, weighed.rated)
+            items = _taken_up(plan, items_left(room, weighed.asked, plan, weighed.rated))
             if items:
                 return _begun(room, weighed.asked, plan, tenths(score), items, "it is below the target", cycle=1)
     return None
+
+
+def nothing_to_raise(room: Room, weighed: Weighed) -> tuple[Told, ...]:
+    """What is said of a completed phase below the target of a loop for which nobody names anything to be done."""
+    score = weighed.returned.alignment_score
+    short = () if score is None else tuple(plan for plan in loops_of(room) if tenths(score) < plan.target_tenths)
+    told = (
+        _exhausted(room, weighed, plan, tenths(score or 0.0)) for plan in short if plan.loop is not Loop.REMEDIATION
+    )
+    return tuple(each for some in told for each in some)
 
 
 def loops_of(room: Room) -> tuple[LoopPlan, ...]:
@@ -57,18 +68,30 @@ def loops_of(room: Room) -> tuple[LoopPlan, ...]:
     )
 
 
-def items_for(room: Room, asked: PhasePass, plan: LoopPlan, rated: Rated | None) -> tuple[PathItem, ...]:
-    """What the next cycle works on: everything that can be raised, and for gaps the widest that was not yet tried."""
-    if rated is None:
-        return ()
+def items_left(room: Room, asked: PhasePass, plan: LoopPlan, rated: Rated | None) -> tuple[PathItem, ...]:
+    """What can be raised, the widest gap first; for gaps, what was not yet tried."""
     known = paths_of(room, asked)
-    usable = way_up(ways_up(rated.settled.rating, files_of(room, asked), known, plan.target_tenths), known).usable
+    if rated is None:  # nothing of this run stands, so what an earlier one left is still to be done
+        usable = earlier_items(room.order.earlier.get(asked.phase))
+    else:
+        usable = way_up(ways_up(rated.settled.rating, files_of(room, asked), known, plan.target_tenths), known).usable
     if plan.loop is not Loop.GAPS:
         return usable
     tried = {
         item.deficiency for each in passes_of(room.book, asked.phase) for item in each.items if each.loop is Loop.GAPS
     }
-    return tuple(item for item in usable if item.deficiency not in tried)[:1]
+    return tuple(item for item in usable if item.deficiency not in tried)
+
+
+def earlier_items(earlier: EarlierPhase | None) -> tuple[PathItem, ...]:
+    """What an earlier run left to be raised, the widest gap first."""
+    gaps = () if earlier is None else in_order_of_gap(earlier.deficiencies)
+    return tuple(PathItem(file=gap.target_file, deficiency=gap.deficiency, impact=gap.expected_impact) for gap in gaps)
+
+
+def _taken_up(plan: LoopPlan, left: tuple[PathItem, ...]) -> tuple[PathItem, ...]:
+    """What one cycle works on: everything, and for gaps one."""
+    return left[:1] if plan.loop is Loop.GAPS else left
 
 
 def _begun(
@@ -127,28 +150,34 @@ def started(room: Room, following: PhasePass, plan: LoopPlan, cycle: int) -> tup
             return (Told(gap),)
 
 
-def after_cycle_pass(room: Room, weighed: Weighed, diagnostic: str | None, *, failed: str | None) -> Following:
+def cycle_result(room: Room, weighed: Weighed, failed: str | None) -> CycleResult:
+    """What a cycle that returned leaves; `failed` is the integrity check that it failed, if any."""
+    before = origin(room.book, weighed.asked).before_tenths
+    assert before is not None
+    return after_cycle(before, None if failed is not None else _new(weighed.returned))
+
+
+def _new(returned: PhaseReturn) -> int | None:
+    """The score that a cycle came to; None if it came to none that counts."""
+    counts = returned.status is PhaseOutcome.COMPLETED and returned.recommendation is Recommendation.PROCEED
+    score = returned.alignment_score if counts else None
+    return None if score is None else tenths(score)
+
+
+def after_cycle_pass(room: Room, weighed: Weighed, *, failed: str | None) -> Following:
     """What follows a cycle; one that made the score worse, or came to none, is taken back."""
     asked, cycle = weighed.asked, origin(room.book, weighed.asked)
     assert cycle.loop is not None
-    assert cycle.before_tenths is not None
-    returned = weighed.returned
-    counts = failed is None and returned.status is PhaseOutcome.COMPLETED
-    counts = counts and returned.recommendation is Recommendation.PROCEED
-    score = returned.alignment_score if counts else None
-    result = after_cycle(cycle.before_tenths, None if score is None else tenths(score))
+    result, new = cycle_result(room, weighed, failed), None if failed is not None else _new(weighed.returned)
     if result.revert:
-        why = failed or "a cycle made the score worse"
-        take_back(
-            room.book, room.world, asked.phase, to=cycle.start, why=why, key=f"reverted:{asked.phase}-{asked.number}"
-        )
+        why = failed or ("a cycle made the score worse" if new is not None else _said(weighed.returned))
+        take_back(room.book, room.world, asked.phase, to=cycle.start, why=why, key=revert_key(asked))
     plan = next((each for each in loops_of(room) if each.loop is cycle.loop), None)
     assert plan is not None  # a cycle is one of the run's loops
-    ended = _ended(
-        room, weighed, cycle, tenths(score) if score is not None else cycle.before_tenths, result.score_tenths, plan
-    )
-    rated = None if result.revert else weighed.rated
-    items = items_for(room, asked, plan, rated or _before(room, asked))
+    stands = as_it_stands(room, weighed)
+    left = items_left(room, asked, plan, stands.rated)
+    items = _taken_up(plan, left)
+    ended = _ended(weighed, cycle, room.book.now(), result, new, plan, len(left))
     facts = LoopFacts(
         loop=plan.loop,
         target_tenths=plan.target_tenths,
@@ -162,8 +191,8 @@ def after_cycle_pass(room: Room, weighed: Weighed, diagnostic: str | None, *, fa
     if answer.move is LoopMove.AGAIN and not spent:
         following = _begun(room, asked, plan, result.score_tenths, items, answer.because, cycle=weighed.cycles + 1)
         return Following(following.after, following.because, following.next, (*ended, *following.told))
-    more = () if answer.move is LoopMove.REACHED else _exhausted(room, weighed, plan, result.score_tenths, diagnostic)
-    further = _further(room, weighed, plan, result.score_tenths, rated)
+    more = () if answer.move is LoopMove.REACHED else _exhausted(room, stands, plan, result.score_tenths)
+    further = _further(room, stands, plan, result.score_tenths)
     if further is not None:
         return Following(further.after, further.because, further.next, (*ended, *more, *further.told))
     done = happened(
@@ -177,29 +206,26 @@ def after_cycle_pass(room: Room, weighed: Weighed, diagnostic: str | None, *, fa
     return Following(AfterPass.SETTLED, answer.because, None, (*ended, *more, Told(done)))
 
 
-def _before(room: Room, asked: PhasePass) -> Rated | None:
-    """The rating that stands when the last one is taken back."""
-    rated = [
-        Rated.model_validate(row.detail["document"])
-        for row in room.book.ledger.observations(room.book.run_id, "rating")
-        if row.subject == asked.phase
-    ]
-    return rated[-2] if len(rated) > 1 else None
+def _said(returned: PhaseReturn) -> str:
+    return f"a cycle failed: {returned.summary}"
 
 
-def _further(room: Room, weighed: Weighed, plan: LoopPlan, score: int, rated: Rated | None) -> Following | None:
+def _further(room: Room, weighed: Weighed, plan: LoopPlan, score: int) -> Following | None:
     """The first cycle of the loop after this one: gaps go on beyond the quality that was reached."""
     plans = loops_of(room)
     for other in plans[plans.index(plan) + 1 :]:
-        items = items_for(room, weighed.asked, other, rated) if score < other.target_tenths else ()
+        left = items_left(room, weighed.asked, other, weighed.rated) if score < other.target_tenths else ()
+        items = _taken_up(other, left)
         if items:
             return _begun(room, weighed.asked, other, score, items, "the next loop aims higher", cycle=1)
     return None
 
 
-def _ended(room: Room, weighed: Weighed, cycle: PhasePass, new: int, kept: int, plan: LoopPlan) -> tuple[Told, ...]:
-    """The event by which a cycle ends."""
-    now, phase, before = room.book.now(), cycle.phase, cycle.before_tenths or 0
+def _ended(
+    weighed: Weighed, cycle: PhasePass, now: str, result: CycleResult, new: int | None, plan: LoopPlan, left: int
+) -> tuple[Told, ...]:
+    """The event by which a cycle ends; one that came to no score leaves the one before."""
+    phase, before = cycle.phase, cycle.before_tenths or 0
     number = weighed.cycles
     match plan.loop:
         case Loop.REMEDIATION:
@@ -209,10 +235,10 @@ def _ended(room: Room, weighed: Weighed, cycle: PhasePass, new: int, kept: int, 
                 phase=phase,
                 phase_id=phase,
                 cycle=number,
-                improved=new > before,
-                reached_threshold=kept >= plan.target_tenths,
+                improved=result.gained,
+                reached_threshold=result.score_tenths >= plan.target_tenths,
                 old_score=before / 10,
-                new_score=new / 10,
+                new_score=(result.score_tenths if new is None else new) / 10,
             )
             return (Told(event),)
         case Loop.QUALITY:
@@ -224,11 +250,10 @@ def _ended(room: Room, weighed: Weighed, cycle: PhasePass, new: int, kept: int, 
                 cycle=number,
                 target=target,
                 old_score=before / 10,
-                new_score=new / 10,
+                new_score=(result.score_tenths if new is None else new) / 10,
             )
             return (Told(quality),)
         case Loop.GAPS:
-            left = max(0, len(weighed.way.usable) - 1)
             gap = happened(
                 of_quality.GapsIterationCompleted,
                 now,
@@ -237,18 +262,18 @@ def _ended(room: Room, weighed: Weighed, cycle: PhasePass, new: int, kept: int, 
                 deficiency_addressed=cycle.items[0].deficiency,
                 remaining_deficiencies=left,
                 old_score=before / 10,
-                new_score=new / 10,
+                new_score=(result.score_tenths if new is None else new) / 10,
             )
             return (Told(gap),)
 
 
-def _exhausted(room: Room, weighed: Weighed, plan: LoopPlan, score: int, diagnostic: str | None) -> tuple[Told, ...]:
+def _exhausted(room: Room, weighed: Weighed, plan: LoopPlan, score: int) -> tuple[Told, ...]:
     """What is said of a phase whose loop is spent below its target; it passes, and everybody can see how."""
     now, phase, count = room.book.now(), weighed.asked.phase, weighed.cycles
     final, target = score / 10, plan.target_tenths / 10
     match plan.loop:
         case Loop.REMEDIATION:
-            path = write_diagnostic(room, weighed, force_incomplete=True) or diagnostic
+            path = write_diagnostic(room, weighed, force_incomplete=True)
             if path is None:
                 return ()
             marked = happened(
@@ -264,11 +289,11 @@ def _exhausted(room: Room, weighed: Weighed, plan: LoopPlan, score: int, diagnos
             return (Told(marked),)
         case Loop.QUALITY:
             spent = happened(
-                of_quality.QualityExhausted, now, phase=phase, cycles=count, final_score=final, target=target
+                of_quality.QualityExhausted, now, phase=phase, cycles=count or None, final_score=final, target=target
             )
             return (Told(spent),)
         case Loop.GAPS:
             gaps = happened(
-                of_quality.GapsExhausted, now, phase=phase, iterations=count, final_score=final, target=target
+                of_quality.GapsExhausted, now, phase=phase, iterations=count or None, final_score=final, target=target
             )
             return (Told(gaps),)

@@ -13,12 +13,12 @@ from assay.contracts.autopilot.words import FailureCategory, PhaseStatus, Recomm
 from assay.rules.cost import standing_score
 from assay.rules.flags import course
 from assay.rules.integrity import IntegrityVerdict, integrity
-from assay.rules.phases import gate_of
+from assay.rules.phases import gate_of, has_dependents
 from assay.rules.plan_check import parts_of
 from assay.rules.scoring import GateMove, split_score, too_many_deferred
 from assay.steps.autopilot.book import VERDICT, Told, happened
-from assay.steps.autopilot.cycles import after_cycle_pass, first_cycle
-from assay.steps.autopilot.lineage import origin, passes_of
+from assay.steps.autopilot.cycles import after_cycle_pass, cycle_result, first_cycle, nothing_to_raise
+from assay.steps.autopilot.lineage import origin, passes_of, revert_key
 from assay.steps.autopilot.post_mortems import Failed, write_post_mortem
 from assay.steps.autopilot.reverting import take_back
 from assay.steps.autopilot.room import Room
@@ -58,8 +58,13 @@ class Deciding:
         returned = book.returned(asked)
         assert returned is not None  # only a pass that returned is decided about
         weighed = weigh(room, asked, returned)
-        path = write_diagnostic(room, weighed, force_incomplete=False)
         found = integrity(integrity_facts(room, weighed))
+        failure = next((each for each in found.findings if each.answer is IntegrityAnswer.FAILURE), None)
+        failed = None if failure is None else f"integrity check {failure.number}, {failure.name}: {failure.because}"
+        is_cycle = origin(book, asked).kind is PassKind.CYCLE
+        path = None
+        if not is_cycle or not cycle_result(room, weighed, failed).revert:  # else the one before it tells what stands
+            path = write_diagnostic(room, weighed, force_incomplete=False)
         told = [*self._diagnosed(weighed, path), *stamped(room, weighed, found)]
         if found.answer is IntegrityAnswer.ENFORCEMENT:
             because = next(each.because for each in found.findings if each.answer is IntegrityAnswer.ENFORCEMENT)
@@ -72,10 +77,8 @@ class Deciding:
                 again=found.again,
             )
             return self._verdict(weighed, found, AfterPass.ONCE_MORE, because, again), tuple(told)
-        failure = next((each for each in found.findings if each.answer is IntegrityAnswer.FAILURE), None)
-        failed = None if failure is None else f"integrity check {failure.number}, {failure.name}: {failure.because}"
-        if origin(room.book, asked).kind is PassKind.CYCLE:
-            after = after_cycle_pass(room, weighed, path, failed=failed)
+        if is_cycle:
+            after = after_cycle_pass(room, weighed, failed=failed)
             verdict = self._verdict(weighed, found, after.after, after.because, after.next)
             return verdict, (*told, *after.told)
         verdict, more = self._gated(weighed, found, failed)
@@ -148,7 +151,8 @@ class Deciding:
             case GateMove.PASS | GateMove.REMEDIATE | GateMove.PASS_INCOMPLETE | GateMove.PASS_EXHAUSTED:
                 started = first_cycle(room, weighed)
                 if started is None:
-                    return self._verdict(weighed, found, AfterPass.SETTLED, answer.because), self.completed(weighed)
+                    told = (*nothing_to_raise(room, weighed), *self.completed(weighed))
+                    return self._verdict(weighed, found, AfterPass.SETTLED, answer.because), told
                 verdict = self._verdict(weighed, found, AfterPass.ONCE_MORE, answer.because, started.next)
                 return verdict, started.told
 
@@ -251,7 +255,12 @@ class Deciding:
         settled = Verdict(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
         if failed:
             reason = f"its part {failed[0]} is not completed"
-            return settled, self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
+            told = self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
+            goes_on = course(frozenset(room.order.flags)).goes_on
+            if goes_on or not has_dependents(room.order.roadmap.outline, phase):
+                return settled, told
+            halted = settled.model_copy(update={"after": AfterPass.HALTED, "because": reason})
+            return halted, (*told, self._stop(phase, reason))
         score = split_score([standing_score(each) for each in records])
         done = happened(
             of_phase.PhaseCompleted,
@@ -272,14 +281,12 @@ class Deciding:
         step = results[-1].step if results else StepName.PREFLIGHT
         told = self._failure(asked, reason, weighed.returned.recommendation, step)
         if halts:
-            stop = happened(
-                of_run.RunHalted,
-                self._book.now(),
-                reason=f"phase {asked.phase} failed: {reason}",
-                status=RunStatus.FAILED,
-            )
-            told = (*told, Told(stop))
+            told = (*told, self._stop(asked.phase, reason))
         return self._verdict(weighed, found, AfterPass.HALTED if halts else AfterPass.SETTLED, reason), told
+
+    def _stop(self, phase: str, reason: str) -> Told:
+        why = f"phase {phase} failed: {reason}"
+        return Told(happened(of_run.RunHalted, self._book.now(), reason=why, status=RunStatus.FAILED))
 
     def _failure(
         self, asked: PhasePass, reason: str, recommendation: Recommendation, step: StepName
@@ -287,8 +294,7 @@ class Deciding:
         """A phase that failed: what it changed is taken back and kept aside, and why is written down."""
         room, book, now = self._room, self._book, self._book.now()
         told: list[Told] = []
-        key = f"reverted:{asked.phase}-{asked.number}"
-        back = take_back(book, room.world, asked.phase, to=asked.checkpoint, why=reason, key=key)
+        back = take_back(book, room.world, asked.phase, to=asked.checkpoint, why=reason, key=revert_key(asked))
         if back.branch is not None:
             begun = happened(
                 of_phase.RollbackInitiated,

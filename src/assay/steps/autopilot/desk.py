@@ -124,8 +124,8 @@ class AutopilotRunDesk:
             if status is PhaseStatus.SKIPPED and phase not in self.room.order.earlier
         ]
         if bad or blocked:
-            reason = f"{len(bad)} of {len(statuses)} phases failed"
-            reason += f", {len(blocked)} are blocked by that" if blocked else ""
+            reason = f"failed: phase {', '.join(bad)}" if bad else "not every phase was run"
+            reason += f"; blocked by that: phase {', '.join(blocked)}" if blocked else ""
             await to_end(self._ending.fail, reason, found)
         else:
             await to_end(self._ending.complete, found)

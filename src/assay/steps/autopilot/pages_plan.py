@@ -44,7 +44,8 @@ def _plan(
         for task in tasks:
             if task.wave == wave:
                 yield Markdown(f"### Task {task.id}")
-                yield Markdown(f"Test script: {code(PhaseLayout(phase.id).test_script(task.id))}")
+                if task.script is not None:
+                    yield Markdown(f"Test script: {code(PhaseLayout(phase.id).test_script(task.id))}")
                 yield task_element(task)
     yield Markdown("## Traceability")
     yield _traceability(requirements, tasks)

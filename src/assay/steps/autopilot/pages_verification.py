@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from assay.contracts.autopilot.execution import ExecutionResult
 from assay.contracts.autopilot.facts import RoadmapPhase
+from assay.contracts.autopilot.phase_record import AutomatedChecks
 from assay.contracts.autopilot.verifying import (
     CheckReport,
     CheckReports,
@@ -23,7 +24,7 @@ from assay.contracts.common.words import Assessment
 from assay.errors import BadDocument
 from assay.kit import front_matter
 from assay.kit.documents import Format, read
-from assay.steps.autopilot.wording import category, check_word, length, milliseconds, of_ten, title
+from assay.steps.autopilot.wording import category, check_word, milliseconds, of_ten, title
 from assay.steps.feature.companions_markdown import Markdown, cell, code, counted, items, line, page, table, texts
 
 OUTPUT = 200
@@ -61,8 +62,12 @@ def verification_page(
     commit: str,
     at: str,
     passed: bool,
+    checks: AutomatedChecks,
 ) -> str:
-    """`VERIFICATION.md`; `passed` is the rules' word, and holds only if something was run and all of it passed."""
+    """`VERIFICATION.md`; `checks` are as the harness saw them.
+
+    `passed` is the rules' word, and holds only if something was run and all of it passed.
+    """
     shown = bool(executed) and all(result.assessment is Assessment.PASS for result in executed)
     head = Verified.model_validate(
         {
@@ -73,7 +78,7 @@ def verification_page(
             "pass": passed and verifier.pass_ and shown,
         }
     )
-    body = page(_verification(phase, head, verifier, executed), whole="the verifier's return and the ledger")
+    body = page(_verification(phase, head, verifier, executed, checks), whole="the verifier's return and the ledger")
     return front_matter.render({**head.plain(), "body": "\n" + body})
 
 
@@ -87,13 +92,17 @@ def read_verified(text: str) -> Verified | None:
 
 
 def _verification(
-    phase: RoadmapPhase, head: Verified, verifier: VerifierReturn, executed: Sequence[ExecutionResult]
+    phase: RoadmapPhase,
+    head: Verified,
+    verifier: VerifierReturn,
+    executed: Sequence[ExecutionResult],
+    checks: AutomatedChecks,
 ) -> Iterator[Markdown]:
     yield title("Verification", phase)
     yield Markdown(f"**{'Passed' if head.pass_ else 'Not passed'}** at commit {code(head.commit)}, {head.verified}.")
     yield Markdown(
-        f"The verifier says {'pass' if verifier.pass_ else '**fail**'} after "
-        f"{length(verifier.verification_duration_seconds)}. It did not hear the executor; what it says is a claim."
+        f"The verifier says {'pass' if verifier.pass_ else '**fail**'}. It did not hear the executor; what it says is "
+        "a claim."
     )
     yield Markdown("## Sandbox Execution Results")
     yield Markdown("Run by Assay itself, inside its bounds: this is evidence.")
@@ -107,6 +116,10 @@ def _verification(
             "A command that timed out, broke its bounds or was lost has shown nothing; it counts as missing."
         )
     yield Markdown("## Automated checks")
+    words = (("compile", checks.compile), ("tests", checks.tests), ("lint", checks.lint), ("build", checks.build))
+    told = "; ".join(f"{name}: {check_word('n/a' if word is None else word)}" for name, word in words)
+    yield Markdown(f"Run by Assay itself: {told}.")
+    yield Markdown("As the verifier has them:")
     yield automated_checks(verifier.automated_checks)
     yield Markdown("## Acceptance criteria")
     yield table(

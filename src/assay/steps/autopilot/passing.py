@@ -18,6 +18,7 @@ from assay.rules.pass_moves import next_step
 from assay.steps.autopilot import carrying_out, preflight, rating, thinking, verifying
 from assay.steps.autopilot.book import BEGUN, RETURNED, STEP, Told, happened, pass_name, put_events, step_key
 from assay.steps.autopilot.done import Done, Halted, Span
+from assay.steps.autopilot.lineage import lineage
 from assay.steps.autopilot.pages_phase import trace_file
 from assay.steps.autopilot.returning import phase_return
 from assay.steps.autopilot.room import Room
@@ -70,20 +71,22 @@ class Passing:
                 halt=halted,
             )
         settings = self._room.order.limits.breaker
-        return next_step(asked, self._book.results(asked), self._before(asked), settings)
+        repeated = [result for each in lineage(self._book, asked)[:-1] for result in self._book.results(each)]
+        return next_step(asked, self._book.results(asked), self._before(asked), settings, repeated=repeated)
 
     def _before(self, asked: PhasePass) -> Retries:
         """What other passes used up: of this phase, and of the whole run."""
         rows = self._book.ledger.observations(self._book.run_id, STEP)
         others = [row for row in rows if row.subject != pass_name(asked)]
-        own = [row for row in others if row.subject.rpartition("-")[0] == asked.phase]
-        debugged, replanned = _retried([row.detail["document"]["step"] for row in own])
         everywhere: dict[str, list[str]] = {}
         for row in others:
             everywhere.setdefault(row.subject, []).append(row.detail["document"]["step"])
-        total = sum(sum(_retried(steps)) for steps in everywhere.values())
+        spent = {name: _retried(steps) for name, steps in everywhere.items()}
+        own = [each for name, each in spent.items() if name.rpartition("-")[0] == asked.phase]
         return Retries(
-            debug_in_phase=debugged, replan_in_phase=replanned, total=total + task_retries(self._book.state().state)
+            debug_in_phase=sum(debugged for debugged, _ in own),
+            replan_in_phase=sum(replanned for _, replanned in own),
+            total=sum(map(sum, spent.values())) + task_retries(self._book.state().state),
         )
 
     async def step(self, asked: PhasePass, move: PassMove, carry: Carry) -> None:
@@ -144,7 +147,7 @@ class Passing:
         async def refresh() -> None:
             while True:
                 await asyncio.sleep(FRESH_S)
-                await to_end(self._state_file.refresh)
+                await to_end(lambda: self._state_file.refresh(is_sign_of_life=True))
 
         ticking = asyncio.create_task(refresh())
         try:
@@ -261,5 +264,5 @@ class Passing:
 
 
 def _retried(steps: list[str]) -> tuple[int, int]:
-    """How often was debugged and replanned among some steps of one pass or phase."""
+    """How often was debugged and replanned among the steps of one pass."""
     return steps.count(StepName.DEBUG.value), max(0, steps.count(StepName.RESEARCH.value) - 1)

@@ -39,7 +39,7 @@ async def rate(room: Room, asked: PhasePass, number: int) -> Done:
     tip = await to_end(room.tip)
     criteria = await to_end(room.rated_criteria, asked)
     brief = room.briefs.rater(asked, number, criteria, await to_end(diff_of, room, asked, tip))
-    done = await room.asker.ask(asked, StepName.RATE, number, brief, at=asked.checkpoint)
+    done = await room.asker.ask(asked, StepName.RATE, number, brief, at=tip)
     found = answer(done, RatingReturn)
     agent = asked_span(Role.RATER.value, done)
     if isinstance(found, StepError):

@@ -20,6 +20,7 @@ from assay.errors import BadDocument, EventsBroken, NotStored, StoreError, Usage
 from assay.kit.documents import Format, read
 from assay.kit.killpoints import reach
 from assay.rules.fold_autopilot import fold_autopilot
+from assay.rules.run_moves import waits_for_a_person
 from assay.steps.autopilot.book import AutopilotBook, Told, happened
 from assay.steps.autopilot.wording import json_file
 from assay.store.artifacts import Store
@@ -88,6 +89,14 @@ def _state_of(data: bytes) -> State:
         raise BadDocument(f"{place}: {first['msg']}", position) from None
 
 
+def shown(book: AutopilotBook, state: State) -> State:
+    """The state as its file has it: a run that can only wait for a person is paused there."""
+    statuses = {phase: record.status for phase, record in state.phases.items()}
+    if state.meta.status is not RunStatus.RUNNING or not waits_for_a_person(book.order(), statuses):
+        return state
+    return state.model_copy(update={"meta": state.meta.model_copy(update={"status": RunStatus.PAUSED})})
+
+
 def rendered(state: State) -> bytes:
     """The bytes of a state file."""
     return json_file(state.plain()).encode()
@@ -102,18 +111,21 @@ class StateFile:
         """What this process wrote last: it need not be read again to be known as a state."""
         self._guard = threading.Lock()
 
-    def refresh(self) -> AutopilotState:
-        """Brings the file up to date with the ledger; if it is, nothing is told and nothing is written."""
+    def refresh(self, *, is_sign_of_life: bool = False) -> AutopilotState:
+        """Brings the file up to date with the ledger; if it is, nothing is told and nothing is written.
+
+        As a sign of life the moment of the checkpoint is told in any case.
+        """
         with self._guard:
             folded = self._book.state()
             if is_archived(folded.state, self._files):
                 return folded
-            if not isinstance(folded.state.event_log[-1], CheckpointWritten):
+            if is_sign_of_life or not isinstance(folded.state.event_log[-1], CheckpointWritten):
                 told = happened(CheckpointWritten, self._book.now(), path=autopilot.STATE)
                 self._book.tell(Told(told))
                 reach("autopilot.checkpoint")
                 folded = self._book.state()
-            self._write(rendered(folded.state))
+            self._write(rendered(shown(self._book, folded.state)))
             return folded
 
     def _write(self, content: bytes) -> None:

@@ -96,6 +96,7 @@ def _verified(
             commit=kept.commit,
             at=room.book.now(),
             passed=passed,
+            checks=seen.checks,
         )
         room.put(path, page)
     if error is None and not passed:

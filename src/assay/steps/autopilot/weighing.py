@@ -1,7 +1,7 @@
 """What a pass that returned is weighed by: everything the integrity checks look at, and its diagnostic below nine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.contracts.autopilot.facts import PathItem
 from assay.contracts.autopilot.integrity import (
@@ -24,7 +24,7 @@ from assay.rules.flags import CYCLES, asking, course
 from assay.rules.scoring import tenths
 from assay.rules.ways_up import ways_up
 from assay.steps.autopilot.book import BEGUN, STEP, pass_name
-from assay.steps.autopilot.lineage import lineage, origin, passes_of
+from assay.steps.autopilot.lineage import lineage, origin, passes_of, standing_rating
 from assay.steps.autopilot.pages_confidence import Cycle, Doubted, confidence_page
 from assay.steps.autopilot.pages_judgement import judge_page
 from assay.steps.autopilot.rating import Rated
@@ -70,6 +70,13 @@ def weigh(room: Room, asked: PhasePass, returned: PhaseReturn) -> Weighed:
             ]
         ),
     )
+
+
+def as_it_stands(room: Room, weighed: Weighed) -> Weighed:
+    """The same with the rating that stands: where a cycle was taken back, the one before it, if there is one."""
+    row = standing_rating(room.book, weighed.asked.phase)
+    rated = None if row is None else Rated.model_validate(row.detail["document"])
+    return replace(weighed, rated=rated, way=_way(room, weighed.asked, rated))
 
 
 def _way(room: Room, asked: PhasePass, rated: Rated | None) -> WayUp:

@@ -1,0 +1,104 @@
+"""A small roadmap as a run that is killed and resumed: how it is laid out, and how what it leaves is read.
+
+It passes as much of autopilot as a run can that comes to a good end. Phase 1 has two tasks in a wave; the first of them
+is done badly, its check writes where it may only look (which is put back), and a debugger mends it. Phase 2 is rated
+below nine; its first cycle makes that worse and is taken back, its second reaches nine. The self-audit then finds a gap
+that is closed, and looks again.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from assay.contracts.autopilot.score import band_of
+from autopilot.grounds import Grounds, part
+from autopilot.remains import assert_clean, content_of
+from autopilot.team import Document
+from feature.grounds import call
+from feature.kills import Play
+
+REPOSITORY = "catalogue"
+TASKS = {1: ("one", "two"), 2: ("part",)}
+LINT = "touch linted"
+"""The project's linter, which leaves something where it is run."""
+MISSING = "check.sh:4 holds parts/2-part to one line, and `origin` stands nowhere"
+ALONE, TOGETHER = 1, 2
+"""How many tasks are worked on at a time. With one, the order of everything is settled, and all of it is compared."""
+
+
+def lay_grounds(root: Path, cap: int) -> Grounds:
+    """The repository with its roadmap, and the team that carries it out."""
+    grounds = Grounds.lay_out(root, phases=len(TASKS), tasks=TASKS, autopilot={"audit": True, "cap": cap})
+    config = grounds.top / ".planning" / "config.json"
+    said = json.loads(config.read_text())
+    said["project"]["commands"]["lint"] = LINT
+    grounds.commit(".planning/config.json", json.dumps(said), "chore: a linter")
+    for number in ("1-1-1", "2-1-1", "2-2-1", "2-3-1"):
+        grounds.plays(f"verify-{number}", _linted)
+    _done_badly_once(grounds)
+    _rated_low(grounds)
+    _with_a_gap(grounds)
+    return grounds
+
+
+def _linted(said: Document) -> Document:
+    said["automated_checks"]["lint"] = {"status": True, "detail": f"{LINT} -> exit code 0"}
+    return said
+
+
+def _done_badly_once(grounds: Grounds) -> None:
+    grounds.plays("p1-one-1", calls=[part("1-one", "bad\n")])
+    grounds.plays("p1-one-1-check-0", calls=[call("run_in_terminal", command=LINT)])
+
+
+def _rated_low(grounds: Grounds) -> None:
+    for number, score in ((1, 8.6), (2, 8.1), (3, 9.3)):
+        grounds.plays(f"rate-2-{number}-1", _scored(score))
+
+
+def _scored(score: float) -> Callable[[Document], Document]:
+    def scored(said: Document) -> Document:
+        for item in said["scorecard"]:
+            item |= {"score": score, "justification": MISSING}
+        return said | {"alignment_score": score, "score_band": band_of(score).value}
+
+    return scored
+
+
+def _with_a_gap(grounds: Grounds) -> None:
+    good = grounds.good("self-audit-1")
+    gap: Document = {
+        "requirement_id": "CAT-1",
+        "phase_id": "1",
+        "gap_description": "parts/1-three is not in the catalogue",
+        "fix_complexity": "small",
+        "suggested_fix": "add parts/1-three with the line: good",
+    }
+
+    def found(said: Document) -> Document:
+        said["audit_results"][0]["requirements_checked"][0] |= {
+            "actual_found": "one part of three is missing",
+            "status": "gap",
+            "gap_description": gap["gap_description"],
+            "fix_complexity": gap["fix_complexity"],
+        }
+        said["aggregate"] |= {"passed_on_first_check": 1, "gaps_found": 1, "gap_details": [gap]}
+        return said
+
+    grounds.plays("self-audit-1", found)
+    grounds.plays("self-audit-2", whole=good)
+    closed: Document = {
+        "tasks_completed": "1/1",
+        "tasks_failed": "0/1",
+        "evidence": [{"task_id": "audit-1", "criteria_met": ["it is there -- parts/1-three:1"], "commands_run": []}],
+        "deviations": [],
+    }
+    grounds.plays("audit-1-1", whole=closed, calls=[part("1-three")])
+
+
+def _lay(root: Path, alone: bool) -> str:
+    root.mkdir(parents=True)
+    return lay_grounds(root, ALONE if alone else TOGETHER).begin("all", "--complete").run_id
+
+
+AUTOPILOT = Play(REPOSITORY, _lay, "COMPLETED", content_of, assert_clean)

@@ -1,0 +1,221 @@
+"""Autopilot runs of the tests: carried by the real engine in this process, and what stands on record of them after."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.agents.roles import ROLES
+from assay.app.autopilot_desk import autopilot_caps
+from assay.app.autopilot_room import AutopilotRoom, opened_autopilot, resume_autopilot
+from assay.app.carrying import carry, record_resumed
+from assay.app.graph_means import MeansMaker, prover
+from assay.app.graphs import AUTOPILOT_FLOW, CAP, ENGINE, Factory
+from assay.app.runs import End
+from assay.app.state import state_of, workroom
+from assay.app.watching import watching
+from assay.app.wiring import runner
+from assay.contracts.agents.dispatch import Outcome
+from assay.contracts.agents.role import RoleSpec
+from assay.contracts.autopilot.passes import PhasePass, Verdict
+from assay.contracts.autopilot.state import State
+from assay.contracts.common.tools import Role
+from assay.contracts.verify.checks import VerifySettings
+from assay.engine.dbos_engine import DbosEngine
+from assay.git.candidates import Candidates
+from assay.git.identity import read_identity
+from assay.git.shadow import Shadow
+from assay.git.worktrees import Worktrees
+from assay.kit.clock import Clock, system_clock
+from assay.steps.autopilot.asking import Asker
+from assay.steps.autopilot.book import AutopilotBook
+from assay.steps.autopilot.briefs import Briefs
+from assay.steps.autopilot.commands import Harness
+from assay.steps.autopilot.desk import AutopilotRunDesk
+from assay.steps.autopilot.executing import Executing
+from assay.steps.autopilot.graph_desk import AutopilotGraphDesk
+from assay.steps.autopilot.learnings import Learnings
+from assay.steps.autopilot.room import Room
+from assay.steps.autopilot.tasks import graph_of
+from assay.steps.dispatch.account import ENDED
+from assay.steps.dispatch.recording import ended
+from assay.steps.graph.world import World
+from assay.steps.verify.subject import Parts
+from assay.store.artifacts import Store
+from autopilot.team import Document
+from feature.grounds import git
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run, carried by the real engine in this process."""
+
+    top: Path
+    run_id: str
+
+    def carry(self) -> End:
+        """To its end, or until it waits; one that had ended goes on first, as `assay resume` has it."""
+        with watching(self.top, self.run_id) as followed:
+            if followed.look.is_over or followed.look.status == "paused":
+                record_resumed(self.top, followed.look)
+            end = carry(self.top, followed, lambda *_: None)
+        assert isinstance(end, End), f"a signal ended it: {end}"
+        return end
+
+    def resume(self, *, clock: Clock = system_clock) -> bool:
+        """Writes down that it goes on; `NotReady` while its breaker cools down."""
+        return resume_autopilot(self.top, self.run_id, clock=clock)
+
+    @contextmanager
+    def room(self) -> Iterator[AutopilotRoom]:
+        """The run's book and files."""
+        with opened_autopilot(self.top, self.run_id) as room:
+            yield room
+
+    def rows(self, kind: str | None = None) -> list[Any]:
+        """Events with everything that stands around them, in their order."""
+        with self.room() as room:
+            return [event for event in room.book.ledger.events(self.run_id) if kind in (None, event.type)]
+
+    def events(self, kind: str | None = None, **data: Any) -> list[Document]:
+        """What the events of a kind say, in their order; only those that say this, too."""
+        found = [event.data for event in self.rows(kind)]
+        return [each for each in found if all(each.get(name) == value for name, value in data.items())]
+
+    def types(self) -> list[str]:
+        """What happened, by its kind."""
+        return [event.type for event in self.rows()]
+
+    def state(self) -> State:
+        """As its events tell it."""
+        with self.room() as room:
+            return room.book.state().state
+
+    def statuses(self) -> dict[str, str]:
+        """How the phases stand."""
+        return {phase: record.status.value for phase, record in self.state().phases.items()}
+
+    def passes(self) -> tuple[PhasePass, ...]:
+        """Every pass that was begun."""
+        with self.room() as room:
+            return room.book.passes()
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What followed from the passes."""
+        with self.room() as room:
+            return room.book.verdicts()
+
+    def observations(self, kind: str) -> list[Any]:
+        """Rows of a kind."""
+        with self.room() as room:
+            return list(room.book.ledger.observations(self.run_id, kind))
+
+    def steps(self) -> list[tuple[str, str, bool]]:
+        """The steps that ended: their pass, what they were, and whether they were good."""
+        found = [(row.subject, row.detail["document"]) for row in self.observations("step")]
+        return [(name, plain["step"], plain["good"]) for name, plain in found]
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """What came of each dispatch that ended, in their order."""
+        with self.room() as room:
+            ledger = room.book.ledger
+            names = [row.subject for row in ledger.observations(self.run_id, ENDED)]
+            found = {name: ended(ledger, self.run_id, name) for name in names}
+            return {name: done.outcome for name, done in found.items() if done is not None}
+
+    def transcript(self, dispatch_id: str) -> str:
+        """Everything that was said and done in a dispatch, prompts included."""
+        with self.room() as room:
+            done = ended(room.book.ledger, self.run_id, dispatch_id)
+            assert done is not None
+            assert done.transcript is not None
+            kept = Store(state_of(room.repository))
+            return kept.get(f"outputs/{done.transcript.removeprefix('sha256:')}", sha256=done.transcript).decode()
+
+    def file(self, path: str) -> str:
+        """A file of the checkout, in which the run's own folders are."""
+        return (self.top / path).read_text()
+
+    @property
+    def target(self) -> str:
+        """The run's own branch."""
+        return f"assay/{self.run_id}/target"
+
+    def parts(self) -> set[str]:
+        """The parts on the branch of the run."""
+        listed = git(self.top, "ls-tree", "-r", "--name-only", self.target, "parts/")
+        return {line.removeprefix("parts/") for line in listed.splitlines()} - {"first"}
+
+    def carry_with(self, *, clock: Clock = system_clock, roles: Mapping[Role, RoleSpec] | None = None) -> str:
+        """The same for a run that was never carried, by another clock or with other roles; what its engine says."""
+
+        async def carried() -> str:
+            factory = _Other(self.top, clock, {**ROLES, **(roles or {})})
+            engine = DbosEngine(state_of(factory.repository) / ENGINE, factory.flows(), cap=CAP)
+            await engine.open(worker=True)
+            try:
+                await engine.submit(self.run_id, AUTOPILOT_FLOW, {"run_id": self.run_id})
+                while True:
+                    outcome = await engine.outcome(self.run_id)
+                    if outcome is not None:
+                        return outcome.error or outcome.status.value
+                    await asyncio.sleep(0.1)
+            finally:
+                await engine.close()
+                factory.ledger.close()
+
+        return asyncio.run(carried())
+
+
+class _Other(Factory):
+    """The world of an autopilot run, with its clock and its roles exchanged."""
+
+    def __init__(self, root: Path, clock: Clock, roles: Mapping[Role, RoleSpec]) -> None:
+        super().__init__(root, clock=clock)
+        self._own_clock, self._roles = clock, roles
+        self._desk: AutopilotRunDesk | None = None
+
+    def autopilot_desk(self, run_id: str) -> AutopilotRunDesk:
+        """As the app makes it, but for the roles."""
+        if self._desk is None:
+            self._desk = self._own(run_id)
+        return self._desk
+
+    def _own(self, run_id: str) -> AutopilotRunDesk:
+        repository, ledger, clock = self.repository, self.ledger, self._own_clock
+        state, sandbox = state_of(repository), runner()
+        book = AutopilotBook(ledger, run_id, clock=clock)
+        order = book.order()
+        shadow = Shadow.open(state / "git", repository)
+        place = workroom(state, sandbox.tier)
+        worktrees = Worktrees(repository, shadow, place / "worktrees", prefix="assay")
+        identity = read_identity(repository)
+        world = World(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
+        chosen = {"agents": order.agents, "cassettes": order.cassettes}
+        caps = autopilot_caps(order)
+        maker = MeansMaker(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
+        parts = Parts(
+            repository=repository,
+            runner=sandbox,
+            shadow=shadow,
+            ledger=ledger,
+            state=state,
+            room=place,
+            settings=VerifySettings.model_validate(order.verify),
+            digest=order.settings_hash.removeprefix("sha256:"),
+            clock=clock,
+        )
+        files = Store(repository.top or state)
+        harness = Harness(book, parts, order.commands, order.limits.command_seconds)
+        asker = Asker(book, maker.context, maker.means, worktrees, identity, roles=self._roles)
+        briefs = Briefs(book, repository, shadow, Learnings(book, files).text)
+        room = Room(book=book, world=world, shadow=shadow, files=files, harness=harness, asker=asker, briefs=briefs)
+
+        def graph_desk(number: int) -> AutopilotGraphDesk:
+            graph = graph_of(book, number)
+            work = Executing(book, graph, repository, shadow, harness, asker, briefs)
+            return AutopilotGraphDesk(world, book, graph, work, prover(parts, run_id))
+
+        return AutopilotRunDesk(room, graph_desk)
