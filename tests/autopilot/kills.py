@@ -1,9 +1,9 @@
 """A small roadmap as a run that is killed and resumed: how it is laid out, and how what it leaves is read.
 
-It passes as much of autopilot as a run can that comes to a good end. Phase 1 has two tasks in a wave; the first of them
-is done badly, its check writes where it may only look (which is put back), and a debugger mends it. Phase 2 is rated
-below nine; its first cycle makes that worse and is taken back, its second reaches nine. The self-audit then finds a gap
-that is closed, and looks again.
+It passes as much of autopilot as a run can that comes to a good end. Phase 1 has two tasks in a wave: the first is done
+badly, and a debugger mends it; the executor of the second leaves something where it may not, so that its work is put
+back and the phase has to be debugged. Phase 2 is rated below nine; its first cycle makes that worse and is taken back,
+its second reaches nine. The self-audit then finds a gap that is closed, and looks again.
 """
 
 import json
@@ -21,19 +21,23 @@ REPOSITORY = "catalogue"
 TASKS = {1: ("one", "two"), 2: ("part",)}
 LINT = "touch linted"
 """The project's linter, which leaves something where it is run."""
-MISSING = "check.sh:4 holds parts/2-part to one line, and `origin` stands nowhere"
+ORIGINS = "notes/origins.md"
+MISSING = f"{ORIGINS}:1 says of no part where it is from, and `parts/2-part` is one"
 ALONE, TOGETHER = 1, 2
 """How many tasks are worked on at a time. With one, the order of everything is settled, and all of it is compared."""
 
 
 def lay_grounds(root: Path, cap: int) -> Grounds:
     """The repository with its roadmap, and the team that carries it out."""
-    grounds = Grounds.lay_out(root, phases=len(TASKS), tasks=TASKS, autopilot={"audit": True, "cap": cap})
+    table = {"audit": True, "cap": cap}
+    breaker = {"no_progress_threshold": 20}  # a cycle that is taken back is none
+    grounds = Grounds.lay_out(root, phases=len(TASKS), tasks=TASKS, breaker=breaker, autopilot=table)
     config = grounds.top / ".planning" / "config.json"
     said = json.loads(config.read_text())
     said["project"]["commands"]["lint"] = LINT
     grounds.commit(".planning/config.json", json.dumps(said), "chore: a linter")
-    for number in ("1-1-1", "2-1-1", "2-2-1", "2-3-1"):
+    grounds.commit(ORIGINS, "# Origins\n")
+    for number in ("1-1-1", "1-1-2", "2-1-1", "2-2-1", "2-3-1"):
         grounds.plays(f"verify-{number}", _linted)
     _done_badly_once(grounds)
     _rated_low(grounds)
@@ -48,12 +52,16 @@ def _linted(said: Document) -> Document:
 
 def _done_badly_once(grounds: Grounds) -> None:
     grounds.plays("p1-one-1", calls=[part("1-one", "bad\n")])
-    grounds.plays("p1-one-1-check-0", calls=[call("run_in_terminal", command=LINT)])
+    grounds.plays("p1-two-1", calls=[part("1-two"), call("run_in_terminal", command=LINT)])
+    grounds.plays("p1-debug-2-debug-1", calls=[part("1-two")])
 
 
 def _rated_low(grounds: Grounds) -> None:
     for number, score in ((1, 8.6), (2, 8.1), (3, 9.3)):
         grounds.plays(f"rate-2-{number}-1", _scored(score))
+    for number in (2, 3):
+        told = f"# Origins\n\nparts/2-part: made here, said {number - 1} times.\n"
+        grounds.plays(f"p2-cycle-{number}", calls=[call("create_file", path=ORIGINS, content=told)])
 
 
 def _scored(score: float) -> Callable[[Document], Document]:

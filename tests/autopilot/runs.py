@@ -194,7 +194,7 @@ class _Other(Factory):
         identity = read_identity(repository)
         world = World(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
         chosen = {"agents": order.agents, "cassettes": order.cassettes}
-        caps = autopilot_caps(order)
+        caps = autopilot_caps(order, book.budget())
         maker = MeansMaker(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
         parts = Parts(
             repository=repository,

@@ -18,6 +18,7 @@ from assay.app.feature import Wanted, refuse_unready
 from assay.app.settings import verify_settings
 from assay.app.state import state_of
 from assay.app.tables import read_tables
+from assay.contracts.autopilot.cost import CostEstimation
 from assay.contracts.autopilot.events_quality import FlagMutualExclusivityError
 from assay.contracts.autopilot.order import AutopilotOrder, AutopilotSettings, EarlierPhase
 from assay.contracts.autopilot.words import PhaseStatus, RunFlag
@@ -28,6 +29,7 @@ from assay.git.identity import read_identity
 from assay.git.repository import Repository
 from assay.kit.clock import Clock, system_clock
 from assay.ledger.ledger import Ledger
+from assay.rules.cost import cost_warning, estimated_tokens
 from assay.rules.flags import Takes, course, flag_problems, known_flags
 from assay.rules.phase_range import ALL, NEXT, read_range
 from assay.rules.phases import phase_order
@@ -109,7 +111,17 @@ def begin_autopilot(where: Path, wanted: WantedPhases, *, clock: Clock = system_
         AutopilotBook(ledger, run_id, clock=clock).create(order)
     finally:
         ledger.close()
-    return BegunAutopilot(run_id, order, (*ground.warnings, *warnings))
+    return BegunAutopilot(run_id, order, (*ground.warnings, *warnings, *_dear(order)))
+
+
+def _dear(order: AutopilotOrder) -> Iterator[str]:
+    """Phases that will probably use most of what a phase may use."""
+    cap = order.limits.breaker.cost_cap_tokens_per_phase
+    for phase in order.roadmap.phases:
+        warned = cost_warning(CostEstimation(), estimated_tokens(CostEstimation(), phase.type), cap)
+        if phase.id in order.phases and warned is not None:
+            share = f"{warned.percent:g} % of what a phase may use"
+            yield f"phase {phase.id} will take about {warned.estimated:,} tokens, {share} ({warned.cap:,})"
 
 
 def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:

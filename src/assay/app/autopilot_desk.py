@@ -6,7 +6,7 @@ from assay.app.graph_means import MeansMaker, prover
 from assay.app.state import state_of, workroom
 from assay.app.wiring import runner
 from assay.contracts.autopilot.order import AutopilotOrder
-from assay.contracts.common.budgets import BudgetCaps, Caps
+from assay.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
 from assay.contracts.verify.checks import VerifySettings
 from assay.git.candidates import Candidates
 from assay.git.identity import read_identity
@@ -36,10 +36,10 @@ PREFIX = "assay"
 """What the branches of a run's attempts begin with."""
 
 
-def autopilot_caps(order: AutopilotOrder) -> BudgetCaps:
+def autopilot_caps(order: AutopilotOrder, budget: BudgetTable) -> BudgetCaps:
     """What a run, a phase of it and a dispatch may use: the breaker's caps, and what a person set beside them."""
     none = Caps(tokens=None, money_micros=None, milliseconds=None)
-    breaker, budget = order.limits.breaker, order.budget
+    breaker = order.limits.breaker
     tokens = min(breaker.cost_cap_tokens_total, budget.tokens or breaker.cost_cap_tokens_total)
     money = None if budget.dollars is None else round(budget.dollars * 1_000_000)
     time = None if budget.minutes is None else budget.minutes * 60_000
@@ -64,7 +64,8 @@ def autopilot_desk_of(
     identity = read_identity(repository)
     world = World(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
     chosen = {"agents": order.agents, "cassettes": order.cassettes}
-    maker = MeansMaker(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=autopilot_caps(order))
+    caps = autopilot_caps(order, book.budget())
+    maker = MeansMaker(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
     parts = _parts(repository, shadow, ledger, state, place, order, clock)
     files = Store(repository.top or state)
     harness = Harness(book, parts, order.commands, order.limits.command_seconds)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from assay.app.database import ledger_in
 from assay.app.state import state_of
+from assay.app.tables import read_tables
 from assay.contracts.autopilot.breaker import BreakerPosition
 from assay.contracts.autopilot.events_phase import HumanVerdictRecorded
 from assay.contracts.autopilot.events_run import DeferralThresholdAdjusted, HighDeferRateWarning, RunResumed
+from assay.contracts.autopilot.order import AutopilotSettings
 from assay.contracts.autopilot.state import Meta, SpecLock
 from assay.contracts.autopilot.words import HumanWord, PhaseStatus, RunStatus
 from assay.contracts.common.base import instant
@@ -25,14 +27,14 @@ from assay.ledger.record import Record
 from assay.rules.breaker import after_resume
 from assay.rules.flags import Asking, asking
 from assay.rules.run_moves import verdict_gate
-from assay.steps.autopilot.book import AutopilotBook, Told, happened, put_events
+from assay.steps.autopilot.book import RESUMED, AutopilotBook, Told, happened, put_events
 from assay.steps.autopilot.learnings import Learnings
 from assay.steps.autopilot.pages_learnings import verdict_entry
 from assay.steps.autopilot.state_file import StateFile
 from assay.store.artifacts import Store
 
-SAID, RESUMED, RELOCK = "said", "resumed", "relock"
-"""The kinds of observations by which a person's verdict, their resuming and their locking stand once."""
+SAID, RELOCK = "said", "relock"
+"""The kinds of observations by which a person's verdict and their locking stand once."""
 ISSUES = "issues"
 WORDS = {"pass": HumanWord.PASS, "fail": HumanWord.FAIL, ISSUES: HumanWord.ISSUES_FOUND}
 """What a person may say of a phase, as it is typed."""
@@ -215,7 +217,8 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
     """Writes down that a run goes on; False if nothing had to be written.
 
     One that runs just goes on, and a completed one stays so. A paused one goes on with its breaker half-open, but not
-    before the cooldown is over; so does one that failed, of which only a person says that it shall.
+    before the cooldown is over; so does one that failed, of which only a person says that it shall. The one setting
+    that may have changed is the budget: whoever goes on with a run that stopped there may have raised it.
     """
     with opened_autopilot(root, run_id, clock=clock) as room:
         book = room.book
@@ -226,6 +229,7 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
             now = book.now()
             if after_resume(state.circuit_breaker, now=now).state is BreakerPosition.OPEN:
                 raise _cools_down(run_id, state.circuit_breaker.cooldown_until, clock())
+            budget = read_tables(AutopilotSettings, room.repository.top).budget
             resumed = happened(
                 RunResumed,
                 now,
@@ -234,7 +238,8 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
                 from_step=state.meta.current_step,
             )
             number = len(book.ledger.observations(run_id, RESUMED)) + 1
-            row = book.seen(f"{RESUMED}:{number}", RESUMED, run_id, {"actor": room.actor}, now)
+            detail = {"actor": room.actor, "budget": budget.plain()}
+            row = book.seen(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
             if not written_once(book, row, Told(resumed)):
                 continue  # somebody else resumed it: then it runs
             reach("autopilot.resumed")

@@ -32,6 +32,7 @@ C = TypeVar("C", bound=Contract)
 E = TypeVar("E", bound=Event)
 
 ORDER, PASS, BEGUN, STEP, RETURNED, VERDICT = "order", "pass", "begun", "step", "returned", "verdict"
+RESUMED = "resumed"
 
 
 class Told(NamedTuple):
@@ -99,8 +100,10 @@ class AutopilotBook:
         return self._order
 
     def budget(self) -> BudgetTable:
-        """What the run may use."""
-        return self.order().budget
+        """What the run may use; whoever goes on with one that stopped there may have raised it."""
+        resumed = self.ledger.observations(self.run_id, RESUMED)
+        raised = next((row.detail["budget"] for row in reversed(resumed) if "budget" in row.detail), None)
+        return self.order().budget if raised is None else BudgetTable.model_validate(raised)
 
     def state(self) -> AutopilotState:
         """The run as its events tell it, kept up to date event by event."""

@@ -31,6 +31,7 @@ from assay.steps.autopilot.briefs_boxes import (
     listed,
     phase_box,
     plan_box,
+    prose,
     task_box,
 )
 
@@ -74,15 +75,24 @@ class JudgingBriefs:
         plan: PhasePlan | None,
         diff: str,
         executed: Sequence[ExecutionResult],
+        *,
+        warned: str = "",
     ) -> Brief:
-        """Whether the phase does what it should: criteria, plan, change, and what the harness ran itself."""
+        """Whether the phase does what it should: criteria, plan, change, and what the harness ran itself.
+
+        `warned` says why it has to be verified harder than others.
+        """
         return self._step(
             asked,
             StepName.VERIFY,
             number,
             Role.PHASE_VERIFIER,
             f"Verify phase {asked.phase}.{_PART if asked.tasks else ''}",
-            inputs=(*self._judged(asked, plan, diff), executed_box(executed)),
+            inputs=(
+                *self._judged(asked, plan, diff),
+                executed_box(executed),
+                *prose("Why this phase is to be verified harder", warned),
+            ),
             scope=self._looking(),
             known={"verification_duration_seconds": 0.0},
         )
