@@ -33,8 +33,9 @@ from assay.app.autopilot import WantedPhases, begin_autopilot
 from assay.app.demo_repository import lay_out_files
 from assay.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from assay.steps.autopilot.ignored import gitignore_with
-from autopilot.runs import Run
-from autopilot.team import Document, Team, held, role_of
+from autopilot.runs import Run as Run
+from autopilot.team import TRIES, Team, held, role_of
+from autopilot.team import Document as Document
 from autopilot.team import part as part
 from feature.grounds import git
 
@@ -43,8 +44,9 @@ Answer = Document | Callable[[Document], Document]
 """Fields that differ from the good answer, or what makes another answer of it."""
 
 CHECK = """\
-# every part that is named, or else every part there is, is good
+# every part that is named, or else every part there is, is good; it takes its time over a slow one
 test $# -gt 0 || set -- parts/*
+if grep -qsx slow "$@"; then sleep 60; fi
 for part in "$@"; do
   grep -qx good "$part" || { echo "$part is no good"; exit 1; }
 done
@@ -61,6 +63,7 @@ _CONFIG = {
         "spec_paths": [".planning/REQUIREMENTS.md", ".planning/ROADMAP.md"],
     }
 }
+_SENT_BACK = 6
 _NO_PROMPT = "sha256:" + "0" * 64
 
 
@@ -127,10 +130,12 @@ class Grounds:
         usage: tuple[int, int] = USAGE,
         number: int = 1,
         whole: Document | None = None,
+        insists: bool = False,
     ) -> None:
         """Puts the recording of a dispatch in place: the good one, as far as nothing else is said.
 
-        `calls` stand in place of those of the good session, `whole` in place of its whole answer.
+        `calls` stand in place of those of the good session, `whole` in place of its whole answer. Who `insists` gives
+        the same answer again whenever it is sent back as malformed, and when the dispatch is tried again.
         """
         known = self.team.sessions.get(name)
         said = {} if known is None else copy.deepcopy(known.answer)
@@ -146,8 +151,11 @@ class Grounds:
         )
         made = tuple(CassetteCall(tool=tool, args=dict(args), ok=None) for tool, args in calls)
         turns = [_turn(0, "I do it.", made, None, usage)] if made else []
-        turns.append(_turn(len(turns), words, (), said if whole is None else whole, usage))
-        (self.cassettes / name_of(role, name, number)).write_bytes(spell(Cassette(header, tuple(turns))))
+        for _ in range(_SENT_BACK if insists else 1):
+            turns.append(_turn(len(turns), words, (), said if whole is None else whole, usage))
+        for again in range(TRIES if insists else 1):
+            file = self.cassettes / name_of(role, name, number + again)
+            file.write_bytes(spell(Cassette(header, tuple(turns))))
 
     def forgets(self, name: str, number: int = 1) -> None:
         """Takes a recording away: whoever asks for it fails."""

@@ -1,16 +1,18 @@
 """A small roadmap as a run that is killed and resumed: how it is laid out, and how what it leaves is read.
 
-It passes as much of autopilot as a run can that comes to a good end. Phase 1 has two tasks in a wave: the first is done
-badly, and a debugger mends it; the executor of the second leaves something where it may not, so that its work is put
-back and the phase has to be debugged. Phase 2 is rated below nine; its first cycle makes that worse and is taken back,
-its second reaches nine. The self-audit then finds a gap that is closed, and looks again.
+It passes as much of autopilot as a run can that comes to a good end. Phase 1 has two tasks: the first is done badly,
+and a debugger mends it; the executor of the second leaves something where it may not, so that its work is put back and
+the phase has to be debugged. Phase 2 is rated below nine; its first cycle makes that worse and is taken back, its
+second reaches nine. The self-audit then finds a gap that is closed, and looks again.
 """
 
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+from assay.contracts.autopilot.plan import TaskKind
 from assay.contracts.autopilot.score import band_of
+from assay.contracts.autopilot.words import Complexity
 from autopilot.grounds import Grounds, part
 from autopilot.remains import assert_clean, content_of
 from autopilot.team import Document
@@ -21,10 +23,12 @@ REPOSITORY = "catalogue"
 TASKS = {1: ("one", "two"), 2: ("part",)}
 LINT = "touch linted"
 """The project's linter, which leaves something where it is run."""
+PAGES = ".autopilot/\n.planning/phases/\n"
 ORIGINS = "notes/origins.md"
 MISSING = f"{ORIGINS}:1 says of no part where it is from, and `parts/2-part` is one"
 ALONE, TOGETHER = 1, 2
-"""How many tasks are worked on at a time. With one, the order of everything is settled, and all of it is compared."""
+"""How many tasks are worked on at a time. With one, and a wave for each, nothing is merged while an attempt is made:
+the order of everything is settled, and all of it can be compared."""
 
 
 def lay_grounds(root: Path, cap: int) -> Grounds:
@@ -37,8 +41,12 @@ def lay_grounds(root: Path, cap: int) -> Grounds:
     said["project"]["commands"]["lint"] = LINT
     grounds.commit(".planning/config.json", json.dumps(said), "chore: a linter")
     grounds.commit(ORIGINS, "# Origins\n")
+    ignored = (grounds.top / ".gitignore").read_text()
+    grounds.commit(".gitignore", f"{ignored}{PAGES}", "chore: pages of a run are nobody's change")
     for number in ("1-1-1", "1-1-2", "2-1-1", "2-2-1", "2-3-1"):
         grounds.plays(f"verify-{number}", _linted)
+    if cap == ALONE:
+        grounds.plays("plan-1-1-1", _one_behind_the_other)
     _done_badly_once(grounds)
     _rated_low(grounds)
     _with_a_gap(grounds)
@@ -48,6 +56,12 @@ def lay_grounds(root: Path, cap: int) -> Grounds:
 def _linted(said: Document) -> Document:
     said["automated_checks"]["lint"] = {"status": True, "detail": f"{LINT} -> exit code 0"}
     return said
+
+
+def _one_behind_the_other(said: Document) -> Document:
+    for wave, task in enumerate(said["tasks"], start=1):
+        task["wave"] = wave
+    return said | {"waves": len(said["tasks"])}
 
 
 def _done_badly_once(grounds: Grounds) -> None:
@@ -102,6 +116,39 @@ def _with_a_gap(grounds: Grounds) -> None:
         "deviations": [],
     }
     grounds.plays("audit-1-1", whole=closed, calls=[part("1-three")])
+
+
+def put_to_a_person(grounds: Grounds, phase: int, task: str) -> None:
+    """Lets a phase need a person's word: the plan has a task for one, and the verifier is unsure after it tried."""
+    wanted = f"The part {phase}-{task} feels good in the hand"
+    by_a_person: Document = {
+        "id": "feel",
+        "kind": TaskKind.HUMAN_VERIFY.value,
+        "complexity": Complexity.SIMPLE.value,
+        "wave": 2,
+        "files": [],
+        "action": "Take the part into your hand and say how it feels",
+        "criteria": [{"criterion": wanted, "command": f"sh check.sh parts/{phase}-{task}"}],
+        "done": "Somebody had it in their hand.",
+        "requirements": [f"CAT-{phase}"],
+    }
+    unsure: Document = {
+        "autonomous_resolution_attempted": True,
+        "autonomous_confidence": 4.0,
+        "deferral_evidence": [
+            {
+                "criterion": wanted,
+                "methods_attempted": ["read parts, which is one line", "looked for a picture of it: there is none"],
+                "why_insufficient": "How a part feels no file says.",
+            }
+        ],
+    }
+
+    def planned(said: Document) -> Document:
+        return said | {"tasks": [*said["tasks"], by_a_person], "total_tasks": said["total_tasks"] + 1, "waves": 2}
+
+    grounds.plays(f"plan-{phase}-1-1", planned)
+    grounds.plays(f"verify-{phase}-1-1", unsure)
 
 
 def _lay(root: Path, alone: bool) -> str:

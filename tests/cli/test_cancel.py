@@ -11,6 +11,7 @@ import pytest
 from app.graph_walk import Walk
 from assay.git.reachability import lost
 from assay.git.repository import Repository
+from assay.store.layout.forge import ForgeLayout
 from assay.testing.graph_team import RUN, Task
 from cli.graph_grounds import NEEDS_SANDBOX, SLOW, TARGET, at_work, begun, git, types_of, wait_for
 from cli.graph_ledgers import completed, failed, fits, going
@@ -70,7 +71,11 @@ def test_an_unknown_run_gets_the_near_ones(tmp_path: Path) -> None:
 @pytest.mark.req("F6")
 def test_a_run_that_nobody_took_ends_with_a_reason_and_can_be_resumed(tmp_path: Path) -> None:
     repository = begun(tmp_path, Task("task-01"))
+    half = repository / ForgeLayout(RUN).folder / ".dag.json.0123456789abcdef.tmp"  # its writer was killed
+    half.parent.mkdir(parents=True, exist_ok=True)
+    half.write_bytes(b"{")
     shown = json.loads(assay("cancel", RUN, "--yes", "--json", cwd=repository).stdout)
+    assert not half.exists()
     assert set(shown) == {"run_id", "changed", "reason", "target", "kept", "left"}
     assert (shown["changed"], shown["target"], shown["kept"]) == (True, None, [])
     assert shown["reason"].startswith("cancelled by ")

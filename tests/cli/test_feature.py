@@ -90,8 +90,11 @@ def test_a_run_that_a_person_abandons_ends_and_keeps_what_it_wrote(till: Path) -
 @pytest.mark.req("P16")
 def test_a_cancelled_run_leaves_no_worktree_and_says_how_it_could_go_on(till: Path) -> None:
     assert assay(*BEGIN, cwd=till).returncode == 4
+    half = till / "docs" / "feature" / repository.SLUG / ".feature.md.0123456789abcdef.tmp"  # its writer was killed
+    half.write_bytes(b"#")
     done = assay("cancel", "last", "--yes", cwd=till)
     assert done.returncode == 0, done.stderr
+    assert not half.exists()
     assert "assay resume" in done.stderr
     assert git(till, "worktree", "list").count("\n") == 0
     assert assay("resume", "last", cwd=till).returncode == 4  # it asks the same again

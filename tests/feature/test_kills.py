@@ -57,7 +57,8 @@ CHAINS: tuple[tuple[str, ...], ...] = (
         *("feature.proven#1", "git.candidate.held#1"),
     ),
     (
-        *("store.write.written#40", "dispatch.kept#8", "verify.recorded.mutant#3", "git.landed#1"),
+        "store.write.written#24",  # in the midst of a document that the person sees
+        *("dispatch.kept#8", "verify.recorded.mutant#3", "git.landed#1"),
         *("graph.prepared#1", "verify.ran.again#1", "feature.memory#1"),
         *("feature.commit.noted#1", "git.switch.written#1", "feature.swept#1"),
     ),

@@ -12,6 +12,7 @@ from dag.kills import FULL, KILLED
 from dag.remains import git
 from feature.kills import Drill, Grounds
 from feature.remains import assert_alike, assert_same
+from forge.chains import CHAINED, Case, dealt, firsts, middles, sweep
 from forge.kills import FORGE
 
 pytestmark = pytest.mark.timeout(1800)  # each process that tests makes its own references first
@@ -55,7 +56,6 @@ KINDS = frozenset(
 )
 """What a run observes about itself: the demo has all of it, so all of it is compared."""
 
-Case = tuple[str, str]
 CHAINS: tuple[tuple[str, ...], ...] = (
     (
         *("engine.queued#1", "dispatch.driven#1", "forge.plan.written#7", "forge.proposed#1", "forge.sealed#1"),
@@ -75,10 +75,11 @@ CHAINS: tuple[tuple[str, ...], ...] = (
 
 Each is counted from the start of its life.
 """
-EVERY_ALONE: tuple[Case, ...] = tuple((point, passage) for point in POINTS for passage in ("first", "middle"))
-EVERY_TOGETHER: tuple[Case, ...] = tuple(
-    (point, "middle") for point in POINTS if point.startswith(("dispatch.", "forge.", "git.", "graph.", "verify."))
+PASSAGES = ("first", "middle")
+TOGETHER: tuple[str, ...] = tuple(
+    point for point in POINTS if point.startswith(("dispatch.", "forge.", "git.", "graph.", "verify."))
 )
+"""Points at which it matters that others are at work."""
 HELPED: tuple[str, ...] = (
     *(f"dispatch.started#{number}" for number in (10, 12, 13)),
     *(f"dispatch.{point}#{number}" for point in ("driven", "audited", "kept", "finished") for number in (9, 11, 12)),
@@ -87,7 +88,10 @@ HELPED: tuple[str, ...] = (
 )
 """Moments at which an agent and one that it asked for help are both under way, or hardly not any more."""
 OFTEN = range(300, 2100, 150)
+ALONE_CHAINS, TOGETHER_CHAINS = 13, 5
+"""How many runs the points are dealt out to: about a dozen each."""
 needs_hours = pytest.mark.skipif(not FULL, reason="make test-faults: each takes a minute")
+needs_minutes = pytest.mark.skipif(not CHAINED, reason="make test-kills: each takes a minute or two")
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +132,34 @@ def test_killed_at_ten_points_a_run_ends_as_if_nothing_had_happened(grounds: Gro
     assert_same(drill.end(), grounds.reference(alone=True).content)
 
 
+@needs_minutes
+@pytest.mark.req("P16")
+@pytest.mark.parametrize("chain", range(ALONE_CHAINS))
+def test_killed_at_every_point_in_turn_a_run_ends_as_if_nothing_had_happened(
+    grounds: Grounds, tmp_path: Path, chain: int
+) -> None:
+    content, passed = grounds.reference(alone=True)
+    every = [*firsts(POINTS), *middles(POINTS, passed), *(Case.named(name) for name in HELPED)]
+    taken = dealt(every, passed, chain=chain, of=ALONE_CHAINS)
+    sweep(grounds, taken, tmp_path / "log", alone=True, check=lambda found: assert_same(found, content))
+
+
+@needs_minutes
+@pytest.mark.req("P16")
+@pytest.mark.parametrize("chain", range(TOGETHER_CHAINS))
+def test_killed_at_every_point_in_turn_while_several_work_a_run_ends_alike(
+    grounds: Grounds, tmp_path: Path, chain: int
+) -> None:
+    content, passed = grounds.reference(alone=False)
+    once = [point for point in TOGETHER if passed.count(point) == 1]
+    taken = dealt([*firsts(once), *middles(TOGETHER, passed)], passed, chain=chain, of=TOGETHER_CHAINS)
+    sweep(grounds, taken, tmp_path / "log", alone=False, check=lambda found: assert_alike(found, content))
+
+
 @needs_hours
 @pytest.mark.req("P16")
-@pytest.mark.parametrize(("point", "passage"), EVERY_ALONE)
+@pytest.mark.parametrize("passage", PASSAGES)
+@pytest.mark.parametrize("point", POINTS)
 def test_killed_at_any_point_a_run_ends_as_if_nothing_had_happened(grounds: Grounds, point: str, passage: str) -> None:
     drill = killed_at(grounds, point, passage, alone=True)
     assert_same(drill.end(), grounds.reference(alone=True).content)
@@ -147,9 +176,9 @@ def test_killed_around_a_helper_a_run_ends_as_if_nothing_had_happened(grounds: G
 
 @needs_hours
 @pytest.mark.req("P16")
-@pytest.mark.parametrize(("point", "passage"), EVERY_TOGETHER)
-def test_killed_while_several_work_a_run_ends_alike(grounds: Grounds, point: str, passage: str) -> None:
-    drill = killed_at(grounds, point, passage, alone=False)
+@pytest.mark.parametrize("point", TOGETHER)
+def test_killed_while_several_work_a_run_ends_alike(grounds: Grounds, point: str) -> None:
+    drill = killed_at(grounds, point, "middle", alone=False)
     assert_alike(drill.end(), grounds.reference(alone=False).content)
 
 

@@ -336,6 +336,15 @@ def test_only_plain_temporary_files_of_some_age_are_swept(root: Path) -> None:
     assert (root / "folder/file").read_bytes() == b"content"
 
 
+def test_what_is_older_than_this_process_is_swept_and_nothing_that_it_writes_itself(root: Path) -> None:
+    dead, ours = (f".file.{number:016x}.tmp" for number in range(2))
+    for name in (dead, ours):
+        (root / "folder" / name).write_bytes(b"half")
+    os.utime(root / "folder" / dead, (1, 1))
+    assert files.sweep(root, "folder") == (dead,)
+    assert files.sweep(root, "folder") == ()
+
+
 @pytest.mark.parametrize(
     ("name", "temporary"),
     [

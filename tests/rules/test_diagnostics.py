@@ -111,6 +111,7 @@ def test_a_file_that_nobody_knows_or_an_effect_that_nobody_can_check_is_refused(
         )
     )
     assert _why(_item(file="Makefile")) == ()
+    assert item_problems(_item(file="bin/tool"), {"bin/tool"}) is None, "what is a file of the project is one"
 
 
 @pytest.mark.req("A13")

@@ -248,6 +248,16 @@ def test_a_phase_that_is_run_again_begins_afresh_but_keeps_its_history() -> None
     assert twice == _pilot_state(_before("phase_started", 4)).state.phases["7"]
 
 
+@pytest.mark.req("A14")
+@pytest.mark.parametrize(("score", "kept"), [(8.4, [(8.4, "initial", 0)]), (None, [])])
+def test_the_score_of_an_earlier_run_is_the_first_of_a_phase_that_is_forced(
+    score: float | None, kept: list[tuple[float, str, int]]
+) -> None:
+    again = ("force_reexecution_started", {"phase": "6", "previous_score": score, "previous_status": "completed"})
+    phase = _pilot_state([*_before("run_started"), again]).state.phases["6"]
+    assert [(entry.score, entry.flag.value, entry.cycle) for entry in phase.score_history or ()] == kept
+
+
 @pytest.mark.req("A4", "A1")
 def test_the_breaker_of_the_state_counts_as_the_rule_does_and_moves_by_events() -> None:
     def breaker(kind: str, nth: int = 1) -> tuple[str, int, int]:

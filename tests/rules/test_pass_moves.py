@@ -252,6 +252,19 @@ def test_steps_that_are_done_again_begin_with_the_earliest_of_them() -> None:
         assert (move.step, move.number) == (step, 1)
 
 
+def test_what_is_not_done_again_holds_as_it_was() -> None:
+    asked = _asked(PassKind.AGAIN, StepName.JUDGE)
+    judged = StepResult(step=StepName.JUDGE, number=1, good=True, recommendation=Recommendation.PROCEED)
+
+    def after(*, good: bool, defers: bool = False) -> PassMove:
+        before = (StepResult(step=StepName.VERIFY, number=1, good=good, defers=defers),)
+        return next_step(asked, (judged,), UNUSED, BreakerSettings(), repeated=before)
+
+    assert after(good=True).step is StepName.RATE
+    assert after(good=True, defers=True).outcome is PhaseOutcome.NEEDS_HUMAN_VERIFICATION
+    assert after(good=False).step is StepName.DEBUG
+
+
 def _said(move: PassMove) -> str:
     if move.kind is PassMoveKind.STEP:
         return f"{move.step}" + (f" {move.number}" if move.number != 1 else "")

@@ -7,16 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.contracts.autopilot.plan import PhasePlan, PlanTask
-from assay.contracts.autopilot.roadmap import DetailedPhase
-from assay.rules.plan_check import COMPLEX_TASKS, FILES, carried, is_too_large, parts_of, plan_problems
+from assay.contracts.autopilot.roadmap import DetailedPhase, Requirement
+from assay.contracts.autopilot.words import PhaseType
+from assay.rules.plan_check import (
+    COMPLEX_TASKS,
+    FILES,
+    LONGEST,
+    carried,
+    is_too_large,
+    parts_of,
+    plan_problems,
+    scope_problems,
+)
 
 PHASE = DetailedPhase(
     id="3",
     name="Export",
-    type="data",
+    type=PhaseType.DATA,
     depends_on=(),
     goal="Export everything.",
-    requirements=({"id": "REQ-01"}, {"id": "REQ-02"}),
+    requirements=(Requirement(id="REQ-01"), Requirement(id="REQ-02")),
     criteria=(),
     done=False,
 )
@@ -108,6 +118,31 @@ def test_a_task_that_only_looks_at_files_needs_a_script(command: str) -> None:
 def test_a_task_without_a_file_blocks() -> None:
     assert said(task(files=[])) == ["03-01: it names no file"]
     assert said(task(), task("03-02", kind="checkpoint:human-verify", files=[])) == []
+
+
+@pytest.mark.req("A3")
+def test_a_script_that_no_command_line_could_hold_blocks() -> None:
+    assert said(task(script="#" * LONGEST)) == []
+    (problem,) = said(task(script="#" * (LONGEST + 1)))
+    assert problem.startswith("03-01: ")
+
+
+@pytest.mark.req("A2")
+@pytest.mark.parametrize(
+    ("path", "is_refused"),
+    [
+        (".planning/REQUIREMENTS.md", True),
+        (".Planning/roadmap.md", True),
+        ("docs/spec.md", True),
+        ("docs/spec.md.bak", False),
+        ("src/planning.py", False),
+        ("src/**", True),
+        ("src/a?.py", True),
+    ],
+)
+def test_no_task_may_write_what_the_run_is_held_to_or_a_pattern(path: str, is_refused: bool) -> None:
+    problems = scope_problems(plan(task(files=[path])), (".planning", "docs/spec.md"))
+    assert bool(problems) == is_refused
 
 
 def many(complexities: list[str], files: int = 1) -> PhasePlan:

@@ -526,6 +526,20 @@ def test_the_whole_table_of_passes() -> None:
     )
 
 
+@pytest.mark.req("A3")
+def test_after_a_part_that_failed_its_phase_is_decided_and_no_other_part_begun() -> None:
+    order, (first, second) = _order({"1": ()}), _parts("1")
+    split = _verdict("1", 1, AfterPass.SPLIT, parts=(first, second))
+    failed = {"1": PhaseStatus.IN_PROGRESS, "1a": PhaseStatus.FAILED}
+    known, returned = [_pass("1"), first], [("1", 1), ("1a", 1)]
+    facts = _facts(failed, begun=known, returned=returned, verdicts=[split, _verdict("1a")])
+    assert _said(next_move(order, facts)) == "decide 1 pass 2"
+    # somebody resumes the run, so that phase and part count as not started: a split of before begins nothing more
+    new = dict.fromkeys(failed, PhaseStatus.NOT_STARTED)
+    facts = _facts(new, begun=known, returned=returned, verdicts=[split, _verdict("1a"), _verdict("1", 2)])
+    assert _said(next_move(order, facts)) == "begin 1 pass 3"
+
+
 @pytest.mark.req("A11")
 def test_what_an_earlier_run_completed_is_left_alone_unless_it_is_taken_up_again() -> None:
     new = dict.fromkeys(CHAIN, PhaseStatus.NOT_STARTED)

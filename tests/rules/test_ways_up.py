@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from assay.contracts.autopilot.rating import RatingReturn
 from assay.contracts.autopilot.score import band_of
+from assay.rules.integrity_evidence import places
 from assay.rules.scoring import mean_score
-from assay.rules.ways_up import deficiencies, places, ways_up
+from assay.rules.ways_up import deficiencies, ways_up
 
 KNOWN = frozenset({"src/a.py", "src/b.py"})
 

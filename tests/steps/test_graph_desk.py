@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from assay.rules.forge_course import Move, MoveKind
 from assay.sandbox.probe import probe
 from assay.steps.forge.desk import ForgeDesk
 from assay.steps.graph.book import GRAPH, GraphBook, plain_graph
+from assay.store.layout.forge import ForgeLayout
 from assay.testing.graph_team import MOMENT, RUN, Task, dag_of, documents_of, lay_out, record
 from git.person import Person
 
@@ -104,6 +106,22 @@ def test_a_run_that_is_completed_says_so_once(person: Person, desk: ForgeDesk) -
     assert asyncio.run(desk.finish(end(tip)))
     assert asyncio.run(desk.finish(end(tip)))  # as after a kill
     assert types(desk).count("run.completed") == 1
+
+
+@pytest.mark.req("P16")
+def test_a_run_that_has_ended_leaves_no_half_of_a_file_that_a_killed_process_was_writing(
+    person: Person, desk: ForgeDesk
+) -> None:
+    folder = person.folder / ForgeLayout(RUN).folder
+    half = folder / ".run-state.json.0123456789abcdef.tmp"
+    half.write_bytes(b"{")
+    os.utime(half, (1, 1))
+    tip = child_of(person, "main")
+    person.git("update-ref", f"refs/heads/{TARGET}", tip)
+    merged(desk, tip)
+    assert asyncio.run(desk.finish(end(tip)))
+    assert not half.exists()
+    assert (folder / "run-state.json").exists()
 
 
 @pytest.mark.req("F5", "F10")

@@ -92,10 +92,13 @@ def known_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> 
         commits = _commits(book)
         for phase, record in book.state().state.phases.items():
             if record.status in _ENDED:
+                found = _deficiencies(book, phase, paths, target_tenths)
+                if found is None:  # no rating of that run stands, so what was known before it still holds
+                    found = known[phase].phase.deficiencies if phase in known else ()
                 left = EarlierPhase(
                     status=record.status,
                     alignment_score=standing_score(record),
-                    deficiencies=_deficiencies(book, phase, paths, target_tenths),
+                    deficiencies=found,
                     completed_at=record.completed_at,
                 )
                 known[phase] = Known(run_id, left, book.order().target, commits.get(phase))
@@ -112,11 +115,13 @@ def _said(data: dict[str, Any]) -> bool:
     return data.get("checkpoint_sha") is not None
 
 
-def _deficiencies(book: AutopilotBook, phase: str, known: Collection[str], target: int) -> tuple[Deficiency, ...]:
-    """What the last rating of a phase, of work that stands, left below what `--gaps` goes for."""
+def _deficiencies(
+    book: AutopilotBook, phase: str, known: Collection[str], target: int
+) -> tuple[Deficiency, ...] | None:
+    """What the last rating of a phase left below what `--gaps` goes for; None if no rating of this run stands."""
     row = standing_rating(book, phase)
     if row is None:
-        return ()
+        return None
     rating = RatingReturn.model_validate(row.detail["document"]["settled"]["rating"])
     return deficiencies(rating, {}, known, target)
 

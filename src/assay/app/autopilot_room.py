@@ -207,8 +207,12 @@ def _consequences(book: AutopilotBook, after: Asking, now: str) -> Iterator[Told
 
 
 def settled_verdicts(root: Path, run_id: str) -> tuple[str, ...]:
-    """The gates of a run at which a person has said something, as the engine knows them."""
+    """The gates of a run at which a person has said something, as the engine knows them.
+
+    What was said is learned first: whoever wrote it down may have been killed before that.
+    """
     with opened_autopilot(root, run_id) as room:
+        learn_verdicts(room)
         phases = room.book.state().state.phases
         return tuple(verdict_gate(phase) for phase, record in phases.items() if record.human_verdict is not None)
 
@@ -238,7 +242,7 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
                 from_step=state.meta.current_step,
             )
             number = len(book.ledger.observations(run_id, RESUMED)) + 1
-            detail = {"actor": room.actor, "budget": budget.plain()}
+            detail: dict[str, object] = {"actor": room.actor, "budget": budget.plain()}
             row = book.seen(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
             if not written_once(book, row, Told(resumed)):
                 continue  # somebody else resumed it: then it runs

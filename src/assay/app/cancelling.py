@@ -78,6 +78,7 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
         ledger.close()
     with opened_forge(root, look.run_id) as room:
         room.refresh()
+        room.files.sweep(room.layout.folder)
     return done
 
 
@@ -115,6 +116,7 @@ def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | No
     reach("cancel.stopped")
     target, identity = repository.ref(f"refs/heads/{order.target}"), read_identity(repository)
     left = sweep(factory.worktrees(PREFIX), run_id, target or order.base_commit, identity).left
+    room.files.sweep(room.layout.folder)
     reach("cancel.swept")
     if room.state().ending is not None:
         return None

@@ -51,6 +51,8 @@ _MODE = 0o644
 PATIENCE_S = 30.0
 """How long a writer waits for its turn; whoever holds a lock longer than that is not one of ours."""
 _CHUNK = 65_536
+_BEGUN_S = time.time()
+"""When this process was begun, or a little later; none of its own files is older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +188,20 @@ def move(root: Path, source: str, target: str) -> bool:
         return True
 
 
-def sweep(root: Path, relative: str, *, older_than_s: float) -> tuple[str, ...]:
-    """Remove what dead writers left in a folder. Younger files stay: a living writer may still hold them."""
+def sweep(root: Path, relative: str, *, older_than_s: float | None = None) -> tuple[str, ...]:
+    """Remove what dead writers left in a folder. Younger files stay: a living writer may still hold them.
+
+    Unless an age is given, whatever is older than this process counts as left: a write takes moments, and whoever goes
+    on for a process that was killed was begun after that.
+    """
     removed = []
+    latest = _BEGUN_S if older_than_s is None else time.time() - older_than_s
     try:
         with Place("sweep", root, relative, whole=True) as place, os.scandir(place.folder) as found:
             for entry in found:
                 if is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
                     with contextlib.suppress(FileNotFoundError):  # its writer is alive and has just finished
-                        if time.time() - entry.stat(follow_symlinks=False).st_mtime >= older_than_s:
+                        if entry.stat(follow_symlinks=False).st_mtime <= latest:
                             os.unlink(entry.name, dir_fd=place.folder)
                             removed.append(entry.name)
     except NotStored:

@@ -138,9 +138,7 @@ def after_step(
 ) -> GoOn | Pause | FailRun:
     """What a step's end means for the run. A cap of the whole run outranks everything else that opens the breaker."""
     counted = count_step(breaker, outcome)
-    opened = counted.model_copy(
-        update={"state": BreakerPosition.OPEN, "cooldown_until": _later(now, settings.cooldown_minutes)}
-    )
+    opened = counted.model_copy(update={"state": BreakerPosition.OPEN, "cooldown_until": cools_until(now, settings)})
     fatal = _reached(
         settings,
         (
@@ -185,8 +183,9 @@ def _reached(settings: BreakerSettings, limits: tuple[tuple[str, int], ...]) -> 
     return None
 
 
-def _later(now: str, minutes: int) -> str:
-    return (instant(now) + timedelta(minutes=minutes)).isoformat()
+def cools_until(now: str, settings: BreakerSettings) -> str:
+    """When a breaker that opens now may be tried again."""
+    return (instant(now) + timedelta(minutes=settings.cooldown_minutes)).isoformat()
 
 
 def after_resume(breaker: BreakerState, *, now: str) -> BreakerState:

@@ -10,6 +10,7 @@ from assay.contracts.autopilot.words import Loop, Recommendation
 from assay.contracts.common.base import Contract, Count, Flag, Text
 from assay.rules.scoring import (
     PASS_TENTHS,
+    UNNAMED_FILE,
     GapMove,
     GateFacts,
     GateMove,
@@ -76,7 +77,7 @@ def _problems(item: PathItem, paths: Collection[str]) -> Iterator[str]:
     plain = _AMOUNT.sub("some", re.sub(rf"(?<![\w./])({names})(?![\w/])", " ", item.deficiency))
     found = path_problems(item.model_copy(update={"deficiency": plain}))
     said = () if found is None else found.problems
-    yield from said
+    yield from (problem for problem in said if problem != UNNAMED_FILE or item.file not in paths)
     vague = _VAGUE.search(plain)
     if vague is not None and _CONCRETE.search(plain) is None and _VAGUE_DEFICIENCY not in said:
         yield f"{_VAGUE_DEFICIENCY}: “{vague.group().lower()}”"

@@ -19,16 +19,27 @@ JUDGED = (PhaseOutcome.COMPLETED, PhaseOutcome.NEEDS_HUMAN_VERIFICATION)
 def has_place(text: str) -> bool:
     """Whether a text names a line of a file.
 
-    >>> [has_place(text) for text in ("src/a.py:12 -- def f", "Makefile:3", "at 14:30", "localhost:80", "it is there")]
+    >>> [has_place(text) for text in ("src/a.py:12 -- def f", "Makefile:3", "at 14:30", "http://localhost:80", "yes")]
     [True, True, False, False, False]
     """
-    return any(_is_file(found["path"]) for found in _PLACE.finditer(text))
+    return bool(places(text))
+
+
+def places(text: str) -> tuple[str, ...]:
+    """The files that a text names with a line.
+
+    >>> places("src/a.py:12 returns None, and bin/tool:3 too; see http://x:80")
+    ('src/a.py', 'bin/tool')
+    """
+    return tuple(dict.fromkeys(found["path"] for found in _PLACE.finditer(text) if _is_file(found["path"])))
 
 
 def _is_file(path: str) -> bool:
     """Whether it is a file rather than a host, a time or a word before a colon."""
     folder, _, name = path.rpartition("/")
     suffix = name.rpartition(".")[2] if "." in name else ""
+    if path.startswith("//"):  # what stands behind the colon of an address
+        return False
     return bool(folder) or suffix[:1].isalpha() or (name[:1].isupper() and name.endswith("file"))
 
 

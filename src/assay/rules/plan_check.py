@@ -1,7 +1,7 @@
 """What keeps a plan from being carried out that no agent has to be asked about, and when a plan is too large."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from assay.contracts.autopilot.plan import PhasePlan, PlanTask, TaskKind
 from assay.contracts.autopilot.returns import PlanIssue, PlanIssueSeverity
@@ -16,6 +16,10 @@ VAGUE_CRITERIA: tuple[str, ...] = (
 """Words that no command can hold a criterion to."""
 LOOKING: tuple[str, ...] = ("grep", "rg", "ls", "find", "test", "[", "cat", "head", "wc", "stat")
 """Commands that look at files and run nothing of the project."""
+LONGEST = 100_000
+"""Bytes of a command or a script: longer ones no machine takes as one argument of a shell."""
+WILD = ("*", "?")
+"""Signs with which a path stands for many."""
 COMPLEX_TASKS, FILES = 5, 10
 """A plan with more of either is too large for one phase."""
 
@@ -49,8 +53,27 @@ def _of_task(task: PlanTask) -> Iterator[PlanIssue]:
     only_looks = all(_looks(each.command) for each in task.criteria)
     if task.kind is TaskKind.AUTO and only_looks and not (task.script or "").strip():
         yield _blocker("tests", f"{task.id}: its commands only look at files, and it has no script that runs anything")
+    if any(len(text.encode()) > LONGEST for text in (task.script or "", *(each.command for each in task.criteria))):
+        yield _blocker("tests", f"{task.id}: a command or a script of more than {LONGEST} bytes cannot be run")
     if task.kind is TaskKind.AUTO and not task.files:
         yield _blocker("files", f"{task.id}: it names no file")
+
+
+def scope_problems(plan: PhasePlan, shut: Collection[str]) -> tuple[PlanIssue, ...]:
+    """Every task that would write what no task may: what the run is held to, or a pattern instead of files.
+
+    `shut` are files and folders.
+    """
+    closed = [path.casefold() for path in shut]
+    found = []
+    for task in plan.tasks:
+        for path in task.files:
+            folded = path.casefold()
+            if any(folded == each or folded.startswith(f"{each}/") for each in closed):
+                found.append(_blocker("files", f"{task.id}: {path} is what the run is held to, and nobody writes it"))
+            if any(sign in path for sign in WILD):
+                found.append(_blocker("files", f"{task.id}: {path} is a pattern and names no file"))
+    return tuple(found)
 
 
 def _looks(command: str) -> bool:

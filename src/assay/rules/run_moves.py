@@ -94,6 +94,11 @@ def waits_for_a_person(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus
     return roadmap_end(plans) is RoadmapEnd.WAITS_FOR_A_PERSON
 
 
+def is_at_its_end(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> bool:
+    """Whether every phase that a run takes up has ended, or cannot be begun because of one that failed."""
+    return roadmap_end(_plans(order, statuses)) in (RoadmapEnd.COMPLETED, RoadmapEnd.FAILED)
+
+
 def _under_way(facts: RunFacts) -> RunMove | None:
     """What a pass that was begun asks for, the latest first: a part of a phase comes before the phase."""
     returned = set(facts.returned)
@@ -106,6 +111,10 @@ def _under_way(facts: RunFacts) -> RunMove | None:
             return RunMove(kind=RunMoveKind.DECIDE, phase=begun.phase, number=begun.number)
     known = {(begun.phase, begun.number) for begun in facts.begun}
     for verdict in reversed(facts.verdicts):
+        parts = [part.phase for part in verdict.parts if (part.phase, part.number) in known]
+        has_failed = any(facts.statuses.get(part) is PhaseStatus.FAILED for part in parts)
+        if verdict.parts and (has_failed or (verdict.phase, verdict.number + 1) in decided):
+            continue  # without one part the whole phase has failed, so its others are not begun
         for another in (*verdict.parts, *(() if verdict.next is None else (verdict.next,))):
             if (another.phase, another.number) not in known:
                 return RunMove(kind=RunMoveKind.BEGIN, phase=another.phase, number=another.number)

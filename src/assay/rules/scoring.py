@@ -277,12 +277,15 @@ _ANCHOR = re.compile(r"\d|[`'\"“‘][^`'\"”’]{2,}[`'\"”’]|\w[_./]\w|\w
 """What makes a sentence concrete: a number, a quoted name, a path, an identifier."""
 
 
+UNNAMED_FILE = "the file is not named"
+
+
 def path_problems(item: PathItem) -> PathProblems | None:
     """Why an item of the way to nine is no way up, or None: it names a file, what is wrong in it, what it brings."""
     problems = []
     name = item.file.rsplit("/", 1)[-1]
     if "." not in name and not name[:1].isupper():  # a Makefile is a file, `src/auth` is a folder
-        problems.append("the file is not named")
+        problems.append(UNNAMED_FILE)
     if _ANCHOR.search(item.deficiency) is None and (
         _VAGUE.search(item.deficiency) is not None or len(item.deficiency.split()) < 4
     ):

@@ -1,23 +1,12 @@
 """From a rating to what would raise it: for each criterion below nine the file, what is missing there, and what for."""
 
-import re
 from collections.abc import Collection, Mapping
 
 from assay.contracts.autopilot.facts import PathItem
 from assay.contracts.autopilot.gaps import Deficiency
 from assay.contracts.autopilot.rating import RatingReturn, ScorecardItem
+from assay.rules.integrity_evidence import places
 from assay.rules.scoring import PASS_TENTHS, in_order_of_gap, tenths
-
-_PLACE = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)*[\w.-]+\.[A-Za-z0-9]+):\d+")
-
-
-def places(text: str) -> tuple[str, ...]:
-    """The files that a text names with a line.
-
-    >>> places("src/a.py:12 returns None, and b.py:3 too; see http://x:80")
-    ('src/a.py', 'b.py')
-    """
-    return tuple(dict.fromkeys(_PLACE.findall(text)))
 
 
 def ways_up(

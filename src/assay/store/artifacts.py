@@ -21,8 +21,6 @@ from assay.store.sections import Policy, check_sections
 
 LIMIT = 64 * 1024 * 1024
 """No artifact is larger; what is, was not written by us."""
-SWEEP_AGE_S = 3600.0
-"""A writer that has held its temporary file for an hour is dead."""
 SEALABLE: Mapping[str, str] = MappingProxyType({"specs": "specs.lock.json"})
 """Names of folders that can be sealed, with the name of the lock file beside each."""
 
@@ -150,8 +148,8 @@ class Store:
         paths = [join(folder, entry.name) for entry in self.entries(folder) if entry.kind == "folder"]
         return tuple(path for path in paths if relative_path_problem(path) is None)
 
-    def sweep(self, folder: str = "", *, older_than_s: float = SWEEP_AGE_S) -> tuple[str, ...]:
-        """Remove what dead writers left in a folder and below; the paths of what was removed."""
+    def sweep(self, folder: str = "", *, older_than_s: float | None = None) -> tuple[str, ...]:
+        """Remove what dead writers left in a folder and below, see `files.sweep`; the paths of what was removed."""
         swept = [join(folder, name) for name in files.sweep(self.root, folder, older_than_s=older_than_s)]
         for below in self.folders(folder):
             swept += self.sweep(below, older_than_s=older_than_s)

@@ -141,7 +141,13 @@ class AutopilotBook:
         known = self.kept(key, type(document))
         if known is not None:
             return known
-        self.ledger.record(self.run_id, write)
+        try:
+            self.ledger.record(self.run_id, write)
+        except RowRefused:
+            known = self.kept(key, type(document))
+            if known is None:
+                raise
+            return known  # another process was first
         reach("autopilot.kept")
         return document
 

@@ -34,6 +34,7 @@ from assay.steps.autopilot.briefs_boxes import (
     prose,
     task_box,
 )
+from assay.steps.autopilot.lineage import tasks_of
 
 _PART: Final = " Only a part of the phase is done yet: judge it by the tasks of the plan below, which are this part."
 
@@ -87,7 +88,7 @@ class JudgingBriefs:
             StepName.VERIFY,
             number,
             Role.PHASE_VERIFIER,
-            f"Verify phase {asked.phase}.{_PART if asked.tasks else ''}",
+            f"Verify phase {asked.phase}.{_PART if tasks_of(self._book, asked) else ''}",
             inputs=(
                 *self._judged(asked, plan, diff),
                 executed_box(executed),
@@ -106,7 +107,7 @@ class JudgingBriefs:
             StepName.JUDGE,
             number,
             Role.JUDGE,
-            f"Judge phase {asked.phase}.{_PART if asked.tasks else ''}",
+            f"Judge phase {asked.phase}.{_PART if tasks_of(self._book, asked) else ''}",
             inputs=(*self._judged(asked, plan, diff), document_box("The verifier's return", verification)),
             scope=self._looking(),
         )
@@ -168,7 +169,7 @@ class JudgingBriefs:
         return known[whole].model_copy(update={"id": phase_id})
 
     def _judged(self, asked: PhasePass, plan: PhasePlan | None, diff: str) -> tuple[Box, ...]:
-        plans = () if plan is None else (plan_box(plan, asked.tasks),)
+        plans = () if plan is None else (plan_box(plan, tasks_of(self._book, asked)),)
         return (phase_box(self.phase(asked.phase)), *plans, change_box(diff))
 
     def _looking(self) -> Scope:

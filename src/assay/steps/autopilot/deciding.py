@@ -3,10 +3,8 @@
 from assay.contracts.autopilot import events_phase as of_phase
 from assay.contracts.autopilot import events_quality as of_quality
 from assay.contracts.autopilot import events_run as of_run
-from assay.contracts.autopilot.facts import DeferralFacts, EventFacts
 from assay.contracts.autopilot.integrity import IntegrityAnswer
 from assay.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
-from assay.contracts.autopilot.phase_record import HumanVerifyJustification
 from assay.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
 from assay.contracts.autopilot.score import band_of
 from assay.contracts.autopilot.words import FailureCategory, PhaseStatus, Recommendation, RunStatus, StepName
@@ -15,9 +13,10 @@ from assay.rules.flags import course
 from assay.rules.integrity import IntegrityVerdict, integrity
 from assay.rules.phases import gate_of, has_dependents
 from assay.rules.plan_check import parts_of
-from assay.rules.scoring import GateMove, split_score, too_many_deferred
+from assay.rules.scoring import GateMove, split_score
 from assay.steps.autopilot.book import VERDICT, Told, happened
 from assay.steps.autopilot.cycles import after_cycle_pass, cycle_result, first_cycle, nothing_to_raise
+from assay.steps.autopilot.deferring import deferred
 from assay.steps.autopilot.lineage import origin, passes_of, revert_key
 from assay.steps.autopilot.post_mortems import Failed, write_post_mortem
 from assay.steps.autopilot.reverting import take_back
@@ -31,10 +30,6 @@ from assay.steps.autopilot.weighing import (
     weigh,
     write_diagnostic,
 )
-from assay.store.layout.autopilot import STATE
-
-_NEEDLESS = 14
-"""The integrity check that asks whether a person is needed."""
 
 
 class Deciding:
@@ -139,7 +134,9 @@ class Deciding:
             return self._failed(weighed, found, failed, halts=not plan.goes_on)
         match answer.move:
             case GateMove.DEFER:
-                return self._verdict(weighed, found, AfterPass.DEFERRED, answer.because), self._deferred(weighed, found)
+                return self._verdict(weighed, found, AfterPass.DEFERRED, answer.because), deferred(
+                    self._book, weighed, found
+                )
             case GateMove.SPLIT:
                 return self._split(weighed, found, answer.because)
             case GateMove.ROLL_BACK:
@@ -180,58 +177,20 @@ class Deciding:
         )
         return (*told, Told(done))
 
-    def _deferred(self, weighed: Weighed, found: IntegrityVerdict) -> tuple[Told, ...]:
-        """A phase that is put to a person; the state is written down with the reason."""
-        phase, now = weighed.asked.phase, self._book.now()
-        claim = weighed.returned.human_verify_justification
-        assert claim is not None  # the contract of a return obliges it
-        said = None if weighed.verified is None else weighed.verified.said
-        facts = DeferralFacts(
-            reason=claim.task_description,
-            autonomous_confidence=None if said is None else said.autonomous_confidence,
-            justification=HumanVerifyJustification(
-                checkpoint_task_id=claim.checkpoint_task_id,
-                task_description=claim.task_description,
-                auto_tasks_passed=claim.auto_tasks_passed,
-                auto_tasks_total=claim.auto_tasks_total,
-            ),
-        )
-        told = [Told(happened(of_run.CheckpointWritten, now, phase=phase, path=STATE), EventFacts(deferral=facts))]
-        if any(each.number == _NEEDLESS for each in found.findings):
-            needless = happened(
-                of_phase.UnnecessaryDeferralWarning,
-                now,
-                phase=phase,
-                checkpoint_task_id=claim.checkpoint_task_id,
-                task_description=claim.task_description,
-            )
-            told.append(Told(needless))
-        meta = self._book.state().state.meta
-        deferred, processed = meta.human_deferred_count + 1, meta.total_phases_processed + 1
-        if too_many_deferred(deferred, processed, meta.deferral_threshold):
-            often = happened(
-                of_run.HighDeferRateWarning,
-                now,
-                human_deferred_count=deferred,
-                total_phases_processed=processed,
-                defer_rate=round(deferred / processed, 4),
-            )
-            told.append(Told(often))
-        return tuple(told)
-
     def _split(self, weighed: Weighed, found: IntegrityVerdict, because: str) -> tuple[Verdict, tuple[Told, ...]]:
         asked, plan = weighed.asked, self._room.plan(weighed.asked.phase)
         assert plan is not None
+        names = [f"{asked.phase}{chr(ord('a') + index)}" for index in range(len(parts_of(plan)))]
         parts = tuple(
             PhasePass(
-                phase=f"{asked.phase}{chr(ord('a') + index)}",
-                number=1,
+                phase=name,
+                number=len(passes_of(self._book, name)) + 1,  # a phase that is tried again may be split again
                 kind=PassKind.PART,
                 start=asked.start,
                 checkpoint=asked.checkpoint,
                 tasks=tuple(task.id for task in part),
             )
-            for index, part in enumerate(parts_of(plan))
+            for name, part in zip(names, parts_of(plan), strict=True)
         )
         verdict = Verdict(
             phase=asked.phase,
@@ -247,11 +206,11 @@ class Deciding:
         """A phase whose parts have all ended: completed with their mean, or failed with the first that failed."""
         room, book = self._room, self._book
         parts = next(each.parts for each in book.verdicts() if (each.phase, each.number) == (phase, number - 1))
-        records = [book.state().state.phases[part.phase] for part in parts]
+        state = book.state().state.phases
+        records = [state[part.phase] for part in parts if part.phase in state]  # after a failure not all were begun
         first = next(each for each in passes_of(room.book, phase) if each.number == number - 1)
-        failed = [
-            part.phase for part, each in zip(parts, records, strict=True) if each.status is not PhaseStatus.COMPLETED
-        ]
+        done = [name for name, record in state.items() if record.status is PhaseStatus.COMPLETED]
+        failed = [part.phase for part in parts if part.phase not in done]
         settled = Verdict(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
         if failed:
             reason = f"its part {failed[0]} is not completed"
@@ -262,7 +221,7 @@ class Deciding:
             halted = settled.model_copy(update={"after": AfterPass.HALTED, "because": reason})
             return halted, (*told, self._stop(phase, reason))
         score = split_score([standing_score(each) for each in records])
-        done = happened(
+        completed = happened(
             of_phase.PhaseCompleted,
             book.now(),
             phase=phase,
@@ -270,7 +229,7 @@ class Deciding:
             score_band=None if score is None else band_of(score),
             checkpoint_sha=room.tip(),
         )
-        return settled, (Told(done),)
+        return settled, (Told(completed),)
 
     def _failed(
         self, weighed: Weighed, found: IntegrityVerdict, reason: str, *, halts: bool

@@ -1,5 +1,6 @@
 """How a step of a pass ended: what is written down of it, and how a run stops that may start nothing more."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -96,14 +97,20 @@ def answer(done: Dispatched, shape: type[C]) -> C | StepError:
         return StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=f"{place}: {first['msg']}")
 
 
+_REFUSED = re.compile(r"the (?P<level>\w+) has (?P<cap>\d+) (?P<what>\w+), (?P<used>\d+) are used")
+
+
 def over_budget(problem: str) -> Halted:
     """The halt that follows from a reservation that was refused; a phase's cap pauses, the run's own fails it."""
-    of_phase = problem.startswith("the phase ")
+    told = _REFUSED.match(problem)
+    of_phase = told is not None and told["level"] == "phase"
     setting = "cost_cap_tokens_per_phase" if of_phase else "cost_cap_tokens_total"
+    if told is not None and told["what"] != "tokens":
+        setting = f"budget: {told['what']}"
     return Halted(
         f"the budget is used up: {problem}",
         setting=setting,
-        value=0,
+        value=0 if told is None else int(told["used"]),
         status=RunStatus.PAUSED if of_phase else RunStatus.FAILED,
     )
 

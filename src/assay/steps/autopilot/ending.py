@@ -21,12 +21,13 @@ from assay.kit.documents import Format, read
 from assay.kit.json_text import render_line
 from assay.kit.killpoints import reach
 from assay.rules.cost import run_metrics, trend
+from assay.rules.run_moves import is_at_its_end
 from assay.steps.autopilot.auditing import AUDIT
 from assay.steps.autopilot.book import AutopilotBook, Told, happened
 from assay.steps.autopilot.completion import completion_of, ordinary_page
 from assay.steps.autopilot.pages_metrics import metrics_file, metrics_with
 from assay.steps.autopilot.pages_run import completion_file, completion_page, halt_page
-from assay.steps.autopilot.state_file import StateFile, archive
+from assay.steps.autopilot.state_file import StateFile, archive, archive_beside
 from assay.store.artifacts import Store, content_hash
 from assay.store.layout import autopilot
 
@@ -44,7 +45,7 @@ class Ended(NamedTuple):
     report: CompletionReport | None
     """Only of a `--complete` run."""
     archived: str | None
-    """Where its state stands; None for a run that did not complete, whose state stays where it was."""
+    """Where its state stands; None for a run that has phases left."""
 
 
 class Ending:
@@ -78,7 +79,7 @@ class Ending:
 
         ended = self._finish(failed, audit)
         self.diagnose()
-        return ended
+        return ended._replace(archived=self._archive_beside())
 
     def pause(self, reason: str) -> str:
         """Stops the run until a person goes on with it; where the diagnostic stands."""
@@ -106,6 +107,7 @@ class Ending:
             case RunStatus.FAILED:
                 self._finish(None, None)
                 self.diagnose()
+                self._archive_beside()
             case RunStatus.PAUSED:
                 self.diagnose()
                 self._state_file.refresh()
@@ -123,6 +125,12 @@ class Ending:
             self._files.put(path, page.encode())
             reach("autopilot.diagnostic")
         return path
+
+    def _archive_beside(self) -> str | None:
+        """Where a failed run stands in the archive; None as long as it has phases left that could be run."""
+        phases = self._book.state().state.phases
+        statuses = {phase: record.status for phase, record in phases.items()}
+        return archive_beside(self._book, self._files) if is_at_its_end(self._book.order(), statuses) else None
 
     def _status(self) -> RunStatus:
         return self._book.state().state.meta.status

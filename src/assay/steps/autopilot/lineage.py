@@ -29,6 +29,11 @@ def origin(book: AutopilotBook, asked: PhasePass) -> PhasePass:
     return next(iter(lineage(book, asked)), asked)
 
 
+def tasks_of(book: AutopilotBook, asked: PhasePass) -> tuple[str, ...]:
+    """The tasks of a part, also where steps of it are done again; of any other pass none, since it has all."""
+    return origin(book, asked).tasks
+
+
 def results_of(book: AutopilotBook, asked: PhasePass) -> tuple[StepResult, ...]:
     """How all steps of a lineage ended, in order."""
     return tuple(result for each in lineage(book, asked) for result in book.results(each))

@@ -14,6 +14,7 @@ from assay.contracts.common.base import Contract, instant
 from assay.contracts.graph.orders import GraphEnd
 from assay.kit.killpoints import reach
 from assay.ledger.record import Record
+from assay.rules.breaker import cools_until
 from assay.rules.pass_moves import next_step
 from assay.steps.autopilot import carrying_out, preflight, rating, thinking, verifying
 from assay.steps.autopilot.book import BEGUN, RETURNED, STEP, Told, happened, pass_name, put_events, step_key
@@ -231,8 +232,15 @@ class Passing:
         book, now = self._book, self._book.now()
         if book.state().state.meta.status is not RunStatus.RUNNING:
             return
+        settings = self._room.order.limits.breaker
         opened = happened(
-            of_run.CircuitBreakerOpened, now, setting=halt.setting, value=halt.value, last_error=halt.reason
+            of_run.CircuitBreakerOpened,
+            now,
+            setting=halt.setting,
+            value=halt.value,
+            last_error=halt.reason,
+            # a budget that a person raises needs no time to cool down
+            cooldown_until=cools_until(now, settings) if halt.status is RunStatus.PAUSED else None,
         )
         halted = happened(of_run.RunHalted, now, phase=asked.phase, reason=halt.reason, status=halt.status)
         book.tell(Told(opened), Told(halted))

@@ -20,6 +20,7 @@ from assay.contracts.autopilot.triage import (
 from assay.contracts.autopilot.words import CheckState, FailureCategory, PhaseStatus, Route, StepName
 from assay.contracts.common.words import Assessment
 from assay.errors import AssayError
+from assay.rules.flags import course
 from assay.rules.spec_lock import SpecChange, spec_changes
 from assay.steps.autopilot.book import AutopilotBook, pass_name
 from assay.steps.autopilot.commands import Asked
@@ -125,7 +126,8 @@ def triage(room: Room, asked: PhasePass, number: int, stop: threading.Event) -> 
     checked = tuple(_checked(each, run) for each, run in zip(criteria, runs, strict=True))
     passed = sum(each.result is TriageResult.PASS for each in checked)
     ratio = round(passed / len(checked), 4) if checked else 0.0
-    route = Route.VERIFY_ONLY if ratio > VERIFY_ONLY_ABOVE else Route.FULL_PIPELINE
+    forced = course(frozenset(room.order.flags)).fresh  # whoever wants a phase done anew knows that it is there
+    route = Route.VERIFY_ONLY if ratio > VERIFY_ONLY_ABOVE and not forced else Route.FULL_PIPELINE
     found = room.keep(
         TRIAGE,
         asked,
@@ -140,6 +142,7 @@ def triage(room: Room, asked: PhasePass, number: int, stop: threading.Event) -> 
             pass_ratio=ratio,
             routing_decision=route,
             skipped_steps=SKIPPED_BY_VERIFY_ONLY if route is Route.VERIFY_ONLY else (),
+            note="--force runs all steps of the phase" if forced else None,
         ),
     )
     path = room.layout(asked.phase).triage

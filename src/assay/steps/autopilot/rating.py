@@ -85,15 +85,19 @@ def _rated(room: Room, asked: PhasePass, number: int, kept: Rated, agent: Span) 
             score_tenths=tenths(score),
             issues=(error.first_line,) if error is not None else low,
         ),
-        steps=PhaseSteps(rate=RateStep(status=CheckState.PASS, alignment_score=score, score_band=band_of(score))),
+        steps=None if error is not None else PhaseSteps(rate=_scored_step(score)),  # a part of a scorecard is no score
         output=path,
         error=error,
-        score_gained=max(0, tenths(score) - _best(room, asked.phase)),
+        score_gained=0 if error is not None else max(0, tenths(score) - _best(room, asked.phase)),
         spans=(agent, *ran),
     )
 
 
 _GOOD = 90
+
+
+def _scored_step(score: float) -> RateStep:
+    return RateStep(status=CheckState.PASS, alignment_score=score, score_band=band_of(score))
 
 
 def _shown(kept: Rated) -> RatingReturn:

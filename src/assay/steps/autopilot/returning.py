@@ -24,11 +24,13 @@ from assay.contracts.autopilot.returns import PlanCheckerReturn
 from assay.contracts.autopilot.score import band_of
 from assay.contracts.autopilot.triage import Triage
 from assay.contracts.autopilot.words import Complexity, Route, StepName
+from assay.git.repository import Repository
+from assay.rules.integrity_evidence import places
 from assay.rules.plan_check import parts_of
 from assay.steps.autopilot.lineage import results_of
 from assay.steps.autopilot.rating import Rated
-from assay.steps.autopilot.room import PLAN_CHECK, RATING, SEEN, TRIAGE, Room
-from assay.steps.autopilot.verifying import Seen, human_tasks
+from assay.steps.autopilot.room import PLAN_CHECK, RATING, SEEN, TRIAGE, VERIFICATION, Room
+from assay.steps.autopilot.verifying import Seen, Verified, human_tasks
 
 _FILES, _SUMMARY = 50, 400
 
@@ -64,7 +66,7 @@ def phase_return(room: Room, asked: PhasePass, move: PassMove) -> PhaseReturn:
         checkpoint_sha=asked.checkpoint,
         verification_duration_seconds=None if seen is None else seen.seconds,
         evidence=PhaseEvidence(
-            files_checked=tuple(change.path for change in changed[:_FILES]),
+            files_checked=_files(room, asked, results, tuple(change.path for change in changed))[:_FILES],
             commands_run=tuple(f"{run.command} -> {run.assessment.value}" for run in executed),
             git_diff_summary=f"{len(changed)} files changed",
         ),
@@ -85,6 +87,12 @@ def task_counts(room: Room, asked: PhasePass) -> tuple[int, int, int]:
     return done, sum(task.status is TaskStatus.FAILED for task in known.values()), total
 
 
+def paths_at(repository: Repository, commit: str) -> frozenset[str]:
+    """Every file of a commit."""
+    said = repository.git.run("ls-tree", "-r", "-z", "--name-only", commit).decode(errors="replace")
+    return frozenset(filter(None, said.split("\0")))
+
+
 def commits_since(room: Room, start: str, tip: str) -> tuple[str, ...]:
     """The commits of a phase, oldest first."""
     said = room.repository.git.run("rev-list", "--reverse", f"{start}..{tip}")
@@ -97,6 +105,16 @@ def _ran(results: tuple[StepResult, ...], step: StepName) -> bool:
 
 def _count(results: tuple[StepResult, ...], step: StepName) -> int:
     return sum(result.step is step for result in results)
+
+
+def _files(room: Room, asked: PhasePass, results: tuple[StepResult, ...], changed: tuple[str, ...]) -> tuple[str, ...]:
+    """The files that a phase is about: what it changed, and where it changed none, what its verifier points at."""
+    known = room.latest(VERIFICATION, asked.phase, Verified) if _ran(results, StepName.VERIFY) else None
+    if changed or known is None or known.said is None:
+        return changed
+    there = paths_at(room.repository, known.commit)
+    named = [path for each in known.said.criteria_results for path in places(each.evidence)]
+    return tuple(path for path in dict.fromkeys(named) if path in there)
 
 
 def _score(room: Room, asked: PhasePass, results: tuple[StepResult, ...]) -> float | None:

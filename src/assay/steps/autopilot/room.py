@@ -11,10 +11,12 @@ from assay.contracts.common.base import Contract
 from assay.git.repository import Repository
 from assay.git.shadow import Shadow
 from assay.kit.killpoints import reach
+from assay.rules.plan_check import parts_of
 from assay.steps.autopilot.asking import Asker
 from assay.steps.autopilot.book import AutopilotBook, pass_name
 from assay.steps.autopilot.briefs import Briefs
 from assay.steps.autopilot.commands import Asked, Harness
+from assay.steps.autopilot.lineage import tasks_of
 from assay.steps.autopilot.reverting import tip_of
 from assay.steps.graph.world import World
 from assay.store.artifacts import Store, content_hash
@@ -93,23 +95,36 @@ class Room:
         """The tasks that a pass has to carry out; what only a person can decide is no agent's task."""
         plan = self.plan(asked.phase)
         tasks = () if plan is None else plan.tasks
-        return tuple(
-            task for task in tasks if task.kind is TaskKind.AUTO and (not asked.tasks or task.id in asked.tasks)
-        )
+        own = tasks_of(self.book, asked)
+        return tuple(task for task in tasks if task.kind is TaskKind.AUTO and (not own or task.id in own))
 
     def criteria(self, asked: PhasePass) -> tuple[Asked, ...]:
         """What is held against a pass: the phase's criteria and its plan's, each with its command, each once."""
-        phase = self.phase(asked.phase)
-        named = [Asked(each.text, each.command) for each in phase.criteria if each.command is not None]
+        named = [Asked(each.text, each.command) for each in self._own_criteria(asked) if each.command is not None]
         named += [Asked(each.criterion, each.command) for task in self.tasks(asked) for each in task.criteria]
         return tuple(dict.fromkeys(named))
 
     def rated_criteria(self, asked: PhasePass) -> tuple[Criterion, ...]:
         """What a rating scores: the phase's criteria, and where it has none, its plan's."""
-        criteria = self.phase(asked.phase).criteria
+        criteria = self._own_criteria(asked)
         if criteria:
             return criteria
         return tuple(Criterion(text=each.criterion, command=each.command) for each in self.criteria(asked))
+
+    def _own_criteria(self, asked: PhasePass) -> tuple[Criterion, ...]:
+        """The phase's criteria; of a part those that none of a later part serves, since only then they can hold."""
+        criteria, plan = self.phase(asked.phase).criteria, self.plan(asked.phase)
+        tasks = tasks_of(self.book, asked)
+        if not tasks or plan is None:
+            return criteria
+        parts = [tuple(task.id for task in part) for part in parts_of(plan)]
+        serving = [{name for task in part for name in task.requirements} for part in parts_of(plan)]
+        own = parts.index(tasks)
+        last = {
+            each.text: max((at for at, named in enumerate(serving) if each.text in named), default=len(parts) - 1)
+            for each in criteria
+        }
+        return tuple(each for each in criteria if last[each.text] == own)
 
 
 PREFLIGHT, TRIAGE, RESEARCH, PLAN, PLAN_CHECK = "preflight", "triage", "research", "plan", "plan-check"

@@ -186,6 +186,18 @@ def archive(book: AutopilotBook, files: Store) -> str:
     return path
 
 
+def archive_beside(book: AutopilotBook, files: Store) -> str:
+    """Puts a failed run that came to the end of its roadmap into the archive, with all its events; its path.
+
+    The state file stays: a person may still take the run up again.
+    """
+    path, whole = autopilot.archived_state(book.run_id), rendered(whole_state(book))
+    if not files.exists(path) or files.get(path) != whole:
+        files.put(path, whole)
+        reach("autopilot.archived")
+    return path
+
+
 def whole_state(book: AutopilotBook) -> State:
     """The run's state with every event that it had."""
     folded = fold_autopilot(book.ledger.events(book.run_id), book.order().setup(None))

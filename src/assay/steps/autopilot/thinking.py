@@ -8,12 +8,13 @@ from assay.contracts.autopilot.returns import PlanCheckerReturn, PlanIssueSeveri
 from assay.contracts.autopilot.words import CheckState, FailureCategory, StepName, WorkState
 from assay.contracts.common.tools import Role
 from assay.rules.pass_moves import PLAN_CONFIDENCE
-from assay.rules.plan_check import is_too_large, plan_problems
+from assay.rules.plan_check import is_too_large, plan_problems, scope_problems
 from assay.steps.autopilot.done import Done, Span, answer, asked_span
 from assay.steps.autopilot.pages_phase import research_page
 from assay.steps.autopilot.pages_plan import plan_page
 from assay.steps.autopilot.room import PLAN, PLAN_CHECK, RESEARCH, Room
 from assay.steps.graph.world import to_end
+from assay.store.layout.autopilot import PLANNING, RUNTIME
 
 
 async def research(room: Room, asked: PhasePass, number: int) -> Done:
@@ -84,7 +85,9 @@ async def plan_check(room: Room, asked: PhasePass, number: int) -> Done:
     """What can be seen without an opinion first; then the checker's opinion, which must be sure enough."""
     known = await to_end(room.plan, asked.phase)
     assert known is not None
-    blockers = tuple(issue.description for issue in plan_problems(room.phase(asked.phase), known))
+    shut = (PLANNING, RUNTIME, *(lock.path for lock in room.order.specs))
+    problems = (*plan_problems(room.phase(asked.phase), known), *scope_problems(known, shut))
+    blockers = tuple(issue.description for issue in problems)
     if blockers:
         return _checked(number, None, blockers, ())
     brief = room.briefs.plan_checker(asked, number, known)

@@ -28,7 +28,7 @@ from assay.steps.autopilot.lineage import lineage, origin, passes_of, standing_r
 from assay.steps.autopilot.pages_confidence import Cycle, Doubted, confidence_page
 from assay.steps.autopilot.pages_judgement import judge_page
 from assay.steps.autopilot.rating import Rated
-from assay.steps.autopilot.returning import commits_since, task_counts
+from assay.steps.autopilot.returning import commits_since, paths_at, task_counts
 from assay.steps.autopilot.room import JUDGEMENT, RATING, SEEN, VERIFICATION, Room
 from assay.steps.autopilot.verifying import Seen, Verified, human_tasks
 from assay.steps.dispatch.account import ENDED
@@ -99,10 +99,9 @@ def files_of(room: Room, asked: PhasePass) -> dict[str, str]:
 
 def paths_of(room: Room, asked: PhasePass) -> frozenset[str]:
     """Every file that a way up may name: those that exist, and those that the plan would create."""
-    said = room.repository.git.run("ls-tree", "-r", "-z", "--name-only", room.tip()).decode(errors="replace")
     plan = room.plan(asked.phase)
     planned = {path for task in (() if plan is None else plan.tasks) for path in task.files}
-    return frozenset(filter(None, said.split("\0"))) | planned
+    return paths_at(room.repository, room.tip()) | planned
 
 
 def integrity_facts(room: Room, weighed: Weighed) -> IntegrityFacts:

@@ -83,6 +83,7 @@ class FeatureRunDesk:
         room, world = self.room, self._world
         sweep(world.worktrees, room.run_id, self._press.settled_tip(room.order.target), world.identity)
         world.worktrees.pool.drain()
+        room.files.sweep(room.layout.folder)
         reach("feature.swept")
         if room.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT and room.state().commit is not None:
             return  # its copy stands in the commit, and is not written again

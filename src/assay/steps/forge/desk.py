@@ -124,6 +124,7 @@ class ForgeDesk(GraphDesk):
     def _finish(self, end: GraphEnd | None) -> bool:
         if end is None:
             self.refresh()
+            self._store.sweep(self._layout.folder)
             return True
         run = self.run()
         if not run.is_over:
@@ -135,6 +136,7 @@ class ForgeDesk(GraphDesk):
                 return self._finish(end)
             reach("forge.ended")
         self.refresh()
+        self._store.sweep(self._layout.folder)
         sweep(self._world.worktrees, self.run_id, end.tip, self._world.identity)
         self._world.worktrees.pool.drain()
         return True
