@@ -134,9 +134,8 @@ class Deciding:
             return self._failed(weighed, found, failed, halts=not plan.goes_on)
         match answer.move:
             case GateMove.DEFER:
-                return self._verdict(weighed, found, AfterPass.DEFERRED, answer.because), deferred(
-                    self._book, weighed, found
-                )
+                verdict = self._verdict(weighed, found, AfterPass.DEFERRED, answer.because)
+                return verdict, deferred(self._book, weighed, found)
             case GateMove.SPLIT:
                 return self._split(weighed, found, answer.because)
             case GateMove.ROLL_BACK:
