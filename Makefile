@@ -5,7 +5,7 @@ READY := .venv/.ready
 FIXTURES := tests/fixtures/seeds
 AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/assay-test-agents
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real test-agents test-faults check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean
+.PHONY: help setup demo test test-real test-agents test-faults check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean test-kills
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ schemas: setup ## export JSON Schemas; a published version is never overwritten
 
 sweep: setup ## the long tests: full-size concurrency, every crash point, every lie on a red base (minutes)
 	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify tests/dag
+
+test-kills: setup ## Runs of forge and autopilot killed at every point, a dozen times each (about an hour).
+	ASSAY_CHAINS=1 $(BIN)/pytest -n 2 --timeout=1800 -rP tests/forge/test_kills.py tests/autopilot/test_kills.py
 
 test-faults: setup ## a feature run killed at 150 points, malformed documents and bad agents at every role (an hour)
 	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/steps/feature tests/forge

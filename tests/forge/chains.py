@@ -1,8 +1,8 @@
 """Chains: one run is killed at point after point, one life after the other, so that few runs are killed everywhere.
 
-A run passes thousands of points, and to be killed at one of them costs a life but no run of its own. So the cases of a
-sweep are sorted as a run that nobody killed comes to them, and dealt out: each chain takes every so-many-th. A case
-that a chain can not meet any more, since its run passed the point before or came to its end, is left to the next one.
+A run passes thousands of points, and to be killed at one of them costs a life but no run of its own. So the points of a
+sweep are dealt out, every so-many-th to a chain, and a chain takes its cases as a run that nobody killed comes to them.
+A case that it can not meet any more, since its run passed the point before or came to its end, is left to another run.
 """
 
 import os
@@ -47,8 +47,17 @@ def middles(points: Iterable[str], passed: Sequence[str]) -> list[Case]:
     return [Case(point, times[point] // 2 + 1) for point in points if times[point] > 1]
 
 
-def dealt(cases: Iterable[Case], passed: Sequence[str], *, chain: int, of: int) -> list[Case]:
-    """What one of so many chains takes of all cases, in the order in which a run comes to them."""
+def share(names: Sequence[str], chain: int, *, of: int) -> Sequence[str]:
+    """What one of so many chains takes of some names.
+
+    Nothing that a run does decides it: processes that test have references of their own, in which moments differ, and
+    still nothing is left out between them.
+    """
+    return names[chain % of :: of]
+
+
+def in_order(cases: Iterable[Case], passed: Sequence[str]) -> list[Case]:
+    """Cases in the order in which a run comes to them; one that it does not come to is an error."""
     moments: dict[Case, int] = {}
     times: Counter[str] = Counter()
     for moment, point in enumerate(passed):
@@ -57,7 +66,7 @@ def dealt(cases: Iterable[Case], passed: Sequence[str], *, chain: int, of: int) 
     every = set(cases)
     never = sorted(str(case) for case in every if case not in moments)
     assert not never, f"no run passes {never}"
-    return sorted(every, key=moments.__getitem__)[chain::of]
+    return sorted(every, key=moments.__getitem__)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from dag.kills import FULL, KILLED
 from dag.remains import git
 from feature.kills import Drill, Grounds
 from feature.remains import assert_alike, assert_same
-from forge.chains import CHAINED, Case, dealt, firsts, middles, sweep
+from forge.chains import CHAINED, Case, firsts, in_order, middles, share, sweep
 from forge.kills import FORGE
 
 pytestmark = pytest.mark.timeout(1800)  # each process that tests makes its own references first
@@ -139,9 +140,13 @@ def test_killed_at_every_point_in_turn_a_run_ends_as_if_nothing_had_happened(
     grounds: Grounds, tmp_path: Path, chain: int
 ) -> None:
     content, passed = grounds.reference(alone=True)
-    every = [*firsts(POINTS), *middles(POINTS, passed), *(Case.named(name) for name in HELPED)]
-    taken = dealt(every, passed, chain=chain, of=ALONE_CHAINS)
-    sweep(grounds, taken, tmp_path / "log", alone=True, check=lambda found: assert_same(found, content))
+    cases = [
+        *firsts(share(POINTS, chain, of=ALONE_CHAINS)),
+        *middles(share(POINTS, chain + ALONE_CHAINS // 2, of=ALONE_CHAINS), passed),
+        *(Case.named(name) for name in share(HELPED, chain, of=ALONE_CHAINS)),
+    ]
+    check = partial(assert_same, reference=content)
+    sweep(grounds, in_order(cases, passed), tmp_path / "log", alone=True, check=check)
 
 
 @needs_minutes
@@ -151,9 +156,11 @@ def test_killed_at_every_point_in_turn_while_several_work_a_run_ends_alike(
     grounds: Grounds, tmp_path: Path, chain: int
 ) -> None:
     content, passed = grounds.reference(alone=False)
-    once = [point for point in TOGETHER if passed.count(point) == 1]
-    taken = dealt([*firsts(once), *middles(TOGETHER, passed)], passed, chain=chain, of=TOGETHER_CHAINS)
-    sweep(grounds, taken, tmp_path / "log", alone=False, check=lambda found: assert_alike(found, content))
+    points = share(TOGETHER, chain, of=TOGETHER_CHAINS)
+    once = [point for point in points if passed.count(point) == 1]
+    cases = [*firsts(once), *middles(points, passed)]
+    check = partial(assert_alike, reference=content)
+    sweep(grounds, in_order(cases, passed), tmp_path / "log", alone=False, check=check)
 
 
 @needs_hours

@@ -17,6 +17,7 @@ from assay.steps.autopilot.deciding import Deciding
 from assay.steps.autopilot.ending import Ending
 from assay.steps.autopilot.graph_desk import AutopilotGraphDesk
 from assay.steps.autopilot.groundwork import lay_groundwork
+from assay.steps.autopilot.ignored import OWN_FOLDERS
 from assay.steps.autopilot.passing import Passing
 from assay.steps.autopilot.room import Room
 from assay.steps.autopilot.state_file import StateFile
@@ -139,6 +140,8 @@ class AutopilotRunDesk:
         self._ending.mend()
         sweep(world.worktrees, room.book.run_id, room.tip(), world.identity)
         world.worktrees.pool.drain()
+        for folder in OWN_FOLDERS:
+            room.files.sweep(folder)
         reach("autopilot.swept")
         self._state_file.refresh()
 
