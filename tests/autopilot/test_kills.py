@@ -16,7 +16,7 @@ from cli.runner import assay
 from dag.kills import KILLED
 from feature.kills import Grounds
 from feature.remains import assert_alike, assert_same
-from forge.chains import CHAINED, dealt, firsts, middles, sweep
+from forge.chains import CHAINED, firsts, in_order, middles, share, sweep
 
 pytestmark = pytest.mark.timeout(1800)  # each process that tests makes its own references first
 
@@ -128,8 +128,9 @@ def test_killed_at_every_point_in_turn_a_run_ends_as_if_nothing_had_happened(
     grounds: Grounds, tmp_path: Path, chain: int
 ) -> None:
     content, passed = grounds.reference(alone=True)
-    taken = dealt([*firsts(POINTS), *middles(POINTS, passed)], passed, chain=chain, of=ALONE_CHAINS)
-    sweep(grounds, taken, tmp_path / "log", alone=True, check=lambda found: assert_same(found, content))
+    own = share(POINTS, chain, of=ALONE_CHAINS)
+    cases = in_order([*firsts(own), *middles(own, passed)], passed)
+    sweep(grounds, cases, tmp_path / "log", alone=True, check=lambda found: assert_same(found, content))
 
 
 @needs_minutes
@@ -139,9 +140,10 @@ def test_killed_at_every_point_in_turn_while_two_work_a_run_ends_alike(
     grounds: Grounds, tmp_path: Path, chain: int
 ) -> None:
     content, passed = grounds.reference(alone=False)
-    once = [point for point in TOGETHER if passed.count(point) == 1]
-    taken = dealt([*firsts(once), *middles(TOGETHER, passed)], passed, chain=chain, of=TOGETHER_CHAINS)
-    sweep(grounds, taken, tmp_path / "log", alone=False, check=lambda found: assert_alike(found, content))
+    own = share(TOGETHER, chain, of=TOGETHER_CHAINS)
+    once = [point for point in own if passed.count(point) == 1]
+    cases = in_order([*firsts(once), *middles(own, passed)], passed)
+    sweep(grounds, cases, tmp_path / "log", alone=False, check=lambda found: assert_alike(found, content))
 
 
 @pytest.mark.req("A19", "P16")
