@@ -162,7 +162,7 @@ def hurried(times: int) -> Clock:
 def test_time_of_work_opens_it(tmp_path: Path, setting: str, status: RunStatus) -> None:
     grounds = Grounds.lay_out(tmp_path, breaker={setting: 1})
     run = grounds.begin()
-    assert run.carry_with(clock=hurried(60)) == "done"
+    assert run.carry_with(clock=hurried(600)) == "done"
     details = assert_stopped(run, setting, status=status)
     assert details["value"] >= 1
     assert run.steps()[-1][1] != "rate"
