@@ -9,7 +9,7 @@ from assay.contracts.common.tools import Role
 from assay.contracts.common.words import Workflow
 from assay.contracts.forge.dag import NodeState
 from assay.contracts.forge.events import NodeChanged
-from assay.contracts.graph.orders import AttemptOrder, Candidate, MergeOrder, Prepared, Proof, Stack, Worked
+from assay.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked
 from assay.kit.clock import spell
 from assay.ledger.record import Record
 from assay.rules.graph_run import MOVING
@@ -17,7 +17,7 @@ from assay.steps.autopilot.book import AutopilotBook, Told, happened, put_events
 from assay.steps.autopilot.reverting import left_at
 from assay.steps.autopilot.task_checks import failure_of
 from assay.steps.autopilot.tasks import Graph, PlannedNode, attempted, commit_of
-from assay.steps.graph.desk import GraphDesk
+from assay.steps.graph.sole_desk import SoleDesk
 from assay.steps.graph.world import Prove, Work, World, to_end
 
 BUDGET = "the budget is used up: "
@@ -25,7 +25,7 @@ BUDGET = "the budget is used up: "
 OTHERS = "what was committed is not what was checked"
 
 
-class AutopilotGraphDesk(GraphDesk):
+class AutopilotGraphDesk(SoleDesk):
     """The desk of one graph."""
 
     def __init__(self, world: World, book: AutopilotBook, graph: Graph, work: Work, prove: Prove) -> None:
@@ -44,22 +44,6 @@ class AutopilotGraphDesk(GraphDesk):
     def last_tip(self) -> str:
         """Where the run left its target, by a merge of any of its graphs or by taking something back."""
         return left_at(self._run_book, self._world.repository)
-
-    async def stack(self, order: MergeOrder) -> Stack:
-        """The batch on top of the target; if somebody else put something there, nothing is merged upon it."""
-        stack = await super().stack(order)
-        if stack.halt is not None or stack.moved is None or stack.moved.found is None:
-            return stack
-        if await to_end(self._is_ours, stack.moved.expected, stack.moved.found):
-            return stack  # a merge of this run whose end nobody could write down
-        told = f"somebody moved {order.target} from {stack.moved.expected[:12]} to {stack.moved.found[:12]}"
-        return stack.model_copy(update={"halt": told, "candidates": (), "clashes": ()})
-
-    def _is_ours(self, left: str, found: str) -> bool:
-        form = "--format=%H %(trailers:key=Run-Id,valueonly,separator=%x20)"
-        said = self._world.repository.git.run("rev-list", "--no-commit-header", form, f"{left}..{found}")
-        lines = said.decode(errors="replace").splitlines()
-        return bool(lines) and all(line.split()[1:] == [self.run_id] for line in lines)
 
     async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
         """What the agents left; a task whose work was there already is done, too, if all its commands pass."""

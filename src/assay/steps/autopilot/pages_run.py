@@ -115,7 +115,7 @@ def halt_page(state: State, *, reason: str, at: str) -> str:
     return page(_halt(state, reason, at), whole=f"`{autopilot.STATE}`")
 
 
-def totals_begun(state: State) -> bool:
+def _has_begun(state: State) -> bool:
     """Whether any phase of a run was begun."""
     return any(record.started_at is not None for record in state.phases.values())
 
@@ -124,7 +124,7 @@ def _halt(state: State, reason: str, at: str) -> Iterator[Markdown]:
     meta, totals = state.meta, state.metrics
     where = f"in phase {meta.current_phase}"
     if meta.current_phase is None:
-        where = "between two phases or after the last" if totals_begun(state) else "before its first phase"
+        where = "between two phases or after the last" if _has_begun(state) else "before its first phase"
     step = "" if meta.current_step is None else f", step {meta.current_step.value}"
     yield Markdown(f"# Why {meta.run_id} stopped")
     yield Markdown(f"It stopped at {at} {where}{step}, and is **{meta.status.value}**. The reason:")

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 from assay.contracts.autopilot import events_run as of_run
 from assay.contracts.autopilot.event import Event
-from assay.contracts.autopilot.words import PhaseStatus
 from assay.rules.integrity import IntegrityVerdict
 from assay.rules.scoring import RubberStamp, tenths, uniform_tail
 from assay.steps.autopilot.book import Told, happened
 from assay.steps.autopilot.room import Room
-from assay.steps.autopilot.weighing import Weighed
+from assay.steps.autopilot.weighing import Weighed, scores_before
 
 
 def stamped(room: Room, weighed: Weighed, found: IntegrityVerdict) -> tuple[Told, ...]:
@@ -18,16 +17,7 @@ def stamped(room: Room, weighed: Weighed, found: IntegrityVerdict) -> tuple[Told
     if found.stamp is None or score is None:
         return ()
     phase = weighed.asked.phase
-    records = room.book.state().state.phases
-    done = sorted(
-        (record.completed_at or "", other, record.steps.rate.alignment_score)
-        for other, record in records.items()
-        if other != phase
-        and record.status is PhaseStatus.COMPLETED
-        and record.steps.rate is not None
-        and record.steps.rate.alignment_score is not None
-    )
-    row = [*((other, known) for _, other, known in done), (phase, score)]
+    row = [*scores_before(room, phase), (phase, score)]
     length = uniform_tail([tenths(known) for _, known in row])
     tail = row[-length:]
     kinds: Mapping[RubberStamp, type[Event]] = {

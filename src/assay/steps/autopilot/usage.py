@@ -25,18 +25,12 @@ def task_retries(state: State) -> int:
     return sum(task.retries for step in executed for task in step.tasks.values())
 
 
-def minutes_of(book: AutopilotBook, phase: str, took_ms: int) -> tuple[int, int]:
-    """Minutes of work on a phase and in the whole run, with a step that is about to be told of.
-
-    Waiting for a person is no work.
-    """
+def seconds_of(book: AutopilotBook, phase: str | None = None) -> float:
+    """How long the steps of a phase took, or those of the whole run; waiting for a person is none of them."""
     began = {row.key: instant(row.observed_at) for row in book.ledger.observations(book.run_id, BEGUN)}
-    own = everywhere = took_ms / 1000
-    for row in book.ledger.observations(book.run_id, STEP):
-        seconds = (instant(row.observed_at) - began[f"{BEGUN}:{row.key}"]).total_seconds()
-        everywhere += seconds
-        own += seconds if row.subject.rpartition("-")[0] == phase else 0
-    return int(own // 60), int(everywhere // 60)
+    rows = book.ledger.observations(book.run_id, STEP)
+    own = [row for row in rows if phase is None or row.subject.rpartition("-")[0] == phase]
+    return sum((instant(row.observed_at) - began[f"{BEGUN}:{row.key}"]).total_seconds() for row in own)
 
 
 def breaker_events(
@@ -45,13 +39,13 @@ def breaker_events(
     """What follows for a run from a step that ended: nothing, or that its breaker opened or closed."""
     state = book.state().state
     record = state.phases.get(phase)
-    minutes, total_minutes = minutes_of(book, phase, took_ms)
+    took = took_ms / 1000  # of the step that is about to be told of
     retried = sum(each.debug_attempts + each.replan_attempts for each in state.phases.values())
     usage = Usage(
         phase_tokens=(0 if record is None else record.tokens_used) + tokens,
-        phase_minutes=minutes,
+        phase_minutes=int((seconds_of(book, phase) + took) // 60),
         total_tokens=state.metrics.total_tokens_used + tokens,
-        total_minutes=total_minutes,
+        total_minutes=int((seconds_of(book) + took) // 60),
         total_retries=retried + task_retries(state),
     )
     answer = after_step(state.circuit_breaker, outcome, usage, book.order().limits.breaker, now=now)

@@ -18,18 +18,18 @@ from assay.contracts.autopilot.phase_record import AutomatedChecks
 from assay.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
 from assay.contracts.autopilot.returns import JudgeReturn
 from assay.contracts.autopilot.words import FailureCategory, PhaseStatus, StepName
-from assay.contracts.common.base import instant
 from assay.rules.diagnostics import WayUp, needs_diagnostic, way_up
 from assay.rules.flags import CYCLES, asking, course
 from assay.rules.scoring import tenths
 from assay.rules.ways_up import ways_up
-from assay.steps.autopilot.book import BEGUN, STEP, pass_name
+from assay.steps.autopilot.book import STEP, pass_name
 from assay.steps.autopilot.lineage import lineage, origin, passes_of, standing_rating
 from assay.steps.autopilot.pages_confidence import Cycle, Doubted, confidence_page
 from assay.steps.autopilot.pages_judgement import judge_page
 from assay.steps.autopilot.rating import Rated
 from assay.steps.autopilot.returning import commits_since, paths_at, task_counts
 from assay.steps.autopilot.room import JUDGEMENT, RATING, SEEN, VERIFICATION, Room
+from assay.steps.autopilot.usage import seconds_of
 from assay.steps.autopilot.verifying import Seen, Verified, human_tasks
 from assay.steps.dispatch.account import ENDED
 from assay.store.layout.autopilot import phase_confidence
@@ -120,7 +120,7 @@ def integrity_facts(room: Room, weighed: Weighed) -> IntegrityFacts:
         phase_type=room.phase(asked.phase).type,
         seen=HarnessFacts(
             ran=_ran(room, asked),
-            phase_seconds=_seconds(room, asked.phase),
+            phase_seconds=round(seconds_of(room.book, asked.phase), 3),
             verification_seconds=returned.verification_duration_seconds,
             commits=commits_since(room, asked.checkpoint, room.tip()),
             checks=_UNKNOWN if seen is None else seen.checks,
@@ -136,7 +136,7 @@ def integrity_facts(room: Room, weighed: Weighed) -> IntegrityFacts:
             checkpoints=tuple(task.id for task in human_tasks(room, asked.phase)), auto_passed=done, auto_total=total
         ),
         standing=PhaseStanding(
-            earlier_tenths=_earlier(room, asked.phase),
+            earlier_tenths=tuple(tenths(score) for _, score in scores_before(room, asked.phase)),
             threshold_tenths=course(frozenset(order.flags)).threshold_tenths,
             cycles=min(weighed.cycles, limit),
             cycle_limit=limit,
@@ -178,26 +178,17 @@ def _ran(room: Room, asked: PhasePass) -> tuple[StepRun, ...]:
     return tuple(runs)
 
 
-def _seconds(room: Room, phase: str) -> float:
-    """How long the steps of a phase took."""
-    began = {row.key: instant(row.observed_at) for row in room.book.ledger.observations(room.book.run_id, BEGUN)}
-    rows = room.book.ledger.observations(room.book.run_id, STEP)
-    own = [row for row in rows if row.subject.rpartition("-")[0] == phase]
-    return round(sum((instant(row.observed_at) - began[f"{BEGUN}:{row.key}"]).total_seconds() for row in own), 3)
-
-
-def _earlier(room: Room, phase: str) -> tuple[int, ...]:
-    """The scores of the phases that were completed before, in that order."""
-    records = room.book.state().state.phases
+def scores_before(room: Room, phase: str) -> tuple[tuple[str, float], ...]:
+    """The phases that were completed before this one with their scores, in that order."""
     done = [
-        (record.completed_at or "", record.steps.rate.alignment_score)
-        for other, record in records.items()
+        (record.completed_at or "", other, record.steps.rate.alignment_score)
+        for other, record in room.book.state().state.phases.items()
         if other != phase
         and record.status is PhaseStatus.COMPLETED
         and record.steps.rate is not None
         and record.steps.rate.alignment_score is not None
     ]
-    return tuple(tenths(score) for _, score in sorted(done))
+    return tuple((other, score) for _, other, score in sorted(done))
 
 
 def category_of(room: Room, asked: PhasePass) -> FailureCategory | None:

@@ -15,7 +15,7 @@ from assay.contracts.common.words import Workflow
 from assay.contracts.feature.facts import Step
 from assay.contracts.feature.task import TaskDocument
 from assay.contracts.feature.verification import VerificationReport
-from assay.contracts.graph.orders import AttemptOrder, Candidate, MergeOrder, Prepared, Proof, Stack, Worked
+from assay.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked
 from assay.kit.killpoints import reach
 from assay.rules.gates import is_verified, task_gates
 from assay.steps.dispatch import Occasion
@@ -27,7 +27,7 @@ from assay.steps.feature.facts_tasks import attempt_facts
 from assay.steps.feature.room import Room
 from assay.steps.feature.storing import store
 from assay.steps.feature.tasks import FIX_NODE, Attempted, Graph, note_attempt, task_of
-from assay.steps.graph.desk import GraphDesk
+from assay.steps.graph.sole_desk import SoleDesk
 from assay.steps.graph.working import worked
 from assay.steps.graph.world import Prove, World, to_end, until_stopped
 
@@ -74,7 +74,7 @@ class Implementing:
         return task_of(self._room, node).task.title
 
 
-class FeatureGraphDesk(GraphDesk):
+class FeatureGraphDesk(SoleDesk):
     """The desk of one graph of a feature run."""
 
     def __init__(
@@ -99,22 +99,6 @@ class FeatureGraphDesk(GraphDesk):
         )
         self._room, self._graph, self._caller, self._briefs = room, graph, caller, briefs
         self._evidence, self._folders = evidence, world.worktrees
-
-    async def stack(self, order: MergeOrder) -> Stack:
-        """The batch on top of the target; if somebody else put something there, nothing is merged upon it."""
-        stack = await super().stack(order)
-        if stack.halt is not None or stack.moved is None or stack.moved.found is None:
-            return stack
-        if await to_end(self._is_ours, stack.moved.expected, stack.moved.found):
-            return stack  # a merge of this run whose end nobody could write down
-        told = f"somebody moved {order.target} from {stack.moved.expected[:12]} to {stack.moved.found[:12]}"
-        return stack.model_copy(update={"halt": told, "candidates": (), "clashes": ()})
-
-    def _is_ours(self, left: str, found: str) -> bool:
-        form = "--format=%H %(trailers:key=Run-Id,valueonly,separator=%x20)"
-        said = self._room.repository.git.run("rev-list", "--no-commit-header", form, f"{left}..{found}")
-        lines = said.decode(errors="replace").splitlines()
-        return bool(lines) and all(line.split()[1:] == [self._room.run_id] for line in lines)
 
     async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
         """What the agents left; also nothing is proven, so that it is on record what held before and what did not."""
