@@ -100,6 +100,7 @@ def begin_autopilot(where: Path, wanted: WantedPhases, *, clock: Clock = system_
             commands=ground.commands,
             ui=ground.ui,
             specs=ground.specs,
+            spec_paths=ground.spec_paths,
             limits=settings.autopilot,
             budget=settings.budget,
             verify=verify.plain(),

@@ -41,6 +41,7 @@ class Ground:
     commands: Mapping[CommandKind, str | None]
     ui: UiFiles | None
     specs: tuple[SpecLock, ...]
+    spec_paths: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
@@ -72,6 +73,7 @@ def read_ground(repository: Repository, clock: Clock) -> Ground:
         commands=commands_of(None if config is None else config.project, detected),
         ui=None if config is None else config.project.ui,
         specs=specs,
+        spec_paths=spec_paths(config),
         warnings=tuple(map(visible, warnings)),
     )
 

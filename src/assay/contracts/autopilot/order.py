@@ -14,7 +14,7 @@ from assay.contracts.autopilot.state import SpecLock
 from assay.contracts.autopilot.words import PhaseStatus, RunFlag
 from assay.contracts.common.base import AlignmentScore, Contract, Count, Flag, Fraction, Maybe, Positive, Text
 from assay.contracts.common.budgets import BudgetTable
-from assay.contracts.common.ids import Commit, GitRef, PhaseId, Sha256
+from assay.contracts.common.ids import Commit, GitRef, PhaseId, RelPath, Sha256
 from assay.contracts.graph.orders import DEFAULT_CAP
 
 
@@ -73,6 +73,8 @@ class AutopilotOrder(Contract):
     ui: Maybe[UiFiles] = None
     specs: tuple[SpecLock, ...]
     """The first is the run's own specification."""
+    spec_paths: tuple[RelPath, ...] = ()
+    """Every path that may hold one; what stands there later and was not locked stops the next phase."""
     limits: AutopilotTable = AutopilotTable()
     budget: BudgetTable = BudgetTable()
     verify: dict[str, Any]

@@ -21,14 +21,14 @@ from assay.contracts.autopilot.words import CheckState, FailureCategory, PhaseSt
 from assay.contracts.common.words import Assessment
 from assay.errors import AssayError
 from assay.rules.flags import course
-from assay.rules.spec_lock import SpecChange, spec_changes
+from assay.rules.spec_lock import SpecChange, SpecTurn, spec_changes
 from assay.steps.autopilot.book import AutopilotBook, pass_name
 from assay.steps.autopilot.commands import Asked
 from assay.steps.autopilot.done import SNIPPET, Done, Span
 from assay.steps.autopilot.ignored import is_our_gitignore, strangers
 from assay.steps.autopilot.pages_phase import triage_file
 from assay.steps.autopilot.room import PREFLIGHT, TRIAGE, Room
-from assay.store.artifacts import content_hash
+from assay.store.artifacts import Store, content_hash
 from assay.store.layout import autopilot as layout
 
 RELOCK = "relock"
@@ -38,7 +38,7 @@ _NAMED = 3
 
 def preflight(room: Room, asked: PhasePass, number: int) -> Done:
     """Whether specification and checkout are as they should be, and everything is there that the phase rests on."""
-    changes = changed_specs(room)
+    changes = changed_specs(room.book, room.files)
     dirty = _dirty(room)
     unmet = _unmet(room, asked.phase)
     open_debug = tuple(name for name in room.files.names(layout.DEBUG) if name.endswith(".md"))
@@ -77,19 +77,21 @@ def locks_of(book: AutopilotBook) -> tuple[SpecLock, ...]:
     return tuple(SpecLock.model_validate(lock) for lock in rows[-1].detail["specs"])
 
 
-def changed_specs(room: Room) -> tuple[SpecChange, ...]:
+def changed_specs(book: AutopilotBook, files: Store) -> tuple[SpecChange, ...]:
     """What became of the specifications since they were locked."""
-    locks = locks_of(room.book)
+    locks, paths = locks_of(book), book.order().spec_paths
     hashes = {}
-    for lock in locks:
+    for path in dict.fromkeys((*paths, *(lock.path for lock in locks))):
         try:
-            hashes[lock.path] = content_hash(room.files.get(lock.path))
+            hashes[path] = content_hash(files.get(path))
         except (OSError, AssayError):
             continue  # it cannot be read, so it is missing
-    return spec_changes(locks, (), hashes)
+    return spec_changes(locks, paths, hashes)
 
 
 def _spelled(change: SpecChange) -> str:
+    if change.turn is SpecTurn.NEW:
+        return f"{change.path} came since the run was begun: take it away, or lock it with assay autopilot lock"
     turn = "is gone" if change.found is None else "was changed"
     return f"{change.path} {turn} since it was locked: put it back, or lock it as it is with assay autopilot lock"
 
