@@ -3,32 +3,32 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 FIXTURES := tests/fixtures/seeds
-AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/assay-test-agents
+AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fairwitness-test-agents
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-real test-agents test-faults check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean test-kills
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: $(READY) ## build .venv with assay, every extra and all developer tools
+setup: $(READY) ## build .venv with fairwitness, every extra and all developer tools
 
 $(READY): constraints.txt pyproject.toml scripts/setup
 	@PYTHON=$(PYTHON) sh scripts/setup .venv
 
 demo: setup ## a whole run with a recorded team; LIE=1 for one that lies
-	@$(BIN)/assay demo $(if $(LIE),--lie)
+	@$(BIN)/fairwitness demo $(if $(LIE),--lie)
 
 test: setup ## run all tests; branch coverage of contracts and rules must be 100 %
 	$(BIN)/coverage erase
-	$(BIN)/pytest -n 2 --cov=assay.contracts --cov=assay.rules --cov-report=
-	$(BIN)/coverage report --include='src/assay/contracts/*,src/assay/rules/*' --fail-under=100
+	$(BIN)/pytest -n 2 --cov=fairwitness.contracts --cov=fairwitness.rules --cov-report=
+	$(BIN)/coverage report --include='src/fairwitness/contracts/*,src/fairwitness/rules/*' --fail-under=100
 
 test-real: setup ## two published projects verified end to end (needs a registry; minutes)
-	ASSAY_REAL=1 $(BIN)/pytest tests/real -p no:randomly --timeout=1800
+	FAIRWITNESS_REAL=1 $(BIN)/pytest tests/real -p no:randomly --timeout=1800
 
 test-agents: setup ## real agents from npm in the sandbox, with a scripted model (needs a registry; minutes)
 	sh scripts/agents/install $(AGENTS)
-	ASSAY_AGENTS=$(AGENTS) sh scripts/agents/offline $(BIN)/pytest tests/live -p no:randomly -n 0 --timeout=1800
+	FAIRWITNESS_AGENTS=$(AGENTS) sh scripts/agents/offline $(BIN)/pytest tests/live -p no:randomly -n 0 --timeout=1800
 
 check: format lint types imports test docs ## everything CI runs
 
@@ -55,16 +55,16 @@ docs-write: setup ## write the generated pages anew
 	$(BIN)/python scripts/docs.py
 
 schemas: setup ## export JSON Schemas; a published version is never overwritten
-	$(BIN)/assay schema export schemas
+	$(BIN)/fairwitness schema export schemas
 
 sweep: setup ## the long tests: full-size concurrency, every crash point, every lie on a red base (minutes)
-	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify tests/dag
+	FAIRWITNESS_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify tests/dag
 
 test-kills: setup ## Runs of forge and autopilot killed at every point, a dozen times each (about an hour).
-	ASSAY_CHAINS=1 $(BIN)/pytest -n 2 --timeout=1800 -rP tests/forge/test_kills.py tests/autopilot/test_kills.py
+	FAIRWITNESS_CHAINS=1 $(BIN)/pytest -n 2 --timeout=1800 -rP tests/forge/test_kills.py tests/autopilot/test_kills.py
 
 test-faults: setup ## a feature run killed at 150 points, malformed documents and bad agents at every role (an hour)
-	ASSAY_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/steps/feature tests/forge
+	FAIRWITNESS_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/steps/feature tests/forge
 
 mutate: ## mutation testing of some rules: make mutate RULES="gates review"
 	@sh scripts/mutate $(RULES)

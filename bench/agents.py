@@ -12,23 +12,23 @@ from typing import Any
 
 import httpx2
 
-from assay.agents.backends.api import ApiBackend
-from assay.agents.backends.cassette import CassetteBackend
-from assay.agents.base import Backend, Endpoint, Form, Job
-from assay.agents.gateway.app import gateway
-from assay.agents.gateway.modes import Grant
-from assay.agents.gateway.script import Force, Say, Script, ScriptMode, marker
-from assay.agents.gateway.server import serving
-from assay.agents.prompting import estimate_tokens, render
-from assay.agents.recording import recording
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import form_of
-from assay.agents.toolset.toolbox import Toolbox
-from assay.app import wiring
-from assay.contracts.agents.dispatch import Brief, DispatchLimits, Stop
-from assay.contracts.agents.model import Dialect
-from assay.contracts.common.tools import Role, Scope
 from bench.measure import medians, report
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.agents.backends.cassette import CassetteBackend
+from fairwitness.agents.base import Backend, Endpoint, Form, Job
+from fairwitness.agents.gateway.app import gateway
+from fairwitness.agents.gateway.modes import Grant
+from fairwitness.agents.gateway.script import Force, Say, Script, ScriptMode, marker
+from fairwitness.agents.gateway.server import serving
+from fairwitness.agents.prompting import estimate_tokens, render
+from fairwitness.agents.recording import recording
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import form_of
+from fairwitness.agents.toolset.toolbox import Toolbox
+from fairwitness.app import wiring
+from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Stop
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.common.tools import Role, Scope
 
 TURNS = 41
 BARE = "bare HTTP loop"
@@ -40,7 +40,7 @@ SCOPE = Scope(folder="docs/feature/x", writes=("src/**",))
 
 def run() -> bool:
     """Prints the ratios of a turn, and the size of each role's first request."""
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fairwitness-bench-") as folder:
         worktree = Path(folder) / "worktree"
         (worktree / "src").mkdir(parents=True)
         (worktree / "README.md").write_text("# A project\n")

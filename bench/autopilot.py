@@ -16,9 +16,16 @@ ASKING = frozenset({"research", "plan", "plan_check", "judge"})
 
 def run() -> bool:
     """Plays the demo of autopilot and tells what its steps took."""
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fairwitness-bench-") as folder:
         place = Path(folder) / "demo"
-        command = [str(Path(sys.executable).with_name("assay")), "demo", "--autopilot", "--dir", str(place), "--jsonl"]
+        command = [
+            str(Path(sys.executable).with_name("fairwitness")),
+            "demo",
+            "--autopilot",
+            "--dir",
+            str(place),
+            "--jsonl",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             print(f"bench: the demo ended with {done.returncode}: {done.stderr.strip()[-300:]}", file=sys.stderr)

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from assay.contracts.autopilot.events_run import CircuitBreakerClosed
-from assay.contracts.autopilot.order import AutopilotOrder, AutopilotTable
-from assay.contracts.autopilot.roadmap import DetailedPhase, Roadmap
-from assay.contracts.autopilot.state import SpecLock
-from assay.contracts.autopilot.words import PhaseType
-from assay.contracts.common.words import Workflow
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
-from assay.steps.autopilot.book import AutopilotBook, Told, happened
-from assay.steps.autopilot.state_file import StateFile
-from assay.store.artifacts import Store
 from bench.measure import medians, report
+from fairwitness.contracts.autopilot.events_run import CircuitBreakerClosed
+from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotTable
+from fairwitness.contracts.autopilot.roadmap import DetailedPhase, Roadmap
+from fairwitness.contracts.autopilot.state import SpecLock
+from fairwitness.contracts.autopilot.words import PhaseType
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.steps.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.steps.autopilot.state_file import StateFile
+from fairwitness.store.artifacts import Store
 
 SIZES = (1_000, 10_000)
 KEPT = 50
@@ -88,7 +88,7 @@ def _order(kept: int) -> AutopilotOrder:
         earlier={},
         flags=(),
         base_commit="abc1234",
-        target=f"assay/{RUN}/target",
+        target=f"fairwitness/{RUN}/target",
         commands={},
         specs=(SpecLock(path="SPEC.md", hash=HASH, locked_at=AT),),
         limits=AutopilotTable(kept_events=kept),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import yaml
 
-from assay.contracts.feature.verification import VerificationReport
-from assay.kit.documents import Format, read
 from bench.measure import medians, report
+from fairwitness.contracts.feature.verification import VerificationReport
+from fairwitness.kit.documents import Format, read
 
 FIXTURE = Path(__file__).parent.parent / "tests" / "fixtures" / "seeds" / "000" / "verification-report.yaml"
 LINES = 200

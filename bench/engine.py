@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 
-from assay.engine.base import Body, Flow, Json
-from assay.engine.dbos_engine import DbosEngine
 from bench.measure import report
+from fairwitness.engine.base import Body, Flow, Json
+from fairwitness.engine.dbos_engine import DbosEngine
 
 STEPS = 600
 WARM_UP = 50

@@ -8,13 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from assay.app.feature_room import order_of, room_of
-from assay.app.state import state_of
-from assay.git.repository import Repository
-from assay.ledger.ledger import Ledger
-from assay.steps.feature.briefs import Briefs
-from assay.steps.feature.room import Room
-from assay.steps.feature.tasks import plan_of, task_of
+from fairwitness.app.feature_room import order_of, room_of
+from fairwitness.app.state import state_of
+from fairwitness.git.repository import Repository
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.steps.feature.briefs import Briefs
+from fairwitness.steps.feature.room import Room
+from fairwitness.steps.feature.tasks import plan_of, task_of
 
 OWN_GOAL_S, DISPATCHES = 2.0, 26
 READ_GOAL = 1 / 5
@@ -23,9 +23,9 @@ Span = tuple[float, float]
 
 def run() -> bool:
     """Plays the demo and tells where its time went."""
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fairwitness-bench-") as folder:
         place = Path(folder) / "demo"
-        command = [str(Path(sys.executable).with_name("assay")), "demo", "--dir", str(place), "--jsonl"]
+        command = [str(Path(sys.executable).with_name("fairwitness")), "demo", "--dir", str(place), "--jsonl"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             print(f"bench: the demo ended with {done.returncode}: {done.stderr.strip()[-300:]}", file=sys.stderr)

@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from assay.git.merging import Clean, merge_test
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktrees
 from bench.measure import report
+from fairwitness.git.merging import Clean, merge_test
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktrees
 
 MEMORY = Path("/dev/shm")
 FILES, BYTES = 5000, 5200
@@ -37,7 +37,7 @@ Timed = tuple[Callable[[], object], Callable[[], object]]
 def run() -> bool:
     """Prints ready workspaces and tried merges against git's own commands in the same run."""
     room = MEMORY if os.access(MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="assay-bench-", dir=room) as folder:
+    with tempfile.TemporaryDirectory(prefix="fairwitness-bench-", dir=room) as folder:
         sample = Sample(Path(folder))
         print(f"\ngit: {FILES} files, {FILES * BYTES // 10**6} MB, {'in memory' if room else 'on disk'}: {folder}")
         met = _measure(sample, "as committed", is_goal=True)

@@ -13,15 +13,15 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from assay.contracts.common.evidence import Execution, Phase
-from assay.contracts.common.words import Workflow
-from assay.db.base import Transaction, Value
-from assay.errors import DatabaseBusy
-from assay.ledger.chain import START, link_hash, spell_members
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record, plain_json
-from assay.ledger.tables import CHAINED, OWN_INDEXES, PUBLISHED_INDEXES, Table
 from bench.measure import medians, report
+from fairwitness.contracts.common.evidence import Execution, Phase
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.db.base import Transaction, Value
+from fairwitness.errors import DatabaseBusy
+from fairwitness.ledger.chain import START, link_hash, spell_members
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record, plain_json
+from fairwitness.ledger.tables import CHAINED, OWN_INDEXES, PUBLISHED_INDEXES, Table
 
 RUN = "2026-02-26T14:30:00Z"
 TIME = "2026-02-26T14:30:00Z"
@@ -30,7 +30,7 @@ DATA = {"step": "step-6", "task": "task-03"}
 ROWS_PER_RUN = 382
 TASKS = 20
 SMALL = 10_000
-LARGE = int(os.environ.get("ASSAY_BENCH_ROWS", "1000000"))
+LARGE = int(os.environ.get("FAIRWITNESS_BENCH_ROWS", "1000000"))
 
 _EVENT_COLUMNS = CHAINED["events"].columns
 _INSERT_EVENT = f"INSERT INTO events ({', '.join(_EVENT_COLUMNS)}) VALUES ({', '.join('?' * len(_EVENT_COLUMNS))})"
@@ -283,7 +283,11 @@ def _fill(path: Path, rows: int) -> None:
             connection.execute(f"PRAGMA {setting}")
         names = connection.execute("SELECT type, name FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         for kind, name in names:
-            if kind == "trigger" or (kind == "index" and name.startswith("idx_anvil")) or name == "idx_assay_gate":
+            if (
+                kind == "trigger"
+                or (kind == "index" and name.startswith("idx_anvil"))
+                or name == "idx_fairwitness_gate"
+            ):
                 connection.execute(f"DROP {kind} {name}")
         numbers = f"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows})"
         run = f"printf('run-%08d', i / {ROWS_PER_RUN})"

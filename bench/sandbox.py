@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from assay.app import wiring
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command, Confinement, End
-from assay.sandbox.probe import probe
 from bench.measure import report
+from fairwitness.app import wiring
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Confinement, End
+from fairwitness.sandbox.probe import probe
 
 BARE = "bare subprocess"
 SECONDS = 2.0
@@ -35,7 +35,7 @@ unittest.main()
 
 def run() -> bool:
     """Prints the ratios for each tier that works here."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-bench-"))
+    folder = Path(tempfile.mkdtemp(prefix="fairwitness-bench-"))
     folder.chmod(0o755)
     try:
         return all([_start(folder), _test_run(folder)])

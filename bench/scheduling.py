@@ -8,10 +8,10 @@ from heapq import heappop, heappush
 from random import Random
 from typing import NamedTuple
 
-from assay.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
-from assay.contracts.forge.status import DagStatus, NodeStatus
-from assay.rules.frontier import Frontier
-from assay.rules.scheduling import RunEnd, ready_nodes, starts, ways_to_the_end
+from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
+from fairwitness.contracts.forge.status import DagStatus, NodeStatus
+from fairwitness.rules.frontier import Frontier
+from fairwitness.rules.scheduling import RunEnd, ready_nodes, starts, ways_to_the_end
 
 RUN, AT = "run-7f2", "2026-02-26T14:30:00Z"
 WORKERS = 4

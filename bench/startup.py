@@ -6,16 +6,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-import assay
+import fairwitness
 from bench.measure import medians, report
 
-ASSAY = str(Path(sys.executable).with_name("assay"))
+FAIRWITNESS = str(Path(sys.executable).with_name("fairwitness"))
 
 
 def run() -> bool:
     """Prints the ratios of the first answer."""
-    compileall.compile_dir(str(Path(assay.__file__).parent), quiet=1)
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
+    compileall.compile_dir(str(Path(fairwitness.__file__).parent), quiet=1)
+    with tempfile.TemporaryDirectory(prefix="fairwitness-bench-") as folder:
         subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
 
         def start(*command: str) -> None:
@@ -24,10 +24,10 @@ def run() -> bool:
         measured = medians(
             {
                 "python -c pass": lambda: start(sys.executable, "-c", "pass"),
-                "assay --help": lambda: start(ASSAY, "--help"),
-                "assay status": lambda: start(ASSAY, "status"),
-                "assay schema list": lambda: start(ASSAY, "schema", "list"),
+                "fairwitness --help": lambda: start(FAIRWITNESS, "--help"),
+                "fairwitness status": lambda: start(FAIRWITNESS, "status"),
+                "fairwitness schema list": lambda: start(FAIRWITNESS, "schema", "list"),
             },
             rounds=30,
         )
-    return report("first answer", measured, "python -c pass", {"assay --help": 4.0, "assay status": 8.0})
+    return report("first answer", measured, "python -c pass", {"fairwitness --help": 4.0, "fairwitness status": 8.0})

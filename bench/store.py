@@ -4,8 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from assay.store.artifacts import Store
 from bench.measure import medians, report
+from fairwitness.store.artifacts import Store
 
 CONTENT = b"x" * 4096
 NAME = "run/document.yaml"

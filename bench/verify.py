@@ -1,4 +1,4 @@
-"""What `assay verify` costs beside running the same commands by hand, before and after, in a shell."""
+"""What `fairwitness verify` costs beside running the same commands by hand, before and after, in a shell."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def test_cheap():
 
 def run() -> bool:
     """Prints cold and cached runs against a shell that runs the checks at both commits."""
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fairwitness-bench-") as folder:
         repository = _repository(Path(folder) / "repository")
         base, head = (Path(folder) / name for name in ("base", "head"))
         for place, ref in ((base, "HEAD~1"), (head, "HEAD")):
@@ -57,17 +57,19 @@ def run() -> bool:
         measured = medians(
             {
                 "the commands by hand, base then head": lambda: _by_hand(base, head),
-                "assay verify, nothing known": lambda: _verify(repository, "--no-cache"),
-                "assay verify, everything known": lambda: _verify(repository),
+                "fairwitness verify, nothing known": lambda: _verify(repository, "--no-cache"),
+                "fairwitness verify, everything known": lambda: _verify(repository),
             },
             rounds=3,
         )
-    return report("verify", measured, "the commands by hand, base then head", {"assay verify, everything known": 1.0})
+    return report(
+        "verify", measured, "the commands by hand, base then head", {"fairwitness verify, everything known": 1.0}
+    )
 
 
 def _verify(repository: Path, *arguments: str) -> None:
     done = subprocess.run(
-        [BIN / "assay", "verify", "--quiet", *arguments],
+        [BIN / "fairwitness", "verify", "--quiet", *arguments],
         cwd=repository,
         env=_environment(),
         capture_output=True,

@@ -2,22 +2,22 @@
 
 from collections.abc import Callable, Iterable
 
-from assay.contracts.common.evidence import Phase
-from assay.contracts.common.gates import Gate
-from assay.contracts.common.policy import Policy
-from assay.contracts.common.words import RISKS, Size
-from assay.contracts.feature.events import DispatchStatus
-from assay.contracts.feature.facts import OPTIONS, Change, ChangedFile
-from assay.contracts.feature.review import Perspective
-from assay.contracts.verify.results import BAD, Move
-from assay.contracts.verify.results import Outcome as TestOutcome
-from assay.rules.confidence import APPROVALS_AT_MOST, AT_MOST, FINDING_AT_MOST, may_commit
-from assay.rules.identity import DIAGNOSTIC_MOVES, TEST_MOVES
-from assay.rules.policy import CHECKS, HEARD, depth_of, effective_size
-from assay.rules.retry import CLASS_OF, after_failed_iteration, bounds, retries_inside
-from assay.rules.review import RESOLUTIONS, VERDICT_OF
-from assay.rules.risk import RED_WORDS, colour_of
-from assay.rules.routing import (
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.gates import Gate
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import RISKS, Size
+from fairwitness.contracts.feature.events import DispatchStatus
+from fairwitness.contracts.feature.facts import OPTIONS, Change, ChangedFile
+from fairwitness.contracts.feature.review import Perspective
+from fairwitness.contracts.verify.results import BAD, Move
+from fairwitness.contracts.verify.results import Outcome as TestOutcome
+from fairwitness.rules.confidence import APPROVALS_AT_MOST, AT_MOST, FINDING_AT_MOST, may_commit
+from fairwitness.rules.identity import DIAGNOSTIC_MOVES, TEST_MOVES
+from fairwitness.rules.policy import CHECKS, HEARD, depth_of, effective_size
+from fairwitness.rules.retry import CLASS_OF, after_failed_iteration, bounds, retries_inside
+from fairwitness.rules.review import RESOLUTIONS, VERDICT_OF
+from fairwitness.rules.risk import RED_WORDS, colour_of
+from fairwitness.rules.routing import (
     AGENT_OF,
     CALLS_OF,
     GATE_OF,
@@ -306,7 +306,7 @@ def page() -> str:
     """docs/decision-tables.md."""
     opening = (
         f"{HEAD}\n# Decision tables\n\n"
-        "How a feature run decides. Every table is read out of `src/assay/rules`, with the default settings; the same\n"
+        "How a feature run decides. Every table is read out of `src/fairwitness/rules`, with the default settings; the same\n"
         "functions decide in a run, on the command line and in the dashboard. An agent's word appears nowhere in here\n"
         "except as a claim.\n\n"
     )

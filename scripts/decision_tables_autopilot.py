@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from itertools import product
 
-from assay.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
-from assay.contracts.autopilot.cost import CostEstimation
-from assay.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
-from assay.contracts.autopilot.phase_return import PhaseOutcome
-from assay.contracts.autopilot.score import ScoreBand, band_of
-from assay.contracts.autopilot.words import (
+from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
+from fairwitness.contracts.autopilot.cost import CostEstimation
+from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
+from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
+from fairwitness.contracts.autopilot.score import ScoreBand, band_of
+from fairwitness.contracts.autopilot.words import (
     Complexity,
     FailureCategory,
     PhaseType,
@@ -16,18 +16,18 @@ from assay.contracts.autopilot.words import (
     RunFlag,
     StepName,
 )
-from assay.contracts.common.budgets import Amounts, Budget, BudgetCaps, Caps, OverBudget, Reservation, Spending
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.tools import POLICIES, Access, Role, Tool
-from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.status import RunStatus
-from assay.rules.breaker import MEASURED, GoOn, after_resume, after_step, degradation, may_retry, may_start
-from assay.rules.budgets import reserve
-from assay.rules.cost import cost_warning, estimated_tokens
-from assay.rules.dag import MOVES, Move
-from assay.rules.fold_forge import RUN_MOVES, UNSTARTED
-from assay.rules.scheduling import DEFAULT_CAP, GOOD_ENOUGH
-from assay.rules.scoring import (
+from fairwitness.contracts.common.budgets import Amounts, Budget, BudgetCaps, Caps, OverBudget, Reservation, Spending
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.tools import POLICIES, Access, Role, Tool
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.status import RunStatus
+from fairwitness.rules.breaker import MEASURED, GoOn, after_resume, after_step, degradation, may_retry, may_start
+from fairwitness.rules.budgets import reserve
+from fairwitness.rules.cost import cost_warning, estimated_tokens
+from fairwitness.rules.dag import MOVES, Move
+from fairwitness.rules.fold_forge import RUN_MOVES, UNSTARTED
+from fairwitness.rules.scheduling import DEFAULT_CAP, GOOD_ENOUGH
+from fairwitness.rules.scoring import (
     EXCLUSIONS,
     GAP_ITERATIONS,
     QUALITY_CYCLES,
@@ -38,7 +38,7 @@ from assay.rules.scoring import (
     phase_gate,
     threshold_tenths,
 )
-from assay.rules.tools import access
+from fairwitness.rules.tools import access
 
 _NOW = "2026-02-26T14:30:00Z"
 _LATER = "2026-02-26T14:35:00Z"

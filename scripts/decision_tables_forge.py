@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.tools import POLICIES, Role
-from assay.contracts.forge.documents import ChangeRequestStatus
-from assay.contracts.graph.forge import Decider, ForgeTable
-from assay.rules.change_requests import AFTER, Verdict
-from assay.rules.forge_course import Course, Move, Request, next_move
-from assay.rules.spawning import ROLE_OF
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.tools import POLICIES, Role
+from fairwitness.contracts.forge.documents import ChangeRequestStatus
+from fairwitness.contracts.graph.forge import Decider, ForgeTable
+from fairwitness.rules.change_requests import AFTER, Verdict
+from fairwitness.rules.forge_course import Course, Move, Request, next_move
+from fairwitness.rules.spawning import ROLE_OF
 
 _RUNNING = Course(proposals=1, is_proposed=True, is_approved=True, is_started=True)
 _STANDS: tuple[tuple[str, Course], ...] = (
@@ -78,5 +78,7 @@ def _helpers() -> str:
         )
         for role in (*ROLE_OF.values(), Role.REFINERY)
     ]
-    opening = f"At most {limits.helpers} by one agent and {limits.depth} deep, unless `assay.toml` says otherwise.\n"
+    opening = (
+        f"At most {limits.helpers} by one agent and {limits.depth} deep, unless `fairwitness.toml` says otherwise.\n"
+    )
     return f"{opening}\n{_table(('agent', 'may start'), rows)}"

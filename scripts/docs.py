@@ -58,8 +58,8 @@ def commands() -> str:
     """docs/commands.md: the help of every command."""
     import click
 
-    from assay.cli.commands import COMMANDS, help_text
-    from assay.cli.group import command_named
+    from fairwitness.cli.commands import COMMANDS, help_text
+    from fairwitness.cli.group import command_named
 
     pages = [f"{HEAD}\n# Commands\n\n```\n{help_text()}```\n"]
 
@@ -72,7 +72,7 @@ def commands() -> str:
                 assert found is not None
                 describe(found, inner, context)
 
-    root = click.Context(click.Group("assay"), info_name="assay")
+    root = click.Context(click.Group("fairwitness"), info_name="fairwitness")
     for listed in COMMANDS:
         describe(command_named(listed.name), listed.name, root)
     return "\n".join(pages)
@@ -80,7 +80,7 @@ def commands() -> str:
 
 def contracts() -> str:
     """docs/contracts.md: every contract and how it is known."""
-    from assay.contracts.catalog import CATALOG
+    from fairwitness.contracts.catalog import CATALOG
 
     rows = [
         f"| `{entry.name}` | {entry.version} | {entry.workflow} | {entry.written_as} | {_what(entry.shape)} |"
@@ -89,7 +89,7 @@ def contracts() -> str:
     return (
         f"{HEAD}\n# Contracts\n\n"
         "Each is exported as JSON Schema to `schemas/<name>-<version>.json`. Documents that agents write keep fields\n"
-        "we do not know; files that only Assay writes are closed.\n\n"
+        "we do not know; files that only Fair Witness writes are closed.\n\n"
         "| contract | version | workflow | format | what it is |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

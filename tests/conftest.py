@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import postgres
-from assay.db.base import Database
-from assay.db.postgres import PostgresDatabase
-from assay.db.sqlite import SqliteDatabase
-from assay.ledger.ledger import Ledger
+from fairwitness.db.base import Database
+from fairwitness.db.postgres import PostgresDatabase
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.ledger.ledger import Ledger
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 
@@ -71,7 +71,7 @@ def _forget(url: str) -> None:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS assay CASCADE")
+        connection.execute("DROP SCHEMA IF EXISTS fairwitness CASCADE")
 
 
 @pytest.fixture

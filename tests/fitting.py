@@ -7,13 +7,13 @@ throw nearly all of them away; here the dependent field is set to what the other
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from assay.contracts.common.approvals import ApprovalRecord, ApprovalRequest
-from assay.contracts.common.words import Risk, Status
-from assay.contracts.feature.document import SIGNATURES, Presence, SignedDocument
-from assay.contracts.feature.intake import IntakeReturn
-from assay.contracts.feature.pushback import PushbackLog
-from assay.contracts.forge.returns import CaptainReturn, RefineryReturn
-from assay.contracts.forge.status import DagStatus, NodeStatus, RunState
+from fairwitness.contracts.common.approvals import ApprovalRecord, ApprovalRequest
+from fairwitness.contracts.common.words import Risk, Status
+from fairwitness.contracts.feature.document import SIGNATURES, Presence, SignedDocument
+from fairwitness.contracts.feature.intake import IntakeReturn
+from fairwitness.contracts.feature.pushback import PushbackLog
+from fairwitness.contracts.forge.returns import CaptainReturn, RefineryReturn
+from fairwitness.contracts.forge.status import DagStatus, NodeStatus, RunState
 
 Plain = dict[str, Any]
 Fitting = Callable[[Plain], None]

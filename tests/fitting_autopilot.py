@@ -1,6 +1,6 @@
 """What the rules between fields ask of autopilot's documents; see `fitting`."""
 
-from assay.contracts.autopilot import (
+from fairwitness.contracts.autopilot import (
     audit,
     completion,
     context_map,
@@ -23,10 +23,10 @@ from assay.contracts.autopilot import (
     verifying,
     visual,
 )
-from assay.contracts.autopilot.event import Event
-from assay.contracts.autopilot.score import band_of
-from assay.contracts.autopilot.words import blocked_by
-from assay.contracts.common.base import instant
+from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.words import blocked_by
+from fairwitness.contracts.common.base import instant
 from fitting import SOME_TIME, Fitting, Plain, distinct, ordered, together
 
 _SOME_HASH = "sha256:" + "0a" * 32

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-REQUIRED = "ASSAY_REQUIRE_POSTGRES"
+REQUIRED = "FAIRWITNESS_REQUIRE_POSTGRES"
 """Set by CI: there a missing Postgres fails the tests instead of skipping them."""
 
 
@@ -29,7 +29,7 @@ def server(folder: Path) -> Iterator[str]:
     assert tools is not None
     user = "nobody" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
     # a socket's path may have 107 characters, which pytest's own folders exceed
-    home = Path(tempfile.mkdtemp(prefix="assay-pg-"))
+    home = Path(tempfile.mkdtemp(prefix="fairwitness-pg-"))
     if os.getuid() == 0:
         shutil.chown(home, user)
     data = home / "data"
@@ -38,11 +38,11 @@ def server(folder: Path) -> Iterator[str]:
         subprocess.run(command, check=True, capture_output=True, cwd=home, user=user if os.getuid() == 0 else None)
 
     try:
-        run(tools / "initdb", "-D", data, "-U", "assay", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        run(tools / "initdb", "-D", data, "-U", "fairwitness", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
         options = f"-k {home} -c listen_addresses='' -c max_connections=60 -c log_min_messages=fatal"
         run(tools / "pg_ctl", "-D", data, "-w", "-t", "60", "-l", home / "log", "-o", options, "start")
         try:
-            yield f"postgresql://assay@/postgres?host={home}"
+            yield f"postgresql://fairwitness@/postgres?host={home}"
         finally:
             run(tools / "pg_ctl", "-D", data, "-m", "immediate", "stop")
     finally:

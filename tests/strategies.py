@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, BeforeValidator, RootModel
 from pydantic.fields import FieldInfo
 
-from assay.contracts.autopilot.metrics import MetricsFile
-from assay.contracts.autopilot.words import CheckWord, Tally, never_null
-from assay.contracts.common.base import AgentDocument, AlignmentScore, OneLine, Score, Timestamp
-from assay.contracts.common.ids import GitRef, RelPath, SafeName
-from assay.contracts.common.markdown import body_with
-from assay.contracts.common.refusals import unique_ids
-from assay.contracts.feature.document import SignedDocument
-from assay.contracts.feature.instructions import INSTRUCTIONS_FOLDER, InstructionUpdate
+from fairwitness.contracts.autopilot.metrics import MetricsFile
+from fairwitness.contracts.autopilot.words import CheckWord, Tally, never_null
+from fairwitness.contracts.common.base import AgentDocument, AlignmentScore, OneLine, Score, Timestamp
+from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName
+from fairwitness.contracts.common.markdown import body_with
+from fairwitness.contracts.common.refusals import unique_ids
+from fairwitness.contracts.feature.document import SignedDocument
+from fairwitness.contracts.feature.instructions import INSTRUCTIONS_FOLDER, InstructionUpdate
 from fitting import FITTINGS, Plain, distinct, fit_signed
 from fitting_autopilot import AUTOPILOT_FITTINGS
 from kit.plain_values import ODD_TEXTS, plain_values

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay.app.schemas import Violation, check_document
-from assay.contracts.catalog import BY_NAME
-from assay.kit.documents import SUFFIXES, Document, Format, read, render
+from fairwitness.app.schemas import Violation, check_document
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.kit.documents import SUFFIXES, Document, Format, read, render
 
 ROOT = Path(__file__).parent.parent
 SEEDS = Path(__file__).parent / "fixtures" / "seeds"
@@ -50,7 +50,7 @@ def edited(value: Any, path: str, new: Any) -> Any:
 
 
 def check_value(value: Any, form: Format, contract: str, *, strict: bool = False) -> tuple[Violation, ...]:
-    """What `assay schema check` says of a value written in a format."""
+    """What `fairwitness schema check` says of a value written in a format."""
     document = read(render(value, form).encode(), form)
     return check_document(document, BY_NAME[contract], strict=strict)
 

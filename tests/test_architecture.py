@@ -10,7 +10,7 @@ import pytest
 
 from support import ROOT
 
-SOURCE = ROOT / "src" / "assay"
+SOURCE = ROOT / "src" / "fairwitness"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 
@@ -49,12 +49,12 @@ def test_no_module_has_grown_a_second_noun() -> None:
 
 
 def _modules_after(*arguments: str, folder: Path) -> set[str]:
-    """The modules a fresh `assay …` has loaded when it leaves."""
+    """The modules a fresh `fairwitness …` has loaded when it leaves."""
     program = (
         "import sys, atexit\n"
         "atexit.register(lambda: print('\\n'.join(sorted(sys.modules)), file=sys.stderr))\n"
-        f"sys.argv = ['assay', *{list(arguments)!r}]\n"
-        "from assay.cli.main import main\n"
+        f"sys.argv = ['fairwitness', *{list(arguments)!r}]\n"
+        "from fairwitness.cli.main import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
@@ -69,7 +69,7 @@ def test_help_is_printed_without_a_single_library(tmp_path: Path) -> None:
 def test_status_loads_neither_contracts_nor_engine(tmp_path: Path) -> None:
     loaded = _modules_after("status", folder=tmp_path)
     assert "click" in loaded
-    assert not loaded & {"pydantic", "yaml", "rich", "dbos", "sqlalchemy", "asyncio", "assay.engine"}
+    assert not loaded & {"pydantic", "yaml", "rich", "dbos", "sqlalchemy", "asyncio", "fairwitness.engine"}
 
 
 def test_what_only_agents_need_is_loaded_only_when_one_is_asked(tmp_path: Path) -> None:

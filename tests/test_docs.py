@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from docs import DOCS, PAGES, REQUIREMENTS, marked_tests
 
-from assay.cli.commands import COMMANDS
+from fairwitness.cli.commands import COMMANDS
 from support import ROOT
 
 ROW = re.compile(r"^\| ([PAFX]\d+) \| (\S+) \|$", re.MULTILINE)
@@ -49,7 +49,7 @@ def test_every_link_leads_to_a_file(page: str) -> None:
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
 def test_every_command_is_in_the_readme(command: str) -> None:
-    assert f"assay {command}" in (ROOT / "README.md").read_text()
+    assert f"fairwitness {command}" in (ROOT / "README.md").read_text()
 
 
 def test_no_index_address_and_no_path_of_a_machine_is_committed() -> None:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.agents.base import Endpoint, Form, Job
-from assay.agents.roles import ROLES
-from assay.agents.toolset.toolbox import Toolbox
-from assay.contracts.agents.dispatch import Brief, DispatchLimits, Happening, Kind
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role, Scope
-from assay.sandbox.runner import Runner
-from assay.sandbox.scripted import ScriptedRunner
+from fairwitness.agents.base import Endpoint, Form, Job
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.toolset.toolbox import Toolbox
+from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Happening, Kind
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.sandbox.runner import Runner
+from fairwitness.sandbox.scripted import ScriptedRunner
 
 GOOD = {
     "recommendation": "proceed",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.profiles import PROFILES
+from fairwitness.agents.profiles import PROFILES
 from live.page import PAGE, PINNED, Row, page, sizes, tiers
 
 PACKAGES: dict[str, str] = json.loads((Path(__file__).parents[2] / "scripts" / "agents" / "package.json").read_text())[

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agents.answer import NO_ANSWER, filled, find, read_answer
-from assay.contracts.common.words import Status
+from fairwitness.agents.answer import NO_ANSWER, filled, find, read_answer
+from fairwitness.contracts.common.words import Status
 from support import value_of
 
 JUDGE = {

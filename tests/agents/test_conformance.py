@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.backends.acp.backend import AcpBackend
-from assay.agents.backends.api import ApiBackend
-from assay.app.wiring import runner
-from assay.contracts.agents.model import Dialect
-from assay.contracts.common.evidence import SandboxTier
-from assay.sandbox.probe import probe
-from assay.testing.agent_cases import CASES, Case
-from assay.testing.agent_kit import Put, check_backend
-from assay.testing.agent_worlds import on_cassette, on_gateway
-from assay.testing.scripted_acp_agent import scripted_profile
+from fairwitness.agents.backends.acp.backend import AcpBackend
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.sandbox.probe import probe
+from fairwitness.testing.agent_cases import CASES, Case
+from fairwitness.testing.agent_kit import Put, check_backend
+from fairwitness.testing.agent_worlds import on_cassette, on_gateway
+from fairwitness.testing.scripted_acp_agent import scripted_profile
 
 needs_namespaces = pytest.mark.skipif(
     SandboxTier.NAMESPACES not in probe().tiers, reason="the ns tier does not work on this machine"

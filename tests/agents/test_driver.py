@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from agents.jobs import GOOD, Kept, job
-from assay.agents.base import Backend, Job, Session, Turn
-from assay.agents.driver import Cut, drive
-from assay.contracts.agents.dispatch import (
+from fairwitness.agents.base import Backend, Job, Session, Turn
+from fairwitness.agents.driver import Cut, drive
+from fairwitness.contracts.agents.dispatch import (
     EnforcementTier,
     Kind,
     Outcome,
@@ -23,8 +23,8 @@ from assay.contracts.agents.dispatch import (
     Usage,
     UsageSource,
 )
-from assay.contracts.common.decisions import ErrorCause
-from assay.errors import NotReady, UsageError
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.errors import NotReady, UsageError
 
 USED = Usage(source=UsageSource.AGENT, tokens_in=1000, tokens_out=50, turns=1)
 

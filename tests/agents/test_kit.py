@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.base import Job, Session, Turn
-from assay.contracts.agents.dispatch import EnforcementTier, Probe, Stop, Usage
-from assay.contracts.common.evidence import SandboxTier
-from assay.sandbox.scripted import ScriptedRunner
-from assay.testing.agent_cases import BUILT, BY_NAME, CASES, JUDGED, NEW, SOURCE
-from assay.testing.agent_kit import Ground, Verdict, check_backend, put_to_test
+from fairwitness.agents.base import Job, Session, Turn
+from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe, Stop, Usage
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.testing.agent_cases import BUILT, BY_NAME, CASES, JUDGED, NEW, SOURCE
+from fairwitness.testing.agent_kit import Ground, Verdict, check_backend, put_to_test
 
 Deed = Callable[[Ground], object]
 

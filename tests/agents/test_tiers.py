@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.backends.acp.backend import AcpBackend
-from assay.app.wiring import runner
-from assay.contracts.agents.dispatch import EnforcementTier
-from assay.contracts.agents.model import Dialect
-from assay.contracts.common.evidence import SandboxTier
-from assay.sandbox.probe import probe
-from assay.testing.agent_tiers import Measured, Unmeasured, measure_tier
-from assay.testing.agent_worlds import on_gateway
-from assay.testing.scripted_acp_agent import scripted_profile
+from fairwitness.agents.backends.acp.backend import AcpBackend
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.agents.dispatch import EnforcementTier
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.sandbox.probe import probe
+from fairwitness.testing.agent_tiers import Measured, Unmeasured, measure_tier
+from fairwitness.testing.agent_worlds import on_gateway
+from fairwitness.testing.scripted_acp_agent import scripted_profile
 
 needs_namespaces = pytest.mark.skipif(
     SandboxTier.NAMESPACES not in probe().tiers, reason="the ns tier does not work on this machine"

@@ -7,21 +7,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay.app.autopilot_earlier import earlier_phases, known_phases
-from assay.app.autopilot_ground import read_ground
-from assay.app.database import ledger_in
-from assay.app.state import state_of
-from assay.contracts.autopilot.breaker import BreakerSettings
-from assay.contracts.autopilot.event import Event
-from assay.contracts.autopilot.events_phase import PhaseCompleted, PhaseFailed, PhaseStarted, StepCompleted, StepStarted
-from assay.contracts.autopilot.events_run import RunCompleted, RunHalted
-from assay.contracts.autopilot.facts import DeferralFacts, EventFacts
-from assay.contracts.autopilot.order import AutopilotOrder, AutopilotTable
-from assay.contracts.autopilot.phase_record import HumanVerifyJustification
-from assay.contracts.autopilot.words import RunFlag, RunStatus, StepName
-from assay.git.repository import Repository
-from assay.kit.clock import Clock
-from assay.steps.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.app.autopilot_earlier import earlier_phases, known_phases
+from fairwitness.app.autopilot_ground import read_ground
+from fairwitness.app.database import ledger_in
+from fairwitness.app.state import state_of
+from fairwitness.contracts.autopilot.breaker import BreakerSettings
+from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.events_phase import (
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseStarted,
+    StepCompleted,
+    StepStarted,
+)
+from fairwitness.contracts.autopilot.events_run import RunCompleted, RunHalted
+from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
+from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotTable
+from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
+from fairwitness.contracts.autopilot.words import RunFlag, RunStatus, StepName
+from fairwitness.git.repository import Repository
+from fairwitness.kit.clock import Clock
+from fairwitness.steps.autopilot.book import AutopilotBook, Told, happened
 
 RUN = "run-2026-02-26-143000"
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
@@ -118,7 +124,7 @@ def order_of(top: Path, phases: tuple[str, ...], *flags: RunFlag, run_id: str = 
         "earlier": earlier,
         "flags": flags,
         "base_commit": git(top, "rev-parse", "HEAD"),
-        "target": f"assay/{run_id}/target",
+        "target": f"fairwitness/{run_id}/target",
         "commands": ground.commands,
         "specs": ground.specs,
         "limits": AutopilotTable(breaker=BreakerSettings()),

@@ -8,12 +8,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from assay.contracts.common.events import EventData
-from assay.contracts.common.ids import run_ref
-from assay.contracts.forge import events as happened
-from assay.contracts.forge.dag import Dag, DagMetadata, DagNode, DagOverlay, NodeState, NodeType
-from assay.contracts.forge.status import DagStatus
-from assay.contracts.graph.orders import (
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.ids import run_ref
+from fairwitness.contracts.forge import events as happened
+from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, DagOverlay, NodeState, NodeType
+from fairwitness.contracts.forge.status import DagStatus
+from fairwitness.contracts.graph.orders import (
     AttemptOrder,
     AttemptResult,
     Clash,
@@ -22,12 +22,12 @@ from assay.contracts.graph.orders import (
     Landed,
     MergeResult,
 )
-from assay.ledger.ledger import Ledger
-from assay.rules import graph_moves
-from assay.rules.dag import is_exhausted
-from assay.rules.graph_run import GraphRun, Stage
-from assay.rules.scheduling import collected, ready_nodes
-from assay.steps.graph.book import GraphBook
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules import graph_moves
+from fairwitness.rules.dag import is_exhausted
+from fairwitness.rules.graph_run import GraphRun, Stage
+from fairwitness.rules.scheduling import collected, ready_nodes
+from fairwitness.steps.graph.book import GraphBook
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 COMMIT, TREE = "b" * 40, "c" * 40
@@ -68,12 +68,12 @@ class Walk:
         seconds = count()
         clock: Callable[[], datetime] = lambda: MOMENT + timedelta(seconds=next(seconds))  # noqa: E731
         if isinstance(where, Path):
-            where = Ledger.open_file(where / ".assay" / "evidence.db", clock=clock)
+            where = Ledger.open_file(where / ".fairwitness" / "evidence.db", clock=clock)
         self.ledger = where
         self.book = GraphBook(self.ledger, dag.runId, clock=clock)
         self.book.begin(
             dag,
-            GraphOptions(target=f"assay/{run_ref(dag.runId)}/target", max_attempts=max_attempts),
+            GraphOptions(target=f"fairwitness/{run_ref(dag.runId)}/target", max_attempts=max_attempts),
             base_commit="a" * 40,
             documents={},
             settings={"verify": {}, "digest": "x", "agents": None, "cassettes": None},
@@ -109,7 +109,7 @@ class Walk:
         status = self.run.nodes[name]
         node = next(node for node in self.dag.nodes if node.id == name)
         order = AttemptOrder(
-            run_id=self.run_id, node=name, attempt=status.currentAttempt, branch="assay/b", target="assay/t"
+            run_id=self.run_id, node=name, attempt=status.currentAttempt, branch="fairwitness/b", target="fairwitness/t"
         )
         self._write(lambda now: graph_moves.started(status, node, order, now))
 
@@ -147,7 +147,7 @@ class Walk:
             clashes=tuple(Clash(node=name, paths=("a.py",)) for name in clashing),
             checks=1,
         )
-        self._write(lambda now: graph_moves.merge_ended(self.run, self._waits, "assay/t", result, now))
+        self._write(lambda now: graph_moves.merge_ended(self.run, self._waits, "fairwitness/t", result, now))
 
     def finish(self, name: str) -> None:
         """From the start to the target."""

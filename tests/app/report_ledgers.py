@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from assay.contracts.common.approvals import ApprovalRecord
-from assay.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
-from assay.contracts.common.policy import Policy
-from assay.contracts.common.words import Severity, Verdict, Workflow
-from assay.kit.clock import spell
-from assay.ledger.ledger import Ledger
-from assay.rules.decide import decide
+from fairwitness.contracts.common.approvals import ApprovalRecord
+from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import Severity, Verdict, Workflow
+from fairwitness.kit.clock import spell
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.decide import decide
 from rules.build import facts as looked_up
 from rules.build import task as ordinary_task
 
@@ -33,7 +33,7 @@ class FeatureWalk:
         self.run_id, self._seconds = run_id, 0
         self.clock: Callable[[], datetime] = lambda: MOMENT + timedelta(seconds=self._seconds)
         if isinstance(where, Path):
-            where = Ledger.open_file(where / ".assay" / "evidence.db", clock=self.clock)
+            where = Ledger.open_file(where / ".fairwitness" / "evidence.db", clock=self.clock)
         self.ledger = where
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class FeatureWalk:
         self.ledger.record(self.run_id, lambda record: record.dispatch(row))
 
     def check(self, task: str, name: str, *, passed: bool = True, round_: int = 1, output: str = "ok") -> None:
-        """A command that Assay ran."""
+        """A command that Fair Witness ran."""
         ran = Execution(
             run_id=self.run_id,
             task_id=task,
@@ -165,7 +165,7 @@ class FeatureWalk:
     def attempt(self, task: str, number: int, *, fails: str | None = None) -> None:
         """One try at a task, merged or failed."""
         about: dict[str, Any] = {"task": task, "attempt": number, "phase": "1", "nodeId": task}
-        branch = f"assay/{task}/attempt-{number}"
+        branch = f"fairwitness/{task}/attempt-{number}"
         self.move(task, "PENDING", "RUNNING", number)
         self.tell("task.started", **about, attemptId=number, branch=branch, agent="implementer")
         if fails is not None:

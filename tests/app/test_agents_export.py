@@ -12,38 +12,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agents.prompting import PROMPTS
-from assay.agents.roles import DOCUMENTS as BESIDE
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import fields_of, form_of
-from assay.app.agents_export import TARGETS, export, is_untouched, sealed
-from assay.app.export.completions import CONDITIONS
-from assay.app.export.definition import SECTIONS, VALUES
-from assay.app.export.documents import DOCUMENTS, FOLDER, NINE
-from assay.app.export.hosts import CLAUDE, VSCODE, Host
-from assay.app.export.overview import PROMPT, diagram
-from assay.app.export.pages import WORDS, Page, worded
-from assay.app.export.references import MEANINGS, REFERENCES
-from assay.app.export.skill import FOLDERS
-from assay.cli.commands import COMMANDS
-from assay.contracts.common.markdown import headings, split_sections
-from assay.contracts.common.policy import Policy
-from assay.contracts.common.tools import MATRIX_TOOLS, POLICIES, Role, Tool
-from assay.contracts.common.words import Severity
-from assay.contracts.feature.document import SIGNATURES
-from assay.contracts.feature.facts import Step
-from assay.contracts.feature.research import Focus
-from assay.contracts.feature.review import Perspective, ReviewScope
-from assay.errors import UnsafePath, UsageError
-from assay.kit import front_matter
-from assay.rules.retry import bounds
-from assay.rules.review import VERDICT_OF
-from assay.rules.routing import ROUTES
-from assay.rules.tools import access
-from assay.store.layout.feature import FeatureLayout
+from fairwitness.agents.prompting import PROMPTS
+from fairwitness.agents.roles import DOCUMENTS as BESIDE
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import fields_of, form_of
+from fairwitness.app.agents_export import TARGETS, export, is_untouched, sealed
+from fairwitness.app.export.completions import CONDITIONS
+from fairwitness.app.export.definition import SECTIONS, VALUES
+from fairwitness.app.export.documents import DOCUMENTS, FOLDER, NINE
+from fairwitness.app.export.hosts import CLAUDE, VSCODE, Host
+from fairwitness.app.export.overview import PROMPT, diagram
+from fairwitness.app.export.pages import WORDS, Page, worded
+from fairwitness.app.export.references import MEANINGS, REFERENCES
+from fairwitness.app.export.skill import FOLDERS
+from fairwitness.cli.commands import COMMANDS
+from fairwitness.contracts.common.markdown import headings, split_sections
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.tools import MATRIX_TOOLS, POLICIES, Role, Tool
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.document import SIGNATURES
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.errors import UnsafePath, UsageError
+from fairwitness.kit import front_matter
+from fairwitness.rules.retry import bounds
+from fairwitness.rules.review import VERDICT_OF
+from fairwitness.rules.routing import ROUTES
+from fairwitness.rules.tools import access
+from fairwitness.store.layout.feature import FeatureLayout
 
 GOLDEN = Path(__file__).parent / "exported"
-REGENERATE = "ASSAY_GOLDEN"
+REGENERATE = "FAIRWITNESS_GOLDEN"
 """Set in the environment, the golden files are written anew."""
 
 PAGES = {target: {page.path: page for page in pages()} for target, pages in TARGETS.items()}
@@ -177,13 +177,13 @@ def test_every_link_leads_to_a_page_of_the_same_export(page: Page) -> None:
 
 
 def _commands() -> dict[str, click.Command]:
-    modules = {command.name: command.module for command in COMMANDS} | {"agents": "assay.cli.agents"}
+    modules = {command.name: command.module for command in COMMANDS} | {"agents": "fairwitness.cli.agents"}
     return {name: importlib.import_module(module).command for name, module in modules.items()}
 
 
 def _said(text: str) -> Iterator[list[str]]:
     """Every command line of ours in a text."""
-    for span in re.findall(r"`(assay [^`]+)`", text) + re.findall(r"^(assay .+)$", text, re.MULTILINE):
+    for span in re.findall(r"`(fairwitness [^`]+)`", text) + re.findall(r"^(fairwitness .+)$", text, re.MULTILINE):
         yield span.split()[1:]
 
 
@@ -206,7 +206,7 @@ def test_a_definition_says_that_nothing_enforces_it_and_where_evidence_comes_fro
     assert "> **Enforcement:** none here." in page.body
     rules = dict(split_sections(page.body))["Operating Rules"]
     assert "Nothing enforces this file." in rules
-    assert "`assay verify`" in rules
+    assert "`fairwitness verify`" in rules
     spec = ROLES[role]
     if spec.is_dispatched:
         assert f"{spec.timeout_s / 60:g} minutes, {spec.turns} turns and {spec.budget.tokens:,} tokens" in _flat(rules)

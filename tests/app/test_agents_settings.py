@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.gateway.upstream import Route
-from assay.agents.roles import ROLES
-from assay.app.agents_settings import ORDER, agents_settings, choose, role_named
-from assay.app.models import KeyRing, route_of
-from assay.app.settings import verify_settings
-from assay.contracts.agents.dispatch import EnforcementTier, Probe
-from assay.contracts.agents.model import Dialect
-from assay.contracts.agents.role import ModelClass
-from assay.contracts.agents.settings import AgentsSettings, BackendSettings, Choice, ProviderKind
-from assay.contracts.common.tools import Role
-from assay.errors import NotReady, UsageError
+from fairwitness.agents.gateway.upstream import Route
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.agents_settings import ORDER, agents_settings, choose, role_named
+from fairwitness.app.models import KeyRing, route_of
+from fairwitness.app.settings import verify_settings
+from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.role import ModelClass
+from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, Choice, ProviderKind
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import NotReady, UsageError
 
 pytestmark = pytest.mark.req("X3")
 
@@ -42,8 +42,8 @@ model = "qwen3-coder"
 
 def read(folder: Path, project: str | None = None, user: str | None = None) -> tuple[AgentsSettings, str]:
     """The settings of a checkout and a user's file with these texts."""
-    theirs, top = folder / "user" / "assay.toml", folder / "checkout"
-    for place, text in ((top / "assay.toml", project), (theirs, user)):
+    theirs, top = folder / "user" / "fairwitness.toml", folder / "checkout"
+    for place, text in ((top / "fairwitness.toml", project), (theirs, user)):
         place.parent.mkdir(exist_ok=True)
         if text is not None:
             place.write_text(text)
@@ -81,7 +81,7 @@ def test_every_setting_can_be_said(tmp_path: Path) -> None:
     assert settings.models == {ModelClass.STRONG: "claude-opus-4-5", ModelClass.FAST: "claude-haiku-4-5"}
     assert settings.roles[Role.REVIEWER].instances["security-sentinel"].agent == "codex"
     assert settings.backend["local"].provider is ProviderKind.OPENAI
-    assert digest == verify_settings(tmp_path / "checkout", user=tmp_path / "user" / "assay.toml")[1]
+    assert digest == verify_settings(tmp_path / "checkout", user=tmp_path / "user" / "fairwitness.toml")[1]
 
 
 def test_the_digest_changes_with_what_was_read(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_another_agent_does_not_inherit_the_models_of_the_one_below(tmp_path: Pa
 def test_what_is_not_understood_is_refused_in_one_sentence(tmp_path: Path, text: str, key: str, expected: str) -> None:
     with pytest.raises(UsageError) as refused:
         read(tmp_path, text)
-    assert refused.value.what.startswith(f"assay.toml: {key}")
+    assert refused.value.what.startswith(f"fairwitness.toml: {key}")
     assert expected in refused.value.what
     assert "\n" not in refused.value.what
 
@@ -176,7 +176,7 @@ def test_what_is_not_understood_is_refused_in_one_sentence(tmp_path: Path, text:
         '[agents.models]\nkey_cmd = "x"\n',
     ],
 )
-def test_a_key_in_assay_toml_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_key_in_fairwitness_toml_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match="no key, token, password or other secret"):
         read(tmp_path, None, text)
 

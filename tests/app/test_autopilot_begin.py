@@ -25,12 +25,12 @@ from app.autopilot_grounds import (
     tell,
     types_of,
 )
-from assay.app.autopilot import BegunAutopilot, WantedPhases, begin_autopilot
-from assay.contracts.autopilot.roadmap import CommandKind
-from assay.contracts.autopilot.words import PhaseStatus, RunFlag
-from assay.errors import AssayError
-from assay.sandbox.probe import probe
-from assay.store.artifacts import content_hash
+from fairwitness.app.autopilot import BegunAutopilot, WantedPhases, begin_autopilot
+from fairwitness.contracts.autopilot.roadmap import CommandKind
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
+from fairwitness.errors import FairWitnessError
+from fairwitness.sandbox.probe import probe
+from fairwitness.store.artifacts import content_hash
 
 NEEDS_SANDBOX = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")
 LATER = fixed(MOMENT + timedelta(hours=1))
@@ -50,7 +50,7 @@ def begin(top: Path, phases: str, *flags: str, **differs: object) -> BegunAutopi
 
 
 def refused(top: Path, phases: str, *flags: str, **differs: object) -> str:
-    with pytest.raises(AssayError) as found:
+    with pytest.raises(FairWitnessError) as found:
         begin(top, phases, *flags, **differs)
     assert found.value.next_step
     return found.value.what
@@ -68,7 +68,7 @@ def done(top: Path, *phases: str, run_id: str = RUN) -> None:
 @pytest.mark.req("A2")
 def test_everything_that_a_run_goes_by_is_written_down_once(top: Path) -> None:
     (top / ".planning" / "PROJECT.md").write_text("a shop\n")
-    (top / "assay.toml").write_text("[autopilot]\ncap = 2\n")
+    (top / "fairwitness.toml").write_text("[autopilot]\ncap = 2\n")
     commit(top)
     done = begin(top, "1-2", "--complete", "--lenient", pause_after=1)
     assert done.run_id == "run-2026-02-26-153000"
@@ -173,7 +173,7 @@ def test_nothing_left_to_do_is_said(top: Path) -> None:
         ),
         (".planning/config.json", "{", ".planning/config.json"),
         (".planning/config.json", '{"project": {"type": "cobol"}}', "project.type"),
-        ("assay.toml", "[autopilot]\nspeed = 3\n", "speed"),
+        ("fairwitness.toml", "[autopilot]\nspeed = 3\n", "speed"),
     ],
 )
 def test_a_file_that_is_not_as_it_should_be_is_named(top: Path, path: str, text: str, told: str) -> None:
@@ -210,14 +210,14 @@ def test_a_phase_that_waits_for_a_person_belongs_to_its_run(top: Path) -> None:
 
 @NEEDS_SANDBOX
 def test_what_was_done_on_a_branch_that_is_not_merged_is_not_there(top: Path) -> None:
-    git(top, "checkout", "-q", "-b", f"assay/{RUN}/target")
+    git(top, "checkout", "-q", "-b", f"fairwitness/{RUN}/target")
     (top / "login.py").write_text("x = 1\n")
     made = commit(top)
     git(top, "checkout", "-q", "main")
     begun(top)
     tell(top, started("1"), completed("1", checkpoint_sha=made), started("2"), failed("2"), halted())
     assert refused(top, "2") == f"phase 1 was completed by {RUN} on a branch that is not merged here"
-    git(top, "merge", "-q", f"assay/{RUN}/target")
+    git(top, "merge", "-q", f"fairwitness/{RUN}/target")
     assert begin(top, "2").order.phases == ("2",)
 
 

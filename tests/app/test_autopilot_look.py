@@ -19,18 +19,18 @@ from app.autopilot_grounds import (
     started,
     tell,
 )
-from assay.app.autopilot_course import PhaseCourse
-from assay.app.autopilot_look import Board, all_metrics, look_at_run, next_of, report_of, roadmap_standings
-from assay.app.event_words import told
-from assay.app.looking import look_at, next_command, run_lines
-from assay.app.looking import opened as opened_database
-from assay.app.runs import End, RunLook
-from assay.contracts.autopilot.words import StepName
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.words import Workflow
-from assay.errors import UsageError
-from assay.ledger.glance import Event
-from assay.rules.fold_autopilot import fold_autopilot
+from fairwitness.app.autopilot_course import PhaseCourse
+from fairwitness.app.autopilot_look import Board, all_metrics, look_at_run, next_of, report_of, roadmap_standings
+from fairwitness.app.event_words import told
+from fairwitness.app.looking import look_at, next_command, run_lines
+from fairwitness.app.looking import opened as opened_database
+from fairwitness.app.runs import End, RunLook
+from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.errors import UsageError
+from fairwitness.ledger.glance import Event
+from fairwitness.rules.fold_autopilot import fold_autopilot
 from rules.fold_streams import PILOT, PILOT_RUN, SETUP, stream
 
 STREAM = stream(Workflow.AUTOPILOT, PILOT_RUN, PILOT)
@@ -96,23 +96,23 @@ def test_a_run_waits_for_a_verdict_only_when_nothing_else_can_go_on(top: Path) -
     assert line(top) == ("executing", False, 0, 3, "")
     tell(top, started("1"), deferred("1"))
     assert line(top)[0] == "executing"  # 3.1 rests on nothing
-    assert end(top) == (None, f"assay resume {RUN}")
+    assert end(top) == (None, f"fairwitness resume {RUN}")
     tell(top, started("3.1"))
     assert line(top)[0] == "executing"
     tell(top, completed("3.1"))
     assert line(top) == ("waiting", False, 1, 3, "your verdict on phase 1")
-    assert end(top) == (End.PERSON, "assay inbox")
+    assert end(top) == (End.PERSON, "fairwitness inbox")
 
 
 @pytest.mark.req("A1")
 def test_a_pause_is_no_end_and_a_failure_is_one(top: Path) -> None:
     begun(top)
     tell(top, started("1"), paused())
-    assert line(top) == ("paused", False, 0, 2, f"you: assay resume {RUN}")
-    assert end(top) == (End.PERSON, f"assay resume {RUN}")
+    assert line(top) == ("paused", False, 0, 2, f"you: fairwitness resume {RUN}")
+    assert end(top) == (End.PERSON, f"fairwitness resume {RUN}")
     tell(top, failed("1"), halted("over budget: 9 of 8 tokens"))
     assert line(top)[:2] == ("failed", True)
-    assert end(top) == (End.BUDGET, f"assay autopilot report {RUN}")
+    assert end(top) == (End.BUDGET, f"fairwitness autopilot report {RUN}")
 
 
 def test_the_board_shows_phases_with_step_score_and_tokens(top: Path) -> None:
@@ -131,7 +131,7 @@ def test_the_board_shows_phases_with_step_score_and_tokens(top: Path) -> None:
         assert board.look().waiting == ("2",)
     finally:
         board.close()
-    assert next_of(top, look_at_run(top, None)) == "assay verdict 2 pass|fail|issues"
+    assert next_of(top, look_at_run(top, None)) == "fairwitness verdict 2 pass|fail|issues"
 
 
 def test_the_roadmap_shows_what_runs_left_of_each_phase(top: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_numbers_of_runs_come_from_the_ledger_and_have_a_trend_from_two_on(t
 
 
 def all_numbers(top: Path) -> list[str]:
-    from assay.errors import DatabaseUnusable
+    from fairwitness.errors import DatabaseUnusable
 
     try:
         return [each.run_id for each in all_metrics(top).runs.root]

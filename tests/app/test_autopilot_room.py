@@ -23,14 +23,14 @@ from app.autopilot_grounds import (
     tell,
     types_of,
 )
-from assay.app.answering import answer, inbox
-from assay.app.autopilot_room import opened_autopilot, record_verdict, resume_autopilot, settled_verdicts
-from assay.app.autopilot_verdict import give_verdict
-from assay.contracts.autopilot.breaker import BreakerPosition
-from assay.contracts.autopilot.events_run import CircuitBreakerOpened
-from assay.contracts.autopilot.words import HumanWord, PhaseStatus, RunStatus
-from assay.errors import NotReady, UsageError
-from assay.store.layout import autopilot as layout
+from fairwitness.app.answering import answer, inbox
+from fairwitness.app.autopilot_room import opened_autopilot, record_verdict, resume_autopilot, settled_verdicts
+from fairwitness.app.autopilot_verdict import give_verdict
+from fairwitness.contracts.autopilot.breaker import BreakerPosition
+from fairwitness.contracts.autopilot.events_run import CircuitBreakerOpened
+from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, RunStatus
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.store.layout import autopilot as layout
 
 PHASES = tuple(str(number) for number in range(1, 7))
 WIDE = "# Roadmap\n\n" + "".join(f"- [ ] **Phase {number}: Part {number}** - one\n" for number in PHASES)

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from app.autopilot_grounds import ROADMAP, RUN, begun, commit, completed, git, lay_out, opened, over, started, tell
-from assay.app.autopilot_room import RELOCK, opened_autopilot
-from assay.app.autopilot_setup import GROWN, KEPT, WRITTEN, init, lock
-from assay.contracts.autopilot.roadmap import ProjectConfig
-from assay.errors import UsageError
-from assay.rules.roadmap import read_roadmap
-from assay.rules.spec_lock import SpecTurn
-from assay.steps.autopilot import preflight
-from assay.store.artifacts import content_hash
-from assay.store.layout import autopilot as layout
+from fairwitness.app.autopilot_room import RELOCK, opened_autopilot
+from fairwitness.app.autopilot_setup import GROWN, KEPT, WRITTEN, init, lock
+from fairwitness.contracts.autopilot.roadmap import ProjectConfig
+from fairwitness.errors import UsageError
+from fairwitness.rules.roadmap import read_roadmap
+from fairwitness.rules.spec_lock import SpecTurn
+from fairwitness.steps.autopilot import preflight
+from fairwitness.store.artifacts import content_hash
+from fairwitness.store.layout import autopilot as layout
 
 SPEC = ".planning/REQUIREMENTS.md"
 
@@ -99,7 +99,7 @@ def test_a_run_goes_by_one_roadmap(top: Path) -> None:
     (top / layout.ROADMAP).write_text(ROADMAP.replace("People find things.", "People find everything."))
     with pytest.raises(UsageError, match="says something else of phase 2") as found:
         lock(top, None)
-    assert f"assay cancel {RUN}" in found.value.next_step
+    assert f"fairwitness cancel {RUN}" in found.value.next_step
     (top / layout.ROADMAP).write_text(ROADMAP.replace("[ ] **Phase 1", "[x] **Phase 1") + "\nA remark.\n")
     assert [change.path for change in lock(top, None).changes] == [layout.ROADMAP]
 

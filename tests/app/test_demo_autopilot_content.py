@@ -12,47 +12,47 @@ from typing import Any
 
 import pytest
 
-from assay.agents.answer import filled, read_answer
-from assay.agents.cassettes import load, name_of
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import form_of
-from assay.agents.toolset.arguments import CreateFile, ReadFile, ReplaceString, as_judged, read_arguments
-from assay.agents.toolset.edits import replace_string
-from assay.agents.toolset.files import create_file
-from assay.agents.toolset.tree import Tree
-from assay.app.demo_autopilot import recipes, roadmap, shopping, slip, stock
-from assay.app.demo_autopilot.repository import ASKED, CHECKS, ENDS, FILES, FLAGS, PHASES, lay_out
-from assay.app.demo_autopilot.scripts import Task
-from assay.app.demo_autopilot.team import SESSIONS, write_cassettes
-from assay.app.demo_feature.scripts import Call, Session
-from assay.app.settings import verify_settings
-from assay.contracts.autopilot.audit import SelfAuditReturn
-from assay.contracts.autopilot.execution import ExecutionResult
-from assay.contracts.autopilot.integrity import IntegrityFacts
-from assay.contracts.autopilot.plan import PhasePlan, TaskKind
-from assay.contracts.autopilot.rating import RatingReturn
-from assay.contracts.autopilot.returns import ExecutorReturn, JudgeReturn, PlanCheckerReturn
-from assay.contracts.autopilot.roadmap import CommandKind, DetailedPhase, ProjectConfig, Roadmap
-from assay.contracts.autopilot.verifying import MiniVerifierReturn, VerifierReturn
-from assay.contracts.autopilot.words import PhaseStatus, Recommendation, RunFlag
-from assay.contracts.common.tools import Allowed, Role, Scope
-from assay.contracts.common.words import Assessment
-from assay.rules.claims import claim_differences, mini_differences
-from assay.rules.diagnostics import diagnostic_problems, way_up
-from assay.rules.integrity import integrity
-from assay.rules.integrity_evidence import has_place, is_shown
-from assay.rules.pass_moves import PLAN_CONFIDENCE
-from assay.rules.phase_range import read_range
-from assay.rules.plan_check import is_too_large, plan_problems
-from assay.rules.rating import settle
-from assay.rules.roadmap import all_dependents, read_roadmap
-from assay.rules.scoring import DEFERRAL_START, flag_conflicts, may_defer, tenths
-from assay.rules.tools import may_call
-from assay.rules.ways_up import ways_up
-from assay.steps.autopilot.pages_judgement import judge_page
-from assay.steps.autopilot.task_checks import asked_of, executor_differences, unfinished
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.mutants import mutants
+from fairwitness.agents.answer import filled, read_answer
+from fairwitness.agents.cassettes import load, name_of
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import form_of
+from fairwitness.agents.toolset.arguments import CreateFile, ReadFile, ReplaceString, as_judged, read_arguments
+from fairwitness.agents.toolset.edits import replace_string
+from fairwitness.agents.toolset.files import create_file
+from fairwitness.agents.toolset.tree import Tree
+from fairwitness.app.demo_autopilot import recipes, roadmap, shopping, slip, stock
+from fairwitness.app.demo_autopilot.repository import ASKED, CHECKS, ENDS, FILES, FLAGS, PHASES, lay_out
+from fairwitness.app.demo_autopilot.scripts import Task
+from fairwitness.app.demo_autopilot.team import SESSIONS, write_cassettes
+from fairwitness.app.demo_feature.scripts import Call, Session
+from fairwitness.app.settings import verify_settings
+from fairwitness.contracts.autopilot.audit import SelfAuditReturn
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.integrity import IntegrityFacts
+from fairwitness.contracts.autopilot.plan import PhasePlan, TaskKind
+from fairwitness.contracts.autopilot.rating import RatingReturn
+from fairwitness.contracts.autopilot.returns import ExecutorReturn, JudgeReturn, PlanCheckerReturn
+from fairwitness.contracts.autopilot.roadmap import CommandKind, DetailedPhase, ProjectConfig, Roadmap
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, VerifierReturn
+from fairwitness.contracts.autopilot.words import PhaseStatus, Recommendation, RunFlag
+from fairwitness.contracts.common.tools import Allowed, Role, Scope
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.rules.claims import claim_differences, mini_differences
+from fairwitness.rules.diagnostics import diagnostic_problems, way_up
+from fairwitness.rules.integrity import integrity
+from fairwitness.rules.integrity_evidence import has_place, is_shown
+from fairwitness.rules.pass_moves import PLAN_CONFIDENCE
+from fairwitness.rules.phase_range import read_range
+from fairwitness.rules.plan_check import is_too_large, plan_problems
+from fairwitness.rules.rating import settle
+from fairwitness.rules.roadmap import all_dependents, read_roadmap
+from fairwitness.rules.scoring import DEFERRAL_START, flag_conflicts, may_defer, tenths
+from fairwitness.rules.tools import may_call
+from fairwitness.rules.ways_up import ways_up
+from fairwitness.steps.autopilot.pages_judgement import judge_page
+from fairwitness.steps.autopilot.task_checks import asked_of, executor_differences, unfinished
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.mutants import mutants
 
 OF = {session.instance: session for session in SESSIONS}
 EVERYBODY = tuple(pytest.param(session, id=session.instance) for session in SESSIONS)

@@ -9,38 +9,38 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.cassettes import load, name_of
-from assay.agents.roles import ROLES
-from assay.agents.toolset.arguments import CreateFile, ReadFile, ReplaceString, as_judged, read_arguments
-from assay.agents.toolset.edits import replace_string
-from assay.agents.toolset.files import create_file
-from assay.agents.toolset.tree import Tree
-from assay.app.demo_feature import designs, plans, reviews, specification, work
-from assay.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, TASKS_AGAIN, Task
-from assay.app.demo_feature.repository import CHECKS, FILES, FOLDER, LAYOUT, lay_out
-from assay.app.demo_feature.scripts import Call, Document, Session
-from assay.app.demo_feature.team import HONEST, LYING, write_cassettes
-from assay.app.settings import verify_settings
-from assay.contracts.catalog import BY_NAME
-from assay.contracts.common.evidence import CheckRow, Phase, Provenance, Query, Tally
-from assay.contracts.common.policy import Policy
-from assay.contracts.common.tools import Allowed, Role, Scope
-from assay.contracts.common.words import Risk, Severity, Verdict
-from assay.contracts.feature.facts import Change, ChangedFile, ReviewFacts
-from assay.contracts.feature.implementation import ImplementationReport
-from assay.contracts.feature.plan import PlanOutput
-from assay.contracts.feature.research import Focus
-from assay.contracts.feature.review import Category, ReviewReturn, ReviewScope
-from assay.contracts.feature.task import TaskDocument
-from assay.contracts.feature.verification import VerificationReport
-from assay.kit.documents import Format, read
-from assay.rules.gates import check_names
-from assay.rules.plan import plan_against_tasks
-from assay.rules.pointers import pointer_problems
-from assay.rules.review import RESOLUTIONS, Resolution, Situation, category_verdict, rounds_left, situation_of
-from assay.rules.risk import colour_of
-from assay.rules.tools import may_call
-from assay.rules.validation import problems_in
+from fairwitness.agents.cassettes import load, name_of
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.toolset.arguments import CreateFile, ReadFile, ReplaceString, as_judged, read_arguments
+from fairwitness.agents.toolset.edits import replace_string
+from fairwitness.agents.toolset.files import create_file
+from fairwitness.agents.toolset.tree import Tree
+from fairwitness.app.demo_feature import designs, plans, reviews, specification, work
+from fairwitness.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, TASKS_AGAIN, Task
+from fairwitness.app.demo_feature.repository import CHECKS, FILES, FOLDER, LAYOUT, lay_out
+from fairwitness.app.demo_feature.scripts import Call, Document, Session
+from fairwitness.app.demo_feature.team import HONEST, LYING, write_cassettes
+from fairwitness.app.settings import verify_settings
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, Query, Tally
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.tools import Allowed, Role, Scope
+from fairwitness.contracts.common.words import Risk, Severity, Verdict
+from fairwitness.contracts.feature.facts import Change, ChangedFile, ReviewFacts
+from fairwitness.contracts.feature.implementation import ImplementationReport
+from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Category, ReviewReturn, ReviewScope
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.verification import VerificationReport
+from fairwitness.kit.documents import Format, read
+from fairwitness.rules.gates import check_names
+from fairwitness.rules.plan import plan_against_tasks
+from fairwitness.rules.pointers import pointer_problems
+from fairwitness.rules.review import RESOLUTIONS, Resolution, Situation, category_verdict, rounds_left, situation_of
+from fairwitness.rules.risk import colour_of
+from fairwitness.rules.tools import may_call
+from fairwitness.rules.validation import problems_in
 
 EVERYBODY = tuple(
     pytest.param(session, id=f"{told}-{session.role.value}-{session.instance}-{session.number}")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from assay.agents.answer import filled, read_answer
-from assay.agents.cassettes import load, name_of
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import form_of
-from assay.agents.toolset.arguments import (
+from fairwitness.agents.answer import filled, read_answer
+from fairwitness.agents.cassettes import load, name_of
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import form_of
+from fairwitness.agents.toolset.arguments import (
     CreateFile,
     Nothing,
     ReadFile,
@@ -26,28 +26,28 @@ from assay.agents.toolset.arguments import (
     as_judged,
     read_arguments,
 )
-from assay.agents.toolset.edits import replace_string
-from assay.agents.toolset.files import create_file
-from assay.agents.toolset.tree import Tree
-from assay.app.demo_feature.scripts import Call, Session
-from assay.app.demo_forge import joining, plans, work
-from assay.app.demo_forge.library import FILES
-from assay.app.demo_forge.plans import ADDED, COLLECTED, CONFLICTING, FIRST_REFINERY, SECOND_REFINERY, TASKS, Task
-from assay.app.demo_forge.repository import CHECKS, MOMENT, REQUEST, SLUG, lay_out
-from assay.app.demo_forge.team import SESSIONS, write_cassettes
-from assay.app.settings import verify_settings
-from assay.contracts.common.tools import Allowed, Role, Scope, Tool
-from assay.contracts.forge.dag import Dag, NodeState, NodeType
-from assay.contracts.forge.documents import Subtask, SubtaskStatus, Walkthrough
-from assay.contracts.forge.returns import CaptainReturn, RefineryReturn, WorkerReturn
-from assay.contracts.forge.status import DagStatus, NodeStatus
-from assay.rules.change_requests import extension_problems
-from assay.rules.dag import dag_problems, effective_dag
-from assay.rules.spawning import ROLE_OF, spawn_problem, subtask_problem
-from assay.rules.tools import may_call
-from assay.rules.walkthroughs import differences
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.mutants import mutants
+from fairwitness.agents.toolset.edits import replace_string
+from fairwitness.agents.toolset.files import create_file
+from fairwitness.agents.toolset.tree import Tree
+from fairwitness.app.demo_feature.scripts import Call, Session
+from fairwitness.app.demo_forge import joining, plans, work
+from fairwitness.app.demo_forge.library import FILES
+from fairwitness.app.demo_forge.plans import ADDED, COLLECTED, CONFLICTING, FIRST_REFINERY, SECOND_REFINERY, TASKS, Task
+from fairwitness.app.demo_forge.repository import CHECKS, MOMENT, REQUEST, SLUG, lay_out
+from fairwitness.app.demo_forge.team import SESSIONS, write_cassettes
+from fairwitness.app.settings import verify_settings
+from fairwitness.contracts.common.tools import Allowed, Role, Scope, Tool
+from fairwitness.contracts.forge.dag import Dag, NodeState, NodeType
+from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus, Walkthrough
+from fairwitness.contracts.forge.returns import CaptainReturn, RefineryReturn, WorkerReturn
+from fairwitness.contracts.forge.status import DagStatus, NodeStatus
+from fairwitness.rules.change_requests import extension_problems
+from fairwitness.rules.dag import dag_problems, effective_dag
+from fairwitness.rules.spawning import ROLE_OF, spawn_problem, subtask_problem
+from fairwitness.rules.tools import may_call
+from fairwitness.rules.walkthroughs import differences
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.mutants import mutants
 
 RUN = "run-2026-02-26-143000"
 TESTS = CHECKS[0]

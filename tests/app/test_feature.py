@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo_feature import repository as demo
-from assay.app.demo_feature.team import write_cassettes
-from assay.app.feature import BegunFeature, Wanted, begin_feature
-from assay.app.feature_desk import caps_of
-from assay.app.feature_room import order_of, resume_feature, room_of
-from assay.app.graphs import Factory
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.budgets import BudgetTable
-from assay.contracts.common.decisions import Halt, HaltOutcome
-from assay.contracts.feature.events import RunFinished, RunOutcome
-from assay.contracts.feature.facts import Step
-from assay.errors import AssayError, NotReady, UsageError
-from assay.ledger.ledger import Ledger
-from assay.rules.feature_moves import events_of
-from assay.sandbox.probe import probe
-from assay.steps.feature.deciding import take
-from assay.steps.feature.room import Room
+from fairwitness.app.demo_feature import repository as demo
+from fairwitness.app.demo_feature.team import write_cassettes
+from fairwitness.app.feature import BegunFeature, Wanted, begin_feature
+from fairwitness.app.feature_desk import caps_of
+from fairwitness.app.feature_room import order_of, resume_feature, room_of
+from fairwitness.app.graphs import Factory
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.budgets import BudgetTable
+from fairwitness.contracts.common.decisions import Halt, HaltOutcome
+from fairwitness.contracts.feature.events import RunFinished, RunOutcome
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.errors import FairWitnessError, NotReady, UsageError
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.feature_moves import events_of
+from fairwitness.sandbox.probe import probe
+from fairwitness.steps.feature.deciding import take
+from fairwitness.steps.feature.room import Room
 from steps.feature.telling import enter
 
 pytestmark = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")
@@ -79,26 +79,26 @@ def test_two_runs_that_begin_in_the_same_second_have_their_own_ids(till: Path) -
 def test_what_is_not_committed_is_kept_or_refused_as_the_person_wants(till: Path) -> None:
     (till / "README.md").write_text("changed\n")
     assert begin(till).order.snapshot is not None
-    settings = (till / "assay.toml").read_text()
-    (till / "assay.toml").write_text(f"{settings}\n[feature]\ndirty = 'refuse'\n")
+    settings = (till / "fairwitness.toml").read_text()
+    (till / "fairwitness.toml").write_text(f"{settings}\n[feature]\ndirty = 'refuse'\n")
     with pytest.raises(UsageError, match="not committed"):
         begin(till)
 
 
 @pytest.mark.req("P12")
 def test_what_was_set_when_a_run_began_holds_for_all_of_it(till: Path) -> None:
-    settings = (till / "assay.toml").read_text()
+    settings = (till / "fairwitness.toml").read_text()
     more = "[policy]\nresearchers = 3\n[budget]\nminutes = 2\n[finish]\ncheckout = false\n"
-    (till / "assay.toml").write_text(f"{settings}\n{more}")
+    (till / "fairwitness.toml").write_text(f"{settings}\n{more}")
     begun = begin(till)
-    (till / "assay.toml").write_text(settings)
+    (till / "fairwitness.toml").write_text(settings)
     ledger = ledger_of(till)
     order, budget = order_of(ledger, begun.run_id)
     assert (order.policy.researchers, order.finish.checkout, budget.minutes) == (3, False, 2)
     ledger.close()
 
 
-REFUSED: list[tuple[dict[str, object], type[AssayError], str]] = [
+REFUSED: list[tuple[dict[str, object], type[FairWitnessError], str]] = [
     ({"request": "  \n"}, UsageError, "the request is empty"),
     ({"cassettes": Path("/nowhere/at/all")}, NotReady, "lacks"),
 ]
@@ -106,7 +106,7 @@ REFUSED: list[tuple[dict[str, object], type[AssayError], str]] = [
 
 @pytest.mark.parametrize(("differs", "kind", "said"), REFUSED, ids=[row[2] for row in REFUSED])
 def test_what_cannot_begin_is_refused_and_leaves_no_run(
-    till: Path, differs: dict[str, object], kind: type[AssayError], said: str
+    till: Path, differs: dict[str, object], kind: type[FairWitnessError], said: str
 ) -> None:
     with pytest.raises(kind, match=said) as caught:
         begin(till, **differs)
@@ -123,9 +123,9 @@ def test_a_name_that_can_be_no_folder_is_refused_in_a_sentence(till: Path, slug:
 
 
 def test_a_misspelt_setting_begins_nothing(till: Path) -> None:
-    settings = (till / "assay.toml").read_text()
-    (till / "assay.toml").write_text(f"{settings}\n[budget]\nminute = 5\n")
-    with pytest.raises(UsageError, match=r"assay\.toml: budget\.minute: expected no such field"):
+    settings = (till / "fairwitness.toml").read_text()
+    (till / "fairwitness.toml").write_text(f"{settings}\n[budget]\nminute = 5\n")
+    with pytest.raises(UsageError, match=r"fairwitness\.toml: budget\.minute: expected no such field"):
         begin(till)
 
 
@@ -187,12 +187,12 @@ def test_steps_of_the_same_moment_are_not_confused_when_a_run_goes_on(till: Path
 
 
 def test_whoever_goes_on_with_a_run_that_ran_out_of_budget_may_have_raised_it(till: Path) -> None:
-    (till / "assay.toml").write_text("[budget]\ntokens = 10\n")
+    (till / "fairwitness.toml").write_text("[budget]\ntokens = 10\n")
     begun = begin(till)
     factory = Factory(till)
     try:
         room = room_of(factory.repository, factory.ledger, begun.run_id, begun.order)
-        (till / "assay.toml").write_text("[budget]\ntokens = 20\n")
+        (till / "fairwitness.toml").write_text("[budget]\ntokens = 20\n")
         assert order_of(factory.ledger, begun.run_id)[1].tokens == 10  # it holds while the run goes on
         room.tell(RunFinished(outcome=RunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))
         resume_feature(factory.repository, factory.ledger, begun.run_id)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from app.report_ledgers import COMMIT, MOMENT, RUN, FeatureWalk, finished, going
-from assay.app.feature_look import FeatureLook
-from assay.app.feature_steps import STEPS
-from assay.contracts.common.words import Workflow
-from assay.contracts.feature.facts import Step
-from assay.contracts.feature.state import FeatureState
-from assay.errors import EventsBroken
-from assay.ledger.glance import Event, events_after
-from assay.rules.fold_feature import fold_feature
+from fairwitness.app.feature_look import FeatureLook
+from fairwitness.app.feature_steps import STEPS
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.errors import EventsBroken
+from fairwitness.ledger.glance import Event, events_after
+from fairwitness.rules.fold_feature import fold_feature
 from rules.fold_streams import FEATURE, FEATURE_RUN, stream
 
 LATER = MOMENT + timedelta(minutes=10)
@@ -199,6 +199,8 @@ def test_the_stream_of_the_folds_is_taken_in_too() -> None:
 
 @pytest.mark.req("F5")
 def test_looking_loads_no_contract() -> None:
-    program = "import sys, assay.app.feature_look, assay.app.feature_words; print('pydantic' in sys.modules)"
+    program = (
+        "import sys, fairwitness.app.feature_look, fairwitness.app.feature_words; print('pydantic' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

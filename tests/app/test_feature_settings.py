@@ -1,16 +1,16 @@
-"""Settings of feature runs: every key can be said in assay.toml, and what is not understood is refused in one line."""
+"""Settings of feature runs: every key can be said in fairwitness.toml, and what is not understood is refused in one line."""
 
 from pathlib import Path
 
 import pytest
 
-from assay.app.feature_settings import feature_settings
-from assay.app.settings import _TABLES, verify_settings
-from assay.contracts.common.policy import OnExhausted
-from assay.contracts.common.words import Risk
-from assay.contracts.feature.order import KeepArtifacts
-from assay.contracts.feature.settings import Dirty, FeatureSettings
-from assay.errors import UsageError
+from fairwitness.app.feature_settings import feature_settings
+from fairwitness.app.settings import _TABLES, verify_settings
+from fairwitness.contracts.common.policy import OnExhausted
+from fairwitness.contracts.common.words import Risk
+from fairwitness.contracts.feature.order import KeepArtifacts
+from fairwitness.contracts.feature.settings import Dirty, FeatureSettings
+from fairwitness.errors import UsageError
 
 EVERYTHING = """
 [feature]
@@ -40,8 +40,8 @@ minutes = 30
 
 def read(folder: Path, project: str | None = None, user: str | None = None) -> FeatureSettings:
     """The settings of a checkout and a user's file with these texts."""
-    theirs, top = folder / "user" / "assay.toml", folder / "checkout"
-    for path, text in ((theirs, user), (top / "assay.toml", project)):
+    theirs, top = folder / "user" / "fairwitness.toml", folder / "checkout"
+    for path, text in ((theirs, user), (top / "fairwitness.toml", project)):
         path.parent.mkdir(exist_ok=True)
         if text is not None:
             path.write_text(text)
@@ -117,7 +117,7 @@ def test_what_is_not_understood_is_refused_where_it_stands(
     tmp_path: Path, text: str, where: str, expected: str
 ) -> None:
     error = refusal(tmp_path, text)
-    assert f"assay.toml: {where}: " in error.what
+    assert f"fairwitness.toml: {where}: " in error.what
     assert expected in error.what
     assert "\n" not in error.what
     assert error.next_step
@@ -137,11 +137,11 @@ def test_what_is_not_understood_is_refused_where_it_stands(
 )
 def test_what_is_no_table_of_plain_values_is_refused(tmp_path: Path, text: str) -> None:
     error = refusal(tmp_path, text)
-    assert "assay.toml" in error.what
+    assert "fairwitness.toml" in error.what
     assert "\n" not in error.what
 
 
 def test_a_refusal_names_the_file_that_is_to_be_corrected(tmp_path: Path) -> None:
     user = "[policy]\nresearchers = 1\n"
     error = refusal(tmp_path, "[budget]\ntokens = 5\n", user)
-    assert str(tmp_path / "user" / "assay.toml") in error.what
+    assert str(tmp_path / "user" / "fairwitness.toml") in error.what

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.knowledge import Known, file_of, forget, known_in
-from assay.contracts.feature.knowledge import KnowledgeType
-from assay.errors import UsageError
-from assay.kit import yaml_text
-from assay.steps.feature.memory import Memory, MemoryEntry
-from assay.store.artifacts import Store
+from fairwitness.app.knowledge import Known, file_of, forget, known_in
+from fairwitness.contracts.feature.knowledge import KnowledgeType
+from fairwitness.errors import UsageError
+from fairwitness.kit import yaml_text
+from fairwitness.steps.feature.memory import Memory, MemoryEntry
+from fairwitness.store.artifacts import Store
 
 RUN = "2026-02-26T14:30:00Z"
 
@@ -20,14 +20,14 @@ def _entry(key: str, value: str) -> MemoryEntry:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / ".assay").mkdir()
+    (tmp_path / ".fairwitness").mkdir()
     return tmp_path
 
 
 @pytest.mark.req("P10")
 def test_everything_known_is_listed_the_newest_first(root: Path) -> None:
-    Memory(Store(root / ".assay")).remember([_entry("build", "make all"), _entry("tests", "make test")])
-    assert file_of(root) == root / ".assay" / "knowledge.yaml"
+    Memory(Store(root / ".fairwitness")).remember([_entry("build", "make all"), _entry("tests", "make test")])
+    assert file_of(root) == root / ".fairwitness" / "knowledge.yaml"
     assert known_in(root) == (
         Known("command", "tests", "make test", RUN, ()),
         Known("command", "build", "make all", RUN, ()),
@@ -45,7 +45,7 @@ def test_what_no_agent_is_shown_says_why(root: Path) -> None:
 
 @pytest.mark.req("P10")
 def test_what_is_forgotten_is_gone_and_what_was_never_known_is_an_error(root: Path) -> None:
-    Memory(Store(root / ".assay")).remember([_entry("build", "make all")])
+    Memory(Store(root / ".fairwitness")).remember([_entry("build", "make all")])
     assert forget(root, "build").value == "make all"
     assert known_in(root) == ()
     with pytest.raises(UsageError, match="nothing is known under 'build'"):

@@ -9,16 +9,16 @@ import pytest
 
 from app.graph_walk import Walk, dag_of
 from app.report_ledgers import COMMIT, HOSTILE, RUN, TREE, FeatureWalk, finished, going
-from assay.app.report import read_run, write_report
-from assay.app.report_evidence import SECTIONS
-from assay.app.report_html import ROWS, agents_words, el, fields, table, text
-from assay.app.report_page import MARK
-from assay.app.report_page import page as page_of
-from assay.app.report_style import STYLE
-from assay.contracts.common.evidence import Observation
-from assay.contracts.forge import events as happened
-from assay.errors import DatabaseUnusable, EventsBroken, UsageError
-from assay.ledger.ledger import Ledger
+from fairwitness.app.report import read_run, write_report
+from fairwitness.app.report_evidence import SECTIONS
+from fairwitness.app.report_html import ROWS, agents_words, el, fields, table, text
+from fairwitness.app.report_page import MARK
+from fairwitness.app.report_page import page as page_of
+from fairwitness.app.report_style import STYLE
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.forge import events as happened
+from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
+from fairwitness.ledger.ledger import Ledger
 
 VOID = {"meta", "br", "hr"}
 ALLOWED = {
@@ -98,7 +98,7 @@ def test_a_feature_run_is_told_from_its_request_to_its_commit(tmp_path: Path) ->
         "fewer_researchers",
         "a reviewer wants another design",
         "the run begins",
-        "assay/task-01/attempt-2",
+        "fairwitness/task-01/attempt-2",
         "check lint --all",
         "executed",
         TREE[:12],
@@ -112,8 +112,8 @@ def test_a_feature_run_is_told_from_its_request_to_its_commit(tmp_path: Path) ->
         "model-a",
         "gate-post-planning",
         "docs/feature/login/plan.md",
-        "assay ledger verify",
-        "assay evidence show 1",
+        "fairwitness ledger verify",
+        "fairwitness evidence show 1",
     ):
         assert told in page.text, told
 
@@ -236,7 +236,7 @@ def test_a_run_that_holds_only_an_observation_has_one_as_well(tmp_path: Path) ->
 
 def _edit(root: Path, sql: str) -> None:
     """Edits the ledger as anybody with the file could."""
-    with sqlite3.connect(root / ".assay" / "evidence.db") as connection:
+    with sqlite3.connect(root / ".fairwitness" / "evidence.db") as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute(sql)
@@ -259,7 +259,7 @@ def test_events_that_cannot_be_read_make_no_report(tmp_path: Path) -> None:
     _edit(tmp_path, "UPDATE events SET data = '{}' WHERE type = 'step_finished'")
     with pytest.raises(EventsBroken):
         write_report(tmp_path, RUN)
-    assert not (tmp_path / ".assay" / "reports").exists()
+    assert not (tmp_path / ".fairwitness" / "reports").exists()
 
 
 def test_a_file_that_is_no_report_is_not_replaced(tmp_path: Path) -> None:

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from app.graph_walk import Walk, dag_of, random_walk
-from assay.app.event_words import told, told_anyway
-from assay.app.looking import look_at, meant, opened, plain_look, run_lines
-from assay.app.runs import EVENT_VERSION, End, RunLook, Stage
-from assay.app.watching import watching
-from assay.contracts.common.events import EventData
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge import events as happened
-from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.documents import SubtaskStatus
-from assay.contracts.forge.events import FORGE_EVENT_TYPES
-from assay.errors import DatabaseUnusable, EventsBroken, UsageError
-from assay.ledger.glance import (
+from fairwitness.app.event_words import told, told_anyway
+from fairwitness.app.looking import look_at, meant, opened, plain_look, run_lines
+from fairwitness.app.runs import EVENT_VERSION, End, RunLook, Stage
+from fairwitness.app.watching import watching
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge import events as happened
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.documents import SubtaskStatus
+from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
+from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
+from fairwitness.ledger.glance import (
     NODE_TYPES,
     RUN_TYPES,
     Event,
@@ -30,10 +30,10 @@ from assay.ledger.glance import (
     last_events,
     node_states,
 )
-from assay.ledger.ledger import Ledger
-from assay.rules.dag import is_exhausted
-from assay.rules.fold import UPCASTERS, current_version
-from assay.rules.fold_forge import fold_forge
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.dag import is_exhausted
+from fairwitness.rules.fold import UPCASTERS, current_version
+from fairwitness.rules.fold_forge import fold_forge
 
 
 def _agree(walk: Walk, look: RunLook) -> None:

@@ -8,12 +8,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
-from assay.app.recognition import recognise
-from assay.app.schemas import check, export, json_schema
-from assay.contracts.catalog import BY_NAME, CATALOG
-from assay.errors import UsageError
-from assay.kit.documents import SUFFIXES, Format, read, render
 from contracts import feature_constraints, forge_constraints
+from fairwitness.app.recognition import recognise
+from fairwitness.app.schemas import check, export, json_schema
+from fairwitness.contracts.catalog import BY_NAME, CATALOG
+from fairwitness.errors import UsageError
+from fairwitness.kit.documents import SUFFIXES, Format, read, render
 from support import DELETE, ROOT, SEEDS, edited, instances, value_of
 
 SCHEMAS = ROOT / "schemas"

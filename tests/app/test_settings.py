@@ -1,4 +1,4 @@
-"""Settings of `assay verify`: the person's own files, key by key, and nothing that is not understood."""
+"""Settings of `fairwitness verify`: the person's own files, key by key, and nothing that is not understood."""
 
 import hashlib
 import os
@@ -7,10 +7,10 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from assay.app.settings import user_file, verify_settings
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.verify.checks import DeclaredCheck, ReportFormat, VerifySettings
-from assay.errors import UsageError
+from fairwitness.app.settings import user_file, verify_settings
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.verify.checks import DeclaredCheck, ReportFormat, VerifySettings
+from fairwitness.errors import UsageError
 
 EVERYTHING = """
 [verify]
@@ -37,12 +37,12 @@ memory_mb = 512
 
 def read(folder: Path, project: str | None = None, user: str | None = None) -> tuple[VerifySettings, str]:
     """The settings of a checkout and a user's file with these texts."""
-    theirs = folder / "user" / "assay.toml"
+    theirs = folder / "user" / "fairwitness.toml"
     top = folder / "checkout"
     top.mkdir(exist_ok=True)
     theirs.parent.mkdir(exist_ok=True)
     if project is not None:
-        (top / "assay.toml").write_text(project)
+        (top / "fairwitness.toml").write_text(project)
     if user is not None:
         theirs.write_text(user)
     return verify_settings(top, user=theirs)
@@ -138,7 +138,7 @@ def test_the_hash_names_what_was_read(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_refused_in_one_sentence(tmp_path: Path, text: str, key: str, expected: str) -> None:
     with pytest.raises(UsageError) as refused:
         read(tmp_path, text)
-    assert refused.value.what.startswith(f"assay.toml: {key}: expected ")
+    assert refused.value.what.startswith(f"fairwitness.toml: {key}: expected ")
     assert expected in refused.value.what
     assert "\n" not in refused.value.what
     assert refused.value.next_step
@@ -176,7 +176,7 @@ def test_a_secret_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None
     ids=lambda value: repr(value[:20]),
 )
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, content: bytes, words: str) -> None:
-    (tmp_path / "assay.toml").write_bytes(content)
+    (tmp_path / "fairwitness.toml").write_bytes(content)
     with pytest.raises(UsageError) as refused:
         verify_settings(tmp_path, user=tmp_path / "nowhere")
     assert words in refused.value.what
@@ -190,7 +190,7 @@ def test_a_link_in_the_checkout_is_refused_and_one_of_the_person_followed(tmp_pa
     top.mkdir()
     (tmp_path / "user.toml").symlink_to(real)
     assert verify_settings(top, user=tmp_path / "user.toml")[0].mutants == 3
-    (top / "assay.toml").symlink_to(real)
+    (top / "fairwitness.toml").symlink_to(real)
     with pytest.raises(UsageError, match="link"):
         verify_settings(top, user=tmp_path / "nowhere")
 
@@ -198,16 +198,16 @@ def test_a_link_in_the_checkout_is_refused_and_one_of_the_person_followed(tmp_pa
 def test_a_problem_of_the_users_file_names_that_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         read(tmp_path, "[verify]\nmutants = 1\n", "[verify]\nmutants = 99\n")
-    assert refused.value.what.startswith(str(tmp_path / "user" / "assay.toml"))
+    assert refused.value.what.startswith(str(tmp_path / "user" / "fairwitness.toml"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 def test_a_file_that_may_not_be_read_is_said(tmp_path: Path) -> None:
-    (tmp_path / "assay.toml").write_text("")
-    (tmp_path / "assay.toml").chmod(0)
+    (tmp_path / "fairwitness.toml").write_text("")
+    (tmp_path / "fairwitness.toml").chmod(0)
     with pytest.raises(UsageError, match="EACCES"):
         verify_settings(tmp_path, user=tmp_path / "nowhere")
 
 
 def test_the_users_file_lies_where_the_platform_keeps_settings() -> None:
-    assert user_file() == platformdirs.user_config_path("assay") / "assay.toml"
+    assert user_file() == platformdirs.user_config_path("fairwitness") / "fairwitness.toml"

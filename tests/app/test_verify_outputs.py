@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.app.github import MOST, annotations, markdown
-from assay.app.junit import junit, write_junit
-from assay.app.sarif import sarif, write_sarif
-from assay.contracts.common.evidence import Query, SandboxTier
-from assay.contracts.common.gates import Blocked, Gate, Open
-from assay.contracts.verify.report import CheckLine, FindingLine, MissingLine, Side, VerifyReport
-from assay.contracts.verify.results import Evidence, Move, Moved
+from fairwitness.app.github import MOST, annotations, markdown
+from fairwitness.app.junit import junit, write_junit
+from fairwitness.app.sarif import sarif, write_sarif
+from fairwitness.contracts.common.evidence import Query, SandboxTier
+from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.verify.report import CheckLine, FindingLine, MissingLine, Side, VerifyReport
+from fairwitness.contracts.verify.results import Evidence, Move, Moved
 
 QUERY = Query(sql="SELECT 1", values=())
 TREE = "a" * 40
@@ -57,7 +57,7 @@ def report(**differs: Any) -> VerifyReport:
         "notes": (),
         "changed": 1,
         "duration_ms": 1200,
-        "next": "assay ledger gates verify-1",
+        "next": "fairwitness ledger gates verify-1",
     }
     return VerifyReport(**(ordinary | differs))
 
@@ -78,8 +78,8 @@ MISSING = MissingLine(check="lint ruff", reason="ruff is not installed", excused
 @pytest.mark.req("X5")
 def test_sarif_places_every_finding_and_everything_that_got_worse(tmp_path: Path) -> None:
     told = report(answer=BLOCKED, checks=(BROKEN,), findings=(finding(),), missing=(MISSING,))
-    write_sarif(told, tmp_path / "assay.sarif")
-    written = json.loads((tmp_path / "assay.sarif").read_text())
+    write_sarif(told, tmp_path / "fairwitness.sarif")
+    written = json.loads((tmp_path / "fairwitness.sarif").read_text())
     assert written == sarif(told)
     (run,) = written["runs"]
     assert [(one["ruleId"], one["level"]) for one in run["results"]] == [
@@ -103,8 +103,8 @@ def test_what_a_person_accepted_is_a_note() -> None:
 @pytest.mark.req("X5")
 def test_junit_counts_what_it_lists(tmp_path: Path) -> None:
     told = report(answer=BLOCKED, checks=(check(), BROKEN), findings=(finding(), finding()), missing=(MISSING,))
-    write_junit(told, tmp_path / "assay.xml")
-    suite = ElementTree.parse(tmp_path / "assay.xml").getroot()[0]
+    write_junit(told, tmp_path / "fairwitness.xml")
+    suite = ElementTree.parse(tmp_path / "fairwitness.xml").getroot()[0]
     cases = list(suite)
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
         "tests": "4",

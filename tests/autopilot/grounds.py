@@ -27,16 +27,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.agents.cassettes import Cassette, name_of, spell
-from assay.agents.roles import ROLES
-from assay.app.autopilot import WantedPhases, begin_autopilot
-from assay.app.demo_repository import lay_out_files
-from assay.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
-from assay.steps.autopilot.ignored import gitignore_with
 from autopilot.runs import Run as Run
 from autopilot.team import TRIES, Team, held, role_of
 from autopilot.team import Document as Document
 from autopilot.team import part as part
+from fairwitness.agents.cassettes import Cassette, name_of, spell
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.autopilot import WantedPhases, begin_autopilot
+from fairwitness.app.demo_repository import lay_out_files
+from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
+from fairwitness.steps.autopilot.ignored import gitignore_with
 from feature.grounds import git
 
 Calls = Sequence[tuple[str, Document]]
@@ -89,7 +89,7 @@ class Grounds:
         """A roadmap of so many phases.
 
         `tasks` of a phase are called `part` where nothing is said; `after` says on which phases one rests; `breaker`
-        and `autopilot` are settings of those tables, and `settings` further lines of `assay.toml`.
+        and `autopilot` are settings of those tables, and `settings` further lines of `fairwitness.toml`.
         """
         named = {phase: (tasks or {}).get(phase, ("part",)) for phase in range(1, phases + 1)}
         team = Team(named)
@@ -99,7 +99,7 @@ class Grounds:
         lines += ["[autopilot.breaker]", *(f"{name} = {value}" for name, value in (breaker or {}).items()), ""]
         files = {
             ".gitignore": gitignore_with(""),
-            "assay.toml": "\n".join(lines) + settings,
+            "fairwitness.toml": "\n".join(lines) + settings,
             "check.sh": CHECK,
             "parts/first": "good\n",
             ".planning/ROADMAP.md": roadmap(named, after or {}),

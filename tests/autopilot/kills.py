@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.contracts.autopilot.plan import TaskKind
-from assay.contracts.autopilot.score import band_of
-from assay.contracts.autopilot.words import Complexity
 from autopilot.grounds import Grounds, part
 from autopilot.remains import assert_clean, content_of
 from autopilot.team import Document
+from fairwitness.contracts.autopilot.plan import TaskKind
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.words import Complexity
 from feature.grounds import call
 from feature.kills import Play
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.agents.cassettes import NO_PROMPT, Cassette, name_of, spell
-from assay.agents.roles import ROLES
-from assay.contracts.agents.cassette import CassetteHeader, CassetteTurn
-from assay.contracts.autopilot.score import band_of
-from assay.rules.cost import standing_score
-from assay.rules.scoring import mean_score
 from autopilot.grounds import USAGE, Grounds
 from autopilot.runs import Run
 from autopilot.team import Document, part, role_of
+from fairwitness.agents.cassettes import NO_PROMPT, Cassette, name_of, spell
+from fairwitness.agents.roles import ROLES
+from fairwitness.contracts.agents.cassette import CassetteHeader, CassetteTurn
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.rules.cost import standing_score
+from fairwitness.rules.scoring import mean_score
 from feature.grounds import git
 
 MANY = 50

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.app.autopilot_room import opened_autopilot
-from assay.contracts.autopilot.words import PhaseStatus, RunStatus
-from assay.contracts.common.ids import run_ref
-from assay.steps.autopilot.state_file import rendered, whole_state
-from assay.store.layout import autopilot
 from dag.remains import git
+from fairwitness.app.autopilot_room import opened_autopilot
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
+from fairwitness.contracts.common.ids import run_ref
+from fairwitness.steps.autopilot.state_file import rendered, whole_state
+from fairwitness.store.layout import autopilot
 from feature.remains import Content, Reader, assert_left, document, read_content
 
 FOLDERS = (".autopilot", ".planning")
@@ -48,7 +48,7 @@ class _Reader(Reader):
 
 def target_of(run_id: str) -> str:
     """The run's own branch."""
-    return f"assay/{run_ref(run_id)}/target"
+    return f"fairwitness/{run_ref(run_id)}/target"
 
 
 def content_of(repository: Path, run_id: str) -> Content:

@@ -7,44 +7,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.agents.roles import ROLES
-from assay.app.autopilot_desk import autopilot_caps
-from assay.app.autopilot_room import AutopilotRoom, opened_autopilot, resume_autopilot
-from assay.app.carrying import carry, record_resumed
-from assay.app.graph_means import MeansMaker, prover
-from assay.app.graphs import AUTOPILOT_FLOW, CAP, ENGINE, Factory
-from assay.app.runs import End
-from assay.app.state import state_of, workroom
-from assay.app.watching import watching
-from assay.app.wiring import runner
-from assay.contracts.agents.dispatch import Outcome
-from assay.contracts.agents.role import RoleSpec
-from assay.contracts.autopilot.passes import PhasePass, Verdict
-from assay.contracts.autopilot.state import State
-from assay.contracts.common.tools import Role
-from assay.contracts.verify.checks import VerifySettings
-from assay.engine.dbos_engine import DbosEngine
-from assay.git.candidates import Candidates
-from assay.git.identity import read_identity
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktrees
-from assay.kit.clock import Clock, system_clock
-from assay.steps.autopilot.asking import Asker
-from assay.steps.autopilot.book import AutopilotBook
-from assay.steps.autopilot.briefs import Briefs
-from assay.steps.autopilot.commands import Harness
-from assay.steps.autopilot.desk import AutopilotRunDesk
-from assay.steps.autopilot.executing import Executing
-from assay.steps.autopilot.graph_desk import AutopilotGraphDesk
-from assay.steps.autopilot.learnings import Learnings
-from assay.steps.autopilot.room import Room
-from assay.steps.autopilot.tasks import graph_of
-from assay.steps.dispatch.account import ENDED
-from assay.steps.dispatch.recording import ended
-from assay.steps.graph.world import World
-from assay.steps.verify.subject import Parts
-from assay.store.artifacts import Store
 from autopilot.team import Document
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.autopilot_desk import autopilot_caps
+from fairwitness.app.autopilot_room import AutopilotRoom, opened_autopilot, resume_autopilot
+from fairwitness.app.carrying import carry, record_resumed
+from fairwitness.app.graph_means import MeansMaker, prover
+from fairwitness.app.graphs import AUTOPILOT_FLOW, CAP, ENGINE, Factory
+from fairwitness.app.runs import End
+from fairwitness.app.state import state_of, workroom
+from fairwitness.app.watching import watching
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.autopilot.passes import PhasePass, Verdict
+from fairwitness.contracts.autopilot.state import State
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.engine.dbos_engine import DbosEngine
+from fairwitness.git.candidates import Candidates
+from fairwitness.git.identity import read_identity
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.steps.autopilot.asking import Asker
+from fairwitness.steps.autopilot.book import AutopilotBook
+from fairwitness.steps.autopilot.briefs import Briefs
+from fairwitness.steps.autopilot.commands import Harness
+from fairwitness.steps.autopilot.desk import AutopilotRunDesk
+from fairwitness.steps.autopilot.executing import Executing
+from fairwitness.steps.autopilot.graph_desk import AutopilotGraphDesk
+from fairwitness.steps.autopilot.learnings import Learnings
+from fairwitness.steps.autopilot.room import Room
+from fairwitness.steps.autopilot.tasks import graph_of
+from fairwitness.steps.dispatch.account import ENDED
+from fairwitness.steps.dispatch.recording import ended
+from fairwitness.steps.graph.world import World
+from fairwitness.steps.verify.subject import Parts
+from fairwitness.store.artifacts import Store
 from feature.grounds import git
 
 
@@ -56,7 +56,7 @@ class Run:
     run_id: str
 
     def carry(self) -> End:
-        """To its end, or until it waits; one that had ended goes on first, as `assay resume` has it."""
+        """To its end, or until it waits; one that had ended goes on first, as `fairwitness resume` has it."""
         with watching(self.top, self.run_id) as followed:
             if followed.look.is_over or followed.look.status == "paused":
                 record_resumed(self.top, followed.look)
@@ -141,7 +141,7 @@ class Run:
     @property
     def target(self) -> str:
         """The run's own branch."""
-        return f"assay/{self.run_id}/target"
+        return f"fairwitness/{self.run_id}/target"
 
     def parts(self) -> set[str]:
         """The parts on the branch of the run."""
@@ -190,7 +190,7 @@ class _Other(Factory):
         order = book.order()
         shadow = Shadow.open(state / "git", repository)
         place = workroom(state, sandbox.tier)
-        worktrees = Worktrees(repository, shadow, place / "worktrees", prefix="assay")
+        worktrees = Worktrees(repository, shadow, place / "worktrees", prefix="fairwitness")
         identity = read_identity(repository)
         world = World(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
         chosen = {"agents": order.agents, "cassettes": order.cassettes}

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.app.demo_autopilot import scripts
-from assay.app.demo_autopilot.roadmap import Held
-from assay.app.demo_feature.scripts import Said, Session, create
-from assay.contracts.common.tools import Role
+from fairwitness.app.demo_autopilot import scripts
+from fairwitness.app.demo_autopilot.roadmap import Held
+from fairwitness.app.demo_feature.scripts import Said, Session, create
+from fairwitness.contracts.common.tools import Role
 from feature.grounds import call
 
 Document = dict[str, Any]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.runs import End
-from assay.contracts.autopilot.breaker import BreakerPosition
-from assay.contracts.autopilot.words import RunStatus
-from assay.errors import NotReady
-from assay.kit.clock import Clock, system_clock
-from assay.steps.dispatch.account import STARTED
 from autopilot.grounds import Document, Grounds, Run, part
+from fairwitness.app.runs import End
+from fairwitness.contracts.autopilot.breaker import BreakerPosition
+from fairwitness.contracts.autopilot.words import RunStatus
+from fairwitness.errors import NotReady
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.steps.dispatch.account import STARTED
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -238,10 +238,10 @@ def test_a_budget_stops_a_run_and_a_raised_one_goes_on_with_the_same_step(tmp_pa
     assert_stopped(run, "cost_cap_tokens_total", status=RunStatus.FAILED)
     assert list(run.outcomes()) == ["research-1-1-1"]
     asked = run.types().count("step_started")
-    settings = run.file("assay.toml")
+    settings = run.file("fairwitness.toml")
     assert run.carry() is End.BUDGET  # nothing was raised
     assert list(run.outcomes()) == ["research-1-1-1"]
-    grounds.commit("assay.toml", settings.replace("60000", "900000"))
+    grounds.commit("fairwitness.toml", settings.replace("60000", "900000"))
     assert run.carry() is End.COMPLETED
     began = [(each["step"], each["attempt"]) for each in run.events("step_started")]
     assert began[:4] == [("preflight", 1), ("triage", 1), ("research", 1), ("plan", 1)]

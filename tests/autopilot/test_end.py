@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from assay.app.autopilot_verdict import give_verdict
-from assay.app.runs import End
-from assay.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
-from assay.errors import UsageError
-from assay.store.layout import autopilot as layout
 from autopilot.grounds import Grounds
 from autopilot.loops import PATIENT, SURE, UNSURE, add, assert_emits, by_a_person, cycle, merge, refused, scored
 from autopilot.runs import Run
 from autopilot.team import Document, part
+from fairwitness.app.autopilot_verdict import give_verdict
+from fairwitness.app.runs import End
+from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
+from fairwitness.errors import UsageError
+from fairwitness.store.layout import autopilot as layout
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
 from autopilot import loops
+from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
 
 DEFERRED = frozenset(
     {

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.roles import ROLES
-from assay.app.autopilot_setup import lock
-from assay.app.runs import End
-from assay.contracts.agents.dispatch import OutcomeStatus
-from assay.contracts.common.tools import Role
-from assay.errors import UsageError
-from assay.steps.dispatch.account import STARTED
 from autopilot.grounds import Document, Grounds, Run, part
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.autopilot_setup import lock
+from fairwitness.app.runs import End
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import UsageError
+from fairwitness.steps.dispatch.account import STARTED
 from feature.grounds import call, git
 
 pytestmark = pytest.mark.timeout(300)

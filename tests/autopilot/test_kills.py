@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.exit_codes import ExitCode
-from assay.store.layout import autopilot
 from autopilot.grounds import Grounds as Catalogue
 from autopilot.kills import AUTOPILOT, put_to_a_person
 from autopilot.remains import assert_archived
 from autopilot.runs import Run
-from cli.runner import assay
+from cli.runner import fairwitness
 from dag.kills import KILLED
+from fairwitness.cli.exit_codes import ExitCode
+from fairwitness.store.layout import autopilot
 from feature.kills import Grounds
 from feature.remains import assert_alike, assert_same
 from forge.chains import CHAINED, firsts, in_order, middles, share, sweep
@@ -157,10 +157,10 @@ def test_killed_as_it_waits_and_as_it_is_answered_a_run_goes_on_with_the_verdict
     assert run.statuses() == {"1": "needs_human_verification"}
     assert _resumed(run) == ExitCode.WAITS_FOR_PERSON
     assert _resumed(run) == ExitCode.WAITS_FOR_PERSON  # it stays where it is, however often somebody looks
-    said = assay("verdict", "1", "pass", cwd=run.top, ASSAY_KILL_AT="autopilot.verdict")
+    said = fairwitness("verdict", "1", "pass", cwd=run.top, FAIRWITNESS_KILL_AT="autopilot.verdict")
     assert said.returncode == KILLED, said.stderr
     assert run.events("human_verdict_recorded", verdict="pass")
-    again = assay("verdict", "1", "fail", cwd=run.top)
+    again = fairwitness("verdict", "1", "fail", cwd=run.top)
     assert again.returncode == ExitCode.USAGE, again.stderr  # what was said first stands
     assert _resumed(run) == ExitCode.REACHED
     assert len(run.events("human_verdict_recorded")) == 1
@@ -191,4 +191,4 @@ def test_killed_after_its_last_event_a_run_that_is_resumed_mends_its_files(tmp_p
 
 def _resumed(run: Run, kill_at: str = "") -> int:
     """One more life of a run; how it ended."""
-    return assay("resume", run.run_id, "--plain", cwd=run.top, ASSAY_KILL_AT=kill_at).returncode
+    return fairwitness("resume", run.run_id, "--plain", cwd=run.top, FAIRWITNESS_KILL_AT=kill_at).returncode

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.runs import End
-from assay.contracts.agents.dispatch import OutcomeStatus
-from assay.contracts.autopilot.score import band_of
-from assay.contracts.autopilot.words import PhaseStatus
-from assay.contracts.common.tools import Role
-from assay.steps.autopilot.rating import Rated
 from autopilot.grounds import Document, Grounds, Run, part
+from fairwitness.app.runs import End
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.words import PhaseStatus
+from fairwitness.contracts.common.tools import Role
+from fairwitness.steps.autopilot.rating import Rated
 from feature.grounds import call, git
 
 pytestmark = pytest.mark.timeout(300)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.runs import End
-from assay.errors import UsageError
 from autopilot.grounds import Grounds
 from autopilot.loops import PATIENT, add, assert_emits, cycle, history, loops, merge, scored, standing
+from fairwitness.app.runs import End
+from fairwitness.errors import UsageError
 from feature.grounds import git
 
 pytestmark = pytest.mark.timeout(300)

@@ -5,10 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.runs import End
-from assay.contracts.autopilot.breaker import BreakerPosition
-from assay.contracts.autopilot.words import FailureCategory
-from assay.kit.clock import system_clock
 from autopilot.grounds import Grounds
 from autopilot.loops import (
     PATIENT,
@@ -27,6 +23,10 @@ from autopilot.loops import (
 )
 from autopilot.runs import Run
 from autopilot.team import Document, part
+from fairwitness.app.runs import End
+from fairwitness.contracts.autopilot.breaker import BreakerPosition
+from fairwitness.contracts.autopilot.words import FailureCategory
+from fairwitness.kit.clock import system_clock
 from feature.grounds import git
 
 pytestmark = pytest.mark.timeout(300)

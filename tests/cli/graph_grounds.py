@@ -1,4 +1,4 @@
-"""Repositories with a run that a recorded team carries out, and `assay` at work on it in processes of its own."""
+"""Repositories with a run that a recorded team carries out, and `fairwitness` at work on it in processes of its own."""
 
 import subprocess
 import time
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.graphs import begin_graph
-from assay.contracts.common.events import EventData
-from assay.contracts.graph.orders import GraphOptions
-from assay.ledger.ledger import Ledger
-from assay.sandbox.probe import probe
-from assay.steps.graph.book import GraphBook
-from assay.testing.graph_team import RUN, Task, dag_of, documents_of, lay_out, record
-from cli.runner import ASSAY
+from cli.runner import FAIRWITNESS
+from fairwitness.app.graphs import begin_graph
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.sandbox.probe import probe
+from fairwitness.steps.graph.book import GraphBook
+from fairwitness.testing.graph_team import RUN, Task, dag_of, documents_of, lay_out, record
 
-TARGET = f"assay/{RUN}/target"
+TARGET = f"fairwitness/{RUN}/target"
 NEEDS_SANDBOX = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")
 SLOW = (Task("task-01", slow=True), Task("task-02", ("task-01",)))
 
@@ -34,7 +34,7 @@ def begun(root: Path, *tasks: Task, run_id: str = RUN, slow_s: int | None = None
         dag_of(tasks, run_id),
         documents_of(tasks),
         request="Fill the catalogue.",
-        options=GraphOptions(target=f"assay/{run_id}/target", look_s=0.1),
+        options=GraphOptions(target=f"fairwitness/{run_id}/target", look_s=0.1),
         agents="cassette",
         cassettes=record(root / "recordings", tasks),
     )
@@ -43,7 +43,7 @@ def begun(root: Path, *tasks: Task, run_id: str = RUN, slow_s: int | None = None
 
 def tell(repository: Path, *events: EventData, run_id: str = RUN) -> None:
     """Something happens in a run that nobody carries."""
-    ledger = Ledger.open_file(repository / ".assay" / "evidence.db")
+    ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
     try:
         GraphBook(ledger, run_id).write(lambda _now: events)
     finally:
@@ -52,7 +52,7 @@ def tell(repository: Path, *events: EventData, run_id: str = RUN) -> None:
 
 def types_of(repository: Path, run_id: str = RUN) -> list[str]:
     """What happened, by its kind."""
-    ledger = Ledger.read_only(repository / ".assay" / "evidence.db")
+    ledger = Ledger.read_only(repository / ".fairwitness" / "evidence.db")
     try:
         return [event.type for event in ledger.events(run_id)]
     finally:
@@ -61,9 +61,9 @@ def types_of(repository: Path, run_id: str = RUN) -> list[str]:
 
 @contextmanager
 def at_work(repository: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """`assay …` in a process of its own, ended in any case."""
+    """`fairwitness …` in a process of its own, ended in any case."""
     with subprocess.Popen(
-        [ASSAY, *arguments], cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [FAIRWITNESS, *arguments], cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process

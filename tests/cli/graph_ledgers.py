@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from app.graph_walk import Walk, dag_of
-from assay.contracts.forge import events as happened
+from fairwitness.contracts.forge import events as happened
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\u202e進捗 [bold]x[/bold] \x9b31m" + "long " * 60
 WAITS: dict[str, tuple[str, ...]] = {
@@ -49,6 +49,6 @@ def completed(root: Path, run_id: str = "run-completed") -> Walk:
 
 def fits(text: str, columns: int = 80) -> bool:
     """Whether every line fits, and nothing in it would be acted upon by a terminal."""
-    from assay.cli.columns import cells
+    from fairwitness.cli.columns import cells
 
     return all(cells(line) <= columns and line.isprintable() for line in text.split("\n"))

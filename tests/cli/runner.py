@@ -1,17 +1,17 @@
-"""Runs the installed `assay` as a person would."""
+"""Runs the installed `fairwitness` as a person would."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-ASSAY = Path(sys.executable).with_name("assay")
+FAIRWITNESS = Path(sys.executable).with_name("fairwitness")
 
 
-def assay(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def fairwitness(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """What a command prints and how it leaves."""
     return subprocess.run(
-        [ASSAY, *arguments],
+        [FAIRWITNESS, *arguments],
         cwd=cwd,
         capture_output=True,
         text=True,

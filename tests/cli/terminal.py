@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cli.runner import ASSAY
+from cli.runner import FAIRWITNESS
 
 COLUMNS, ROWS = 80, 40
 _CODE = re.compile(r"\x1b\[(\?25[lh]|[0-9;]*[A-Za-z])|\x1b[^\[]|[\r\n]|[^\x1b\r\n]+")
@@ -31,7 +31,7 @@ class Terminal:
         self._master = master
         self._said = b""
         self._process = subprocess.Popen(
-            [ASSAY, *arguments],
+            [FAIRWITNESS, *arguments],
             cwd=cwd,
             stdin=slave,
             stdout=slave,

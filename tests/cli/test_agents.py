@@ -1,4 +1,4 @@
-"""`assay agents` as a person meets it: lists, one role whole, and one dispatch on a small repository."""
+"""`fairwitness agents` as a person meets it: lists, one role whole, and one dispatch on a small repository."""
 
 import asyncio
 import json
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from assay.agents.cassettes import Cassette, spell
-from assay.agents.gateway.modes import Answered, Asked, Grant, Turn
-from assay.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
-from assay.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
-from assay.contracts.common.tools import Role
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.agents.cassettes import Cassette, spell
+from fairwitness.agents.gateway.modes import Answered, Asked, Grant, Turn
+from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
+from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
+from fairwitness.contracts.common.tools import Role
 from support import value_of
 
 INTAKE = value_of("000/intake-return.yaml")
@@ -57,7 +57,7 @@ def recorded(place: Path, role: Role, *turns: tuple[str, tuple[tuple[str, dict[s
 
 
 def tried(home: dict[str, str], cwd: Path, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-    return assay("agents", "try", *arguments, cwd=cwd, **home)
+    return fairwitness("agents", "try", *arguments, cwd=cwd, **home)
 
 
 EDITS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -71,17 +71,17 @@ EDITS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def test_the_list_names_every_role_within_eighty_columns(home: dict[str, str], tmp_path: Path) -> None:
-    done = assay("agents", "list", cwd=tmp_path, **home)
+    done = fairwitness("agents", "list", cwd=tmp_path, **home)
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert {line.split()[0] for line in done.stdout.splitlines()[1:]} == {role.value for role in Role}
-    assert "assay doctor" in done.stderr
+    assert "fairwitness doctor" in done.stderr
 
 
 def test_the_list_as_json_has_all_there_is_to_know(home: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "assay.toml").write_text('[agents]\ndefault = "goose"\n[agents.models]\nstrong = "big"\n')
+    (tmp_path / "fairwitness.toml").write_text('[agents]\ndefault = "goose"\n[agents.models]\nstrong = "big"\n')
     (tmp_path / ".git").mkdir()
-    listed = json.loads(assay("agents", "list", "--json", cwd=tmp_path, **home).stdout)
+    listed = json.loads(fairwitness("agents", "list", "--json", cwd=tmp_path, **home).stdout)
     roles = {role["name"]: role for role in listed}
     assert set(roles) == {role.value for role in Role}
     implementer = roles["implementer"]
@@ -98,12 +98,12 @@ def test_the_list_as_json_has_all_there_is_to_know(home: dict[str, str], tmp_pat
 
 
 def test_one_role_is_shown_with_its_words_tools_and_form(home: dict[str, str], tmp_path: Path) -> None:
-    shown = assay("agents", "show", "reviewer", cwd=tmp_path, **home)
+    shown = fairwitness("agents", "show", "reviewer", cwd=tmp_path, **home)
     assert shown.returncode == 0
     assert shown.stdout.startswith("Adversarial reviewer (adversarial-reviewer, feature)\n")
     assert "run_in_terminal (scoped)" in shown.stdout
     assert "## The form of its answer" in shown.stdout
-    plain = json.loads(assay("agents", "show", "judge", "--json", cwd=tmp_path, **home).stdout)
+    plain = json.loads(fairwitness("agents", "show", "judge", "--json", cwd=tmp_path, **home).stdout)
     assert plain["tools"]["run_in_terminal"] == "scoped"
     assert plain["schema"]["type"] == "object"
 
@@ -124,7 +124,7 @@ def test_one_role_is_shown_with_its_words_tools_and_form(home: dict[str, str], t
 def test_what_cannot_be_done_is_said_in_one_sentence(
     home: dict[str, str], tmp_path: Path, arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
-    done = assay("agents", *arguments, cwd=tmp_path, **home)
+    done = fairwitness("agents", *arguments, cwd=tmp_path, **home)
     assert (done.returncode, done.stdout) == (code, "")
     assert sentence in done.stderr
     assert "next:" in done.stderr
@@ -132,25 +132,25 @@ def test_what_cannot_be_done_is_said_in_one_sentence(
 
 def test_roles_are_exported_once_and_a_persons_file_is_kept(home: dict[str, str], tmp_path: Path) -> None:
     export = ("agents", "export", "--target", "vscode", "--dir", str(tmp_path / "out"))
-    assert assay(*export, "--check", cwd=tmp_path, **home).returncode == 1
+    assert fairwitness(*export, "--check", cwd=tmp_path, **home).returncode == 1
     assert not (tmp_path / "out").exists()
-    first = json.loads(assay(*export, "--json", cwd=tmp_path, **home).stdout)
+    first = json.loads(fairwitness(*export, "--json", cwd=tmp_path, **home).stdout)
     assert len(first["written"]) >= 9
-    again = assay(*export, "--check", cwd=tmp_path, **home)
+    again = fairwitness(*export, "--check", cwd=tmp_path, **home)
     assert (again.returncode, again.stdout) == (0, "")
     edited = tmp_path / "out" / first["written"][0]
     edited.write_text(edited.read_text() + "mine\n")
-    kept = assay(*export, cwd=tmp_path, **home)
+    kept = fairwitness(*export, cwd=tmp_path, **home)
     assert kept.returncode == 1
     assert kept.stdout.startswith(f"kept       {first['written'][0]} was edited")
 
 
 def test_settings_that_are_wrong_stop_everything(home: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    (tmp_path / "assay.toml").write_text('[agents.boss]\nagent = "x"\n')
-    done = assay("agents", "list", cwd=tmp_path, **home)
+    (tmp_path / "fairwitness.toml").write_text('[agents.boss]\nagent = "x"\n')
+    done = fairwitness("agents", "list", cwd=tmp_path, **home)
     assert done.returncode == 2
-    assert "assay.toml: agents.boss: expected" in done.stderr
+    assert "fairwitness.toml: agents.boss: expected" in done.stderr
 
 
 @pytest.mark.req("X3")
@@ -226,7 +226,7 @@ def test_nothing_of_a_trial_is_left_behind(home: dict[str, str], tmp_path: Path)
     temporary.mkdir()
     own = {**home, "TMPDIR": str(temporary)}
     assert tried(own, tmp_path, "intake", "--agents", "cassette", "--cassette", cassette).returncode == 0
-    assert [path.name for path in temporary.iterdir() if path.name.startswith("assay-try-")] == []
+    assert [path.name for path in temporary.iterdir() if path.name.startswith("fairwitness-try-")] == []
 
 
 class Upstream:
@@ -249,8 +249,8 @@ class Upstream:
 @pytest.fixture
 def upstream(socket_enabled: None) -> Iterator[tuple[Upstream, str]]:
     """A provider on loopback, and its address."""
-    from assay.agents.gateway.app import gateway
-    from assay.agents.gateway.server import serving
+    from fairwitness.agents.gateway.app import gateway
+    from fairwitness.agents.gateway.server import serving
 
     del socket_enabled
     provider, ready = Upstream(), threading.Event()
@@ -281,7 +281,7 @@ def test_a_model_is_reached_through_the_gateway_and_counted_there(
     home: dict[str, str], tmp_path: Path, upstream: tuple[Upstream, str]
 ) -> None:
     provider, url = upstream
-    own = tmp_path / "config" / "assay" / "assay.toml"
+    own = tmp_path / "config" / "fairwitness" / "fairwitness.toml"
     own.parent.mkdir(parents=True)
     own.write_text(
         f'[agents.backend.mine]\nprovider = "openai"\nbase_url = "{url}/v1"\nmodel = "m-1"\nkey_env = "MY_KEY"\n'
@@ -305,7 +305,7 @@ def test_doctor_says_which_agents_and_keys_there_are(home: dict[str, str], tmp_p
     goose.write_text("#!/bin/sh\necho goose 1.34.0\n")
     goose.chmod(0o755)
     own = {**home, "PATH": f"{goose.parent}:{home['PATH']}", "ANTHROPIC_API_KEY": "anthropic-key-1"}
-    done = assay("doctor", "--json", cwd=tmp_path, **own)
+    done = fairwitness("doctor", "--json", cwd=tmp_path, **own)
     found = {finding["what"]: finding for finding in json.loads(done.stdout)}
     assert (found["agent: goose"]["more"]["version"], found["agent: goose"]["more"]["tier"]) == ("1.34.0", "B")
     assert (found["agent: claude"]["health"], found["agent: claude"]["more"]["found"]) == ("missing", False)
@@ -313,7 +313,7 @@ def test_doctor_says_which_agents_and_keys_there_are(home: dict[str, str], tmp_p
     assert found["key: openai"]["health"] == "missing"
     assert found["agent: api"]["health"] == "ok"
     assert "anthropic-key-1" not in done.stdout
-    told = assay("doctor", cwd=tmp_path, **own)
+    told = fairwitness("doctor", cwd=tmp_path, **own)
     assert "npm install" in found["agent: claude"]["mend"]
     assert "agents not here" in told.stdout
     assert [line for line in told.stdout.splitlines() if len(line) > 80 and os.sep not in line] == []

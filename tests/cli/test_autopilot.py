@@ -1,4 +1,4 @@
-"""`assay autopilot` as a person types it: setting up, looking, resuming, and wrong arguments."""
+"""`fairwitness autopilot` as a person types it: setting up, looking, resuming, and wrong arguments."""
 
 import json
 import subprocess
@@ -26,12 +26,12 @@ from app.autopilot_grounds import (
     tell,
     types_of,
 )
-from assay.contracts.autopilot.events_run import CircuitBreakerOpened
-from assay.contracts.autopilot.words import StepName
-from assay.kit.clock import system_clock
 from cli.graph_grounds import NEEDS_SANDBOX
 from cli.graph_ledgers import HOSTILE, fits
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.contracts.autopilot.events_run import CircuitBreakerOpened
+from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.kit.clock import system_clock
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -43,7 +43,7 @@ def top(tmp_path: Path) -> Path:
 
 def said(top: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """What a command prints where nobody sits at a terminal; it leaves as it should, and its lines fit."""
-    done = assay(*arguments, cwd=top, COLUMNS="80")
+    done = fairwitness(*arguments, cwd=top, COLUMNS="80")
     assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     assert "--json" in arguments or fits(done.stdout.replace(str(top), ".")), done.stdout
@@ -57,7 +57,7 @@ def plain(top: Path, *arguments: str, code: int = 0) -> Any:
 @pytest.mark.req("A2")
 def test_what_init_writes_is_asked_to_be_filled_in_and_then_shown(tmp_path: Path) -> None:
     top = lay_out(tmp_path / "shop", None)
-    assert "assay autopilot init" in said(top, "autopilot", "next", code=2).stderr
+    assert "fairwitness autopilot init" in said(top, "autopilot", "next", code=2).stderr
     done = said(top, "autopilot", "init")
     assert done.stdout.splitlines() == [
         "written   .planning/ROADMAP.md",
@@ -68,7 +68,7 @@ def test_what_init_writes_is_asked_to_be_filled_in_and_then_shown(tmp_path: Path
     assert plain(top, "autopilot", "init")["files"][".planning/ROADMAP.md"] == "kept"
     told = said(top, "autopilot", "next", code=2).stderr
     line = next(n for n, text in enumerate((top / ".planning/ROADMAP.md").read_text().splitlines(), 1) if "TBD" in text)
-    assert told.startswith(f"assay: .planning/ROADMAP.md:{line}: phase 1 has no goal yet")
+    assert told.startswith(f"fairwitness: .planning/ROADMAP.md:{line}: phase 1 has no goal yet")
     shown = said(top, "autopilot", "status").stdout
     assert shown.splitlines()[0].split() == ["·", "1", "not", "started", "First", "slice"]
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_meant_leaves_two_with_a_sentence_and_a_next_step(
 
 def test_a_repository_without_runs_says_so(top: Path) -> None:
     for arguments in (("resume",), ("report",), ("lock",)):
-        done = assay("autopilot", *arguments, cwd=top)
+        done = fairwitness("autopilot", *arguments, cwd=top)
         assert done.returncode in (2, 3)
         assert "next:  " in done.stderr
 
@@ -120,7 +120,7 @@ def test_the_board_shows_every_phase_and_what_comes_next(top: Path) -> None:
     assert lines[1].split() == ["✓", "1", "Sign", "in", "completed", "9.4"]
     assert lines[2].split() == ["▶", "2", "Shop", "plan", "check"]
     assert [line.split()[1] for line in lines[3:]] == ["3", "3.1"]
-    assert done.stderr == f"next:  assay resume {RUN}\n"
+    assert done.stderr == f"next:  fairwitness resume {RUN}\n"
     shown = plain(top, "autopilot", "status")
     assert (shown["run"]["current_step"], shown["roadmap"][0]["status"]) == ("plan_check", "completed")
 
@@ -134,14 +134,14 @@ def test_status_and_watch_and_inbox_know_a_run_of_phases(top: Path) -> None:
     assert "waits for your verdict on phase 1" in listed
     detail = said(top, "status", RUN)
     assert "waits for you" in detail.stdout
-    assert detail.stderr == "next:  assay inbox\n"
+    assert detail.stderr == "next:  fairwitness inbox\n"
     assert plain(top, "status", RUN)["phases"] == {"1": "needs_human_verification", "2": "not_started"}
     watched = said(top, "watch", RUN, code=4)
     assert "WAITS FOR YOU: no command can see it" in watched.stdout
     assert "WAITING: 0/2 phases, 1 for you" in watched.stdout
     asked = said(top, "inbox", code=4)
     assert f"{RUN}  autopilot  verdict.1" in asked.stdout
-    assert f"assay answer {RUN} pass|fail|issues" in asked.stderr
+    assert f"fairwitness answer {RUN} pass|fail|issues" in asked.stderr
     assert said(top, "answer", RUN, "pass").stdout == f"{RUN}: pass\n"
     assert types_of(top)[-2:] == ["human_verdict_recorded", "checkpoint_written"]
 
@@ -162,9 +162,9 @@ def test_a_completed_run_stays_so(top: Path) -> None:
     tell(top, started("1"), completed("1"), started("2"), completed("2"), over())
     done = said(top, "autopilot", "resume")
     assert "COMPLETED: 2/2 phases" in done.stdout
-    assert done.stderr == f"next:  assay autopilot report {RUN}\n"
+    assert done.stderr == f"next:  fairwitness autopilot report {RUN}\n"
     assert "run_resumed" not in types_of(top)
-    assert said(top, "autopilot", "report").stderr == "next:  assay autopilot next\n"
+    assert said(top, "autopilot", "report").stderr == "next:  fairwitness autopilot next\n"
 
 
 @pytest.mark.req("A4")
@@ -188,7 +188,7 @@ def test_a_changed_specification_is_locked_on_purpose(top: Path) -> None:
     assert said(top, "autopilot", "lock").stdout == f"everything is as it was locked for {RUN}\n"
     (top / ".planning" / "PROJECT.md").write_text("a bigger shop\n")
     done = said(top, "autopilot", "lock")
-    assert (done.stdout, done.stderr) == ("changed   .planning/PROJECT.md\n", f"next:  assay resume {RUN}\n")
+    assert (done.stdout, done.stderr) == ("changed   .planning/PROJECT.md\n", f"next:  fairwitness resume {RUN}\n")
     assert plain(top, "autopilot", "lock") == {
         "run_id": RUN,
         "changes": [],
@@ -203,7 +203,7 @@ def test_reports_and_metrics_tell_what_runs_came_to(top: Path) -> None:
     done = said(top, "autopilot", "report")
     assert "succeeded 1 of 2 phases that were begun" in done.stdout
     assert "failures  executor_incomplete 1" in done.stdout
-    assert done.stderr == f"next:  assay resume {RUN}\n"
+    assert done.stderr == f"next:  fairwitness resume {RUN}\n"
     assert plain(top, "autopilot", "report")["metrics"]["success_rate"] == 0.5
     second = begun(top, ("2",), run_id="run-2026-02-27-143000")
     tell(top, started("2"), completed("2"), over(), run_id=second)

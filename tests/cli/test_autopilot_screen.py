@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 
 from app.autopilot_grounds import RUN, at_step, begun, completed, lay_out, started, tell
-from assay.app.autopilot_look import look_at_run
-from assay.app.watching import watching
-from assay.cli.autopilot_screen import AutopilotLive, autopilot_screen, board_lines
-from assay.cli.columns import cells
-from assay.cli.run_screen import LINES, How, PlainLines
-from assay.contracts.autopilot.words import StepName
+from fairwitness.app.autopilot_look import look_at_run
+from fairwitness.app.watching import watching
+from fairwitness.cli.autopilot_screen import AutopilotLive, autopilot_screen, board_lines
+from fairwitness.cli.columns import cells
+from fairwitness.cli.run_screen import LINES, How, PlainLines
+from fairwitness.contracts.autopilot.words import StepName
 
 PHASES = tuple(str(number) for number in range(1, 31))
 LONG = "# Roadmap\n\n" + "".join(f"- [ ] **Phase {number}: 進捗 {'x' * 60}** - one\n" for number in PHASES)

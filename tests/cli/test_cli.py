@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from assay import __version__
-from assay.cli.commands import COMMANDS
-from assay.cli.exit_codes import ExitCode, exit_code_of
-from assay.errors import (
-    AssayError,
+from cli.runner import FAIRWITNESS, fairwitness
+from fairwitness import __version__
+from fairwitness.cli.commands import COMMANDS
+from fairwitness.cli.exit_codes import ExitCode, exit_code_of
+from fairwitness.errors import (
     BadDocument,
     DiskRefused,
     EventsBroken,
+    FairWitnessError,
     LedgerTampered,
     NotReady,
     Position,
     UsageError,
 )
-from assay.kit.documents import Format, render
-from cli.runner import ASSAY, assay
+from fairwitness.kit.documents import Format, render
 from support import SEEDS, edited, value_of
 
 
@@ -39,7 +39,7 @@ def plan(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
 def test_help_fits_eighty_columns_and_needs_no_argument(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    done = assay(*arguments, cwd=tmp_path)
+    done = fairwitness(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
     assert [line.split()[0] for line in done.stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()] == [
@@ -48,34 +48,38 @@ def test_help_fits_eighty_columns_and_needs_no_argument(tmp_path: Path, argument
 
 
 def test_version_is_one_line(tmp_path: Path) -> None:
-    assert assay("--version", cwd=tmp_path).stdout == f"assay {__version__}\n"
+    assert fairwitness("--version", cwd=tmp_path).stdout == f"fairwitness {__version__}\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence", "next_step"),
     [
-        (("stats",), "there is no command 'stats'. Did you mean `assay status`?", "assay --help"),
-        (("frobnicate",), "there is no command 'frobnicate'.", "assay --help"),
-        (("schema", "check"), "missing argument 'FILE...'.", "assay schema check --help"),
+        (("stats",), "there is no command 'stats'. Did you mean `fairwitness status`?", "fairwitness --help"),
+        (("frobnicate",), "there is no command 'frobnicate'.", "fairwitness --help"),
+        (("schema", "check"), "missing argument 'FILE...'.", "fairwitness schema check --help"),
         (
             ("schema", "check", "--what", "x"),
             "no such option '--what'. Did you mean '--as'?",
-            "assay schema check --help",
+            "fairwitness schema check --help",
         ),
-        (("schema", "check", "--as", "plan", "x.yaml"), "there is no contract called 'plan'", "assay schema list"),
-        (("--wrong",), "no such option '--wrong'.", "assay --help"),
+        (
+            ("schema", "check", "--as", "plan", "x.yaml"),
+            "there is no contract called 'plan'",
+            "fairwitness schema list",
+        ),
+        (("--wrong",), "no such option '--wrong'.", "fairwitness --help"),
     ],
 )
 def test_a_wrong_argument_gets_one_sentence_and_exit_two(
     tmp_path: Path, arguments: tuple[str, ...], sentence: str, next_step: str
 ) -> None:
-    done = assay(*arguments, cwd=tmp_path)
+    done = fairwitness(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines() == [f"assay: {sentence}", f"next:  {next_step}"]
+    assert done.stderr.splitlines() == [f"fairwitness: {sentence}", f"next:  {next_step}"]
 
 
 def test_a_broken_plan_is_refused_with_file_line_field_expected_and_found(plan: Path) -> None:
-    done = assay("schema", "check", plan.name, cwd=plan.parent)
+    done = fairwitness("schema", "check", plan.name, cwd=plan.parent)
     assert done.returncode == 1
     assert done.stdout == snapshot("""\
 refused  plan-output.yaml (plan-output, 2 errors)
@@ -86,12 +90,12 @@ plan-output.yaml:81:3: error: completion.status: expected 'DONE', 'NEEDS_REVISIO
 
 
 def test_quiet_prints_violations_only(plan: Path) -> None:
-    done = assay("schema", "check", "--quiet", plan.name, cwd=plan.parent)
+    done = fairwitness("schema", "check", "--quiet", plan.name, cwd=plan.parent)
     assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (1, 2, "")
 
 
 def test_json_holds_the_same(plan: Path) -> None:
-    done = assay("schema", "check", "--json", plan.name, cwd=plan.parent)
+    done = fairwitness("schema", "check", "--json", plan.name, cwd=plan.parent)
     (report,) = json.loads(done.stdout)
     assert done.returncode == 1
     assert report["contract"] == "plan-output"
@@ -103,8 +107,8 @@ def test_json_holds_the_same(plan: Path) -> None:
 
 def test_warnings_leave_zero_and_strict_makes_them_refuse(tmp_path: Path) -> None:
     file = SEEDS / "000" / "plan-output.yaml"
-    assert assay("schema", "check", file, cwd=tmp_path).returncode == 0
-    assert assay("schema", "check", "--strict", file, cwd=tmp_path).returncode == 1
+    assert fairwitness("schema", "check", file, cwd=tmp_path).returncode == 0
+    assert fairwitness("schema", "check", "--strict", file, cwd=tmp_path).returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ def test_warnings_leave_zero_and_strict_makes_them_refuse(tmp_path: Path) -> Non
 )
 def test_a_broken_file_is_one_violation_with_its_place(tmp_path: Path, name: str, content: bytes, words: str) -> None:
     (tmp_path / name).write_bytes(content)
-    done = assay("schema", "check", name, cwd=tmp_path)
+    done = fairwitness("schema", "check", name, cwd=tmp_path)
     assert done.returncode == 1
     assert f"{name}:{words}" in done.stdout
     assert "Traceback" not in done.stderr
@@ -131,7 +135,7 @@ def test_a_broken_file_is_one_violation_with_its_place(tmp_path: Path, name: str
 def test_what_cannot_be_checked_is_said_and_leaves_two(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / "unknown.yaml").write_text("x: 1\n")
     (tmp_path / "x.txt").write_text("x: 1\n")
-    done = assay("schema", "check", name, cwd=tmp_path)
+    done = fairwitness("schema", "check", name, cwd=tmp_path)
     assert done.returncode == 2
     assert words in done.stderr
 
@@ -139,7 +143,7 @@ def test_what_cannot_be_checked_is_said_and_leaves_two(tmp_path: Path, name: str
 def test_terminal_codes_in_a_document_are_spelled_out(tmp_path: Path) -> None:
     value = edited(value_of("000/plan-output.yaml"), "completion.status", "\x1b[2J\u202eDONE")
     (tmp_path / "plan.json").write_text(json.dumps(value))
-    done = assay("schema", "check", "plan.json", cwd=tmp_path)
+    done = fairwitness("schema", "check", "plan.json", cwd=tmp_path)
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
     assert "\\x1b[2J\\u202eDONE" in done.stdout
@@ -149,19 +153,19 @@ def test_a_reader_that_goes_away_gets_no_traceback_and_is_no_success() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as nobody:
-        done = subprocess.run([ASSAY, "schema", "list"], stdout=nobody, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run([FAIRWITNESS, "schema", "list"], stdout=nobody, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_list_and_export_agree(tmp_path: Path) -> None:
-    listed = json.loads(assay("schema", "list", "--json", cwd=tmp_path).stdout)
-    done = assay("schema", "export", "out", "--json", cwd=tmp_path)
+    listed = json.loads(fairwitness("schema", "list", "--json", cwd=tmp_path).stdout)
+    done = fairwitness("schema", "export", "out", "--json", cwd=tmp_path)
     assert done.returncode == 0
     assert sorted(json.loads(done.stdout)["written"]) == sorted(
         f"{row['name']}-{row['version']}.json" for row in listed
     )
     (tmp_path / "out" / "plan-output-1.0.json").write_text("{}")
-    again = assay("schema", "export", "out", cwd=tmp_path)
+    again = fairwitness("schema", "export", "out", cwd=tmp_path)
     assert again.returncode == 1
     assert "refused    plan-output-1.0.json" in again.stdout
 
@@ -170,18 +174,22 @@ def test_status_in_a_fresh_repository_says_what_comes_next(tmp_path: Path) -> No
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     inner = tmp_path / "src"
     inner.mkdir()
-    done = assay("status", cwd=inner)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"No runs in {tmp_path} yet.\n", "next:  assay demo\n")
-    assert json.loads(assay("status", "--json", cwd=inner).stdout) == {"root": str(tmp_path), "runs": []}
-    assert not (tmp_path / ".assay").exists()
+    done = fairwitness("status", cwd=inner)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"No runs in {tmp_path} yet.\n",
+        "next:  fairwitness demo\n",
+    )
+    assert json.loads(fairwitness("status", "--json", cwd=inner).stdout) == {"root": str(tmp_path), "runs": []}
+    assert not (tmp_path / ".fairwitness").exists()
 
 
 @pytest.mark.parametrize("content", [b"not a database at all, but long enough to be one" * 50, None])
 def test_a_foreign_evidence_database_is_refused_and_not_written_to(tmp_path: Path, content: bytes | None) -> None:
     import sqlite3
 
-    (tmp_path / ".assay").mkdir()
-    database = tmp_path / ".assay" / "evidence.db"
+    (tmp_path / ".fairwitness").mkdir()
+    database = tmp_path / ".fairwitness" / "evidence.db"
     if content is None:
         with sqlite3.connect(database) as connection:
             connection.execute("CREATE TABLE other (x)")
@@ -189,15 +197,15 @@ def test_a_foreign_evidence_database_is_refused_and_not_written_to(tmp_path: Pat
     else:
         database.write_bytes(content)
     before = database.read_bytes()
-    done = assay("status", cwd=tmp_path)
+    done = fairwitness("status", cwd=tmp_path)
     assert done.returncode == 3
-    assert done.stderr.startswith(f"assay: {database}")
+    assert done.stderr.startswith(f"fairwitness: {database}")
     assert database.read_bytes() == before
 
 
 def test_a_terminal_without_colours_or_letters_still_gets_an_answer(tmp_path: Path) -> None:
     file = SEEDS / "000" / "plan-output.yaml"
-    done = assay("schema", "check", file, cwd=tmp_path, PYTHONIOENCODING="latin-1")
+    done = fairwitness("schema", "check", file, cwd=tmp_path, PYTHONIOENCODING="latin-1")
     assert done.returncode == 0
     assert "\\U0001f534" in done.stdout
 
@@ -211,8 +219,8 @@ def test_a_terminal_without_colours_or_letters_still_gets_an_answer(tmp_path: Pa
         (BadDocument("x", Position(1, 1)), 1),
         (EventsBroken("x"), 6),
         (LedgerTampered("x"), 6),
-        (AssayError("x"), 70),
+        (FairWitnessError("x"), 70),
     ],
 )
-def test_every_error_has_its_exit_code(error: AssayError, code: int) -> None:
+def test_every_error_has_its_exit_code(error: FairWitnessError, code: int) -> None:
     assert exit_code_of(error) == ExitCode(code)

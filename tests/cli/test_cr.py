@@ -1,4 +1,4 @@
-"""`assay cr` lists, shows and decides; it is on record who did, and what it prints does nothing to a terminal."""
+"""`fairwitness cr` lists, shows and decides; it is on record who did, and what it prints does nothing to a terminal."""
 
 import asyncio
 import json
@@ -10,33 +10,33 @@ from typing import Any
 import pytest
 
 from app.graph_walk import Walk, dag_of
-from assay.app.carrying import engine_at
-from assay.app.graphs import FORGE_FLOW
-from assay.contracts.forge import events as happened
-from assay.contracts.forge.documents import ChangeRequest
-from assay.contracts.forge.returns import CaptainReturn
-from assay.ledger.ledger import Ledger
-from assay.steps.forge.book import ForgeBook
-from assay.steps.forge.requests import emit, extend
-from assay.steps.forge.standings import request_of
 from cli.graph_grounds import git, types_of
 from cli.graph_ledgers import HOSTILE, fits
+from fairwitness.app.carrying import engine_at
+from fairwitness.app.graphs import FORGE_FLOW
+from fairwitness.contracts.forge import events as happened
+from fairwitness.contracts.forge.documents import ChangeRequest
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.steps.forge.book import ForgeBook
+from fairwitness.steps.forge.requests import emit, extend
+from fairwitness.steps.forge.standings import request_of
 
 RUN = "run-2026-02-26-143000"
 ADA = "Ada <ada@example.org>"
 BODY = "## Description\nIt is missing.\n\n## Impact Assessment\nLittle.\n## Proposed Resolution\nAdd it.\n"
 _CALL = """
 import sys
-from assay.cli.cr import command
-from assay.cli.exit_codes import exit_code_of
-from assay.errors import AssayError
+from fairwitness.cli.cr import command
+from fairwitness.cli.exit_codes import exit_code_of
+from fairwitness.errors import FairWitnessError
 import click
 try:
-    sys.exit(int(command.main(sys.argv[1:], prog_name="assay cr", standalone_mode=False) or 0))
+    sys.exit(int(command.main(sys.argv[1:], prog_name="fairwitness cr", standalone_mode=False) or 0))
 except click.UsageError as error:
     print(error.format_message(), file=sys.stderr)
     sys.exit(2)
-except AssayError as error:
+except FairWitnessError as error:
     print(error.what, error.next_step, file=sys.stderr)
     sys.exit(exit_code_of(error))
 """
@@ -81,7 +81,7 @@ def repo(tmp_path: Path) -> Path:
 
 def stands(repo: Path, cr_id: str) -> tuple[str, str | None]:
     """How far a request is, and who decided that."""
-    ledger = Ledger.read_only(repo / ".assay" / "evidence.db")
+    ledger = Ledger.read_only(repo / ".fairwitness" / "evidence.db")
     try:
         found = request_of(ForgeBook(ledger, RUN), cr_id)
         return found.status.value, found.decided_by
@@ -95,7 +95,7 @@ def test_requests_are_listed_for_people_and_for_machines(repo: Path) -> None:
     told = cr("list", cwd=repo / "src")
     assert told.returncode == 0
     assert told.stdout.splitlines()[0] == f"cr-001  pending   {'refinery-01':<20}  A part is missing"
-    assert told.stderr == f"next:  assay cr show cr-001 {RUN}\n"
+    assert told.stderr == f"next:  fairwitness cr show cr-001 {RUN}\n"
     assert fits(told.stdout)
     plain = json.loads(cr("list", RUN, "--json", cwd=repo).stdout)
     assert plain["run_id"] == RUN
@@ -111,7 +111,7 @@ def test_one_is_shown_with_everything_that_is_known_and_harmlessly(repo: Path) -
     assert "because   Two parts do not meet." in lines
     assert "affects   task-03" in lines
     assert "  ## Impact Assessment" in lines
-    assert told.stderr == f"next:  assay cr approve cr-001 {RUN}\n"
+    assert told.stderr == f"next:  fairwitness cr approve cr-001 {RUN}\n"
     hostile = cr("show", "cr-002", "last", cwd=repo)
     assert hostile.returncode == 0
     assert fits(told.stdout)
@@ -124,14 +124,14 @@ def test_one_is_shown_with_everything_that_is_known_and_harmlessly(repo: Path) -
 def test_a_person_approves_and_is_on_record(repo: Path) -> None:
     done = cr("approve", "cr-001", cwd=repo)
     assert (done.returncode, done.stdout) == (0, f"{RUN}: cr-001 is approved\n")
-    assert done.stderr == f"next:  assay resume {RUN}\n"
+    assert done.stderr == f"next:  fairwitness resume {RUN}\n"
     assert stands(repo, "cr-001") == ("approved", ADA)
-    file = repo / ".assay" / "artifacts" / RUN / "change-requests" / "cr-001" / "change-request.md"
+    file = repo / ".fairwitness" / "artifacts" / RUN / "change-requests" / "cr-001" / "change-request.md"
     assert f"decided_by: {ADA}" in file.read_text()
     again = cr("approve", "cr-001", RUN, "--json", cwd=repo)
     plain = json.loads(again.stdout)
     assert (plain["change_request"]["decided_by"], plain["is_carried"]) == (ADA, False)
-    assert plain["next"] == f"assay resume {RUN}"
+    assert plain["next"] == f"fairwitness resume {RUN}"
     assert types_of(repo, RUN).count("cr.approved") == 1
 
 
@@ -147,7 +147,7 @@ def test_a_person_rejects_with_a_reason(repo: Path) -> None:
     assert stands(repo, "cr-002") == ("rejected", ADA)
     told = cr("show", "cr-002", cwd=repo)
     assert "reason    Not now." in told.stdout.splitlines()
-    assert told.stderr == f"next:  assay status {RUN}\n"
+    assert told.stderr == f"next:  fairwitness status {RUN}\n"
     late = cr("approve", "cr-002", cwd=repo)
     assert (late.returncode, late.stdout) == (2, "")
     assert "cr-002: the request is rejected" in late.stderr
@@ -155,7 +155,7 @@ def test_a_person_rejects_with_a_reason(repo: Path) -> None:
 
 @pytest.mark.req("F4")
 def test_whoever_emitted_it_cannot_approve_it(repo: Path) -> None:
-    ledger = Ledger.open_file(repo / ".assay" / "evidence.db")
+    ledger = Ledger.open_file(repo / ".fairwitness" / "evidence.db")
     emit(ForgeBook(ledger, RUN), ADA, 1, [request()])
     ledger.close()
     refused = cr("approve", "cr-003", cwd=repo)
@@ -184,7 +184,7 @@ def test_what_was_refused_and_what_was_added_is_shown(repo: Path) -> None:
         plain = {"specs": [], "tasks": [], "overlay": overlay, "assumptions": [], "open_questions": []}
         return CaptainReturn.model_validate(plain)
 
-    ledger = Ledger.open_file(repo / ".assay" / "evidence.db")
+    ledger = Ledger.open_file(repo / ".fairwitness" / "evidence.db")
     book = ForgeBook(ledger, RUN)
     assert extend(book, "cr-001", answer({"from": "r-2", "to": "nowhere"}), "captain")
     assert extend(book, "cr-001", answer({"from": "r-2", "to": "task-03"}), "captain") == ()
@@ -208,7 +208,7 @@ def test_a_run_that_asked_for_nothing_says_so(tmp_path: Path) -> None:
     Walk(tmp_path, dag_of("run-still", {"x": ()})).close()
     told = cr("list", cwd=tmp_path)
     assert (told.returncode, told.stdout) == (0, "Nothing was asked for in run-still.\n")
-    assert told.stderr == "next:  assay status run-still\n"
+    assert told.stderr == "next:  fairwitness status run-still\n"
 
 
 @pytest.mark.req("F4")

@@ -1,4 +1,4 @@
-"""`assay dag show`: the graph as a table, for Graphviz and as JSON; whatever stands in it, it fits and is quick."""
+"""`fairwitness dag show`: the graph as a table, for Graphviz and as JSON; whatever stands in it, it fits and is quick."""
 
 import json
 import re
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from app.graph_walk import Walk, dag_of
-from assay.app.graph_picture import critical_path
-from assay.cli.dag import _quoted
-from assay.contracts.forge import events as happened
-from assay.contracts.forge.dag import Dag
-from assay.contracts.forge.status import DagStatus, RunState
-from assay.rules.dag import run_count_problems
 from cli.graph_ledgers import completed, failed, fits, going
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.app.graph_picture import critical_path
+from fairwitness.cli.dag import _quoted
+from fairwitness.contracts.forge import events as happened
+from fairwitness.contracts.forge.dag import Dag
+from fairwitness.contracts.forge.status import DagStatus, RunState
+from fairwitness.rules.dag import run_count_problems
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.mark.req("F3")
 def test_the_table_has_each_node_with_its_state_attempt_and_what_it_waits_for(repository: Path) -> None:
-    done = assay("dag", "show", "run-going", cwd=repository)
+    done = fairwitness("dag", "show", "run-going", cwd=repository)
     assert done.returncode == 0
     rows = [line[2:].split() for line in done.stdout.splitlines()]
     assert ["schema", "task", "MERGED", "1/2"] in rows
@@ -44,13 +44,13 @@ def test_the_table_has_each_node_with_its_state_attempt_and_what_it_waits_for(re
 
 
 def test_a_failed_node_says_why(repository: Path) -> None:
-    done = assay("dag", "show", "run-failed", cwd=repository)
+    done = fairwitness("dag", "show", "run-failed", cwd=repository)
     row = next(line for line in done.stdout.splitlines() if line[2:].startswith("x "))
     assert "FAILED" in row
     assert "\\x1b]0;pwned" in row
     assert "failed: 0 of 2 merged, 1 failed for good" in done.stdout
     assert fits(done.stdout)
-    assert fits(assay("dag", "show", "run-failed", cwd=repository, COLUMNS="60").stdout, 60)
+    assert fits(fairwitness("dag", "show", "run-failed", cwd=repository, COLUMNS="60").stdout, 60)
 
 
 def test_a_refinery_and_what_it_takes_in(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_refinery_and_what_it_takes_in(tmp_path: Path) -> None:
     walk.start("a")
     walk.verify("a")
     walk.close()
-    rows = [line[2:].split() for line in assay("dag", "show", "run-1", cwd=tmp_path).stdout.splitlines()]
+    rows = [line[2:].split() for line in fairwitness("dag", "show", "run-1", cwd=tmp_path).stdout.splitlines()]
     assert ["a", "task", "MERGE_READY", "1/2", "what", "takes", "it", "in"] in rows
     assert ["join", "refinery", "PENDING", "1/2", "b"] in rows
 
@@ -69,7 +69,7 @@ def test_an_overlay_is_part_of_the_graph(tmp_path: Path) -> None:
     walk.tell(happened.RunStarted())
     walk.grow(1, "added")
     walk.close()
-    done = assay("dag", "show", "run-1", cwd=tmp_path)
+    done = fairwitness("dag", "show", "run-1", cwd=tmp_path)
     assert ["added", "task", "PENDING", "1/2", "ready"] in [line[2:].split() for line in done.stdout.splitlines()]
     assert "0 of 2 merged" in done.stdout
 
@@ -77,7 +77,7 @@ def test_an_overlay_is_part_of_the_graph(tmp_path: Path) -> None:
 @pytest.mark.req("F3")
 def test_json_holds_the_documents_of_forge(repository: Path) -> None:
     for run in ("run-going", "run-failed", "run-completed"):
-        shown = json.loads(assay("dag", "show", run, "--json", cwd=repository).stdout)
+        shown = json.loads(fairwitness("dag", "show", run, "--json", cwd=repository).stdout)
         assert set(shown) == {"dag", "status", "run"}
         dag, status = Dag.model_validate(shown["dag"]), DagStatus.model_validate(shown["status"])
         state = RunState.model_validate(shown["run"])
@@ -89,7 +89,7 @@ DOT_LINE = re.compile(r'  ("(?:[^"\\]|\\.)*")(?: -> ("(?:[^"\\]|\\.)*"))?(?: \[[
 
 
 def test_dot_is_a_graph_with_every_node_and_edge(repository: Path) -> None:
-    done = assay("dag", "show", "run-going", "--dot", cwd=repository)
+    done = fairwitness("dag", "show", "run-going", "--dot", cwd=repository)
     first, settings, *lines, last = done.stdout.splitlines()
     assert (first, last) == ('digraph "run-going" {', "}")
     assert settings.startswith("  rankdir=LR")
@@ -128,7 +128,7 @@ def test_the_longest_way_goes_by_estimates_and_leaves_out_what_is_not_asked_for(
     ],
 )
 def test_what_cannot_be_shown_is_said(repository: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
-    done = assay("dag", "show", *arguments, cwd=repository)
+    done = fairwitness("dag", "show", *arguments, cwd=repository)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
 
@@ -136,20 +136,20 @@ def test_what_cannot_be_shown_is_said(repository: Path, arguments: tuple[str, ..
 def test_a_run_without_a_graph_and_a_graph_that_was_tampered_with(repository: Path) -> None:
     import sqlite3
 
-    from assay.contracts.common.words import Workflow
-    from assay.ledger.ledger import Ledger
+    from fairwitness.contracts.common.words import Workflow
+    from fairwitness.ledger.ledger import Ledger
 
-    ledger = Ledger.open_file(repository / ".assay" / "evidence.db")
+    ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
     ledger.record("other", lambda record: record.event(Workflow.FEATURE, "x", {}, timestamp="2026-02-26T14:30:00Z"))
     ledger.close()
-    done = assay("dag", "show", "other", cwd=repository)
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "assay: other is no run of a graph")
-    with sqlite3.connect(repository / ".assay" / "evidence.db") as connection:
+    done = fairwitness("dag", "show", "other", cwd=repository)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "fairwitness: other is no run of a graph")
+    with sqlite3.connect(repository / ".fairwitness" / "evidence.db") as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute('UPDATE observations SET detail = replace(detail, \'"id":"x"\', \'"id":"\x1b[2J"\')')
     connection.close()
-    done = assay("dag", "show", "run-failed", cwd=repository)
+    done = fairwitness("dag", "show", "run-failed", cwd=repository)
     assert (done.returncode, done.stdout) == (6, "")
     assert "its graph cannot be read" in done.stderr
 
@@ -162,6 +162,6 @@ def test_ten_thousand_nodes_are_shown_while_one_waits(tmp_path: Path) -> None:
     walk.tell(happened.RunStarted())
     walk.close()
     began = time.monotonic()
-    done = assay("dag", "show", "run-big", cwd=tmp_path)
+    done = fairwitness("dag", "show", "run-big", cwd=tmp_path)
     assert len(done.stdout.splitlines()) == size + 3
     assert time.monotonic() - began < 10  # about one second where nobody else works

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo_feature.repository import SLUG
-from assay.contracts.feature.research import Focus
-from assay.contracts.feature.review import Perspective
-from assay.store.layout.feature import FeatureLayout
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.app.demo_feature.repository import SLUG
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective
+from fairwitness.store.layout.feature import FeatureLayout
 
 pytestmark = pytest.mark.timeout(300)  # the fixtures play whole runs, on a machine that may be busy
 
@@ -61,7 +61,7 @@ def git(repository: Path, *arguments: str) -> str:
 
 
 def play(folder: Path, *arguments: str) -> Played:
-    done = assay("demo", "--dir", folder, *arguments, cwd=folder.parent)
+    done = fairwitness("demo", "--dir", folder, *arguments, cwd=folder.parent)
     return Played(folder / "till", done.returncode, done.stdout, done.stderr)
 
 
@@ -86,7 +86,7 @@ def copied(told: Played, tmp_path: Path) -> Iterator[Path]:
 
 
 def target_of(repository: Path) -> str:
-    (ref,) = git(repository, "for-each-ref", "--format=%(refname)", "refs/heads/assay").split()
+    (ref,) = git(repository, "for-each-ref", "--format=%(refname)", "refs/heads/fairwitness").split()
     return ref
 
 
@@ -158,7 +158,7 @@ def test_the_demo_shows_what_it_promises(told: Played) -> None:
     assert re.search(r"code review 1, [a-z-]+: architecture needs_revision", told.text)
     assert re.search(r"^COMMITTED, confidence \w+: gift-vouchers$", told.stdout, re.MULTILINE)
     assert re.search(r"^tasks +4 of 4 merged$", told.stdout, re.MULTILINE)
-    assert re.search(r"^undo +assay rollback ", told.stdout, re.MULTILINE)
+    assert re.search(r"^undo +fairwitness rollback ", told.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("how", ["told", "lied"])
@@ -170,9 +170,9 @@ def test_the_demo_fits_eighty_columns_but_for_names_and_hashes(how: str, request
 
 def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("kept")
-    done = assay("demo", "--dir", tmp_path, cwd=tmp_path)
+    done = fairwitness("demo", "--dir", tmp_path, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"assay: {tmp_path} is not empty\nnext:  ")
+    assert done.stderr.startswith(f"fairwitness: {tmp_path} is not empty\nnext:  ")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -185,7 +185,7 @@ def test_a_lie_is_stopped_by_a_gate_that_says_so_and_nothing_is_committed(lied: 
     assert git(repository, "symbolic-ref", "--short", "HEAD") == "main"
     assert git(repository, "branch", "--list", "feature*") == ""
     assert git(repository, "rev-list", "--count", "main") == "1"
-    (base,) = git(repository, "for-each-ref", "--format=%(objectname)", "refs/assay/baseline").split()
+    (base,) = git(repository, "for-each-ref", "--format=%(objectname)", "refs/fairwitness/baseline").split()
     assert git(repository, "rev-parse", "main") == base
     assert git(repository, "status", "--porcelain") == ""
     assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
@@ -194,7 +194,7 @@ def test_a_lie_is_stopped_by_a_gate_that_says_so_and_nothing_is_committed(lied: 
 @pytest.mark.parametrize("how", ["told", "lied"])
 def test_the_ledger_of_a_demo_is_as_it_was_written(how: str, request: pytest.FixtureRequest) -> None:
     played: Played = request.getfixturevalue(how)
-    done = assay("ledger", "verify", cwd=played.repository)
+    done = fairwitness("ledger", "verify", cwd=played.repository)
     assert done.returncode == 0, done.stdout
     assert "all as written" in done.stderr
 
@@ -218,30 +218,30 @@ def test_every_command_knows_a_run_that_ended(
     told: Played, lied: Played, arguments: tuple[str, ...], codes: tuple[int, int]
 ) -> None:
     for played, code in zip((told, lied), codes, strict=True):
-        done = assay(*arguments, cwd=played.repository)
+        done = fairwitness(*arguments, cwd=played.repository)
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
     assert git(told.repository, "status", "--porcelain") == ""
 
 
 def test_what_the_commands_say_is_what_happened(told: Played, lied: Played) -> None:
-    assert "committed" in assay("status", cwd=told.repository).stdout
-    assert "nothing waits for you" in assay("inbox", cwd=told.repository).stdout
-    shown = json.loads(assay("status", "last", "--json", cwd=told.repository).stdout)
+    assert "committed" in fairwitness("status", cwd=told.repository).stdout
+    assert "nothing waits for you" in fairwitness("inbox", cwd=told.repository).stdout
+    shown = json.loads(fairwitness("status", "last", "--json", cwd=told.repository).stdout)
     assert shown["status"] == "committed"
-    page = Path(assay("report", "last", cwd=told.repository).stdout.strip()).read_text()
+    page = Path(fairwitness("report", "last", cwd=told.repository).stdout.strip()).read_text()
     assert LAYOUT.evidence_bundle in page or "COMMITTED" in page.upper()
-    failed = json.loads(assay("status", "last", "--json", cwd=lied.repository).stdout)
+    failed = json.loads(fairwitness("status", "last", "--json", cwd=lied.repository).stdout)
     assert failed["status"] == "low_confidence"
     assert failed["reason"].startswith("nothing is committed: at most Low: without enough evidence: task-04")
-    kinds = [line.split()[2] for line in assay("events", "last", cwd=told.repository).stdout.splitlines()]
+    kinds = [line.split()[2] for line in fairwitness("events", "last", cwd=told.repository).stdout.splitlines()]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
 
 
 @pytest.mark.req("P11")
 def test_a_rollback_restores_what_was_there_before_and_the_second_one_says_so(copied: Path) -> None:
     made = git(copied, "rev-parse", BRANCH)
-    done = assay("rollback", "last", cwd=copied)
+    done = fairwitness("rollback", "last", cwd=copied)
     assert done.returncode == 0, done.stderr
     assert git(copied, "symbolic-ref", "--short", "HEAD") == "main"
     assert git(copied, "status", "--porcelain") == ""
@@ -254,16 +254,16 @@ def test_a_rollback_restores_what_was_there_before_and_the_second_one_says_so(co
     assert added
     assert not [path for path in added if (copied / path).exists()]
     assert (copied / LAYOUT.evidence_bundle).exists()
-    kept = git(copied, "for-each-ref", "--format=%(objectname)", "refs/assay/rolled-back")
+    kept = git(copied, "for-each-ref", "--format=%(objectname)", "refs/fairwitness/rolled-back")
     assert kept == made
-    again = assay("rollback", "last", cwd=copied)
+    again = fairwitness("rollback", "last", cwd=copied)
     assert again.returncode == 0
     assert again.stdout.startswith("it was rolled back before\n")
-    assert assay("ledger", "verify", cwd=copied).returncode == 0
+    assert fairwitness("ledger", "verify", cwd=copied).returncode == 0
 
 
 def test_a_lie_has_nothing_to_be_rolled_back(lied: Played) -> None:
-    done = assay("rollback", "last", cwd=lied.repository)
+    done = fairwitness("rollback", "last", cwd=lied.repository)
     assert done.returncode == 2, done.stdout
-    assert done.stderr.startswith("assay: ")
+    assert done.stderr.startswith("fairwitness: ")
     assert "\nnext:  " in done.stderr

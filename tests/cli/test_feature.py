@@ -1,4 +1,4 @@
-"""`assay feature` where nobody sits at a terminal: it waits, exit code 4, and goes on with what was answered."""
+"""`fairwitness feature` where nobody sits at a terminal: it waits, exit code 4, and goes on with what was answered."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo_feature import repository
 from cli.graph_grounds import NEEDS_SANDBOX, git
 from cli.graph_ledgers import fits
-from cli.runner import ASSAY, assay
+from cli.runner import FAIRWITNESS, fairwitness
+from fairwitness.app.demo_feature import repository
 from feature.grounds import Grounds
 
 pytestmark = [pytest.mark.timeout(300), NEEDS_SANDBOX]
@@ -30,26 +30,28 @@ def till(tmp_path: Path) -> Path:
 
 def answered(till: Path, option: str) -> subprocess.CompletedProcess[str]:
     """Answers a question; what the next `resume` says."""
-    assert assay("answer", option, cwd=till).returncode == 0
-    return assay("resume", cwd=till)
+    assert fairwitness("answer", option, cwd=till).returncode == 0
+    return fairwitness("resume", cwd=till)
 
 
 @pytest.mark.req("P3", "P5", "P16")
 def test_a_run_asks_at_every_gate_waits_and_goes_on_in_another_process_with_what_was_answered(till: Path) -> None:
-    begun = assay(*BEGIN, cwd=till)
+    begun = fairwitness(*BEGIN, cwd=till)
     assert begun.returncode == 4
     assert "There are concerns about the request. How do we go on?" in begun.stdout
     assert "proceed | modify | abandon | other" in begun.stdout
-    assert begun.stderr.splitlines()[-1] == "next:  assay inbox"
+    assert begun.stderr.splitlines()[-1] == "next:  fairwitness inbox"
     assert fits(begun.stdout)
 
-    shown = assay("inbox", cwd=till)
+    shown = fairwitness("inbox", cwd=till)
     assert (shown.returncode, fits(shown.stdout)) == (4, True)
-    (waiting,) = json.loads(assay("inbox", "--json", cwd=till).stdout)["waiting"]
+    (waiting,) = json.loads(fairwitness("inbox", "--json", cwd=till).stdout)["waiting"]
     assert waiting["gate_id"] == "gate-pushback-request"
-    assert assay("inbox", "--json", cwd=till).stdout == assay("inbox", "--json", cwd=till).stdout  # the same again
+    assert (
+        fairwitness("inbox", "--json", cwd=till).stdout == fairwitness("inbox", "--json", cwd=till).stdout
+    )  # the same again
 
-    again = assay("resume", cwd=till)  # nobody has answered
+    again = fairwitness("resume", cwd=till)  # nobody has answered
     assert again.returncode == 4
     research = answered(till, "proceed")
     assert research.returncode == 4
@@ -60,44 +62,44 @@ def test_a_run_asks_at_every_gate_waits_and_goes_on_in_another_process_with_what
     done = answered(till, "approve")
     assert done.returncode == 0, done.stdout + done.stderr
     assert git(till, "rev-parse", "--abbrev-ref", "HEAD") == f"feature/{repository.SLUG}"
-    bundle = assay("evidence", "bundle", cwd=till).stdout
+    bundle = fairwitness("evidence", "bundle", cwd=till).stdout
     assert "gate-post-planning" in bundle
-    assert assay("replay", "last", cwd=till).returncode == 0
-    assert assay("inbox", cwd=till).returncode == 0
+    assert fairwitness("replay", "last", cwd=till).returncode == 0
+    assert fairwitness("inbox", cwd=till).returncode == 0
 
 
 @pytest.mark.req("P5")
 def test_a_wrong_answer_changes_nothing_and_says_what_could_be_answered(till: Path) -> None:
-    assert assay(*BEGIN, cwd=till).returncode == 4
+    assert fairwitness(*BEGIN, cwd=till).returncode == 4
     for wrong, told in ((("approve",), "choose proceed or modify"), (("modify",), "add --text"), (("a", "b", "c"), "")):
-        done = assay("answer", *wrong, cwd=till)
+        done = fairwitness("answer", *wrong, cwd=till)
         assert done.returncode == 2
         assert told in done.stderr
-    assert len(json.loads(assay("inbox", "--json", cwd=till).stdout)["waiting"]) == 1
+    assert len(json.loads(fairwitness("inbox", "--json", cwd=till).stdout)["waiting"]) == 1
 
 
 @pytest.mark.req("P3", "P5")
 def test_a_run_that_a_person_abandons_ends_and_keeps_what_it_wrote(till: Path) -> None:
-    assert assay(*BEGIN, cwd=till).returncode == 4
+    assert fairwitness(*BEGIN, cwd=till).returncode == 4
     done = answered(till, "abandon")
     assert done.returncode == 1
     assert "ENDED BY YOU" in done.stdout
     assert (till / "docs" / "feature" / repository.SLUG / "initial-request.md").exists()
     assert git(till, "status", "--porcelain") == ""
-    assert assay("answer", "proceed", cwd=till).returncode == 2
+    assert fairwitness("answer", "proceed", cwd=till).returncode == 2
 
 
 @pytest.mark.req("P16")
 def test_a_cancelled_run_leaves_no_worktree_and_says_how_it_could_go_on(till: Path) -> None:
-    assert assay(*BEGIN, cwd=till).returncode == 4
+    assert fairwitness(*BEGIN, cwd=till).returncode == 4
     half = till / "docs" / "feature" / repository.SLUG / ".feature.md.0123456789abcdef.tmp"  # its writer was killed
     half.write_bytes(b"#")
-    done = assay("cancel", "last", "--yes", cwd=till)
+    done = fairwitness("cancel", "last", "--yes", cwd=till)
     assert done.returncode == 0, done.stderr
     assert not half.exists()
-    assert "assay resume" in done.stderr
+    assert "fairwitness resume" in done.stderr
     assert git(till, "worktree", "list").count("\n") == 0
-    assert assay("resume", "last", cwd=till).returncode == 4  # it asks the same again
+    assert fairwitness("resume", "last", cwd=till).returncode == 4  # it asks the same again
 
 
 def test_bad_beginnings_are_refused_in_a_sentence_and_begin_nothing(till: Path) -> None:
@@ -107,24 +109,24 @@ def test_bad_beginnings_are_refused_in_a_sentence_and_begin_nothing(till: Path) 
         (("feature", "@nowhere.md"), 2),
         (("feature", "x", "--agents", "nobody"), 2),
     ):
-        done = assay(*arguments, cwd=till)
+        done = fairwitness(*arguments, cwd=till)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
-    assert json.loads(assay("status", "--json", cwd=till).stdout)["runs"] == []
+    assert json.loads(fairwitness("status", "--json", cwd=till).stdout)["runs"] == []
 
 
 def test_events_can_be_had_as_lines_and_the_end_as_an_object(till: Path) -> None:
-    lines = assay(*BEGIN, "--jsonl", cwd=till)
+    lines = fairwitness(*BEGIN, "--jsonl", cwd=till)
     assert lines.returncode == 4
     events = [json.loads(line) for line in lines.stdout.splitlines()]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-    shown = json.loads(assay("resume", "--json", cwd=till).stdout)
+    shown = json.loads(fairwitness("resume", "--json", cwd=till).stdout)
     assert (shown["workflow"], shown["status"]) == ("feature", "waiting")
 
 
 @pytest.mark.req("P5")
 def test_somebody_at_a_terminal_is_asked_there(till: Path) -> None:
-    with Terminal([ASSAY, *BEGIN], till) as terminal:
+    with Terminal([FAIRWITNESS, *BEGIN], till) as terminal:
         terminal.wait_for("Your answer")
         assert "There are concerns about the request" in terminal.said
         terminal.type("abandon\n")
@@ -134,7 +136,7 @@ def test_somebody_at_a_terminal_is_asked_there(till: Path) -> None:
 
 def test_ctrl_c_saves_and_says_how_to_go_on(till: Path) -> None:
     with subprocess.Popen(
-        [ASSAY, *BEGIN, "--autonomous"], cwd=till, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [FAIRWITNESS, *BEGIN, "--autonomous"], cwd=till, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -142,8 +144,8 @@ def test_ctrl_c_saves_and_says_how_to_go_on(till: Path) -> None:
                 process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert told.splitlines()[-1].startswith("next:  assay resume ")
-    done = assay("resume", cwd=till)
+    assert told.splitlines()[-1].startswith("next:  fairwitness resume ")
+    done = fairwitness("resume", cwd=till)
     assert done.returncode == 0, done.stderr
 
 

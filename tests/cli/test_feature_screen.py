@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from app.report_ledgers import HOSTILE, MOMENT, FeatureWalk, finished, going
-from assay.app.feature_look import FeatureLook
-from assay.app.feature_steps import STEPS
-from assay.app.watching import watching
-from assay.cli.feature_lines import LINES, live_lines, packed
-from assay.cli.feature_screen import FeatureJsonLines, FeatureLive, FeaturePlain, FeatureSilent, Watched
-from assay.ledger.glance import events_after
 from cli.graph_ledgers import fits
+from fairwitness.app.feature_look import FeatureLook
+from fairwitness.app.feature_steps import STEPS
+from fairwitness.app.watching import watching
+from fairwitness.cli.feature_lines import LINES, live_lines, packed
+from fairwitness.cli.feature_screen import FeatureJsonLines, FeatureLive, FeaturePlain, FeatureSilent, Watched
+from fairwitness.ledger.glance import events_after
 
 
 def look_for(walk: FeatureWalk) -> FeatureLook:

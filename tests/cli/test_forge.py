@@ -1,4 +1,4 @@
-"""`assay forge` and what belongs to it, as a person types it: reviews, pauses, change requests, and wrong arguments."""
+"""`fairwitness forge` and what belongs to it, as a person types it: reviews, pauses, change requests, and wrong arguments."""
 
 import json
 import subprocess
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.tools import Role
 from cli.graph_grounds import NEEDS_SANDBOX, at_work, git
 from cli.graph_ledgers import fits
-from cli.runner import assay
+from cli.runner import fairwitness
 from cli.terminal import Terminal
+from fairwitness.contracts.common.tools import Role
 from feature.grounds import Turn, call
 from forge.grounds import (
     JOIN,
@@ -41,7 +41,7 @@ ADA = "Ada <ada@example.org>"
 
 def said(top: Path, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
     """What a command prints where nobody sits at a terminal; it leaves as it should, and its lines fit."""
-    done = assay(*arguments, cwd=top, COLUMNS="80")
+    done = fairwitness(*arguments, cwd=top, COLUMNS="80")
     assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     told = done.stdout.replace(str(top), ".")  # where it stands may be as long as one likes
@@ -72,15 +72,15 @@ def test_a_plan_waits_for_its_review_is_edited_approved_and_carried_out(tmp_path
     top = Grounds.lay_out(tmp_path, ONE, THEN).top
     begun = said(top, *BEGIN, code=4)
     run = last_run(top)
-    assert f"assay answer {run.run_id} approve|return|abandon" in begun.stdout
+    assert f"fairwitness answer {run.run_id} approve|return|abandon" in begun.stdout
     assert "The plan is made. Shall it be carried out?" in begun.stdout
-    assert hint(begun) == f"assay plan show {run.run_id}"
+    assert hint(begun) == f"fairwitness plan show {run.run_id}"
     (waiting,) = plain(top, "inbox", code=4)["waiting"]
     assert (waiting["run_id"], waiting["gate_id"]) == (run.run_id, "plan-review.1")
     assert "waits for you, to approve its plan" in said(top, "status").stdout
     shown = said(top, "plan", "show")
     assert "    after task-001" in shown.stdout.splitlines()
-    assert hint(shown) == f"assay plan approve {run.run_id}"
+    assert hint(shown) == f"fairwitness plan approve {run.run_id}"
 
     graph = json.loads(run.file("dag.json"))
     graph["nodes"][1]["id"] = "task-001"
@@ -93,13 +93,13 @@ def test_a_plan_waits_for_its_review_is_edited_approved_and_carried_out(tmp_path
     graph["nodes"][1]["id"] = "task-002"
     (tmp_path / "good.json").write_text(json.dumps(graph))
     mended = said(top, "plan", "edit", "last", "dag.json", "--with", tmp_path / "good.json")
-    assert hint(mended) == f"assay plan approve {run.run_id}"
+    assert hint(mended) == f"fairwitness plan approve {run.run_id}"
     (tmp_path / "task.md").write_text(run.file("tasks/task-002.md").replace("Be quick.", "Take your time."))
     assert plain(top, "plan", "edit", "last", "tasks/task-002.md", "--with", str(tmp_path / "task.md"))["fits"]
 
-    assert hint(said(top, "plan", "approve")) == f"assay resume {run.run_id}"
+    assert hint(said(top, "plan", "approve")) == f"fairwitness resume {run.run_id}"
     sealed = said(top, "plan", "edit", "last", "dag.json", "--with", tmp_path / "good.json", code=2)
-    assert sealed.stderr.startswith("assay: specs and graph are sealed; file a change request\n")
+    assert sealed.stderr.startswith("fairwitness: specs and graph are sealed; file a change request\n")
     assert said(top, "inbox").returncode == 0
     done = said(top, "resume")
     assert "COMPLETED: 2/2 merged" in done.stdout
@@ -114,7 +114,7 @@ def test_a_plan_is_returned_cancelled_taken_up_again_and_abandoned(tmp_path: Pat
     grounds.plans(planned(ONE), plan=2)
     top = grounds.top
     assert "PLAN REVIEW" in said(top, *BEGIN, "--plan-only").stdout
-    assert said(top, "answer", "return", code=2).stderr.startswith("assay: return needs a word of yours\n")
+    assert said(top, "answer", "return", code=2).stderr.startswith("fairwitness: return needs a word of yours\n")
     said(top, "answer", "return", "--text", "One is enough.")
     assert "PLAN REVIEW: 0/1 merged" in said(top, "resume", code=4).stdout
     run = last_run(top)
@@ -127,7 +127,7 @@ def test_a_plan_is_returned_cancelled_taken_up_again_and_abandoned(tmp_path: Pat
     assert (git(top, "branch", "--format=%(refname:short)"), git(top, "status", "--porcelain")) == ("main", "")
     assert len(git(top, "worktree", "list").splitlines()) == 1
     assert said(top, "inbox").stdout.startswith("nothing waits for you")
-    assert said(top, "plan", "approve", "last", code=2).stderr.startswith(f"assay: {run.run_id} has ended\n")
+    assert said(top, "plan", "approve", "last", code=2).stderr.startswith(f"fairwitness: {run.run_id} has ended\n")
     assert said(top, "cancel", "last", "--yes").stdout.endswith("already; nothing was changed\n")
 
     assert "PLAN REVIEW" in said(top, "resume", "last", code=4).stdout  # it goes on after all, and asks the same
@@ -187,7 +187,7 @@ def test_a_run_is_paused_from_another_process_and_goes_on(tmp_path: Path) -> Non
     assert run.states() == {"task-001": "MERGED", "task-002": "PENDING"}
     status = said(run.top, "status").stdout
     assert "paused" in status
-    assert f"waits for you: assay resume {run.run_id}" in status
+    assert f"waits for you: fairwitness resume {run.run_id}" in status
     assert plain(run.top, "pause") == {"run_id": run.run_id, "status": "paused", "changed": False}
     assert "COMPLETED: 2/2 merged" in said(run.top, "resume").stdout
     assert run.types().count("run.paused") == run.types().count("run.resumed") == 1
@@ -207,13 +207,15 @@ def test_a_run_that_fails_says_why_and_goes_on_when_it_is_given_another_chance(t
     failed = said(top, "resume", "last", code=1)
     run = last_run(top)
     assert "no attempt left for task-001" in failed.stdout
-    assert "assay retry task-001" in " ".join(failed.stdout.split())
+    assert "fairwitness retry task-001" in " ".join(failed.stdout.split())
     assert run.states() == {"task-001": "FAILED", "task-002": "PENDING"}
-    assert said(top, "retry", "task-002", code=2).stderr.startswith("assay: task-002 is PENDING, attempt 1 of 1\n")
+    assert said(top, "retry", "task-002", code=2).stderr.startswith(
+        "fairwitness: task-002 is PENDING, attempt 1 of 1\n"
+    )
     grounds.does(ONE, attempt=2)
     retried = said(top, "retry", "task-001")
     assert retried.stdout == f"task-001 of {run.run_id} waits for attempt 2\n"
-    assert hint(retried) == f"assay resume {run.run_id}"
+    assert hint(retried) == f"fairwitness resume {run.run_id}"
     assert "COMPLETED: 2/2 merged" in said(top, "resume", "last").stdout
     attempts = plain(top, "task", "show", "task-001")["attempts"]
     assert [(each["number"], each["state"], each["says"]) for each in attempts] == [
@@ -251,7 +253,7 @@ def test_a_request_that_a_person_rejects_leaves_the_plan_as_it_was(asking: Run) 
     assert listed.stdout.startswith("cr-001  pending   refinery-001")
     shown = said(top, "cr", "show", "cr-001")
     assert "because   Two parts do not meet." in shown.stdout
-    assert hint(shown) == f"assay cr approve cr-001 {asking.run_id}"
+    assert hint(shown) == f"fairwitness cr approve cr-001 {asking.run_id}"
     assert said(top, "resume", code=4).stdout  # it still waits
     assert said(top, "cr", "reject", "cr-001", code=2).stdout == ""
     rejected = said(top, "cr", "reject", "cr-001", "--reason", "Later.")
@@ -272,7 +274,7 @@ def test_a_request_that_a_person_approves_makes_the_plan_larger(asking: Run) -> 
     shown = said(top, "cr", "show", "cr-001", "last").stdout.splitlines()
     assert shown[0] == "cr-001  applied  A part is missing"
     assert "added     task-004" in shown
-    assert said(top, "cr", "approve", "cr-001", "last", code=2).stderr.startswith("assay: cr-001: ")
+    assert said(top, "cr", "approve", "cr-001", "last", code=2).stderr.startswith("fairwitness: cr-001: ")
     assert "cr-001 added task-004" in said(top, "plan", "show", "last").stdout
     assert len(plain(top, "dag", "show", "last")["dag"]["nodes"]) == 4
     assert plain(top, "task", "show", "task-004")["state"] == "MERGED"
@@ -315,7 +317,7 @@ def test_a_task_is_shown_with_its_attempts_and_its_document(done: Run) -> None:
 WRONG: tuple[tuple[tuple[str, ...], str], ...] = (
     (("plan", "show", "nobody"), "there is no run 'nobody'"),
     (("plan", "approve", "last"), "is approved"),
-    (("plan", "edit", "last", "run-state.json", "--with", "assay.toml"), "sealed"),
+    (("plan", "edit", "last", "run-state.json", "--with", "fairwitness.toml"), "sealed"),
     (("cr", "show", "cr-001", "last"), "no change request 'cr-001'"),
     (("cr", "approve", "cr-7", "last"), "no change request 'cr-7'"),
     (("task", "show", "task-777"), "no task 'task-777'"),
@@ -335,7 +337,7 @@ def test_wrong_arguments_are_told_in_a_sentence_and_change_nothing(done: Run) ->
     for arguments, told in WRONG:
         refused = said(done.top, *arguments, code=2)
         first, *rest = refused.stderr.splitlines()
-        assert first.startswith("assay: "), refused.stderr
+        assert first.startswith("fairwitness: "), refused.stderr
         assert told in first, refused.stderr
         assert [line.partition(" ")[0] for line in rest] == ["next:"], refused.stderr
         assert refused.stdout == ""
@@ -348,4 +350,4 @@ def test_help_fits_and_names_every_command(done: Run) -> None:
     listed = said(done.top, "--help").stdout
     for command in ("forge", "plan", "cr", "task", "retry", "pause"):
         assert command in listed
-        assert said(done.top, command, "--help").stdout.startswith(f"Usage: assay {command}")
+        assert said(done.top, command, "--help").stdout.startswith(f"Usage: fairwitness {command}")

@@ -1,4 +1,4 @@
-"""`assay knowledge` lists and forgets; what it prints does nothing to a terminal."""
+"""`fairwitness knowledge` lists and forgets; what it prints does nothing to a terminal."""
 
 import json
 import subprocess
@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.feature.knowledge import KnowledgeType
-from assay.kit import yaml_text
-from assay.steps.feature.memory import FILE, Memory, MemoryEntry
-from assay.store.artifacts import Store
+from fairwitness.contracts.feature.knowledge import KnowledgeType
+from fairwitness.kit import yaml_text
+from fairwitness.steps.feature.memory import FILE, Memory, MemoryEntry
+from fairwitness.store.artifacts import Store
 
 RUN = "2026-02-26T14:30:00Z"
 _CALL = """
 import sys
-from assay.cli.exit_codes import exit_code_of
-from assay.cli.knowledge import command
-from assay.errors import AssayError
+from fairwitness.cli.exit_codes import exit_code_of
+from fairwitness.cli.knowledge import command
+from fairwitness.errors import FairWitnessError
 try:
-    sys.exit(int(command.main(sys.argv[1:], prog_name="assay knowledge", standalone_mode=False) or 0))
-except AssayError as error:
+    sys.exit(int(command.main(sys.argv[1:], prog_name="fairwitness knowledge", standalone_mode=False) or 0))
+except FairWitnessError as error:
     print(error.what, error.next_step, file=sys.stderr)
     sys.exit(exit_code_of(error))
 """
@@ -34,10 +34,10 @@ def _knowledge(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / ".assay").mkdir()
+    (tmp_path / ".fairwitness").mkdir()
     kinds = (("build", "make all"), ("tests", "make test"))
     entries = [MemoryEntry(type=KnowledgeType.COMMAND, key=key, value=value, run_id=RUN) for key, value in kinds]
-    Memory(Store(tmp_path / ".assay")).remember(entries)
+    Memory(Store(tmp_path / ".fairwitness")).remember(entries)
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def test_a_list_for_people_and_one_for_machines(root: Path) -> None:
         [f"tests  command  {RUN}", "    make test", f"build  command  {RUN}", "    make all"],
     )
     plain = json.loads(_knowledge("list", "--json", cwd=root).stdout)
-    assert plain["file"] == str(root / ".assay" / FILE)
+    assert plain["file"] == str(root / ".fairwitness" / FILE)
     assert plain["knowledge"][0] == {
         "type": "command",
         "key": "tests",
@@ -66,7 +66,7 @@ def test_a_key_is_forgotten_once(root: Path) -> None:
     assert (gone.returncode, gone.stdout) == (0, "Forgotten: build\n")
     again = _knowledge("forget", "build", cwd=root)
     assert (again.returncode, again.stdout) == (2, "")
-    assert "assay knowledge list" in again.stderr
+    assert "fairwitness knowledge list" in again.stderr
     assert json.loads(_knowledge("forget", "tests", "--json", cwd=root).stdout)["forgotten"]["key"] == "tests"
     assert "No run has learned anything" in _knowledge("list", cwd=root).stdout
 
@@ -74,7 +74,7 @@ def test_a_key_is_forgotten_once(root: Path) -> None:
 @pytest.mark.req("P10")
 def test_what_somebody_planted_is_shown_harmlessly_and_with_the_reason(root: Path) -> None:
     planted = {"type": "lesson", "key": "odd", "value": "Skip the tests\x1b[2J", "run_id": RUN}
-    (root / ".assay" / FILE).write_text(yaml_text.render({"knowledge": [planted]}))
+    (root / ".fairwitness" / FILE).write_text(yaml_text.render({"knowledge": [planted]}))
     listed = _knowledge("list", cwd=root)
     assert listed.stdout.splitlines()[1:] == [
         "    Skip the tests\\x1b[2J",

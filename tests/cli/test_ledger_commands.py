@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.common.evidence import Phase
-from assay.contracts.common.words import Severity, Verdict, Workflow
-from assay.contracts.feature.review import Category, Perspective
-from assay.git.heads import kept_heads
-from assay.kit.clock import spell, system_clock
-from assay.ledger.export import exported
-from assay.ledger.glance import KNOWN_VERSION
-from assay.ledger.ledger import MIGRATIONS, Ledger
-from assay.ledger.record import Record
-from assay.steps.heads import record_head
-from cli.runner import ASSAY, assay
+from cli.runner import FAIRWITNESS, fairwitness
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.words import Severity, Verdict, Workflow
+from fairwitness.contracts.feature.review import Category, Perspective
+from fairwitness.git.heads import kept_heads
+from fairwitness.kit.clock import spell, system_clock
+from fairwitness.ledger.export import exported
+from fairwitness.ledger.glance import KNOWN_VERSION
+from fairwitness.ledger.ledger import MIGRATIONS, Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.steps.heads import record_head
 from ledger.samples import RUN, TASK, claim, execution, fill_all
 
 
@@ -27,7 +27,7 @@ from ledger.samples import RUN, TASK, claim, execution, fill_all
 def repository(tmp_path: Path) -> Path:
     """A repository with one run: a baseline, two passed checks, three reviews of which one wants a revision."""
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    ledger = Ledger.open_file(tmp_path / ".assay" / "evidence.db")
+    ledger = Ledger.open_file(tmp_path / ".fairwitness" / "evidence.db")
     fill_all(ledger)
 
     def write(record: Record) -> None:
@@ -59,35 +59,35 @@ def _tamper(file: Path, *statements: str) -> None:
 
 @pytest.mark.req("X2")
 def test_an_intact_ledger_and_its_export_verify(repository: Path) -> None:
-    done = assay("ledger", "verify", cwd=repository)
+    done = fairwitness("ledger", "verify", cwd=repository)
     assert (done.returncode, done.stderr) == (0, "2 runs checked, all as written\n")
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["intact", "intact"]
     file = repository / "docs" / "feature" / "login" / "verification-ledger.db"
-    assert assay("ledger", "verify", file, cwd=repository).returncode == 0
+    assert fairwitness("ledger", "verify", file, cwd=repository).returncode == 0
 
 
 @pytest.mark.req("X2")
 def test_an_edited_row_is_named_and_leaves_six(repository: Path) -> None:
-    _tamper(repository / ".assay" / "evidence.db", "UPDATE executions SET exit_code = 1 WHERE id = 2")
-    done = assay("ledger", "verify", cwd=repository)
+    _tamper(repository / ".fairwitness" / "evidence.db", "UPDATE executions SET exit_code = 1 WHERE id = 2")
+    done = fairwitness("ledger", "verify", cwd=repository)
     assert done.returncode == 6
     assert f"run {RUN}: executions 2 edited" in done.stdout
-    reports = json.loads(assay("ledger", "verify", "--json", cwd=repository).stdout)
+    reports = json.loads(fairwitness("ledger", "verify", "--json", cwd=repository).stdout)
     assert [len(report["findings"]) for report in reports] == [1, 0]
 
 
 @pytest.mark.req("X2")
 def test_a_cut_or_vanished_ledger_shows_against_the_git_ref(repository: Path) -> None:
     ((_, head),) = kept_heads(repository).items()
-    database = repository / ".assay" / "evidence.db"
+    database = repository / ".fairwitness" / "evidence.db"
     _tamper(database, f"DELETE FROM events WHERE seq = {head.links - 2}", f"DELETE FROM chain WHERE seq = {head.links}")
-    done = assay("ledger", "verify", cwd=repository)
+    done = fairwitness("ledger", "verify", cwd=repository)
     assert done.returncode == 6
     assert f"chain {head.links} truncated" in done.stdout
     for name in ("evidence.db", "evidence.db-wal", "evidence.db-shm"):
-        (repository / ".assay" / name).unlink(missing_ok=True)
+        (repository / ".fairwitness" / name).unlink(missing_ok=True)
     Ledger.open_file(database).close()
-    done = assay("ledger", "verify", cwd=repository)
+    done = fairwitness("ledger", "verify", cwd=repository)
     assert done.returncode == 6
     assert "git keeps its head, the ledger nothing" in done.stdout
     assert "the ledger holds no such link" in done.stdout
@@ -95,7 +95,7 @@ def test_a_cut_or_vanished_ledger_shows_against_the_git_ref(repository: Path) ->
 
 @pytest.mark.req("P9")
 def test_gates_are_shown_with_what_is_missing(repository: Path) -> None:
-    done = assay("ledger", "gates", "last", cwd=repository)
+    done = fairwitness("ledger", "gates", "last", cwd=repository)
     assert done.returncode == 1
     assert done.stdout == snapshot("""\
 OPEN     EG-1:task-03                 1 of 1
@@ -105,12 +105,12 @@ OPEN     EG-4:login-code-review       0 of 0
 OPEN     EG-5:login-code-review       3 of 3
 OPEN     EG-6:login-code-review       2 of 2
 """)
-    assert assay("ledger", "gates", RUN, "--size", "Standard", cwd=repository).returncode == 0
+    assert fairwitness("ledger", "gates", RUN, "--size", "Standard", cwd=repository).returncode == 0
 
 
 @pytest.mark.req("P9")
 def test_a_gate_explains_itself_with_query_values_and_rows(repository: Path) -> None:
-    done = assay("gate", "explain", RUN, "EG-6", cwd=repository)
+    done = fairwitness("gate", "explain", RUN, "EG-6", cwd=repository)
     assert done.returncode == 0
     assert done.stdout == snapshot("""\
 EG-6:login-code-review is OPEN: 2 of 2
@@ -125,7 +125,7 @@ LEFT JOIN observations o ON o.id = s.observation_id
 WHERE c.run_id = ? AND c.task_id = ? AND c.phase = ? AND c.round = ? ORDER BY c.id
 with     '2026-02-26T14:30:00Z', 'login-code-review', 'review', 1
 """)
-    plain = json.loads(assay("gate", "explain", RUN, f"EG-2:{TASK}", "--json", cwd=repository).stdout)
+    plain = json.loads(fairwitness("gate", "explain", RUN, f"EG-2:{TASK}", "--json", cwd=repository).stdout)
     assert (plain["answer"], plain["threshold"], plain["query"]["values"]) == ("blocked", 3, [RUN, TASK, "after", 1])
 
 
@@ -144,7 +144,7 @@ with     '2026-02-26T14:30:00Z', 'login-code-review', 'review', 1
 def test_a_wrong_question_gets_one_sentence(
     repository: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    done = assay(*arguments, cwd=repository)
+    done = fairwitness(*arguments, cwd=repository)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -152,9 +152,9 @@ def test_a_wrong_question_gets_one_sentence(
 
 @pytest.mark.parametrize("command", [("ledger", "verify"), ("ledger", "gates", "last"), ("events", "last")])
 def test_a_repository_without_a_ledger_is_told_so(tmp_path: Path, command: tuple[str, ...]) -> None:
-    done = assay(*command, cwd=tmp_path)
+    done = fairwitness(*command, cwd=tmp_path)
     assert done.returncode == 3
-    assert done.stderr.startswith("assay: there is no ledger in")
+    assert done.stderr.startswith("fairwitness: there is no ledger in")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -168,9 +168,9 @@ def test_a_corrupt_foreign_or_newer_ledger_is_refused_and_left_alone(repository:
     newer = repository / "newer.db"
     newer.write_bytes((repository / "docs" / "feature" / "login" / "verification-ledger.db").read_bytes())
     _tamper(newer, "INSERT INTO migrations VALUES (99, 'later', 'now')")
-    for file, words in ((text, "not a database"), (foreign, "tables of something else"), (newer, "newer Assay")):
+    for file, words in ((text, "not a database"), (foreign, "tables of something else"), (newer, "newer Fair Witness")):
         before = file.read_bytes()
-        done = assay("ledger", "verify", file, cwd=repository)
+        done = fairwitness("ledger", "verify", file, cwd=repository)
         assert (done.returncode, len(done.stderr.splitlines())) == (3, 2), done.stderr
         assert words in done.stderr
         assert file.read_bytes() == before
@@ -178,24 +178,28 @@ def test_a_corrupt_foreign_or_newer_ledger_is_refused_and_left_alone(repository:
 
 @pytest.mark.req("P13")
 def test_queries_by_name_as_table_json_and_sql(repository: Path) -> None:
-    assert "slowest-steps" in assay("ledger", "query", "--list", cwd=repository).stdout
-    done = assay("ledger", "query", "slowest-steps", "last", cwd=repository)
+    assert "slowest-steps" in fairwitness("ledger", "query", "--list", cwd=repository).stdout
+    done = fairwitness("ledger", "query", "slowest-steps", "last", cwd=repository)
     assert (done.returncode, done.stdout) == (0, "step    total_s\nstep-3  140.0\nstep-1  20.0\n")
-    rows = json.loads(assay("ledger", "query", "retries", RUN, "--json", cwd=repository).stdout)
+    rows = json.loads(fairwitness("ledger", "query", "retries", RUN, "--json", cwd=repository).stdout)
     assert rows == [{"agent": "designer", "instance": None, "retry_count": 1}]
-    assert assay("ledger", "query", "retries", "--sql", cwd=repository).stdout.startswith("SELECT agent, instance")
-    names = [row["name"] for row in json.loads(assay("ledger", "query", "--list", "--json", cwd=repository).stdout)]
+    assert fairwitness("ledger", "query", "retries", "--sql", cwd=repository).stdout.startswith(
+        "SELECT agent, instance"
+    )
+    names = [
+        row["name"] for row in json.loads(fairwitness("ledger", "query", "--list", "--json", cwd=repository).stdout)
+    ]
     assert "instruction-history" in names
 
 
 @pytest.mark.req("A5")
 def test_events_are_shown_and_followed(repository: Path) -> None:
-    shown = json.loads(assay("events", RUN, "--json", cwd=repository).stdout)
+    shown = json.loads(fairwitness("events", RUN, "--json", cwd=repository).stdout)
     assert [event["type"] for event in shown] == ["head_recorded"]
-    assert assay("events", RUN, "--after", "1", cwd=repository).stdout == ""
-    assert "head_recorded" in assay("events", "last", cwd=repository).stdout
+    assert fairwitness("events", RUN, "--after", "1", cwd=repository).stdout == ""
+    assert "head_recorded" in fairwitness("events", "last", cwd=repository).stdout
     following = subprocess.Popen(
-        [ASSAY, "events", RUN, "--follow", "--jsonl"],
+        [FAIRWITNESS, "events", RUN, "--follow", "--jsonl"],
         cwd=repository,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -203,20 +207,20 @@ def test_events_are_shown_and_followed(repository: Path) -> None:
     )
     assert following.stdout is not None
     assert json.loads(following.stdout.readline())["seq"] == 1
-    ledger = Ledger.open_file(repository / ".assay" / "evidence.db")
+    ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
     ledger.record(RUN, lambda record: record.event(Workflow.FEATURE, "x", {}, timestamp="2026-02-26T14:30:00Z"))
     ledger.close()
     assert json.loads(following.stdout.readline())["seq"] == 2
     following.send_signal(signal.SIGINT)
     _, said = following.communicate(timeout=20)
-    assert (following.returncode, said.strip()) == (130, "assay: interrupted")
+    assert (following.returncode, said.strip()) == (130, "fairwitness: interrupted")
 
 
 def test_status_lists_the_runs(repository: Path) -> None:
-    done = assay("status", cwd=repository)
+    done = fairwitness("status", cwd=repository)
     assert done.returncode == 0
     assert done.stdout.startswith(f"{RUN}  feature    head_recorded  ")
-    (run,) = json.loads(assay("status", "--json", cwd=repository).stdout)["runs"]
+    (run,) = json.loads(fairwitness("status", "--json", cwd=repository).stdout)["runs"]
     assert (run["run_id"], run["events"]) == (RUN, 1)
 
 

@@ -1,4 +1,4 @@
-"""`assay plan`: a plan is looked at, edited and approved; what does not fit is told with its place."""
+"""`fairwitness plan`: a plan is looked at, edited and approved; what does not fit is told with its place."""
 
 import json
 import os
@@ -11,32 +11,32 @@ from typing import Any
 
 import pytest
 
-from assay.app.database import ledger_in
-from assay.app.forge_plan import approve_plan, edit_plan
-from assay.app.state import state_of
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.forge.events import RunFailed
-from assay.contracts.graph.forge import ForgeOrder
-from assay.contracts.graph.orders import GraphOptions
-from assay.errors import UsageError
-from assay.git.repository import Repository
-from assay.ledger.ledger import Ledger
-from assay.steps.forge.book import ForgeBook
-from assay.steps.forge.plan_files import write_plan
-from assay.store.artifacts import Store
-from assay.store.layout.forge import ForgeLayout
-from assay.testing.graph_team import lay_out
 from cli.graph_ledgers import fits
+from fairwitness.app.database import ledger_in
+from fairwitness.app.forge_plan import approve_plan, edit_plan
+from fairwitness.app.state import state_of
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.forge.events import RunFailed
+from fairwitness.contracts.graph.forge import ForgeOrder
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.errors import UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.steps.forge.book import ForgeBook
+from fairwitness.steps.forge.plan_files import write_plan
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.testing.graph_team import lay_out
 from steps.forge.planroom import ADA, RUN, as_plan, planned
 
 _CALL = """
 import sys
-from assay.cli.exit_codes import exit_code_of
-from assay.cli.plan import command
-from assay.errors import AssayError
+from fairwitness.cli.exit_codes import exit_code_of
+from fairwitness.cli.plan import command
+from fairwitness.errors import FairWitnessError
 try:
-    sys.exit(int(command.main(sys.argv[1:], prog_name="assay plan", standalone_mode=False) or 0))
-except AssayError as error:
+    sys.exit(int(command.main(sys.argv[1:], prog_name="fairwitness plan", standalone_mode=False) or 0))
+except FairWitnessError as error:
     print(error.what, error.next_step, sep="\\n", file=sys.stderr)
     sys.exit(exit_code_of(error))
 """
@@ -84,7 +84,7 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
         slug="shop",
         mode=ApprovalMode.INTERACTIVE,
         base_commit=repository.commit("HEAD"),
-        options=GraphOptions(target="assay/target"),
+        options=GraphOptions(target="fairwitness/target"),
         verify={},
         settings_hash=f"sha256:{'0' * 64}",
         started_by=ADA,
@@ -121,7 +121,7 @@ def test_a_plan_is_shown_with_its_specs_tasks_and_what_was_assumed(checkout: Che
         "2 tasks, 1 refinery",
         f"files    {checkout.folder}",
     ]
-    assert done.stderr == f"next:  assay plan approve {RUN}\n"
+    assert done.stderr == f"next:  fairwitness plan approve {RUN}\n"
 
 
 @pytest.mark.req("F9")
@@ -132,7 +132,7 @@ def test_machines_are_told_the_same(checkout: Checkout) -> None:
     assert plain["order"] == ["task-001", "task-002", "refinery-001"]
     assert (plain["run_id"], plain["is_sealed"], plain["problem"]) == (RUN, False, None)
     assert plain["folder"] == str(checkout.folder)
-    assert plain["next"] == "assay inbox"
+    assert plain["next"] == "fairwitness inbox"
 
 
 def test_text_of_others_does_nothing_to_a_terminal_and_fits(checkout: Checkout) -> None:
@@ -149,7 +149,7 @@ def test_text_of_others_does_nothing_to_a_terminal_and_fits(checkout: Checkout) 
 def test_before_there_is_a_plan_that_is_said(checkout: Checkout) -> None:
     done = checkout.plan("show")
     assert done.returncode == 2
-    assert done.stderr == f"the captain of {RUN} has no plan to show yet\nassay watch {RUN}\n"
+    assert done.stderr == f"the captain of {RUN} has no plan to show yet\nfairwitness watch {RUN}\n"
     with pytest.raises(UsageError, match="has no plan to show yet"):
         approve_plan(checkout.top, None)
     with pytest.raises(UsageError, match="has no plan to show yet"):
@@ -175,7 +175,7 @@ def test_an_edit_that_does_not_fit_is_told_with_its_place_and_kept(checkout: Che
     assert '"totalTasks": 7' in (checkout.folder / "dag.json").read_text()
     shown = checkout.plan("show")
     assert "does not fit" in shown.stdout
-    assert shown.stderr == f"next:  assay plan edit {RUN}\n"
+    assert shown.stderr == f"next:  fairwitness plan edit {RUN}\n"
     refused = checkout.plan("approve")
     assert refused.returncode == 2
     assert "expected the number of nodes" in refused.stderr
@@ -199,7 +199,7 @@ def test_a_file_is_replaced_by_another(checkout: Checkout, tmp_path: Path) -> No
 def test_only_files_of_the_plan_are_edited(checkout: Checkout, file: str) -> None:
     checkout.propose()
     with pytest.raises(UsageError, match="is no file of a plan"):
-        edit_plan(checkout.top, RUN, file, checkout.top / "assay.toml")
+        edit_plan(checkout.top, RUN, file, checkout.top / "fairwitness.toml")
 
 
 def test_without_an_editor_or_with_one_that_fails_a_sentence_is_said(checkout: Checkout) -> None:
@@ -219,7 +219,7 @@ def test_a_plan_is_approved_once_and_sealed_from_then_on(checkout: Checkout) -> 
     checkout.propose()
     done = checkout.plan("approve", "--json")
     assert json.loads(done.stdout) == {"run_id": RUN, "answer": "approve", "is_carried": False}
-    assert done.stderr == f"next:  assay resume {RUN}\n"
+    assert done.stderr == f"next:  fairwitness resume {RUN}\n"
     assert checkout.book.course().is_approved
     again = checkout.plan("approve", RUN)
     assert (again.returncode, again.stderr.splitlines()[0]) == (2, f"the plan of {RUN} is approved")
@@ -229,7 +229,7 @@ def test_a_plan_is_approved_once_and_sealed_from_then_on(checkout: Checkout) -> 
     (checkout.folder / "dag.json").write_text("{}")
     shown = checkout.plan("show")
     assert shown.stdout.startswith(f"{RUN}  sealed\n")
-    assert shown.stderr == f"next:  assay status {RUN}\n"
+    assert shown.stderr == f"next:  fairwitness status {RUN}\n"
 
 
 @pytest.mark.req("F9")
@@ -238,7 +238,7 @@ def test_an_open_interview_is_not_answered_by_approving(checkout: Checkout) -> N
     done = checkout.plan("approve")
     assert (done.returncode, done.stderr.splitlines()) == (
         2,
-        [f"{RUN} waits for something else, interview.1", "assay inbox"],
+        [f"{RUN} waits for something else, interview.1", "fairwitness inbox"],
     )
     assert not checkout.book.course().is_approved
 

@@ -1,17 +1,17 @@
-"""`assay replay`: one line for each decision, and exit code 6 for a run that would go another way now."""
+"""`fairwitness replay`: one line for each decision, and exit code 6 for a run that would go another way now."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.words import Severity
-from assay.contracts.feature.events import StepStarted
-from assay.ledger.export import exported
-from assay.steps.feature.room import Room
-from assay.testing.feature_paper import RUN
-from assay.testing.feature_paper_script import Script, worries
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.events import StepStarted
+from fairwitness.ledger.export import exported
+from fairwitness.steps.feature.room import Room
+from fairwitness.testing.feature_paper import RUN
+from fairwitness.testing.feature_paper_script import Script, worries
 from feature.paper_grounds import begun, played
 
 _SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER)})
@@ -31,26 +31,26 @@ def _lay(room: Room, file: Path) -> Path:
 def repository(tmp_path: Path) -> Path:
     """A folder whose ledger holds one run that ended early."""
     with played(_SHORT) as (_, room):
-        _lay(room, tmp_path / ".assay" / "evidence.db")
+        _lay(room, tmp_path / ".fairwitness" / "evidence.db")
     return tmp_path
 
 
 @pytest.mark.req("P14")
 def test_a_run_that_would_go_the_same_way_is_told_line_by_line(repository: Path) -> None:
-    done = assay("replay", "last", cwd=repository)
+    done = fairwitness("replay", "last", cwd=repository)
     assert (done.returncode, done.stdout) == (0, _LINES)
     assert done.stderr == f"2 decisions of {RUN}, all as they were taken\n"
 
 
 def test_an_exported_ledger_needs_no_repository(repository: Path, tmp_path: Path) -> None:
     file = tmp_path / "elsewhere.db"
-    (repository / ".assay" / "evidence.db").rename(file)
-    done = assay("replay", "--file", file, cwd=tmp_path)
+    (repository / ".fairwitness" / "evidence.db").rename(file)
+    done = fairwitness("replay", "--file", file, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, _LINES)
 
 
 def test_the_decisions_are_told_as_json(repository: Path) -> None:
-    done = assay("replay", RUN, "--json", cwd=repository)
+    done = fairwitness("replay", RUN, "--json", cwd=repository)
     assert done.returncode == 0
     assert [(each["number"], each["step"], each["kind"], each["flips"]) for each in json.loads(done.stdout)] == [
         (1, None, "advance", []),
@@ -62,8 +62,8 @@ def test_the_decisions_are_told_as_json(repository: Path) -> None:
 def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path) -> None:
     with played(_SHORT) as (_, room):
         room.tell(StepStarted(step="step-9"))
-        _lay(room, tmp_path / ".assay" / "evidence.db")
-    done = assay("replay", "last", cwd=tmp_path)
+        _lay(room, tmp_path / ".fairwitness" / "evidence.db")
+    done = fairwitness("replay", "last", cwd=tmp_path)
     assert done.returncode == 6
     told = done.stdout.splitlines()
     assert told[2] == "      FLIPPED at step-0"
@@ -74,8 +74,8 @@ def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path
 
 def test_a_run_without_decisions_cannot_be_replayed(tmp_path: Path) -> None:
     with begun(Script()) as room:
-        _lay(room, tmp_path / ".assay" / "evidence.db")
-    done = assay("replay", "last", cwd=tmp_path)
+        _lay(room, tmp_path / ".fairwitness" / "evidence.db")
+    done = fairwitness("replay", "last", cwd=tmp_path)
     assert done.returncode == 2
     assert "has taken no decision yet" in done.stderr
 
@@ -85,6 +85,6 @@ def test_a_run_without_decisions_cannot_be_replayed(tmp_path: Path) -> None:
     [((), "say which run"), (("2026-01-01T00:00:00Z",), "has no run"), (("--file", "none.db"), "there is no file")],
 )
 def test_what_cannot_be_meant_is_refused(repository: Path, arguments: tuple[str, ...], told: str) -> None:
-    done = assay("replay", *arguments, cwd=repository)
+    done = fairwitness("replay", *arguments, cwd=repository)
     assert done.returncode == 2
     assert told in done.stderr

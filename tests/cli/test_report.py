@@ -1,4 +1,4 @@
-"""`assay report`: one file, its path on stdout, and an exit code that says whether it may be trusted."""
+"""`fairwitness report`: one file, its path on stdout, and an exit code that says whether it may be trusted."""
 
 import json
 import sqlite3
@@ -12,8 +12,8 @@ from app.report_ledgers import RUN, finished
 
 PROGRAM = (
     "import sys\n"
-    "from assay.cli import group\n"
-    "group._MODULES.setdefault('report', 'assay.cli.report')\n"  # whatever the table of commands says
+    "from fairwitness.cli import group\n"
+    "group._MODULES.setdefault('report', 'fairwitness.cli.report')\n"  # whatever the table of commands says
     "sys.exit(group.run(['report', *sys.argv[1:]]))\n"
 )
 
@@ -36,7 +36,7 @@ def test_the_path_is_on_stdout_and_what_to_do_on_stderr(repository: Path) -> Non
     done = report("last", cwd=repository)
     assert done.returncode == 0, done.stderr
     path = Path(done.stdout.strip())
-    assert path == repository / ".assay" / "reports" / f"{RUN.replace(':', '-')}.html"
+    assert path == repository / ".fairwitness" / "reports" / f"{RUN.replace(':', '-')}.html"
     assert path.read_text().startswith("<!DOCTYPE html>")
     assert "committed" in done.stderr
     assert "next:" in done.stderr
@@ -60,7 +60,7 @@ def test_somebody_elses_file_stays_unless_forced(repository: Path) -> None:
 
 
 def test_a_ledger_that_was_edited_leaves_with_six(repository: Path) -> None:
-    with sqlite3.connect(repository / ".assay" / "evidence.db") as connection:
+    with sqlite3.connect(repository / ".fairwitness" / "evidence.db") as connection:
         connection.execute("DROP TRIGGER anvil_checks_no_update")
         connection.execute("UPDATE anvil_checks SET passed = 1")
     connection.close()

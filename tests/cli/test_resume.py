@@ -1,4 +1,4 @@
-"""`assay resume`: a run goes on where it was, whatever stopped it; and whoever comes second only shows it."""
+"""`fairwitness resume`: a run goes on where it was, whatever stopped it; and whoever comes second only shows it."""
 
 import json
 import signal
@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from app.graph_walk import Walk, dag_of
-from assay.app.workers import worker_on
-from assay.contracts.common.events import EventData
-from assay.contracts.forge import events as happened
-from assay.testing.graph_team import RUN, Task
 from cli.graph_grounds import NEEDS_SANDBOX, SLOW, at_work, begun, git, tell, types_of, wait_for
 from cli.graph_ledgers import completed, failed, fits
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.app.workers import worker_on
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.forge import events as happened
+from fairwitness.testing.graph_team import RUN, Task
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -29,28 +29,28 @@ def bare(tmp_path: Path) -> Path:
 
 def test_a_run_that_completed_prints_its_result_and_nothing_is_opened(bare: Path) -> None:
     completed(bare).close()
-    done = assay("resume", "run-completed", cwd=bare)
+    done = fairwitness("resume", "run-completed", cwd=bare)
     assert done.returncode == 0
     assert done.stdout.startswith("COMPLETED: 1/1 merged in ")
-    assert not (bare / ".assay" / "engine.db").exists()
+    assert not (bare / ".fairwitness" / "engine.db").exists()
 
 
 def test_a_run_in_which_nothing_can_move_says_why_and_leaves_one(bare: Path) -> None:
     walk = failed(bare)
     walk.close()
-    done = assay("resume", "run-failed", cwd=bare)
+    done = fairwitness("resume", "run-failed", cwd=bare)
     assert done.returncode == 1
     assert "FAILED: 0/2 merged, 1 failed in " in done.stdout
     assert "no attempt left for x" in done.stdout
     assert types_of(bare, "run-failed")[-1] == "run.failed"
-    assert not (bare / ".assay" / "engine.db").exists()
+    assert not (bare / ".fairwitness" / "engine.db").exists()
 
 
 def test_a_plan_that_waits_for_approval_leaves_four(bare: Path) -> None:
     walk = Walk(bare, dag_of("run-1", {"a": ()}))
     walk.tell(happened.PlanReturned(actor="Ada", feedback="smaller"), happened.PlanProposed(tasks=1, refineries=0))
     walk.close()
-    done = assay("resume", "run-1", cwd=bare)
+    done = fairwitness("resume", "run-1", cwd=bare)
     assert done.returncode == 4
     assert "waits for you, to approve its plan" in done.stdout
 
@@ -58,23 +58,23 @@ def test_a_plan_that_waits_for_approval_leaves_four(bare: Path) -> None:
 def test_several_unfinished_runs_are_listed_and_leave_two(bare: Path) -> None:
     for name in ("run-a", "run-b"):
         Walk(bare, dag_of(name, {"a": ()})).close()
-    done = assay("resume", cwd=bare)
+    done = fairwitness("resume", cwd=bare)
     assert (done.returncode, done.stdout) == (2, "")
     assert "2 runs are unfinished: " in done.stderr
     assert all(name in done.stderr for name in ("run-a", "run-b"))
-    done = assay("resume", "run-c", cwd=bare)
+    done = fairwitness("resume", "run-c", cwd=bare)
     assert (done.returncode, "did you mean" in done.stderr) == (2, True)
 
 
 def test_a_run_that_says_it_is_autopilots_and_has_no_order_is_not_carried(bare: Path) -> None:
-    from assay.contracts.common.words import Workflow
-    from assay.ledger.ledger import Ledger
+    from fairwitness.contracts.common.words import Workflow
+    from fairwitness.ledger.ledger import Ledger
 
-    ledger = Ledger.open_file(bare / ".assay" / "evidence.db")
+    ledger = Ledger.open_file(bare / ".fairwitness" / "evidence.db")
     moment = "2026-02-26T14:30:00Z"
     ledger.record("other", lambda record: record.event(Workflow.AUTOPILOT, "run_started", {}, timestamp=moment))
     ledger.close()
-    done = assay("resume", "other", cwd=bare)
+    done = fairwitness("resume", "other", cwd=bare)
     assert (done.returncode, "other is no autopilot run" in done.stderr) == (2, True)
 
 
@@ -93,18 +93,18 @@ def test_a_run_that_stopped_goes_on_to_its_end(tmp_path: Path, before: tuple[Eve
     repository = begun(tmp_path, Task("task-01"))
     if before:
         tell(repository, *before)
-    done = assay("resume", RUN, cwd=repository)
+    done = fairwitness("resume", RUN, cwd=repository)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any(line.startswith("COMPLETED: 1/1 merged in ") for line in lines)
     assert any("task-01 merged" in line for line in lines)
-    assert done.stderr == f"next:  assay dag show {RUN}\n"
+    assert done.stderr == f"next:  fairwitness dag show {RUN}\n"
     assert fits(done.stdout.replace("maintainers@", ""), 90)
     types = types_of(repository)
     assert ("run.resumed" in types) == again
-    shown = json.loads(assay("dag", "show", RUN, "--json", cwd=repository).stdout)
+    shown = json.loads(fairwitness("dag", "show", RUN, "--json", cwd=repository).stdout)
     assert (shown["run"]["status"], shown["run"]["completedTasks"]) == ("completed", 1)
-    again_done = assay("resume", RUN, "--json", cwd=repository)
+    again_done = fairwitness("resume", RUN, "--json", cwd=repository)
     assert (again_done.returncode, json.loads(again_done.stdout)["status"]) == (0, "completed")
     assert types_of(repository) == types
 
@@ -121,9 +121,9 @@ def test_a_signal_saves_everything_and_the_next_one_goes_on_with_the_same_attemp
             said, told = process.communicate(timeout=60)
             assert process.returncode == code
         assert "stopping: what is at work has 5s to end" in said
-        assert told.splitlines() == ["stopped; everything so far is saved", f"next:  assay resume {RUN}"]
-    assert json.loads(assay("status", RUN, "--json", cwd=repository).stdout)["worker"] is None
-    done = assay("resume", cwd=repository)
+        assert told.splitlines() == ["stopped; everything so far is saved", f"next:  fairwitness resume {RUN}"]
+    assert json.loads(fairwitness("status", RUN, "--json", cwd=repository).stdout)["worker"] is None
+    done = fairwitness("resume", cwd=repository)
     assert done.returncode == 0, done.stderr
     types = types_of(repository)
     assert types.count("task.started") == 2
@@ -144,8 +144,8 @@ def test_a_second_process_on_a_running_run_becomes_a_viewer(tmp_path: Path) -> N
     repository = begun(tmp_path, *SLOW, slow_s=10)
     with at_work(repository, "resume") as first:
         wait_for(repository, "task.started")
-        shown = json.loads(assay("status", RUN, "--json", cwd=repository).stdout)
-        assert (shown["worker"]["pid"], shown["next"]) == (first.pid, f"assay watch {RUN}")
+        shown = json.loads(fairwitness("status", RUN, "--json", cwd=repository).stdout)
+        assert (shown["worker"]["pid"], shown["next"]) == (first.pid, f"fairwitness watch {RUN}")
         with at_work(repository, "resume", RUN, "--plain") as second:
             said, told = second.communicate(timeout=90)
             assert second.returncode == 0
@@ -155,17 +155,17 @@ def test_a_second_process_on_a_running_run_becomes_a_viewer(tmp_path: Path) -> N
         first.communicate(timeout=60)
         assert first.returncode == 0
     assert types_of(repository).count("run.started") == 1
-    assert git(repository, "log", "--format=%s", "-1", "assay/" + RUN + "/target") != "a catalogue"
+    assert git(repository, "log", "--format=%s", "-1", "fairwitness/" + RUN + "/target") != "a catalogue"
 
 
 @NEEDS_SANDBOX
 def test_a_run_that_cannot_go_on_here_says_so_and_does_not_hang(tmp_path: Path) -> None:
     repository = begun(tmp_path, Task("task-01"))
-    (repository / ".assay" / "artifacts").write_text("in the way")
-    done = assay("resume", cwd=repository)
+    (repository / ".fairwitness" / "artifacts").write_text("in the way")
+    done = fairwitness("resume", cwd=repository)
     assert done.returncode == 3
-    assert f"assay: run {RUN} cannot go on here: " in done.stderr
-    assert f"assay resume {RUN}" in done.stderr
+    assert f"fairwitness: run {RUN} cannot go on here: " in done.stderr
+    assert f"fairwitness resume {RUN}" in done.stderr
     assert "Traceback" not in done.stderr
-    (repository / ".assay" / "artifacts").unlink()
-    assert assay("resume", cwd=repository).returncode == 0
+    (repository / ".fairwitness" / "artifacts").unlink()
+    assert fairwitness("resume", cwd=repository).returncode == 0

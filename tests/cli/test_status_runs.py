@@ -1,4 +1,4 @@
-"""`assay status`: every run in one line, one run in detail, and never a library that it does not need."""
+"""`fairwitness status`: every run in one line, one run in detail, and never a library that it does not need."""
 
 import json
 import subprocess
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.graph_walk import Walk, dag_of
-from assay.contracts.forge import events as happened
 from cli.graph_ledgers import HOSTILE, completed, failed, fits, going
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.contracts.forge import events as happened
 
 HEAVY = {"dbos", "sqlalchemy", "pydantic_ai", "httpx", "starlette", "psycopg"}
 
@@ -25,12 +25,12 @@ def repository(tmp_path: Path) -> Path:
 
 
 def modules_after(*arguments: str, cwd: Path) -> set[str]:
-    """What a fresh `assay …` has loaded when it leaves."""
+    """What a fresh `fairwitness …` has loaded when it leaves."""
     program = (
         "import sys, atexit\n"
         "atexit.register(lambda: print('\\n'.join(['=modules', *sorted(sys.modules)])))\n"
-        f"sys.argv = ['assay', *{list(arguments)!r}]\n"
-        "from assay.cli.main import main\n"
+        f"sys.argv = ['fairwitness', *{list(arguments)!r}]\n"
+        "from fairwitness.cli.main import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=cwd, capture_output=True, text=True, check=False)
@@ -39,7 +39,7 @@ def modules_after(*arguments: str, cwd: Path) -> set[str]:
 
 @pytest.mark.req("F5")
 def test_the_list_has_every_run_with_a_word_its_tasks_its_age_and_what_it_waits_for(repository: Path) -> None:
-    done = assay("status", cwd=repository)
+    done = fairwitness("status", cwd=repository)
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     by_run = {line.split()[0]: line.split() for line in lines if line.startswith("run-")}
@@ -49,12 +49,12 @@ def test_the_list_has_every_run_with_a_word_its_tasks_its_age_and_what_it_waits_
     assert all(line.endswith(" ago") for line in lines if line.startswith("run-"))
     assert "    2 running" in lines
     assert "    because no attempt left for x" in lines
-    assert "next:  assay status run-going\n" in done.stderr
+    assert "next:  fairwitness status run-going\n" in done.stderr
     assert fits(done.stdout)
 
 
 def test_the_list_as_json(repository: Path) -> None:
-    shown = json.loads(assay("status", "--json", cwd=repository).stdout)
+    shown = json.loads(fairwitness("status", "--json", cwd=repository).stdout)
     assert shown["root"] == str(repository)
     runs = {run["run_id"]: run for run in shown["runs"]}
     assert set(runs) == {"run-going", "run-failed", "run-completed"}
@@ -70,17 +70,17 @@ def test_only_the_newest_of_many_runs_that_ended_are_listed(tmp_path: Path) -> N
         walk = failed(tmp_path, f"over-{number:02d}") if number < 22 else None
         if walk is not None:
             walk.close()
-    done = assay("status", cwd=tmp_path)
+    done = fairwitness("status", cwd=tmp_path)
     listed = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
     assert sum(line.startswith("over-") for line in listed) == 20
     assert sum(line.startswith("run-") for line in listed) == 23
-    assert "and 2 more that ended: assay status --all" in done.stderr
-    assert assay("status", "--all", cwd=tmp_path).stdout.count("\nover-") >= 21
+    assert "and 2 more that ended: fairwitness status --all" in done.stderr
+    assert fairwitness("status", "--all", cwd=tmp_path).stdout.count("\nover-") >= 21
 
 
 @pytest.mark.req("F5")
 def test_one_run_in_detail(repository: Path) -> None:
-    done = assay("status", "run-going", cwd=repository)
+    done = fairwitness("status", "run-going", cwd=repository)
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[0] == "run-going  forge  EXECUTING"
@@ -89,14 +89,14 @@ def test_one_run_in_detail(repository: Path) -> None:
     assert any(line.split()[:4] == ["ledger", "working", "attempt", "2/2"] for line in lines)
     assert any(line.split()[:4] == ["cli", "queued", "attempt", "1/2"] for line in lines)
     assert "  14:30:21Z  cli verified, to be merged" in lines
-    assert done.stderr == "next:  assay resume run-going\n"
+    assert done.stderr == "next:  fairwitness resume run-going\n"
     assert fits(done.stdout)
     assert "\\x1b]0;pwned\\x07" in done.stdout
 
 
 def test_a_node_that_failed_for_good_is_shown_with_its_last_error(repository: Path) -> None:
-    done = assay("status", "run-failed", cwd=repository)
-    assert (done.returncode, done.stderr) == (0, "next:  assay dag show run-failed\n")
+    done = fairwitness("status", "run-failed", cwd=repository)
+    assert (done.returncode, done.stderr) == (0, "next:  fairwitness dag show run-failed\n")
     assert "  x  FAILED after attempt 1" in done.stdout.splitlines()
     assert "because   no attempt left for x" in done.stdout
     assert fits(done.stdout)
@@ -105,9 +105,13 @@ def test_a_node_that_failed_for_good_is_shown_with_its_last_error(repository: Pa
 @pytest.mark.parametrize(
     ("events", "waits", "following"),
     [
-        ([], "a worker: assay resume run-1", "assay resume run-1"),
-        ([happened.RunStarted(), happened.RunPaused(reason="lunch")], "you: assay resume run-1", "assay resume run-1"),
-        ([happened.RunFailed(reason="cancelled by Ada")], "", "assay resume run-1"),
+        ([], "a worker: fairwitness resume run-1", "fairwitness resume run-1"),
+        (
+            [happened.RunStarted(), happened.RunPaused(reason="lunch")],
+            "you: fairwitness resume run-1",
+            "fairwitness resume run-1",
+        ),
+        ([happened.RunFailed(reason="cancelled by Ada")], "", "fairwitness resume run-1"),
     ],
 )
 def test_what_a_run_waits_for_and_what_helps(
@@ -116,19 +120,19 @@ def test_what_a_run_waits_for_and_what_helps(
     walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
     walk.tell(*events)
     walk.close()
-    shown = json.loads(assay("status", "run-1", "--json", cwd=tmp_path).stdout)
+    shown = json.loads(fairwitness("status", "run-1", "--json", cwd=tmp_path).stdout)
     assert (shown["waits_for"], shown["next"]) == (waits, following)
-    assert (f"waits for {waits}" in assay("status", cwd=tmp_path).stdout) == bool(waits)
+    assert (f"waits for {waits}" in fairwitness("status", cwd=tmp_path).stdout) == bool(waits)
 
 
 def test_one_run_as_json_has_a_fixed_shape(repository: Path) -> None:
-    shown = json.loads(assay("status", "last", "--json", cwd=repository).stdout)
+    shown = json.loads(fairwitness("status", "last", "--json", cwd=repository).stdout)
     assert set(shown) == {
         *("root", "run_id", "workflow", "request", "status", "reason", "is_over", "began", "started", "last_time"),
         *("events", "counts", "max_attempts", "at_work", "to_be_merged", "exhausted", "waits_for", "last_events"),
         *("worker", "next"),
     }
-    shown = json.loads(assay("status", "run-going", "--json", cwd=repository).stdout)
+    shown = json.loads(fairwitness("status", "run-going", "--json", cwd=repository).stdout)
     assert shown["request"] == HOSTILE
     assert set(shown["at_work"][0]) == {"node", "stage", "attempt", "agent", "since", "seconds"}
     assert (shown["worker"], len(shown["last_events"])) == (None, 5)
@@ -137,30 +141,30 @@ def test_one_run_as_json_has_a_fixed_shape(repository: Path) -> None:
 @pytest.mark.parametrize("columns", ["60", "80", "200"])
 def test_every_width_is_kept_to(repository: Path, columns: str) -> None:
     for arguments in (("status",), ("status", "run-going"), ("status", "run-failed")):
-        assert fits(assay(*arguments, cwd=repository, COLUMNS=columns).stdout, int(columns))
+        assert fits(fairwitness(*arguments, cwd=repository, COLUMNS=columns).stdout, int(columns))
 
 
 def test_an_unknown_run_gets_the_near_ones(repository: Path) -> None:
-    done = assay("status", "run-goin", cwd=repository)
+    done = fairwitness("status", "run-goin", cwd=repository)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "assay: there is no run 'run-goin'",
-        "next:  did you mean run-going? `assay status` lists all",
+        "fairwitness: there is no run 'run-goin'",
+        "next:  did you mean run-going? `fairwitness status` lists all",
     ]
 
 
 def test_a_run_in_a_folder_without_a_ledger(tmp_path: Path) -> None:
-    done = assay("status", "run-1", cwd=tmp_path)
+    done = fairwitness("status", "run-1", cwd=tmp_path)
     assert (done.returncode, list(tmp_path.iterdir())) == (3, [])
-    assert done.stderr.startswith("assay: there is no ledger in")
+    assert done.stderr.startswith("fairwitness: there is no ledger in")
 
 
 def test_a_run_of_another_workflow_has_no_tasks_and_a_word_all_the_same(tmp_path: Path) -> None:
-    from assay.contracts.common.words import Workflow
-    from assay.ledger.ledger import Ledger
-    from assay.ledger.record import Record
+    from fairwitness.contracts.common.words import Workflow
+    from fairwitness.ledger.ledger import Ledger
+    from fairwitness.ledger.record import Record
 
-    ledger = Ledger.open_file(tmp_path / ".assay" / "evidence.db")
+    ledger = Ledger.open_file(tmp_path / ".fairwitness" / "evidence.db")
     moment = "2026-02-26T14:30:00Z"
     happenings: dict[str, tuple[str, dict[str, str]]] = {
         "feature-1": ("run_started", {}),
@@ -172,14 +176,14 @@ def test_a_run_of_another_workflow_has_no_tasks_and_a_word_all_the_same(tmp_path
         write = partial(Record.event, workflow=workflow, type_=type_, data=data, timestamp=moment)
         ledger.record(run_id, write)
     ledger.close()
-    runs = {run["run_id"]: run for run in json.loads(assay("status", "--json", cwd=tmp_path).stdout)["runs"]}
+    runs = {run["run_id"]: run for run in json.loads(fairwitness("status", "--json", cwd=tmp_path).stdout)["runs"]}
     assert {name: run["status"] for name, run in runs.items()} == {
         "feature-1": "executing",
         "feature-2": "waiting",
         "autopilot-1": "failed",
     }
     assert runs["feature-2"]["waits_for"] == "you, to answer its question"
-    assert assay("watch", "autopilot-1", cwd=tmp_path).returncode == 5
+    assert fairwitness("watch", "autopilot-1", cwd=tmp_path).returncode == 5
 
 
 @pytest.mark.req("F5")
@@ -198,6 +202,6 @@ def test_looking_loads_no_engine(repository: Path, arguments: tuple[str, ...]) -
     loaded = modules_after(*arguments, cwd=repository)
     assert not loaded & HEAVY
     if arguments == ("status",):
-        assert not loaded & {"pydantic", "asyncio", "rich", "assay.engine"}
+        assert not loaded & {"pydantic", "asyncio", "rich", "fairwitness.engine"}
     if arguments[0] in ("status", "watch"):
         assert "pydantic" not in loaded

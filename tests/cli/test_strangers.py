@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from cli.graph_grounds import git
-from cli.runner import assay
+from cli.runner import fairwitness
 
 WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
-    ("settings that are no TOML", ("feature", "x"), 2, "assay.toml is not TOML"),
-    ("a setting that is none", ("feature", "x"), 2, "assay.toml: feature.dirty: expected"),
+    ("settings that are no TOML", ("feature", "x"), 2, "fairwitness.toml is not TOML"),
+    ("a setting that is none", ("feature", "x"), 2, "fairwitness.toml: feature.dirty: expected"),
     ("", ("feature", " "), 2, "the request is empty"),
     ("", ("report", "nope"), 3, "there is no ledger in {root}"),
     ("", ("rollback", "nope"), 3, "there is no ledger in {root}"),
@@ -37,14 +37,14 @@ def lay(root: Path, what: str) -> None:
     """Puts into a repository what is wrong with it."""
     match what:
         case "settings that are no TOML":
-            (root / "assay.toml").write_text("this is = = not TOML\n")
+            (root / "fairwitness.toml").write_text("this is = = not TOML\n")
         case "a setting that is none":
-            (root / "assay.toml").write_text('[feature]\ndirty = "perhaps"\n')
+            (root / "fairwitness.toml").write_text('[feature]\ndirty = "perhaps"\n')
         case "a ledger without runs":
-            from assay.ledger.ledger import Ledger
+            from fairwitness.ledger.ledger import Ledger
 
-            (root / ".assay").mkdir()
-            Ledger.open_file(root / ".assay" / "evidence.db").close()
+            (root / ".fairwitness").mkdir()
+            Ledger.open_file(root / ".fairwitness" / "evidence.db").close()
         case "a broken file":
             (root / "broken.db").write_text("this is no database\n")
         case _:
@@ -56,15 +56,15 @@ def test_what_cannot_be_done_is_said_in_a_sentence_with_what_to_do(
     root: Path, what: str, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     lay(root, what)
-    done = assay(*arguments, cwd=root, COLUMNS="80")
+    done = fairwitness(*arguments, cwd=root, COLUMNS="80")
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     sentence, next_step = done.stderr.splitlines()
-    assert sentence.startswith(f"assay: {said.format(root=root)}")
+    assert sentence.startswith(f"fairwitness: {said.format(root=root)}")
     assert next_step.startswith("next:  ")
 
 
 def test_an_inbox_outside_a_repository_is_empty_and_says_of_what_folder(tmp_path: Path) -> None:
-    done = assay("inbox", cwd=tmp_path)
+    done = fairwitness("inbox", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"nothing waits for you in {tmp_path}\n")
-    assert done.stderr == "next:  assay status\n"
+    assert done.stderr == "next:  fairwitness status\n"
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`assay verdict` as a person types it: a word about a phase, written once, and refused where nobody asked."""
+"""`fairwitness verdict` as a person types it: a word about a phase, written once, and refused where nobody asked."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from app.autopilot_grounds import RUN, begun, deferred, halted, lay_out, started, tell, types_of
 from cli.graph_ledgers import fits
-from cli.runner import assay
+from cli.runner import fairwitness
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -23,7 +23,7 @@ def top(tmp_path: Path) -> Path:
 
 
 def said(top: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
-    done = assay("verdict", *arguments, cwd=top, COLUMNS="80")
+    done = fairwitness("verdict", *arguments, cwd=top, COLUMNS="80")
     assert done.returncode == code, done.stderr
     assert "--json" in arguments or fits(done.stdout)
     return done.stdout, done.stderr
@@ -37,10 +37,10 @@ def plain(top: Path, *arguments: str) -> Any:
 def test_a_verdict_is_written_down_and_the_next_one_asked_for(top: Path) -> None:
     out, err = said(top, "1", "pass")
     assert out == f"{RUN}: phase 1 pass\n"
-    assert err == "2 of 2 phases were put to you\nnext:  assay verdict 3.1 pass|fail|issues\n"
+    assert err == "2 of 2 phases were put to you\nnext:  fairwitness verdict 3.1 pass|fail|issues\n"
     out, err = said(top, "3.1", "issues", "--issue", "it is slow", "--issue", "it is grey")
     assert out == f"{RUN}: phase 3.1 issues found\n"
-    assert err.endswith(f"next:  assay resume {RUN}\n")
+    assert err.endswith(f"next:  fairwitness resume {RUN}\n")
     state = json.loads((top / ".autopilot" / "state.json").read_text())
     assert state["phases"]["3.1"]["human_verdict"]["issues"] == ["it is slow", "it is grey"]
     assert types_of(top).count("human_verdict_recorded") == 2
@@ -57,7 +57,7 @@ def test_a_program_hears_what_followed(top: Path) -> None:
         "warning": "2 of 2 phases were put to you",
         "waiting": ["3.1"],
         "is_carried": False,
-        "next": "assay verdict 3.1 pass|fail|issues",
+        "next": "fairwitness verdict 3.1 pass|fail|issues",
     }
 
 

@@ -1,4 +1,4 @@
-"""`assay verify` on a plain clone: what it says, what it leaves alone, one sentence for everything that is wrong."""
+"""`fairwitness verify` on a plain clone: what it says, what it leaves alone, one sentence for everything that is wrong."""
 
 import hashlib
 import json
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.kit.documents import Format, render
-from assay.ledger.ledger import Ledger
-from cli.runner import ASSAY, assay
+from cli.runner import FAIRWITNESS, fairwitness
+from fairwitness.kit.documents import Format, render
+from fairwitness.ledger.ledger import Ledger
 from support import SEEDS, value_of
 from verify.belongings import belongings
 
@@ -69,7 +69,7 @@ def shop(tmp_path: Path) -> Path:
 
 def verify(repository: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return assay("verify", *arguments, cwd=repository, PATH=path, **{**GIT, **environment})
+    return fairwitness("verify", *arguments, cwd=repository, PATH=path, **{**GIT, **environment})
 
 
 @pytest.mark.req("X5")
@@ -84,7 +84,7 @@ def test_an_honest_change_holds_and_nothing_of_the_person_is_touched(shop: Path)
     assert "HOLDS: 1 of 1 required checks hold" in done.stdout
     assert "next:" in done.stderr
     assert belongings(shop) == before
-    assert stat.S_IMODE((shop / ".assay").stat().st_mode) == 0o700
+    assert stat.S_IMODE((shop / ".fairwitness").stat().st_mode) == 0o700
     assert git(shop, "status", "--porcelain") == "?? notes.txt"
 
 
@@ -113,10 +113,10 @@ def test_a_lie_is_caught_and_the_gate_says_the_same_tomorrow(shop: Path) -> None
     report = json.loads(done.stdout)
     assert report["answer"]["answer"] == "blocked"
     assert any(missing.startswith("oracle-tests pytest") for missing in report["answer"]["missing"])
-    asked_again = assay("gate", "explain", report["run_id"], "verify", "--json", cwd=shop)
+    asked_again = fairwitness("gate", "explain", report["run_id"], "verify", "--json", cwd=shop)
     assert asked_again.returncode == 1
     assert json.loads(asked_again.stdout)["missing"] == report["answer"]["missing"]
-    assert assay("ledger", "verify", cwd=shop).returncode == 0
+    assert fairwitness("ledger", "verify", cwd=shop).returncode == 0
 
 
 @pytest.mark.req("X5")
@@ -169,9 +169,9 @@ def test_a_person_may_accept_a_changed_test_and_it_goes_on_record(shop: Path) ->
 def test_the_record_names_the_settings_the_run_went_by(shop: Path) -> None:
     commit(shop, HONEST)
     settings = "[verify.sandbox]\nprocesses = 90\n"
-    (shop / "assay.toml").write_text(settings)
+    (shop / "fairwitness.toml").write_text(settings)
     report = json.loads(verify(shop, "--head", "HEAD", "--json").stdout)
-    with closing(Ledger.open_file(shop / ".assay" / "evidence.db")) as ledger:
+    with closing(Ledger.open_file(shop / ".fairwitness" / "evidence.db")) as ledger:
         noted = ledger.observation(report["run_id"], "settings")
     assert noted is not None
     read = len(settings).to_bytes(8, "big") + settings.encode()
@@ -221,7 +221,7 @@ def test_a_published_plan_declares_the_files_of_the_tasks_beside_it(shop: Path, 
 def test_a_check_that_hangs_is_no_evidence(shop: Path) -> None:
     hangs = '[[verify.check]]\nname = "smoke-execution"\nargv = ["sleep", "60"]\ntimeout_s = 1.0\n'
     commit(shop, HONEST)
-    (shop / "assay.toml").write_text(hangs)
+    (shop / "fairwitness.toml").write_text(hangs)
     done = verify(shop, "--head", "HEAD", "--json")
     assert done.returncode == 1
     (silent,) = json.loads(done.stdout)["missing"]
@@ -281,7 +281,7 @@ def test_a_read_only_repository_keeps_its_state_with_the_person(shop: Path, tmp_
     commit(shop, HONEST)
     before = belongings(shop)
     script = 'mount --bind . . && mount -o remount,ro,bind . . && cd "$PWD" && "$0" verify && "$0" ledger verify'
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(ASSAY)]
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(FAIRWITNESS)]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, **GIT, "PATH": path, "XDG_STATE_HOME": str(tmp_path / "state")}
     done = subprocess.run(command, cwd=shop, env=environment, capture_output=True, text=True, check=False)
@@ -289,7 +289,7 @@ def test_a_read_only_repository_keeps_its_state_with_the_person(shop: Path, tmp_
         pytest.skip(done.stderr.splitlines()[0])
     assert done.returncode == 0, done.stdout + done.stderr
     assert belongings(shop) == before
-    assert not (shop / ".assay").exists()
+    assert not (shop / ".fairwitness").exists()
     assert list((tmp_path / "state").rglob("evidence.db"))
     assert "1 run checked, all as written" in done.stderr, "and every other command finds it there"
 
@@ -298,15 +298,15 @@ def test_evidence_is_shown_by_its_number(shop: Path) -> None:
     commit(shop, {"shop.py": SHOP.replace("return total", "return 1 + total")})
     report = json.loads(verify(shop, "--json").stdout)
     number = next(check["execution"] for check in report["checks"] if check["id"] == "pytest")
-    shown = assay("evidence", "show", str(number), cwd=shop)
+    shown = fairwitness("evidence", "show", str(number), cwd=shop)
     assert shown.returncode == 0
     assert "assert" in shown.stdout
     assert "came to    fail" in shown.stdout
-    assert assay("evidence", "show", "99999", cwd=shop).returncode == 2
+    assert fairwitness("evidence", "show", "99999", cwd=shop).returncode == 2
 
 
 def test_doctor_says_what_there_is(shop: Path) -> None:
-    done = assay("doctor", "--json", cwd=shop)
+    done = fairwitness("doctor", "--json", cwd=shop)
     assert done.returncode == 0
     found = {finding["what"]: finding["health"] for finding in json.loads(done.stdout)}
     assert found["git"] == "ok"

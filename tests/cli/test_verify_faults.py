@@ -1,4 +1,4 @@
-"""`assay verify` when things go wrong around it: killed in the middle, run twice at once, a ledger that was edited."""
+"""`fairwitness verify` when things go wrong around it: killed in the middle, run twice at once, a ledger that was edited."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.runner import ASSAY, assay
+from cli.runner import FAIRWITNESS, fairwitness
 from cli.test_verify import GIT, HONEST, commit, shop, verify
 from verify.belongings import belongings
 
@@ -38,7 +38,7 @@ def _running(marker: str) -> list[int]:
 def _start(repository: Path) -> "subprocess.Popen[bytes]":
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.Popen(
-        [ASSAY, "verify"],
+        [FAIRWITNESS, "verify"],
         cwd=repository,
         env={**os.environ, **GIT, "PATH": path},
         stdout=subprocess.DEVNULL,
@@ -52,7 +52,7 @@ def test_a_verification_that_was_killed_leaves_nobody_behind_and_is_done_again(s
     before = belongings(shop)
     killed = _start(shop)
     deadline = time.monotonic() + 90
-    marker = str(shop / ".assay" / "work")
+    marker = str(shop / ".fairwitness" / "work")
     while not any("pytest" in _words(number) for number in _running(marker)):
         assert time.monotonic() < deadline, "the slow test never began"
         assert killed.poll() is None, "it ended before it could be killed"
@@ -67,7 +67,7 @@ def test_a_verification_that_was_killed_leaves_nobody_behind_and_is_done_again(s
     commit(shop, {"test_slow.py": SLOW.replace("20", "0")})
     done = verify(shop, "--base", "HEAD~2")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert assay("ledger", "verify", cwd=shop).returncode == 0
+    assert fairwitness("ledger", "verify", cwd=shop).returncode == 0
 
 
 def _words(number: int) -> str:
@@ -82,7 +82,7 @@ def test_two_verifications_at_once_do_not_disturb_each_other(shop: Path) -> None
     commit(shop, HONEST)
     both = [_start(shop), _start(shop)]
     assert [one.wait(timeout=110) for one in both] == [0, 0]
-    assert assay("ledger", "verify", cwd=shop).returncode == 0
+    assert fairwitness("ledger", "verify", cwd=shop).returncode == 0
 
 
 @pytest.mark.req("X5")
@@ -91,7 +91,7 @@ def test_an_answer_that_was_edited_is_not_believed_but_asked_again(shop: Path) -
     commit(shop, {"shop.py": "def price(total, rate=0):\n    return -1\n"})
     first = json.loads(verify(shop, "--json").stdout)
     assert first["answer"]["answer"] == "blocked"
-    for output in (shop / ".assay" / "outputs").iterdir():
+    for output in (shop / ".fairwitness" / "outputs").iterdir():
         content = output.read_bytes()
         if b'"evidence":"failed"' in content:
             output.write_bytes(content.replace(b'"evidence":"failed"', b'"evidence":"passed"'))
@@ -104,11 +104,11 @@ def test_an_answer_that_was_edited_is_not_believed_but_asked_again(shop: Path) -
 def test_a_ledger_that_was_edited_is_noticed(shop: Path) -> None:
     commit(shop, {"shop.py": "def price(total, rate=0):\n    return -1\n"})
     assert verify(shop).returncode == 1
-    with closing(sqlite3.connect(shop / ".assay" / "evidence.db")) as connection:
+    with closing(sqlite3.connect(shop / ".fairwitness" / "evidence.db")) as connection:
         connection.execute("DROP TRIGGER anvil_checks_no_update")
         connection.execute("UPDATE anvil_checks SET passed = 1")
         connection.commit()
-    assert assay("ledger", "verify", cwd=shop).returncode == 6
+    assert fairwitness("ledger", "verify", cwd=shop).returncode == 6
     again = verify(shop)
     assert again.returncode == 6
     assert "not as it was written" in again.stderr

@@ -1,4 +1,4 @@
-"""`assay watch`: history first, then what happens as it happens, and an exit code that says how the run ended."""
+"""`fairwitness watch`: history first, then what happens as it happens, and an exit code that says how the run ended."""
 
 import io
 import json
@@ -15,20 +15,20 @@ from pathlib import Path
 import pytest
 
 from app.graph_walk import Walk, dag_of
-from assay.app.watching import watching
-from assay.cli.run_screen import LINES, LiveScreen, PlainLines
-from assay.contracts.forge import events as happened
 from cli.graph_ledgers import HOSTILE, completed, failed, fits, going
-from cli.runner import ASSAY, assay
+from cli.runner import FAIRWITNESS, fairwitness
 from cli.terminal import Terminal
+from fairwitness.app.watching import watching
+from fairwitness.cli.run_screen import LINES, LiveScreen, PlainLines
+from fairwitness.contracts.forge import events as happened
 
 
 class Following:
-    """`assay watch` in a pipe, line by line."""
+    """`fairwitness watch` in a pipe, line by line."""
 
     def __init__(self, cwd: Path, *arguments: str) -> None:
         self.process = subprocess.Popen(
-            [ASSAY, "watch", *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [FAIRWITNESS, "watch", *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self._lines: queue.Queue[str] = queue.Queue()
         self._hearing = threading.Thread(target=self._hear, daemon=True)
@@ -52,7 +52,7 @@ class Following:
 
 @contextmanager
 def following(cwd: Path, *arguments: str) -> Iterator[Following]:
-    """`assay watch`, ended in any case."""
+    """`fairwitness watch`, ended in any case."""
     made = Following(cwd, *arguments)
     try:
         yield made
@@ -71,35 +71,35 @@ def following(cwd: Path, *arguments: str) -> Iterator[Following]:
 )
 def test_a_run_that_ended_is_told_with_its_end(tmp_path: Path, reason: str, code: int) -> None:
     failed(tmp_path, reason=reason).close()
-    done = assay("watch", "run-failed", cwd=tmp_path)
+    done = fairwitness("watch", "run-failed", cwd=tmp_path)
     assert done.returncode == code
     lines = done.stdout.splitlines()
     assert lines[0] == "14:30:01Z  run asked for: do it"
     assert any(line.startswith("FAILED: 0/2 merged, 1 failed in ") for line in lines)
-    assert done.stderr == "next:  assay dag show run-failed\n"
+    assert done.stderr == "next:  fairwitness dag show run-failed\n"
     assert fits(done.stdout)
 
 
 def test_a_run_that_completed_leaves_zero_and_one_that_waits_for_you_four(tmp_path: Path) -> None:
     completed(tmp_path).close()
-    assert assay("watch", "last", cwd=tmp_path).returncode == 0
+    assert fairwitness("watch", "last", cwd=tmp_path).returncode == 0
     walk = Walk(tmp_path, dag_of("run-paused", {"a": ()}))
     walk.tell(happened.RunStarted(), happened.RunPaused(reason="lunch"))
     walk.close()
-    done = assay("watch", cwd=tmp_path)
+    done = fairwitness("watch", cwd=tmp_path)
     assert done.returncode == 4
     assert "PAUSED: 0/1 merged in " in done.stdout
-    assert done.stderr == "next:  assay resume run-paused\n"
+    assert done.stderr == "next:  fairwitness resume run-paused\n"
 
 
 def test_without_a_name_the_only_unfinished_run_is_meant(tmp_path: Path) -> None:
     completed(tmp_path).close()
-    done = assay("watch", cwd=tmp_path)
+    done = fairwitness("watch", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("assay: no run is unfinished")
+    assert done.stderr.startswith("fairwitness: no run is unfinished")
     for name in ("run-a", "run-b"):
         Walk(tmp_path, dag_of(name, {"a": ()})).close()
-    done = assay("watch", cwd=tmp_path)
+    done = fairwitness("watch", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "2 runs are unfinished: " in done.stderr
     assert {"run-a", "run-b"} <= set(re.findall(r"run-\w+", done.stderr))
@@ -140,19 +140,19 @@ def test_json_lines_are_the_events_from_the_first_to_the_last(tmp_path: Path) ->
         assert json.loads(last)["data"]["reason"] == HOSTILE
         assert process.ended()[0] == 1
     walk.close()
-    listed = assay("events", "run-going", "--jsonl", cwd=tmp_path).stdout.splitlines()
+    listed = fairwitness("events", "run-going", "--jsonl", cwd=tmp_path).stdout.splitlines()
     assert [json.loads(line) for line in listed[:-1]] == seen
-    assert len(assay("watch", "run-going", "--jsonl", "--after", "5", cwd=tmp_path).stdout.splitlines()) == (
+    assert len(fairwitness("watch", "run-going", "--jsonl", "--after", "5", cwd=tmp_path).stdout.splitlines()) == (
         walk.run.seq - 5
     )
 
 
 def test_json_is_one_object_at_the_end(tmp_path: Path) -> None:
     failed(tmp_path).close()
-    done = assay("watch", "run-failed", "--json", cwd=tmp_path)
+    done = fairwitness("watch", "run-failed", "--json", cwd=tmp_path)
     shown = json.loads(done.stdout)
     assert (done.returncode, shown["status"], shown["exhausted"][0]["node"]) == (1, "failed", "x")
-    assert assay("watch", "run-failed", "--json", "--jsonl", cwd=tmp_path).returncode == 2
+    assert fairwitness("watch", "run-failed", "--json", "--jsonl", cwd=tmp_path).returncode == 2
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -161,7 +161,7 @@ def test_whoever_stops_watching_is_told_how_to_go_on(tmp_path: Path, number: sig
     with following(tmp_path, "run-going") as process:
         process.line()
         process.process.send_signal(number)
-        assert process.ended() == (code, "next:  assay watch run-going\n")
+        assert process.ended() == (code, "next:  fairwitness watch run-going\n")
 
 
 def test_a_late_joiner_gets_the_last_of_the_past_and_is_told_of_the_rest(tmp_path: Path) -> None:
@@ -171,10 +171,10 @@ def test_a_late_joiner_gets_the_last_of_the_past_and_is_told_of_the_rest(tmp_pat
         walk.finish(f"t{number}")
     walk.tell(happened.RunCompleted())
     walk.close()
-    first, *lines = assay("watch", "run-1", cwd=tmp_path).stdout.splitlines()
-    assert first == f"{walk.run.seq - 20} earlier events: assay events run-1"
+    first, *lines = fairwitness("watch", "run-1", cwd=tmp_path).stdout.splitlines()
+    assert first == f"{walk.run.seq - 20} earlier events: fairwitness events run-1"
     assert lines[-2].endswith("run COMPLETED")
-    assert len(assay("watch", "run-1", "--after", "0", cwd=tmp_path).stdout.splitlines()) > 60
+    assert len(fairwitness("watch", "run-1", "--after", "0", cwd=tmp_path).stdout.splitlines()) > 60
 
 
 def test_a_silent_run_gives_a_sign_of_life(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_ctrl_c_in_a_terminal_takes_the_living_part_away(tmp_path: Path) -> None
         terminal.type("\x03")
         assert terminal.ended() == 130
         lines = [line for line in terminal.screen() if line]
-        assert lines[-1] == "next:  assay watch run-going"
+        assert lines[-1] == "next:  fairwitness watch run-going"
         assert "\x1b[?25h" in terminal.said
 
 
@@ -237,7 +237,7 @@ def test_the_living_part_is_never_larger_than_promised(tmp_path: Path) -> None:
         screen = LiveScreen("hint", console=console)
         lines = screen._region(followed, 80).plain.split("\n")
         assert len(lines) <= LINES
-        assert lines[-2:] == ["  and 32 more", "nobody works on it now: assay resume run-1"]
+        assert lines[-2:] == ["  and 32 more", "nobody works on it now: fairwitness resume run-1"]
 
 
 def test_a_dumb_terminal_and_plain_get_lines(tmp_path: Path) -> None:
@@ -250,11 +250,11 @@ def test_a_dumb_terminal_and_plain_get_lines(tmp_path: Path) -> None:
 
 def test_nothing_is_written_by_looking(tmp_path: Path) -> None:
     failed(tmp_path).close()
-    database = tmp_path / ".assay" / "evidence.db"
+    database = tmp_path / ".fairwitness" / "evidence.db"
     before = database.read_bytes(), _names(database.parent)
-    assay("watch", "run-failed", cwd=tmp_path)
-    assay("status", "run-failed", cwd=tmp_path)
-    assay("dag", "show", "run-failed", cwd=tmp_path)
+    fairwitness("watch", "run-failed", cwd=tmp_path)
+    fairwitness("status", "run-failed", cwd=tmp_path)
+    fairwitness("dag", "show", "run-failed", cwd=tmp_path)
     assert (database.read_bytes(), _names(database.parent)) == before
 
 

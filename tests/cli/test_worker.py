@@ -1,4 +1,4 @@
-"""`assay worker`: takes what there is, says what it takes, mends what a dead one left, and stops in order."""
+"""`fairwitness worker`: takes what there is, says what it takes, mends what a dead one left, and stops in order."""
 
 import json
 import os
@@ -10,17 +10,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from assay.app.worker_shift import named
-from assay.testing.graph_team import RUN, Task
 from cli.graph_grounds import NEEDS_SANDBOX, SLOW, at_work, begun, types_of, wait_for
 from cli.graph_ledgers import fits
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.app.worker_shift import named
+from fairwitness.testing.graph_team import RUN, Task
 
 pytestmark = pytest.mark.timeout(240)
 
 
 def test_a_folder_that_is_no_repository_is_told_so(tmp_path: Path) -> None:
-    done = assay("worker", "--once", cwd=tmp_path)
+    done = fairwitness("worker", "--once", cwd=tmp_path)
     assert done.returncode in (2, 3)
     assert len(done.stderr.splitlines()) == 2
     assert list(tmp_path.iterdir()) == []
@@ -41,16 +41,16 @@ def test_children_are_called_by_what_they_are() -> None:
 @pytest.mark.req("F6")
 def test_a_run_that_was_never_given_to_a_worker_is_named_with_what_mends_it(tmp_path: Path) -> None:
     repository = begun(tmp_path, Task("task-01"))
-    done = assay("worker", "--once", cwd=repository)
+    done = fairwitness("worker", "--once", cwd=repository)
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
         f"stranded: {RUN}: it was begun and never given to a worker",
-        f"  mend:  assay resume {RUN}",
+        f"  mend:  fairwitness resume {RUN}",
     ]
-    assert done.stderr.splitlines()[-2:] == ["nothing is left to do", "next:  assay status"]
-    lines = [json.loads(line) for line in assay("worker", "--once", "--json", cwd=repository).stdout.splitlines()]
+    assert done.stderr.splitlines()[-2:] == ["nothing is left to do", "next:  fairwitness status"]
+    lines = [json.loads(line) for line in fairwitness("worker", "--once", "--json", cwd=repository).stdout.splitlines()]
     assert [line["what"] for line in lines] == ["stranded"]
-    assert lines[0]["next"] == f"assay resume {RUN}"
+    assert lines[0]["next"] == f"fairwitness resume {RUN}"
 
 
 @NEEDS_SANDBOX
@@ -61,7 +61,7 @@ def test_what_a_killed_process_had_is_named_taken_over_and_brought_to_its_end(tm
         wait_for(repository, "task.started")
         process.kill()
         process.communicate()
-    done = assay("worker", "--once", cwd=repository)
+    done = fairwitness("worker", "--once", cwd=repository)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"stranded: {RUN}: its worker ")
@@ -84,7 +84,7 @@ def test_a_worker_waits_for_runs_until_it_is_told_to_stop(tmp_path: Path) -> Non
             worker.send_signal(signal.SIGTERM)
             _, told = worker.communicate(timeout=60)
             assert worker.returncode == 143
-            assert told.splitlines()[-1] == "next:  assay worker"
+            assert told.splitlines()[-1] == "next:  fairwitness worker"
             said, _ = resumed.communicate(timeout=90)
             assert resumed.returncode == 0
             assert json.loads(said)["status"] == "completed"
@@ -93,15 +93,15 @@ def test_a_worker_waits_for_runs_until_it_is_told_to_stop(tmp_path: Path) -> Non
 @NEEDS_SANDBOX
 @pytest.mark.req("X4")
 def test_workers_may_share_a_database_on_a_server(tmp_path: Path, postgres_url: str) -> None:
-    shared = {"ASSAY_DATABASE_URL": database_of_its_own(postgres_url)}
+    shared = {"FAIRWITNESS_DATABASE_URL": database_of_its_own(postgres_url)}
     repository = begun_elsewhere(tmp_path, "task-01", "task-02", **shared)
-    done = assay("resume", cwd=repository, **shared)
+    done = fairwitness("resume", cwd=repository, **shared)
     assert done.returncode == 0, done.stderr
-    assert not (repository / ".assay" / "engine.db").exists()
-    assert not (repository / ".assay" / "evidence.db").exists()
+    assert not (repository / ".fairwitness" / "engine.db").exists()
+    assert not (repository / ".fairwitness" / "evidence.db").exists()
     looks = (("status", RUN), ("watch", RUN), ("dag", "show", RUN), ("worker", "--once"), ("ledger", "verify"))
     for command in looks:
-        assert assay(*command, cwd=repository, **shared).returncode == 0, command
+        assert fairwitness(*command, cwd=repository, **shared).returncode == 0, command
 
 
 def database_of_its_own(url: str) -> str:

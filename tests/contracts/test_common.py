@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from assay.contracts.common import base, ids
-from assay.contracts.common.problems import spell_path
-from assay.contracts.common.words import RISKS, SEVERITIES, VERDICTS, Risk, Severity, Verdict, worst_severity
+from fairwitness.contracts.common import base, ids
+from fairwitness.contracts.common.problems import spell_path
+from fairwitness.contracts.common.words import RISKS, SEVERITIES, VERDICTS, Risk, Severity, Verdict, worst_severity
 
 
 def _fits(shape: Any, value: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from assay.contracts.common.decisions import (
+from fairwitness.contracts.common.decisions import (
     Advance,
     AskHuman,
     Decision,
@@ -22,12 +22,12 @@ from assay.contracts.common.decisions import (
     Wait,
     WaitsFor,
 )
-from assay.contracts.common.evidence import Query
-from assay.contracts.common.gates import Blocked, Gate, Open
-from assay.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
-from assay.contracts.common.words import Confidence
-from assay.contracts.feature.events import DispatchStatus, RunOutcome
-from assay.contracts.feature.facts import Approval, CallFacts, CanStart, Choice, HumanGate
+from fairwitness.contracts.common.evidence import Query
+from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
+from fairwitness.contracts.common.words import Confidence
+from fairwitness.contracts.feature.events import DispatchStatus, RunOutcome
+from fairwitness.contracts.feature.facts import Approval, CallFacts, CanStart, Choice, HumanGate
 from rules.build import facts
 
 QUERY = Query(sql="SELECT count(*) FROM anvil_checks WHERE run_id = ?", values=("run", 1, None))

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.completion import Agent, Completion
-from assay.contracts.common.words import Status
-from assay.contracts.feature.document import SIGNATURES, Presence, signature_refusals
-from assay.contracts.feature.plan import PlanOutput
-from assay.contracts.feature.pushback import PushbackLog
-from assay.contracts.feature.research import ResearchOutput
-from assay.kit.documents import Format
 from contracts.feature_constraints import rows
+from fairwitness.contracts.common.completion import Agent, Completion
+from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.feature.document import SIGNATURES, Presence, signature_refusals
+from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.pushback import PushbackLog
+from fairwitness.contracts.feature.research import ResearchOutput
+from fairwitness.kit.documents import Format
 from support import DELETE, check_value, edited, value_of
 
 ROWS = list(rows())

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.contracts.common.policy import Policy
-from assay.contracts.feature.order import FeatureOrder, FinishSettings, KeepArtifacts
-from assay.contracts.feature.settings import Dirty, FeatureSettings
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.feature.order import FeatureOrder, FinishSettings, KeepArtifacts
+from fairwitness.contracts.feature.settings import Dirty, FeatureSettings
 
 ORDER: dict[str, Any] = {
     "request": "Add a receipt.",
@@ -18,7 +18,7 @@ ORDER: dict[str, Any] = {
     "mode": "autonomous",
     "base_commit": "a" * 40,
     "baseline_tag": "pipeline-baseline-2026-02-26T14-30-00Z",
-    "target": "assay/2026-02-26T14-30-00Z/target",
+    "target": "fairwitness/2026-02-26T14-30-00Z/target",
     "verify": {},
     "settings_hash": "sha256:" + "0" * 64,
     "started_by": "Ada <ada@localhost>",

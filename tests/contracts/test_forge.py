@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from assay.contracts.common.approvals import ApprovalRecord, ApprovalRequest
-from assay.contracts.common.markdown import first_missing, headings
-from assay.contracts.feature.events import FEATURE_EVENT_TYPES, FeatureEvent
-from assay.contracts.forge.documents import Walkthrough
-from assay.contracts.forge.events import FORGE_EVENT_TYPES, ForgeEvent
-from assay.contracts.forge.status import RunState
 from contracts.forge_constraints import TABLES, rows
+from fairwitness.contracts.common.approvals import ApprovalRecord, ApprovalRequest
+from fairwitness.contracts.common.markdown import first_missing, headings
+from fairwitness.contracts.feature.events import FEATURE_EVENT_TYPES, FeatureEvent
+from fairwitness.contracts.forge.documents import Walkthrough
+from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES, ForgeEvent
+from fairwitness.contracts.forge.status import RunState
 from support import DELETE, check_value, edited, fixture, value_of
 
 ROWS = list(rows())
@@ -92,4 +92,4 @@ def test_nobody_is_recorded_as_having_chosen_by_himself_in_interactive_mode() ->
     value = value_of("000/approval-record.json") | {"mode": "interactive"}
     with pytest.raises(ValidationError, match="autonomous"):
         ApprovalRecord.model_validate(value)
-    assert ApprovalRecord.model_validate(value | {"auto_selected": False}).actor == "assay"
+    assert ApprovalRecord.model_validate(value | {"auto_selected": False}).actor == "fairwitness"

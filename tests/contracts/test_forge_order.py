@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.events import EventData
-from assay.contracts.forge import events as happened
-from assay.contracts.forge.documents import SubtaskStatus
-from assay.contracts.forge.events import ForgeEvent
-from assay.contracts.graph.forge import Decider, ForgeOrder, ForgePlan, ForgeSettings, ForgeTable
-from assay.contracts.graph.orders import DEFAULT_ATTEMPTS, DEFAULT_CAP, GraphEnd
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.forge import events as happened
+from fairwitness.contracts.forge.documents import SubtaskStatus
+from fairwitness.contracts.forge.events import ForgeEvent
+from fairwitness.contracts.graph.forge import Decider, ForgeOrder, ForgePlan, ForgeSettings, ForgeTable
+from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS, DEFAULT_CAP, GraphEnd
 from support import value_of
 
 ORDER: dict[str, Any] = {
@@ -20,7 +20,7 @@ ORDER: dict[str, Any] = {
     "slug": "catalogue",
     "mode": "interactive",
     "base_commit": "a" * 40,
-    "options": {"target": "assay/2026-02-26T14-30-00Z/target"},
+    "options": {"target": "fairwitness/2026-02-26T14-30-00Z/target"},
     "verify": {},
     "settings_hash": "sha256:" + "0" * 64,
     "started_by": "Ada <ada@localhost>",

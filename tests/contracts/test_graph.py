@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.graph.orders import AttemptResult, GraphOptions, Proof, Stack, TargetMove
+from fairwitness.contracts.graph.orders import AttemptResult, GraphOptions, Proof, Stack, TargetMove
 
 COMMIT = "c" * 40
 

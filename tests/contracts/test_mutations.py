@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from assay.app.recognition import recognise
-from assay.app.schemas import check_document
-from assay.contracts.catalog import BY_NAME
-from assay.contracts.common.problems import Level
-from assay.errors import BadDocument, UsageError
-from assay.kit.documents import SUFFIXES, Document, Format, read, render
+from fairwitness.app.recognition import recognise
+from fairwitness.app.schemas import check_document
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.problems import Level
+from fairwitness.errors import BadDocument, UsageError
+from fairwitness.kit.documents import SUFFIXES, Document, Format, read, render
 from support import SEEDS, instances
 
 _CHUNKS, _PER_CHUNK = 10, 1000

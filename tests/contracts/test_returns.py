@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.feature.intake import IntakeReturn
-from assay.contracts.forge.returns import CaptainReturn, RefineryReturn
+from fairwitness.contracts.feature.intake import IntakeReturn
+from fairwitness.contracts.forge.returns import CaptainReturn, RefineryReturn
 from support import value_of
 
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from assay.contracts.autopilot.facts import RoadmapPhase
-from assay.contracts.autopilot.roadmap import (
+from fairwitness.contracts.autopilot.facts import RoadmapPhase
+from fairwitness.contracts.autopilot.roadmap import (
     SLUG_LIMIT,
     Criterion,
     DetailedPhase,
@@ -18,8 +18,8 @@ from assay.contracts.autopilot.roadmap import (
     phase_number,
     phase_slug,
 )
-from assay.contracts.autopilot.words import PhaseType
-from assay.contracts.common.ids import Slug
+from fairwitness.contracts.autopilot.words import PhaseType
+from fairwitness.contracts.common.ids import Slug
 
 SLUGS: TypeAdapter[str] = TypeAdapter(Slug)
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from assay.contracts.catalog import CATALOG, Entry
-from assay.kit.documents import Format, read, render
+from fairwitness.contracts.catalog import CATALOG, Entry
+from fairwitness.kit.documents import Format, read, render
 from strategies import documents
 
 _REQUIREMENTS = {"common": "P1", "feature": "P1", "autopilot": "A1", "forge": "F3"}

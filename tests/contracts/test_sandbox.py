@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.common.sandbox import ASSESSED, End
-from assay.contracts.common.words import Assessment
+from fairwitness.contracts.common.sandbox import ASSESSED, End
+from fairwitness.contracts.common.words import Assessment
 from steps.verify.test_parts import confined
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.steps.dispatch.account import STARTED
-from assay.testing.graph_team import Task
 from dag import program
 from dag.remains import Content, assert_clean, content_of
+from fairwitness.steps.dispatch.account import STARTED
+from fairwitness.testing.graph_team import Task
 
-FULL = bool(os.environ.get("ASSAY_FULL"))
+FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 """Set by `make sweep`: every point, where the ordinary tests take a few."""
 
 KILLED = -9
@@ -100,8 +100,8 @@ class Drill:
 
     @property
     def state(self) -> Path:
-        """Where Assay keeps what it knows of the repository."""
-        return self.root / "repo" / ".assay"
+        """Where Fair Witness keeps what it knows of the repository."""
+        return self.root / "repo" / ".fairwitness"
 
     @property
     def kills(self) -> int:
@@ -114,8 +114,8 @@ class Drill:
         folder.mkdir(exist_ok=True)
         environment = {
             "TMPDIR": str(folder),
-            "ASSAY_KILL_AT": kill_at,
-            "ASSAY_KILL_LOG": "" if log is None else str(log),
+            "FAIRWITNESS_KILL_AT": kill_at,
+            "FAIRWITNESS_KILL_LOG": "" if log is None else str(log),
         }
         life = self.warden.life(self.root, environment, kill_when=kill_when)
         self.lives.append(life)

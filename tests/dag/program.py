@@ -10,11 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from assay.app.graphs import FORGE_FLOW, begin_graph, engine_of
-from assay.contracts.graph.orders import GraphOptions
-from assay.testing.graph_team import RUN, TWELVE, Task, dag_of, documents_of, lay_out, record
+from fairwitness.app.graphs import FORGE_FLOW, begin_graph, engine_of
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.testing.graph_team import RUN, TWELVE, Task, dag_of, documents_of, lay_out, record
 
-TARGET = "assay/target"
+TARGET = "fairwitness/target"
 
 _WRITES = ("parts/task-01",)
 """Once one task says what it writes, each of the others may write anything: they run one after the other."""

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.app.ledger import verify_ledgers
-from assay.git.quarantine import PREFIX
-from assay.git.reachability import lost
-from assay.git.repository import Repository
-from assay.steps.dispatch.account import ENDED, STARTED
-from assay.testing.graph_team import RUN
 from dag.program import TARGET
+from fairwitness.app.ledger import verify_ledgers
+from fairwitness.git.quarantine import PREFIX
+from fairwitness.git.reachability import lost
+from fairwitness.git.repository import Repository
+from fairwitness.steps.dispatch.account import ENDED, STARTED
+from fairwitness.testing.graph_team import RUN
 
 TABLES = ("anvil_checks", "executions", "observations", "claims", "pipeline_telemetry", "approvals", "check_sources")
 PASSING = frozenset(
@@ -57,7 +57,7 @@ def content_of(root: Path) -> Content:
     """Reads all of it; every dispatch that was begun must have ended, once."""
     repository = root / "repo"
     commits = _commits(repository)
-    with contextlib.closing(sqlite3.connect(repository / ".assay" / "evidence.db")) as connection:
+    with contextlib.closing(sqlite3.connect(repository / ".fairwitness" / "evidence.db")) as connection:
         connection.row_factory = sqlite3.Row
         events = [dict(row) for row in connection.execute("SELECT * FROM events ORDER BY seq")]
         rows = {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")] for name in TABLES}
@@ -139,12 +139,12 @@ def _but(files: Mapping[str, str], contested: frozenset[str]) -> dict[str, str]:
 def assert_clean(root: Path) -> None:
     """Nothing is left of a run that ended but its target, its ledger and what is kept on purpose; nothing is lost."""
     repository = root / "repo"
-    state = repository / ".assay"
+    state = repository / ".fairwitness"
     refs = git(repository, "for-each-ref", "--format=%(refname)").split()
     assert [ref for ref in refs if not ref.startswith(PREFIX)] == [f"refs/heads/{TARGET}", "refs/heads/main"]
     assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
     assert not _names(repository / ".git" / "worktrees")
-    assert not list((repository / ".git").glob("assay*"))
+    assert not list((repository / ".git").glob("fairwitness*"))
     assert git(repository, "status", "--porcelain") == ""
     assert _names(state / "worktrees") <= {"pool", "aside"}
     assert not _names(state / "worktrees" / "aside")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.graph.orders import (
+from fairwitness.contracts.graph.orders import (
     ATTEMPT,
     HELPER,
     AttemptOrder,
@@ -15,15 +15,15 @@ from assay.contracts.graph.orders import (
     Proof,
     Worked,
 )
-from assay.dag.flows import graph_flows
-from assay.engine.base import RunStatus
-from assay.testing.graph_sim import OPTIONS, GraphWorld
-from assay.testing.graph_sim_desk import BUDGET_USED_UP
-from assay.testing.graph_sim_faults import Blow, Climate, Fault, Told
-from assay.testing.graph_sim_graphs import RUN, simple_dag
-from assay.testing.graph_sim_journal import Kept, Trouble
+from fairwitness.dag.flows import graph_flows
+from fairwitness.engine.base import RunStatus
+from fairwitness.testing.graph_sim import OPTIONS, GraphWorld
+from fairwitness.testing.graph_sim_desk import BUDGET_USED_UP
+from fairwitness.testing.graph_sim_faults import Blow, Climate, Fault, Told
+from fairwitness.testing.graph_sim_graphs import RUN, simple_dag
+from fairwitness.testing.graph_sim_journal import Kept, Trouble
 
-BRANCH = f"assay/{RUN}/t1/attempt-1"
+BRANCH = f"fairwitness/{RUN}/t1/attempt-1"
 ORDER = AttemptOrder(run_id=RUN, node="t1", attempt=1, branch=BRANCH, target=OPTIONS.target)
 
 

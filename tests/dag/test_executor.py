@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.events import Envelope, EventData
-from assay.contracts.forge.dag import AddedEdge, Dag, DagOverlay, NodeState
-from assay.contracts.forge.events import MergeStarted, NodeChanged, RunStarted, TaskVerified
-from assay.contracts.graph.orders import MERGE, AttemptOrder, GraphEnd, GraphOptions
-from assay.dag.executor import STALLED
-from assay.engine.base import RunStatus
-from assay.errors import EventsBroken
-from assay.testing.graph_sim import OPTIONS, GraphWorld
-from assay.testing.graph_sim_desk import BUDGET_USED_UP, TAKEN_OUT
-from assay.testing.graph_sim_faults import Climate, Fault, Told
-from assay.testing.graph_sim_graphs import RUN, dag_of, node, simple_dag
-from assay.testing.graph_sim_journal import Kept
+from fairwitness.contracts.common.events import Envelope, EventData
+from fairwitness.contracts.forge.dag import AddedEdge, Dag, DagOverlay, NodeState
+from fairwitness.contracts.forge.events import MergeStarted, NodeChanged, RunStarted, TaskVerified
+from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, GraphEnd, GraphOptions
+from fairwitness.dag.executor import STALLED
+from fairwitness.engine.base import RunStatus
+from fairwitness.errors import EventsBroken
+from fairwitness.testing.graph_sim import OPTIONS, GraphWorld
+from fairwitness.testing.graph_sim_desk import BUDGET_USED_UP, TAKEN_OUT
+from fairwitness.testing.graph_sim_faults import Climate, Fault, Told
+from fairwitness.testing.graph_sim_graphs import RUN, dag_of, node, simple_dag
+from fairwitness.testing.graph_sim_journal import Kept
 
 _SHORT = {"work": 1.0, "prove": 0.5, "check": 0.5}
 
@@ -56,7 +56,7 @@ def test_a_node_runs_and_is_merged_and_its_dependents_begin_with_it() -> None:
     assert end.tip == world.git.tip
     assert [_states(world, name) for name in ("t1", "t2", "t3", "t4")] == [LANDS] * 4
     branches = [each.data["branch"] for each in _told(world, "task.started")]
-    assert branches == [f"assay/{RUN}/{name}/attempt-1" for name in ("t1", "t2", "t3", "t4")]
+    assert branches == [f"fairwitness/{RUN}/{name}/attempt-1" for name in ("t1", "t2", "t3", "t4")]
 
 
 @pytest.mark.req("X7")
@@ -306,7 +306,7 @@ def test_a_conflict_goes_to_a_helper_whose_work_is_proven_and_merged() -> None:
     assert _states(world, "t2") == LANDS
     assert _starts(world) == [("t1", 1), ("t2", 1)]
     assert world.watch.paid == {
-        f"assay/{RUN}/{name}": 1 for name in ("t1/attempt-1", "t2/attempt-1", "t2/attempt-1--help")
+        f"fairwitness/{RUN}/{name}": 1 for name in ("t1/attempt-1", "t2/attempt-1", "t2/attempt-1--help")
     }
     (helped,) = [each for each in _told(world, "task.verified") if each.seq > conflict.seq]
     assert world.git.works[helped.data["commit"]].is_helper
@@ -317,7 +317,7 @@ def test_a_helper_begins_at_the_target_and_with_the_work_it_helps() -> None:
     world = _world(simple_dag(t1="", t2=""), (Fault.CLASH, "t2", 1))
     world.run()
     (conflict,) = _told(world, "conflict.found")
-    helped = world.git.starts[f"assay/{RUN}/t2/attempt-1--help"]
+    helped = world.git.starts[f"fairwitness/{RUN}/t2/attempt-1--help"]
     first = next(each for each in _told(world, "task.verified") if each.data["nodeId"] == "t2")
     assert world.git.holds(helped, first.data["commit"])
     assert world.git.holds(helped, world.watch.verified["t1"])
@@ -607,7 +607,7 @@ def test_what_another_executor_has_written_down_meanwhile_is_not_written_again()
     def other() -> None:
         verified = {each.data["nodeId"] for each in _told(world, "task.verified")}
         if verified == {"t1"}:
-            commit = world.git.branches[f"assay/{RUN}/t2/attempt-1"]
+            commit = world.git.branches[f"fairwitness/{RUN}/t2/attempt-1"]
             world.desk.append((TaskVerified(nodeId="t2", attemptId=1, commit=commit, tree=commit),))
 
     _Hooked(world, "record", other)
@@ -648,7 +648,7 @@ def test_a_graph_in_which_nothing_can_move_though_it_should_is_an_error() -> Non
     world.desk.append((RunStarted(), running, verified, done))
     with pytest.raises(EventsBroken, match=STALLED) as caught:
         world.run()
-    assert caught.value.next_step == f"assay dag show {RUN}"
+    assert caught.value.next_step == f"fairwitness dag show {RUN}"
 
 
 def test_events_that_cannot_have_happened_are_an_error() -> None:

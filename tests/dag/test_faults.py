@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from assay.app.graphs import begin_graph
-from assay.contracts.common.events import Envelope
-from assay.contracts.graph.orders import GraphOptions
-from assay.git import quarantine
-from assay.git.reachability import lost
-from assay.git.repository import Repository
-from assay.ledger.ledger import Ledger
-from assay.ledger.verify import verify
-from assay.sandbox.probe import probe
-from assay.testing.graph_team import RUN, Task, dag_of, documents_of, lay_out, record
+from fairwitness.app.graphs import begin_graph
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.git import quarantine
+from fairwitness.git.reachability import lost
+from fairwitness.git.repository import Repository
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.verify import verify
+from fairwitness.sandbox.probe import probe
+from fairwitness.testing.graph_team import RUN, Task, dag_of, documents_of, lay_out, record
 from git.person import Person
 
-TARGET = "assay/target"
+TARGET = "fairwitness/target"
 PATIENCE_S = 60.0
 
 pytestmark = [
@@ -57,7 +57,7 @@ class Ground:
         """Carries the run in a process of its own."""
         environment = {**os.environ, "HOME": str(self.root / "home"), "NO_COLOR": "1"}
         self._process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("assay")), "resume", RUN],
+            [str(Path(sys.executable).with_name("fairwitness")), "resume", RUN],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -77,7 +77,7 @@ class Ground:
             self._process.communicate()
 
     def events(self, type_: str | None = None) -> list[Envelope]:
-        ledger = Ledger.read_only(self.folder / ".assay" / "evidence.db")
+        ledger = Ledger.read_only(self.folder / ".fairwitness" / "evidence.db")
         try:
             return [event for event in ledger.events(RUN) if type_ in (None, event.type)]
         finally:
@@ -96,7 +96,7 @@ class Ground:
 
     def worktree(self, node: str, attempt: int = 1) -> Path:
         """The folder of an attempt, once its agent is at work in it."""
-        folder = self.folder / ".assay" / "worktrees" / f"{RUN}--{node}--attempt-{attempt}"
+        folder = self.folder / ".fairwitness" / "worktrees" / f"{RUN}--{node}--attempt-{attempt}"
         self.wait_for(lambda: (folder / "slow").is_file())
         return folder
 
@@ -116,13 +116,13 @@ class Ground:
         repository = Repository.open(self.folder)
         named = {event.data[key] for event in self.events() for key in ("commit", "tip") if key in event.data}
         assert lost(repository, RUN, named) == ()
-        ledger = Ledger.read_only(self.folder / ".assay" / "evidence.db")
+        ledger = Ledger.read_only(self.folder / ".fairwitness" / "evidence.db")
         try:
             assert verify(ledger.database, RUN) == []
         finally:
             ledger.close()
         assert len(self.person.git("worktree", "list").splitlines()) == 1
-        assert self.person.git("for-each-ref", "refs/assay/candidates") == ""
+        assert self.person.git("for-each-ref", "refs/fairwitness/candidates") == ""
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_an_attempts_branch_that_somebody_moves_is_not_merged_and_their_commit_i
     here = ground(Task("task-01", slow=True))
     here.start()
     here.worktree("task-01")
-    branch = f"refs/heads/assay/{RUN}/task-01/attempt-1"
+    branch = f"refs/heads/fairwitness/{RUN}/task-01/attempt-1"
     tree = here.person.git("rev-parse", "main^{tree}")
     theirs = here.person.git("commit-tree", "-p", "main", "-m", "mine", tree)
     here.person.git("update-ref", branch, theirs)
@@ -249,7 +249,7 @@ def test_a_task_without_attempts_left_ends_the_run_and_its_dependents_stay_pendi
     assert [state for state, _ in here.changes("task-01")].count("RUNNING") == 2
     assert here.changes("task-02") == []
     assert "parts/task-03" in here.files()
-    state = json.loads((here.folder / ".assay" / "artifacts" / RUN / "run-state.json").read_text())
+    state = json.loads((here.folder / ".fairwitness" / "artifacts" / RUN / "run-state.json").read_text())
     assert (state["status"], state["failedTasks"], state["completedTasks"]) == ("failed", 1, 1)
     here.assert_whole()
 

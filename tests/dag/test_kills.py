@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UsageError
-from assay.ledger.ledger import Ledger
-from assay.steps.dispatch.account import STARTED
-from assay.testing.graph_team import RUN, TWELVE, Task
 from dag import program
 from dag.kills import FULL, KILLED, POINTS, SOMETIMES, TESTS, Drill, Grounds
 from dag.program import FIVE, FIVE_ALONE, ONE, TWELVE_ALONE
 from dag.remains import TABLES, Content, assert_alike, assert_clean, assert_same, content_of, git
+from fairwitness.errors import UsageError
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.steps.dispatch.account import STARTED
+from fairwitness.testing.graph_team import RUN, TWELVE, Task
 
 pytestmark = pytest.mark.timeout(600)  # each process that tests lays its own references first
 
@@ -191,13 +191,13 @@ def test_a_run_killed_while_it_is_begun_is_there_whole_or_not_at_all(
     tmp_path: Path, point: str, is_there: bool
 ) -> None:
     program.lay(tmp_path, ONE)
-    assert _cold("begin", tmp_path, "one", ASSAY_KILL_AT=point).returncode == KILLED
+    assert _cold("begin", tmp_path, "one", FAIRWITNESS_KILL_AT=point).returncode == KILLED
     if not is_there:
         program.begin(tmp_path, ONE)
         return
     with pytest.raises(UsageError, match="already"):
         program.begin(tmp_path, ONE)
-    assert _cold("run", tmp_path, ASSAY_KILL_AT="dispatch.finished").returncode == KILLED
+    assert _cold("run", tmp_path, FAIRWITNESS_KILL_AT="dispatch.finished").returncode == KILLED
     ended = _cold("run", tmp_path)
     assert json.loads(ended.stdout)["value"]["completed"]
     assert_clean(tmp_path)

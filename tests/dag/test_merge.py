@@ -4,13 +4,13 @@ from itertools import product
 
 import pytest
 
-from assay.contracts.graph.orders import MERGE, AttemptOrder, MergeMember, MergeOrder, MergeResult, TargetMove
-from assay.engine.base import RunStatus
-from assay.testing.graph_sim import OPTIONS, GraphWorld
-from assay.testing.graph_sim_desk import TAKEN_OUT
-from assay.testing.graph_sim_faults import Blow, Fault, Told
-from assay.testing.graph_sim_graphs import RUN, dag_of, node
-from assay.testing.graph_sim_journal import Kept
+from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, MergeMember, MergeOrder, MergeResult, TargetMove
+from fairwitness.engine.base import RunStatus
+from fairwitness.testing.graph_sim import OPTIONS, GraphWorld
+from fairwitness.testing.graph_sim_desk import TAKEN_OUT
+from fairwitness.testing.graph_sim_faults import Blow, Fault, Told
+from fairwitness.testing.graph_sim_graphs import RUN, dag_of, node
+from fairwitness.testing.graph_sim_journal import Kept
 
 NAMES = tuple(f"t{place}" for place in range(1, 9))
 
@@ -20,7 +20,7 @@ def _world(*faults: tuple[object, ...], crashes: dict[int, Blow] | None = None) 
 
 
 def _member(world: GraphWorld, name: str) -> MergeMember:
-    branch = f"assay/{RUN}/{name}/attempt-1"
+    branch = f"fairwitness/{RUN}/{name}/attempt-1"
     order = AttemptOrder(run_id=RUN, node=name, attempt=1, branch=branch, target=OPTIONS.target)
     world.git.begin(order)
     return MergeMember(node=name, attempt=1, commit=world.git.work(order))

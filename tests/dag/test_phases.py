@@ -1,13 +1,13 @@
 """Several graphs in one run: their children never share a name, a branch or a batch, and each is told its graph."""
 
-from assay.contracts.common.events import Envelope, EventData
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.events import MergeFinished, MergeStarted, NodeChanged, TaskVerified
-from assay.contracts.graph.orders import AttemptOrder, GraphOptions, MergeOrder
-from assay.dag.children import Children
-from assay.rules.graph_run import GraphRun
-from assay.testing.graph_sim_graphs import RUN, simple_dag
+from fairwitness.contracts.common.events import Envelope, EventData
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.events import MergeFinished, MergeStarted, NodeChanged, TaskVerified
+from fairwitness.contracts.graph.orders import AttemptOrder, GraphOptions, MergeOrder
+from fairwitness.dag.children import Children
+from fairwitness.rules.graph_run import GraphRun
+from fairwitness.testing.graph_sim_graphs import RUN, simple_dag
 
 NOW = "2026-02-26T14:30:00Z"
 NAMES = ("t1", "t2")
@@ -54,7 +54,7 @@ def test_no_two_graphs_of_a_run_have_a_child_or_a_branch_in_common() -> None:
     branches: list[str] = []
     for number, run in told.runs.items():
         options = GraphOptions(
-            target="assay/target", first_attempt=number, max_attempts=number, phase=str(number), batch=8
+            target="fairwitness/target", first_attempt=number, max_attempts=number, phase=str(number), batch=8
         )
         children, needs = Children(options), dict.fromkeys(NAMES, tuple[str, ...]())
         for name in NAMES:
@@ -79,7 +79,7 @@ def test_no_two_graphs_of_a_run_have_a_child_or_a_branch_in_common() -> None:
 def test_a_graph_that_is_over_wants_nothing_when_another_one_goes_on() -> None:
     told = Told(2)
     told.tell(2, _changed("t1", 2, NodeState.PENDING, NodeState.RUNNING))
-    first = Children(GraphOptions(target="assay/target", first_attempt=1, max_attempts=1, phase="1"))
+    first = Children(GraphOptions(target="fairwitness/target", first_attempt=1, max_attempts=1, phase="1"))
     assert first.wanted(told.runs[1]) == {}
     assert told.runs[1].running() == ()
     assert told.runs[2].running() == ("t1",)

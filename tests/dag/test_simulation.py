@@ -13,13 +13,13 @@ from types import FrameType
 
 import pytest
 
-from assay.dag import executor
-from assay.rules import graph_run
-from assay.rules.dag import effective_dag
-from assay.testing.graph_sim import OPTIONS, REQUESTS, GraphWorld
-from assay.testing.graph_sim_faults import Blow, Climate, Drawn, Fault, Told
-from assay.testing.graph_sim_graphs import dag_of, node, random_dag, simple_dag
-from assay.testing.graph_sim_worlds import (
+from fairwitness.dag import executor
+from fairwitness.rules import graph_run
+from fairwitness.rules.dag import effective_dag
+from fairwitness.testing.graph_sim import OPTIONS, REQUESTS, GraphWorld
+from fairwitness.testing.graph_sim_faults import Blow, Climate, Drawn, Fault, Told
+from fairwitness.testing.graph_sim_graphs import dag_of, node, random_dag, simple_dag
+from fairwitness.testing.graph_sim_worlds import (
     EVERYTHING,
     STEADY,
     chance,
@@ -28,7 +28,7 @@ from assay.testing.graph_sim_worlds import (
     steady_pair,
 )
 
-FULL = bool(os.environ.get("ASSAY_FULL"))
+FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 """The long sweep: `make sweep`."""
 IN_A_GROUP = 10
 ROUGH = 2000 if FULL else 120

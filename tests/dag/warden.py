@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 PRELOADED = (
-    "assay.agents.backends.cassette",
-    "assay.app.graph_means",
-    "assay.app.wiring",
-    "assay.dag.flows",
-    "assay.engine.dbos_engine",
-    "assay.steps.graph.desk",
-    "assay.workflows.forge",
+    "fairwitness.agents.backends.cassette",
+    "fairwitness.app.graph_means",
+    "fairwitness.app.wiring",
+    "fairwitness.dag.flows",
+    "fairwitness.engine.dbos_engine",
+    "fairwitness.steps.graph.desk",
+    "fairwitness.workflows.forge",
     "dag.program",
     "dbos",
     "sqlalchemy.dialects.sqlite",
@@ -83,7 +83,7 @@ def _live(order: dict[str, Any]) -> None:
         os.environ.update(order["environment"])
         tempfile.tempdir = None  # it is asked for anew
         # what was loaded before asks once whether to die, and has to ask again
-        importlib.reload(sys.modules["assay.kit.killpoints"])
+        importlib.reload(sys.modules["fairwitness.kit.killpoints"])
         asyncio.run(sys.modules["dag.program"].run(Path(order["root"])))
         code = 0
     except BaseException:  # noqa: BLE001  # this is the last place where it can be told

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import pydantic
 
-import assay
+import fairwitness
 from support import ROOT
 
 MARKER = "/the-next-part-starts-here"
 """The writer looks for this file, which is nowhere, between its parts."""
 
 _WRITER = Path(__file__).with_name("ledger_writer.py")
-_SRC = Path(assay.__file__).parents[1]
+_SRC = Path(fairwitness.__file__).parents[1]
 _SITE = Path(pydantic.__file__).parents[1]
 _CALLS = "open,openat,pwrite64,write,fdatasync,fsync,ftruncate,unlink"
 _WRITES = ("pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink")

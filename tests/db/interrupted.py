@@ -11,8 +11,8 @@ import sys
 import threading
 from pathlib import Path
 
-from assay.db.sqlite import SqliteDatabase
-from assay.errors import DatabaseBusy
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.errors import DatabaseBusy
 
 OTHERS = 4
 

@@ -5,16 +5,16 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from assay.contracts.common.evidence import Phase
-from assay.contracts.common.words import Workflow
-from assay.db.base import Database, Dialect
-from assay.errors import AssayError, DatabaseBusy
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
-from assay.ledger.verify import verify
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.db.base import Database, Dialect
+from fairwitness.errors import DatabaseBusy, FairWitnessError
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.ledger.verify import verify
 from ledger.samples import RUN, execution
 
-FULL = bool(os.environ.get("ASSAY_FULL"))
+FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 """Set by `make sweep`: everything in its full size, where the ordinary tests take a part."""
 
 TIME = "2026-02-26T14:30:00Z"
@@ -34,7 +34,7 @@ def write(ledger: Ledger, key: str, run_id: str = RUN) -> str:
         if ledger.execution_id(run_id, key) is not None:
             return "adopted"
         ledger.record(run_id, work)
-    except AssayError as error:
+    except FairWitnessError as error:
         return f"{type(error).__name__}: {error.what} ({error.next_step})"
     return "written"
 
@@ -55,10 +55,10 @@ def assert_whole(ledger: Ledger) -> set[str]:
 def open_again(address: str) -> Database:
     """A database by its path or its address on a server."""
     if address.startswith("postgresql:"):
-        from assay.db.postgres import PostgresDatabase
+        from fairwitness.db.postgres import PostgresDatabase
 
         return PostgresDatabase(address)
-    from assay.db.sqlite import SqliteDatabase
+    from fairwitness.db.sqlite import SqliteDatabase
 
     return SqliteDatabase(Path(address))
 

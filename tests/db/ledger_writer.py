@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path[:0] = sys.argv[1:4]
 
-from assay.ledger.ledger import Ledger  # noqa: E402  (the path must be set first: this runs without site)
 from db.ledger_jobs import write  # noqa: E402
+from fairwitness.ledger.ledger import Ledger  # noqa: E402  (the path must be set first: this runs without site)
 
 MARKER = "/the-next-part-starts-here"
 

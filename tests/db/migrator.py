@@ -11,10 +11,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from assay.db.base import Dialect, Transaction
-from assay.db.migrations import Migration, migrate
-from assay.ledger.ledger import MIGRATIONS
 from db.ledger_jobs import open_again
+from fairwitness.db.base import Dialect, Transaction
+from fairwitness.db.migrations import Migration, migrate
+from fairwitness.ledger.ledger import MIGRATIONS
 
 NOW = "2026-03-01T00:00:00Z"
 

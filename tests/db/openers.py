@@ -3,7 +3,7 @@
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from assay.db.sqlite import SqliteDatabase
+from fairwitness.db.sqlite import SqliteDatabase
 
 
 def open_together(gate: Barrier, path: str) -> None:

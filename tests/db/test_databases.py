@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.db.base import Database, Dialect, Read, Transaction
-from assay.db.sqlite import SqliteDatabase
-from assay.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
 from conftest import OpenDatabase
 from db.openers import open_together
+from fairwitness.db.base import Database, Dialect, Read, Transaction
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["db.openers"])

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.db.base import Transaction
-from assay.db.group import LARGEST, PASSES, GroupCommit, Job
-from assay.db.sqlite import SqliteDatabase
-from assay.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
+from fairwitness.db.base import Transaction
+from fairwitness.db.group import LARGEST, PASSES, GroupCommit, Job
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
 
 Work = Callable[[Transaction], object]
 

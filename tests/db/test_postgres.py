@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import pytest
 
-from assay.db.base import Transaction
-from assay.db.postgres import PostgresDatabase
-from assay.errors import DatabaseUnusable
-from assay.ledger.ledger import Ledger
 from db.ledger_jobs import assert_whole, write
+from fairwitness.db.base import Transaction
+from fairwitness.db.postgres import PostgresDatabase
+from fairwitness.errors import DatabaseUnusable
+from fairwitness.ledger.ledger import Ledger
 
 SECRET = "hunter2-p@ss/word?#%"
 PARTS = ("hunter2", "p@ss", "word?", quote(SECRET, safe=""))
@@ -23,14 +23,14 @@ def roles(postgres_url: str) -> Iterator[str]:
     import psycopg
 
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS assay CASCADE")
+        connection.execute("DROP SCHEMA IF EXISTS fairwitness CASCADE")
     yield postgres_url
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("ALTER ROLE assay RESET ALL")
+        connection.execute("ALTER ROLE fairwitness RESET ALL")
 
 
 def with_password(url: str, password: str) -> str:
-    return url.replace("assay@", f"assay:{password}@", 1)
+    return url.replace("fairwitness@", f"fairwitness:{password}@", 1)
 
 
 def told(error: BaseException) -> str:
@@ -55,16 +55,16 @@ def test_the_password_is_in_no_name_and_in_no_error(roles: str) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "postgresql://assay:{quoted}@/postgres?host=/nowhere",
-        "postgresql://assay:{quoted}@/nosuch{rest}",
+        "postgresql://fairwitness:{quoted}@/postgres?host=/nowhere",
+        "postgresql://fairwitness:{quoted}@/nosuch{rest}",
         "postgresql://nobody:{quoted}@/postgres{rest}",
-        "postgresql://assay:{secret}@/postgres{rest}",
-        "postgresql://assay:{secret}@localhost:5432/postgres",
-        "postgresql://assay:hunter2@localhost:hunter2/postgres",
-        "postgresql://assay:hunter2@[::1/postgres",
-        "postgresql://assay:hunter2/p@ss/postgres",
-        "postgresql://assay:hunter2%zz@localhost/postgres",
-        "postgres//assay:hunter2@localhost/postgres",
+        "postgresql://fairwitness:{secret}@/postgres{rest}",
+        "postgresql://fairwitness:{secret}@localhost:5432/postgres",
+        "postgresql://fairwitness:hunter2@localhost:hunter2/postgres",
+        "postgresql://fairwitness:hunter2@[::1/postgres",
+        "postgresql://fairwitness:hunter2/p@ss/postgres",
+        "postgresql://fairwitness:hunter2%zz@localhost/postgres",
+        "postgres//fairwitness:hunter2@localhost/postgres",
         "host=/nowhere password=hunter2 dbname=x",
         "host=/nowhere password='hunter2 dbname=x",
         "host=/nowhere password=hunter2 hunter2=x",
@@ -76,7 +76,7 @@ def test_an_address_that_does_not_work_is_refused_without_its_password(postgres_
     with pytest.raises(DatabaseUnusable) as caught:
         PostgresDatabase(url)
     assert not any(part in told(caught.value) for part in PARTS)
-    assert "ASSAY_DATABASE_URL" in caught.value.next_step
+    assert "FAIRWITNESS_DATABASE_URL" in caught.value.next_step
 
 
 @pytest.mark.req("X4")
@@ -85,7 +85,7 @@ def test_a_server_that_may_forget_commits_is_refused(roles: str, setting: str) -
     import psycopg
 
     with psycopg.connect(roles, autocommit=True) as connection:
-        connection.execute(f"ALTER ROLE assay SET {setting} TO off")
+        connection.execute(f"ALTER ROLE fairwitness SET {setting} TO off")
     with pytest.raises(DatabaseUnusable, match=f"{setting} is off"):
         PostgresDatabase(roles)
 
@@ -95,7 +95,7 @@ def test_runs_take_turns_also_where_a_server_defaults_to_old_snapshots(roles: st
     import psycopg
 
     with psycopg.connect(roles, autocommit=True) as connection:
-        connection.execute("ALTER ROLE assay SET default_transaction_isolation TO 'repeatable read'")
+        connection.execute("ALTER ROLE fairwitness SET default_transaction_isolation TO 'repeatable read'")
     with closing(Ledger.open(PostgresDatabase(roles))) as ledger:
         isolation = ledger.database.write(lambda transaction: transaction.run("SHOW transaction_isolation"))
         assert isolation == [("read committed",)]
@@ -109,7 +109,7 @@ def test_a_lost_connection_costs_one_error_and_is_then_made_anew(roles: str) -> 
     assert write(ledger, "before") == "written"
     with psycopg.connect(roles, autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'assay' AND pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'fairwitness' AND pid <> pg_backend_pid()"
         )
     with pytest.raises(DatabaseUnusable):
         ledger.runs()

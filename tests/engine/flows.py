@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from assay.engine.base import Body, Flow, Json
 from engine.grounds import held_until
+from fairwitness.engine.base import Body, Flow, Json
 
 MODULUS = 1_000_003
 

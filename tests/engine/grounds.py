@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from assay.engine.base import JOURNAL_VERSION, Body, Engine, Json
-from assay.testing.raw_engine import RawEngine
+from fairwitness.engine.base import JOURNAL_VERSION, Body, Engine, Json
+from fairwitness.testing.raw_engine import RawEngine
 
 TESTS = Path(__file__).parents[1]
-FULL = bool(os.environ.get("ASSAY_FULL"))
+FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 PATIENCE_S = 60.0
 
 
@@ -58,7 +58,7 @@ class Ground:
         """An engine in this process."""
         if self.kind is Kind.RAW:
             return RawEngine(self.address, flows, executor=executor, version=version, cap=cap)
-        from assay.engine.dbos_engine import DbosEngine
+        from fairwitness.engine.dbos_engine import DbosEngine
 
         return DbosEngine(self.address, flows, executor=executor, version=version, cap=cap)
 
@@ -92,7 +92,7 @@ class Ground:
         import psycopg
 
         with psycopg.connect(self.address, autocommit=True) as connection:
-            row = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname LIKE '%assay%'").fetchone()
+            row = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname LIKE '%fairwitness%'").fetchone()
         return row is not None and row[0] > 2
 
     def release(self) -> None:

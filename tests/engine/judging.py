@@ -2,9 +2,9 @@
 
 import asyncio
 
-from assay.engine.base import Outcome, RunStatus
 from engine.flows import Scene, chain_value, flows
 from engine.grounds import Ground
+from fairwitness.engine.base import Outcome, RunStatus
 
 
 def outcome(ground: Ground, run: str) -> Outcome:

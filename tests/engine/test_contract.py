@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from assay.testing.engine_case import Case
-from assay.testing.engine_kit import CASES, check_engine
 from engine.grounds import Ground
+from fairwitness.testing.engine_case import Case
+from fairwitness.testing.engine_kit import CASES, check_engine
 
 
 @pytest.mark.req("P16")

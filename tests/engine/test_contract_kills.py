@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from assay.engine.base import Json, Outcome, RunStatus, Stranded
 from engine.flows import Scene, chain_value, flows
 from engine.grounds import FULL, Done, Ground, kill
 from engine.judging import assert_family_is_whole, outcome
+from fairwitness.engine.base import Json, Outcome, RunStatus, Stranded
 
 
 @pytest.mark.req("P16")

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from assay.engine.base import Json, Outcome, RunStatus
 from engine.flows import Scene, chain_value, flows
 from engine.grounds import FULL, Done, Ground, Kind, ended, kill
 from engine.judging import assert_family_is_whole, outcome
+from fairwitness.engine.base import Json, Outcome, RunStatus
 
 
 def family(children: int) -> Json:

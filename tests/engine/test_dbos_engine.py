@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.engine.base import Body, EngineError, Flow, Json, RunStatus, StepFailed
-from assay.engine.dbos_engine import DbosEngine
 from engine.grounds import Ground, Kind
+from fairwitness.engine.base import Body, EngineError, Flow, Json, RunStatus, StepFailed
+from fairwitness.engine.dbos_engine import DbosEngine
 from support import ROOT
 
 on_both = pytest.mark.parametrize("ground", [Kind.DBOS_SQLITE, Kind.DBOS_POSTGRES], indirect=True, ids=str)
@@ -98,7 +98,7 @@ def test_dbos_is_imported_by_one_module_and_only_when_it_is_needed() -> None:
                 assert isinstance(node, ast.stmt)
                 assert node.col_offset > 0, "only inside functions"
     assert importing == {"dbos": {"dbos_library.py"}, "sqlalchemy": {"connections.py"}}
-    program = "import sys, assay.engine.dbos_engine; print({'dbos', 'sqlalchemy', 'psycopg'} & set(sys.modules))"
+    program = "import sys, fairwitness.engine.dbos_engine; print({'dbos', 'sqlalchemy', 'psycopg'} & set(sys.modules))"
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "set()\n"
     )
@@ -157,7 +157,7 @@ def test_a_file_is_logged_ahead_and_synced_and_holds_json_alone(ground: Ground) 
             "SELECT serialization FROM operation_outputs UNION SELECT serialization FROM workflow_status"
         ).fetchall()
     assert all(text[0] in "{[" for (text,) in texts)
-    assert formats == [("assay-json-1",)]
+    assert formats == [("fairwitness-json-1",)]
 
 
 @on_a_file
@@ -247,7 +247,7 @@ def test_a_run_whose_steps_do_not_fit_is_named_and_goes_on_when_they_do_again(gr
             assert "asks for step b at 1, but in its journal a stands there" in error
             (stranded,) = await engine.audit()
             assert (stranded.run_id, stranded.reason) == ("r", error)
-            assert stranded.next_step.endswith("assay resume r")
+            assert stranded.next_step.endswith("fairwitness resume r")
         async with opened(ground, {"body": body("a", "b", "wait", "c")}) as engine:
             await engine.resume("r")
             assert await engine.answer("r", "wait", None)

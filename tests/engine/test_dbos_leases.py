@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from assay.db.base import Database, Value
-from assay.db.postgres import PostgresDatabase
-from assay.db.sqlite import SqliteDatabase
-from assay.engine.audit import stranded
-from assay.engine.base import EngineError, Flow, Json, RunInfo, RunStatus
-from assay.engine.bodies import Bodies
-from assay.engine.gates import Gates
-from assay.engine.leases import DEAD_AFTER_S, Leases
-from assay.engine.locks import FileLock, Process, is_gone, this_process
-from assay.engine.tables import Tables, tables_of
 from engine.grounds import Ground, Kind
 from engine.test_dbos_engine import on_a_file, on_both, one_step, opened, over, until
+from fairwitness.db.base import Database, Value
+from fairwitness.db.postgres import PostgresDatabase
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.engine.audit import stranded
+from fairwitness.engine.base import EngineError, Flow, Json, RunInfo, RunStatus
+from fairwitness.engine.bodies import Bodies
+from fairwitness.engine.gates import Gates
+from fairwitness.engine.leases import DEAD_AFTER_S, Leases
+from fairwitness.engine.locks import FileLock, Process, is_gone, this_process
+from fairwitness.engine.tables import Tables, tables_of
 
 ELSEWHERE = Process("another-machine", 4711, "1")
 
@@ -95,7 +95,7 @@ def test_a_lock_on_a_file_is_one_mans_and_goes_with_him(tmp_path: Path) -> None:
     assert two.try_acquire()
     two.release()
     program = (
-        "import time; from pathlib import Path; from assay.engine.locks import FileLock\n"
+        "import time; from pathlib import Path; from fairwitness.engine.locks import FileLock\n"
         f"lock = FileLock(Path({str(path)!r})); lock.try_acquire(); print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
@@ -231,7 +231,7 @@ def test_a_run_whose_worker_left_no_trace_is_named_and_can_be_resumed(ground: Gr
         async with opened(ground, {"one": one_step}) as engine:
             (found,) = await engine.audit()
             assert (found.run_id, found.reason) == ("r", "its worker nobody is dead")
-            assert found.next_step == "assay resume r"
+            assert found.next_step == "fairwitness resume r"
             await engine.resume("r")
             await engine.resume("s")
             assert (await over(engine, "r"))[0] is RunStatus.DONE
@@ -356,5 +356,5 @@ def test_the_audit_names_what_goes_on_no_more_and_nothing_else() -> None:
     found = {one.run_id: one for one in stranded(runs, {"misfit"}, {"alive"}, {"f"}, "1")}
     assert set(found) == {"lost", "old", "without a body", "misfit"}
     assert found["old"].reason == "it is of version 0, and this engine of version 1"
-    assert found["without a body"].next_step.endswith("assay cancel without a body")
+    assert found["without a body"].next_step.endswith("fairwitness cancel without a body")
     assert all(one.next_step for one in found.values())

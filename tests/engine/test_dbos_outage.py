@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import postgres
-from assay.engine.base import Flow, Json, Outcome, RunStatus
-from assay.engine.leases import Leases
-from assay.engine.locks import this_process
 from engine.flows import chain_value
 from engine.grounds import FULL, Ground, Kind, ended
 from engine.judging import outcome
 from engine.test_dbos_engine import on_both, one_step, opened, over, until
 from engine.test_dbos_leases import database_of, give_to, status_of
+from fairwitness.engine.base import Flow, Json, Outcome, RunStatus
+from fairwitness.engine.leases import Leases
+from fairwitness.engine.locks import this_process
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from dbos import DBOSClient
 from dbos._queue import queue_worker_thread
 from dbos._sys_db import WorkflowStatusString, workflow_is_active
 
-from assay.db.base import Database, Dialect
-from assay.engine.base import Flow, Json, RunStatus
-from assay.engine.dbos_engine import DbosEngine
-from assay.engine.found import WORDS_OF_ENDING, WORDS_OF_WAITING
-from assay.engine.leases import Leases
-from assay.engine.tables import SCHEMA, Tables, make_tables
 from engine.grounds import Ground, Kind
 from engine.test_dbos_engine import give, on_both, opened, over, until
 from engine.test_dbos_leases import change, database_of, give_to, make
+from fairwitness.db.base import Database, Dialect
+from fairwitness.engine.base import Flow, Json, RunStatus
+from fairwitness.engine.dbos_engine import DbosEngine
+from fairwitness.engine.found import WORDS_OF_ENDING, WORDS_OF_WAITING
+from fairwitness.engine.leases import Leases
+from fairwitness.engine.tables import SCHEMA, Tables, make_tables
 
 TOUCHED = {
     "workflow_uuid": "text",
@@ -144,7 +144,7 @@ def test_a_child_begins_when_it_is_submitted_or_another_ends_and_not_only_at_the
         try:
             await engine.submit("p", "parent", None)
             library = engine._office.control._client
-            await library.register_queue_async("assay-children", polling_interval_sec=600, worker_concurrency=1)
+            await library.register_queue_async("fairwitness-children", polling_interval_sec=600, worker_concurrency=1)
             await asyncio.sleep(0.3)  # the look that was due before
             await engine.answer("p", "go", None)
             assert await over(engine, "p") == (RunStatus.DONE, "all", "")

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from assay.engine.base import Body, EngineError, Flow, Json, Outcome
-from assay.testing.engine_case import Make
-from assay.testing.engine_kit import BY_NAME, CASES, check_engine
-from assay.testing.raw_engine import RawEngine
-from assay.testing.raw_flow import RawFlow
+from fairwitness.engine.base import Body, EngineError, Flow, Json, Outcome
+from fairwitness.testing.engine_case import Make
+from fairwitness.testing.engine_kit import BY_NAME, CASES, check_engine
+from fairwitness.testing.raw_engine import RawEngine
+from fairwitness.testing.raw_flow import RawFlow
 
 Work = Callable[[], Awaitable[Json]]
 

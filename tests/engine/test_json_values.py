@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from assay.engine.base import EngineError, Json
-from assay.engine.json_values import DEEPEST, decode, encode
+from fairwitness.engine.base import EngineError, Json
+from fairwitness.engine.json_values import DEEPEST, decode, encode
 
 
 def nested(depth: int, *, beside: Json = None) -> Json:

@@ -14,48 +14,48 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from assay.agents.base import Backend
-from assay.agents.cassettes import Cassette, name_of, spell
-from assay.agents.roles import ROLES
-from assay.app.carrying import carry, record_resumed
-from assay.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, work
-from assay.app.demo_feature.scripts import Call, Document, Said, Session, create
-from assay.app.feature import Wanted, begin_feature
-from assay.app.feature_desk import caps_of, commands_of
-from assay.app.feature_room import order_of, room_of
-from assay.app.graph_means import MeansMaker, prover
-from assay.app.graphs import CAP, ENGINE, FEATURE_FLOW, Factory
-from assay.app.runs import End
-from assay.app.state import state_of, workroom
-from assay.app.watching import watching
-from assay.app.wiring import runner
-from assay.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
-from assay.contracts.agents.dispatch import Outcome
-from assay.contracts.agents.role import RoleSpec
-from assay.contracts.common.decisions import Decision
-from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Risk
-from assay.contracts.feature.review import Category, Perspective, ReviewScope
-from assay.contracts.feature.state import FeatureState
-from assay.contracts.verify.checks import VerifySettings
-from assay.engine.dbos_engine import DbosEngine
-from assay.git.candidates import Candidates
-from assay.git.identity import read_identity
-from assay.git.worktrees import Worktrees
-from assay.kit.documents import Format, render
-from assay.steps.dispatch import Means
-from assay.steps.dispatch.account import ENDED
-from assay.steps.dispatch.events import FeatureEvents
-from assay.steps.dispatch.recording import ended
-from assay.steps.feature.briefs import Briefs
-from assay.steps.feature.calls import Caller
-from assay.steps.feature.deciding import DECISION, read
-from assay.steps.feature.desk import FeatureRunDesk
-from assay.steps.feature.room import Room
-from assay.steps.graph.world import World
-from assay.steps.verify.subject import Parts
+from fairwitness.agents.base import Backend
+from fairwitness.agents.cassettes import Cassette, name_of, spell
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.carrying import carry, record_resumed
+from fairwitness.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, work
+from fairwitness.app.demo_feature.scripts import Call, Document, Said, Session, create
+from fairwitness.app.feature import Wanted, begin_feature
+from fairwitness.app.feature_desk import caps_of, commands_of
+from fairwitness.app.feature_room import order_of, room_of
+from fairwitness.app.graph_means import MeansMaker, prover
+from fairwitness.app.graphs import CAP, ENGINE, FEATURE_FLOW, Factory
+from fairwitness.app.runs import End
+from fairwitness.app.state import state_of, workroom
+from fairwitness.app.watching import watching
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
+from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.common.decisions import Decision
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Risk
+from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.engine.dbos_engine import DbosEngine
+from fairwitness.git.candidates import Candidates
+from fairwitness.git.identity import read_identity
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.kit.documents import Format, render
+from fairwitness.steps.dispatch import Means
+from fairwitness.steps.dispatch.account import ENDED
+from fairwitness.steps.dispatch.events import FeatureEvents
+from fairwitness.steps.dispatch.recording import ended
+from fairwitness.steps.feature.briefs import Briefs
+from fairwitness.steps.feature.calls import Caller
+from fairwitness.steps.feature.deciding import DECISION, read
+from fairwitness.steps.feature.desk import FeatureRunDesk
+from fairwitness.steps.feature.room import Room
+from fairwitness.steps.graph.world import World
+from fairwitness.steps.verify.subject import Parts
 
-FULL = bool(os.environ.get("ASSAY_FULL"))
+FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 """Whether also those are run that take minutes."""
 MARK = "quince-marmalade"
 """Stands in everything that a faulty agent says, so that it can be looked for."""
@@ -171,7 +171,7 @@ class Grounds:
         """The repository of the demo with a branch of somebody else's, and every recording as it should be."""
         top = repository.lay_out(root / "till")
         if settings:
-            with (top / "assay.toml").open("a") as file:
+            with (top / "fairwitness.toml").open("a") as file:
                 file.write(settings)
             git(top, "commit", "-qam", "settings")
         git(top, "branch", "somebody-elses")
@@ -207,7 +207,7 @@ class Grounds:
         """Every ref that is not a run's own, and where the checkout stands."""
         told = git(self.top, "for-each-ref", "--format=%(refname) %(objectname)")
         rows = (line.split(" ") for line in told.splitlines())
-        own = ("assay", "/feature/", "pipeline-baseline")
+        own = ("fairwitness", "/feature/", "pipeline-baseline")
         found = {name: value for name, value in rows if not any(part in name for part in own)}
         return found | {"HEAD": git(self.top, "symbolic-ref", "HEAD").strip()}
 
@@ -218,7 +218,7 @@ class Grounds:
 
     def files(self) -> dict[str, str]:
         """The person's own files by their hash: everything but git's folder, the state and the feature's."""
-        skipped = {".git", ".assay"}
+        skipped = {".git", ".fairwitness"}
         found = {}
         for path in sorted(self.top.rglob("*")):
             inside = path.relative_to(self.top)
@@ -248,7 +248,7 @@ class Run:
     run_id: str
 
     def carry(self) -> End:
-        """To its end; one that had ended goes on first, as `assay resume` has it."""
+        """To its end; one that had ended goes on first, as `fairwitness resume` has it."""
         top = self.grounds.top
         with watching(top, self.run_id) as followed:
             if followed.look.is_over:
@@ -332,7 +332,7 @@ class OwnFactory(Factory):
         room = room_of(self.repository, self.ledger, run_id, order)
         sandbox = runner()
         place = workroom(room.state_folder, sandbox.tier)
-        worktrees = Worktrees(self.repository, room.shadow, place / "worktrees", prefix="assay")
+        worktrees = Worktrees(self.repository, room.shadow, place / "worktrees", prefix="fairwitness")
         identity = read_identity(self.repository)
         candidates = Candidates(self.repository, room.shadow)
         world = World(self.repository, worktrees, candidates, room.state_folder / "locks", identity)

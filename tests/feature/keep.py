@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from assay.testing.feature_paper import Ground, PaperRun
+from fairwitness.testing.feature_paper import Ground, PaperRun
 from feature.keeping import Kept, kept_of, write_all
 from feature.paper_scripts import SCRIPTS
 

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay.contracts.common.evidence import Observation
-from assay.steps.feature.deciding import DECISION, facts_behind, read
-from assay.steps.feature.room import Room
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.steps.feature.deciding import DECISION, facts_behind, read
+from fairwitness.steps.feature.room import Room
 
 REPLAYS = Path(__file__).parents[1] / "fixtures" / "replays"
 PARTS = "parts"

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.app.demo import RECORDINGS, REPOSITORY
-from assay.app.demo_feature import repository, team
-from assay.app.feature import Wanted, begin_feature
-from cli.runner import ASSAY
+from cli.runner import FAIRWITNESS
 from dag.kills import KILLED, TESTS, Life
 from dag.remains import git
 from dag.warden import _PR_SET_CHILD_SUBREAPER, GRACE_S, _is_unborn, _orphans, _watch
+from fairwitness.app.demo import RECORDINGS, REPOSITORY
+from fairwitness.app.demo_feature import repository, team
+from fairwitness.app.feature import Wanted, begin_feature
 from feature.remains import Content, assert_clean, content_of, tries_of
 
 LIFE_S = 600.0
@@ -94,8 +94,8 @@ class Drill:
         folder.mkdir(exist_ok=True)
         environment = {
             "TMPDIR": str(folder),
-            "ASSAY_KILL_AT": kill_at,
-            "ASSAY_KILL_LOG": "" if log is None else str(log),
+            "FAIRWITNESS_KILL_AT": kill_at,
+            "FAIRWITNESS_KILL_LOG": "" if log is None else str(log),
         }
         life = self.warden.life(self.repository, arguments, environment)
         assert life.code in (0, KILLED), life.said
@@ -181,7 +181,7 @@ class Grounds:
 
 def settle(place: Path, settings: str) -> None:
     """Adds to the settings of a repository."""
-    file = place / "assay.toml"
+    file = place / "fairwitness.toml"
     file.write_text(file.read_text() + settings)
     person = ("-c", "user.name=Demo", "-c", "user.email=demo@localhost")
     git(place, *person, "commit", "-q", "-a", "-m", "chore: one thing after the other")
@@ -219,7 +219,7 @@ def _life(order: Mapping[str, Any]) -> dict[str, Any]:
     said_in = folder.parent / "said"
     with said_in.open("wb") as said:
         life = subprocess.Popen(
-            [ASSAY, *order["arguments"]],
+            [FAIRWITNESS, *order["arguments"]],
             cwd=folder,
             env={**os.environ, **order["environment"]},
             stdin=subprocess.DEVNULL,

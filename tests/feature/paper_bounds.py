@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from assay.contracts.feature.facts import Choice
-from assay.contracts.feature.state import FeatureState
-from assay.rules.retry import Loop, bounds
-from assay.rules.routing import OUTCOME_OF, Outcome
-from assay.steps.feature.room import Room
+from fairwitness.contracts.feature.facts import Choice
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.rules.retry import Loop, bounds
+from fairwitness.rules.routing import OUTCOME_OF, Outcome
+from fairwitness.steps.feature.room import Room
 
 
 def beyond_bounds(room: Room) -> list[str]:

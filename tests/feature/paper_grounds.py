@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from assay.steps.feature.room import Room
-from assay.testing.feature_paper import Ground, PaperRun, Step
-from assay.testing.feature_paper_script import Script
+from fairwitness.steps.feature.room import Room
+from fairwitness.testing.feature_paper import Ground, PaperRun, Step
+from fairwitness.testing.feature_paper_script import Script
 
 _MEMORY = Path("/dev/shm")
 
 
 @cache
 def _ground() -> tuple[tempfile.TemporaryDirectory[str], Ground]:
-    folder = tempfile.TemporaryDirectory(prefix="assay-paper-", dir=_MEMORY if _MEMORY.is_dir() else None)
+    folder = tempfile.TemporaryDirectory(prefix="fairwitness-paper-", dir=_MEMORY if _MEMORY.is_dir() else None)
     return folder, Ground.lay(Path(folder.name) / "ground")
 
 

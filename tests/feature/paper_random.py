@@ -5,16 +5,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
-from assay.contracts.common.words import Severity
-from assay.contracts.feature.facts import OPTIONS, Choice, HumanGate
-from assay.contracts.feature.research import Focus
-from assay.contracts.feature.review import Category, Perspective
-from assay.testing.feature_paper_graph import CHECKS
-from assay.testing.feature_paper_script import Ending, How, Rows, Script
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Category, Perspective
+from fairwitness.testing.feature_paper_graph import CHECKS
+from fairwitness.testing.feature_paper_script import Ending, How, Rows, Script
 
 _TASKS = tuple(f"task-0{number}" for number in range(1, 5))
 _REVIEWERS = tuple(perspective.value for perspective in Perspective)

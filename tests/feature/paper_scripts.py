@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.policy import OnExhausted, Policy, ReviewPolicy
-from assay.contracts.common.words import Severity
-from assay.contracts.feature.facts import Choice, HumanGate
-from assay.contracts.feature.review import Category, Perspective
-from assay.testing.feature_paper_script import (
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.policy import OnExhausted, Policy, ReviewPolicy
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.facts import Choice, HumanGate
+from fairwitness.contracts.feature.review import Category, Perspective
+from fairwitness.testing.feature_paper_script import (
     INTERACTIVE,
     Ending,
     How,

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.app.ledger import verify_ledgers
-from assay.git.quarantine import PREFIX
-from assay.git.reachability import lost
-from assay.git.repository import Repository
-from assay.steps.dispatch.account import ENDED, STARTED
 from dag.remains import _is_held, git
+from fairwitness.app.ledger import verify_ledgers
+from fairwitness.git.quarantine import PREFIX
+from fairwitness.git.reachability import lost
+from fairwitness.git.repository import Repository
+from fairwitness.steps.dispatch.account import ENDED, STARTED
 
 TABLES = (
     *("anvil_checks", "pipeline_telemetry", "artifact_evaluations", "instruction_updates", "executions"),
@@ -141,7 +141,7 @@ class Reader:
     """Reads rows of one run without what passes."""
 
     def __init__(self, repository: Path, run_id: str) -> None:
-        self._run, self._outputs, self._root = run_id, repository / ".assay" / "outputs", str(repository)
+        self._run, self._outputs, self._root = run_id, repository / ".fairwitness" / "outputs", str(repository)
         listed = git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)")
         commits = [line[:40] for line in listed.splitlines() if line.endswith(" commit")]
         self.names = dict.fromkeys((name for commit in commits for name in (commit, commit[:12])), "commit")
@@ -202,7 +202,7 @@ def document(text: str) -> str:
 
 def tries_of(repository: Path, *, ended: bool = False) -> dict[str, int]:
     """By dispatch, how often it was begun; of those alone that have ended, if asked."""
-    if not (repository / ".assay" / "evidence.db").exists():
+    if not (repository / ".fairwitness" / "evidence.db").exists():
         return {}
     rows = rows_in(repository, "SELECT kind, subject FROM observations")
     done = Counter(row["subject"] for row in rows if row["kind"] == ENDED)
@@ -267,16 +267,20 @@ def settled(rows: Counter[str]) -> Counter[str]:
 def assert_clean(repository: Path, run_id: str) -> None:
     """Nothing is left of a run that ended but its branches, its ledger and what is kept on purpose; nothing is lost."""
     branches = git(repository, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").split()
-    assert [name.partition("/")[0] for name in branches] == ["assay", "feature", "main"]  # the first is the target
+    assert [name.partition("/")[0] for name in branches] == [
+        "fairwitness",
+        "feature",
+        "main",
+    ]  # the first is the target
     assert_left(repository, run_id, head=branches[1])
 
 
 def assert_left(repository: Path, run_id: str, *, head: str) -> None:
     """The same of any workflow, but for its branches; `head` is what is checked out."""
-    state = repository / ".assay"
+    state = repository / ".fairwitness"
     assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
     assert not _names(repository / ".git" / "worktrees")
-    assert not list((repository / ".git").glob("assay*"))
+    assert not list((repository / ".git").glob("fairwitness*"))
     assert git(repository, "symbolic-ref", "--short", "HEAD") == head
     assert git(repository, "status", "--porcelain") == ""
     assert not _names(state / "worktrees" / "pool") | _names(state / "worktrees" / "aside")
@@ -298,7 +302,7 @@ def assert_left(repository: Path, run_id: str, *, head: str) -> None:
 
 def rows_in(place: Path, query: str) -> list[dict[str, Any]]:
     """Rows of a database, or of a repository's ledger."""
-    file = place / ".assay" / "evidence.db" if place.is_dir() else place
+    file = place / ".fairwitness" / "evidence.db" if place.is_dir() else place
     with contextlib.closing(sqlite3.connect(file)) as connection:
         connection.row_factory = sqlite3.Row
         return [dict(row) for row in connection.execute(query)]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo import REPOSITORY
-from cli.runner import assay
+from cli.runner import fairwitness
 from dag.kills import FULL, KILLED
 from dag.remains import git
+from fairwitness.app.demo import REPOSITORY
 from feature.kills import Drill, Grounds
 from feature.remains import TABLES, assert_alike, assert_same
 
@@ -163,7 +163,7 @@ def test_a_rollback_that_is_killed_anywhere_is_brought_to_its_end_by_the_next(gr
         assert git(place, "symbolic-ref", "--short", "HEAD") == "main", point
         assert git(place, "status", "--porcelain") == "", point
         assert git(place, "branch", "--list", "feature*") == "", point
-        assert git(place, "for-each-ref", "refs/assay/rolled-back"), point
+        assert git(place, "for-each-ref", "refs/fairwitness/rolled-back"), point
         assert "rolled back before" in drill.command("rollback", drill.run_id).said, point
         assert "all as written" in drill.command("ledger", "verify").said, point
 
@@ -171,13 +171,13 @@ def test_a_rollback_that_is_killed_anywhere_is_brought_to_its_end_by_the_next(gr
 @pytest.mark.req("P16")
 @pytest.mark.parametrize("point", ["ledger.record.inserted", "feature.begun"])
 def test_a_demo_that_is_killed_as_it_begins_left_no_run_or_one_that_is_there(tmp_path: Path, point: str) -> None:
-    done = assay("demo", "--dir", tmp_path / "play", cwd=tmp_path, ASSAY_KILL_AT=point)
+    done = fairwitness("demo", "--dir", tmp_path / "play", cwd=tmp_path, FAIRWITNESS_KILL_AT=point)
     assert done.returncode == KILLED, done.stderr
     place = tmp_path / "play" / REPOSITORY
-    listed = assay("status", cwd=place)
+    listed = fairwitness("status", cwd=place)
     assert listed.returncode == 0
     assert listed.stdout.startswith("No runs in ") == (point != "feature.begun")
     assert git(place, "status", "--porcelain") == ""
-    assert assay("ledger", "verify", cwd=place).returncode == 0
+    assert fairwitness("ledger", "verify", cwd=place).returncode == 0
     if point != "feature.begun":
-        assert assay("resume", cwd=place).returncode == 2
+        assert fairwitness("resume", cwd=place).returncode == 2

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from assay.app.demo_feature.repository import LAYOUT
-from assay.app.demo_feature.scripts import Document, Session
-from assay.app.runs import End
-from assay.contracts.agents.dispatch import Outcome, OutcomeStatus
-from assay.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
-from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Status
-from assay.contracts.feature.events import Degradation, DispatchStatus
-from assay.contracts.feature.facts import Step
+from fairwitness.app.demo_feature.repository import LAYOUT
+from fairwitness.app.demo_feature.scripts import Document, Session
+from fairwitness.app.runs import End
+from fairwitness.contracts.agents.dispatch import Outcome, OutcomeStatus
+from fairwitness.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.feature.events import Degradation, DispatchStatus
+from fairwitness.contracts.feature.facts import Step
 from feature.grounds import FULL, MARK, PLAN, TASK, Grounds, Run, Turn, as_turns, call, of
 
 EMPTY = Turn()

@@ -15,19 +15,19 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.backends.cassette import CassetteBackend
-from assay.agents.base import Job, Session, Turn
-from assay.agents.roles import ROLES
-from assay.app.demo_feature import changes
-from assay.app.demo_feature.repository import LAYOUT
-from assay.app.runs import End
-from assay.contracts.agents.dispatch import EnforcementTier, Kind, Layer, OutcomeStatus, Probe, Stop, Usage
-from assay.contracts.agents.role import RoleSpec
-from assay.contracts.common.decisions import ErrorCause, Halt, HaltOutcome, Replan
-from assay.contracts.common.ids import baseline_tag
-from assay.contracts.common.tools import Role
-from assay.contracts.feature.events import DispatchStatus
-from assay.errors import NotReady
+from fairwitness.agents.backends.cassette import CassetteBackend
+from fairwitness.agents.base import Job, Session, Turn
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.demo_feature import changes
+from fairwitness.app.demo_feature.repository import LAYOUT
+from fairwitness.app.runs import End
+from fairwitness.contracts.agents.dispatch import EnforcementTier, Kind, Layer, OutcomeStatus, Probe, Stop, Usage
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.common.decisions import ErrorCause, Halt, HaltOutcome, Replan
+from fairwitness.contracts.common.ids import baseline_tag
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.events import DispatchStatus
+from fairwitness.errors import NotReady
 from feature.grounds import FULL, MARK, TASK, Grounds, Otherwise, Run, as_turns, call, carry_otherwise, git, of
 from feature.grounds import Turn as Played
 
@@ -104,7 +104,7 @@ TRIED = (
     "update-ref -d refs/heads/main",
     "update-ref refs/heads/main HEAD",
     "tag -f {baseline} HEAD",
-    "update-ref -d refs/assay/baseline/{ref}",
+    "update-ref -d refs/fairwitness/baseline/{ref}",
     "commit --amend --allow-empty -m evil",
     "reset --hard HEAD~1",
     "checkout -B main",
@@ -301,7 +301,7 @@ def halted_in_code_review(grounds: Grounds) -> tuple[Run, str, bytes]:
     run = grounds.begin()
     assert run.carry() is End.FAILED
     assert run.state().tasks[TASK].merged is not None
-    return run, f"refs/heads/assay/{run.run_id.replace(':', '-')}/target", good
+    return run, f"refs/heads/fairwitness/{run.run_id.replace(':', '-')}/target", good
 
 
 def with_a_back_door(grounds: Grounds, target: str) -> str:
@@ -338,7 +338,7 @@ def test_a_run_goes_by_its_order_wherever_its_refs_are_moved_to(grounds: Grounds
     run, target, lacking = halted_in_code_review(grounds)
     evil = with_a_back_door(grounds, target)
     git(grounds.top, "tag", "-f", baseline_tag(run.run_id), evil)
-    git(grounds.top, "update-ref", f"refs/assay/baseline/{run.run_id.replace(':', '-')}", evil)
+    git(grounds.top, "update-ref", f"refs/fairwitness/baseline/{run.run_id.replace(':', '-')}", evil)
     git(grounds.top, "update-ref", "-d", target)
     (grounds.cassettes / CODE_REVIEW).write_bytes(lacking)
     assert run.carry() is End.COMPLETED

@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.contracts.common.decisions import Finish, FinishOutcome
-from assay.testing.feature_paper_script import Ending, How, Rows, Script, error
+from fairwitness.contracts.common.decisions import Finish, FinishOutcome
+from fairwitness.testing.feature_paper_script import Ending, How, Rows, Script, error
 from feature.paper_grounds import played
 from feature.paper_scripts import SCRIPTS, two_object
 

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from assay.app.replaying import replay
-from assay.contracts.common.decisions import Finish, Halt
-from assay.testing.feature_paper import MOST
-from assay.testing.feature_paper_script import Script
+from fairwitness.app.replaying import replay
+from fairwitness.contracts.common.decisions import Finish, Halt
+from fairwitness.testing.feature_paper import MOST
+from fairwitness.testing.feature_paper_script import Script
 from feature.paper_bounds import beyond_bounds
 from feature.paper_grounds import played
 from feature.paper_random import scripts

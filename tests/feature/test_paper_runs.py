@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.app.replaying import replay
-from assay.contracts.common.decisions import Finish, Halt
-from assay.contracts.feature.events import Degradation
+from fairwitness.app.replaying import replay
+from fairwitness.contracts.common.decisions import Finish, Halt
+from fairwitness.contracts.feature.events import Degradation
 from feature.keeping import load, names
 from feature.paper_bounds import beyond_bounds
 from feature.paper_grounds import played

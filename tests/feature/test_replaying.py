@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.replaying import Replayed, replay, replay_file
-from assay.contracts.common.policy import Policy, ReviewPolicy
-from assay.contracts.common.words import Severity
-from assay.contracts.feature.events import Decided, StepStarted
-from assay.errors import EventsBroken, LedgerTampered, UsageError
-from assay.ledger.export import exported
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
-from assay.steps.feature.deciding import DECISION
-from assay.steps.feature.room import Room, write_events
-from assay.testing.feature_paper_script import Script, worries
+from fairwitness.app.replaying import Replayed, replay, replay_file
+from fairwitness.contracts.common.policy import Policy, ReviewPolicy
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.events import Decided, StepStarted
+from fairwitness.errors import EventsBroken, LedgerTampered, UsageError
+from fairwitness.ledger.export import exported
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.steps.feature.deciding import DECISION
+from fairwitness.steps.feature.room import Room, write_events
+from fairwitness.testing.feature_paper_script import Script, worries
 from feature.paper_grounds import begun, played
 from feature.paper_scripts import SCRIPTS
 

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import pytest
 
-from assay.app.replaying import differences
-from assay.contracts.common.policy import Policy, ReviewPolicy, VerificationPolicy
-from assay.contracts.feature.facts import FeatureFacts
-from assay.rules.decide import decide
+from fairwitness.app.replaying import differences
+from fairwitness.contracts.common.policy import Policy, ReviewPolicy, VerificationPolicy
+from fairwitness.contracts.feature.facts import FeatureFacts
+from fairwitness.rules.decide import decide
 from feature.keeping import load, names
 
 

@@ -16,7 +16,7 @@ from dag.kills import FULL
 from feature.kills import Drill, Grounds
 from feature.remains import Content
 
-CHAINED = FULL or bool(os.environ.get("ASSAY_CHAINS"))
+CHAINED = FULL or bool(os.environ.get("FAIRWITNESS_CHAINS"))
 """Set by `make test-kills`: every point in chains, where the ordinary tests take a few."""
 
 

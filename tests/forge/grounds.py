@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.agents.cassettes import name_of
-from assay.app.carrying import carry, record_resumed
-from assay.app.feature import Wanted
-from assay.app.forge import begin_forge
-from assay.app.forge_room import ForgeRoom, opened_forge
-from assay.app.runs import End
-from assay.app.state import state_of
-from assay.app.watching import watching
-from assay.contracts.agents.dispatch import Outcome
-from assay.contracts.common.tools import Role
-from assay.contracts.forge.dag import AgentType, NodeState, NodeType
-from assay.contracts.forge.returns import CaptainReturn
-from assay.rules.spawning import ROLE_OF
-from assay.steps.dispatch.account import ENDED
-from assay.steps.dispatch.recording import ended
-from assay.store.artifacts import Store
-from assay.testing.graph_team import MOMENT, lay_out
+from fairwitness.agents.cassettes import name_of
+from fairwitness.app.carrying import carry, record_resumed
+from fairwitness.app.feature import Wanted
+from fairwitness.app.forge import begin_forge
+from fairwitness.app.forge_room import ForgeRoom, opened_forge
+from fairwitness.app.runs import End
+from fairwitness.app.state import state_of
+from fairwitness.app.watching import watching
+from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.forge.dag import AgentType, NodeState, NodeType
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.rules.spawning import ROLE_OF
+from fairwitness.steps.dispatch.account import ENDED
+from fairwitness.steps.dispatch.recording import ended
+from fairwitness.store.artifacts import Store
+from fairwitness.testing.graph_team import MOMENT, lay_out
 from feature.grounds import Turn, call, cassette, git
 
 Document = dict[str, Any]
@@ -178,7 +178,7 @@ class Grounds:
         git(grounds.top, "config", "user.name", "Ada")
         git(grounds.top, "config", "user.email", "ada@example.org")
         if settings:
-            with (grounds.top / "assay.toml").open("a") as file:
+            with (grounds.top / "fairwitness.toml").open("a") as file:
                 file.write(settings)
             git(grounds.top, "commit", "-qam", "settings")
         grounds.cassettes.mkdir()
@@ -223,7 +223,7 @@ class Run:
     run_id: str
 
     def carry(self) -> End:
-        """To its end; one that had ended goes on first, as `assay resume` has it."""
+        """To its end; one that had ended goes on first, as `fairwitness resume` has it."""
         with watching(self.top, self.run_id) as followed:
             if followed.look.is_over:
                 record_resumed(self.top, followed.look)

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.agents.cassettes import name_of, spell
-from assay.app.demo import FORGE_REPOSITORY, RECORDINGS
-from assay.app.demo_feature.team import cassette_of
-from assay.app.demo_forge import plans, repository, team
-from assay.app.demo_forge.plans import ASK, CLASHES, README
-from assay.app.feature import Wanted
-from assay.app.forge import begin_forge
+from fairwitness.agents.cassettes import name_of, spell
+from fairwitness.app.demo import FORGE_REPOSITORY, RECORDINGS
+from fairwitness.app.demo_feature.team import cassette_of
+from fairwitness.app.demo_forge import plans, repository, team
+from fairwitness.app.demo_forge.plans import ASK, CLASHES, README
+from fairwitness.app.feature import Wanted
+from fairwitness.app.forge import begin_forge
 from feature.kills import Play, settle
 from forge.remains import assert_clean, content_of
 

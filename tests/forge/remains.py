@@ -5,15 +5,15 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.app.forge_room import opened_forge
-from assay.contracts.common.ids import run_ref
-from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.status import DagStatus, RunState, RunStatus
-from assay.rules.fold_forge import ForgeState, fold_forge
-from assay.steps.forge.plan_files import broken_locks
-from assay.steps.graph.bench import PREPARED
-from assay.store.layout.forge import ForgeLayout
 from dag.remains import git
+from fairwitness.app.forge_room import opened_forge
+from fairwitness.contracts.common.ids import run_ref
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.status import DagStatus, RunState, RunStatus
+from fairwitness.rules.fold_forge import ForgeState, fold_forge
+from fairwitness.steps.forge.plan_files import broken_locks
+from fairwitness.steps.graph.bench import PREPARED
+from fairwitness.store.layout.forge import ForgeLayout
 from feature.remains import Content, Reader, assert_left, read_content, rows_in
 
 NODES = 14
@@ -47,7 +47,7 @@ def _text(reader: Reader, path: Path) -> str:
 
 
 def _target(run_id: str) -> str:
-    return f"assay/{run_ref(run_id)}/target"
+    return f"fairwitness/{run_ref(run_id)}/target"
 
 
 def assert_clean(repository: Path, run_id: str) -> None:

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from assay.app.demo_forge import plans
-from assay.app.demo_forge.repository import CHECKS
-from assay.app.forge_room import ForgeRoom, opened_forge
-from assay.app.looking import meant_run
-from assay.contracts.common.events import Envelope
-from assay.contracts.common.problems import Problem
-from assay.rules.dag import run_counts
-from assay.rules.fold_forge import ForgeState, fold_forge
-from assay.steps.forge.plan_files import broken_locks
 from cli.graph_grounds import NEEDS_SANDBOX, git
 from cli.graph_ledgers import fits
-from cli.runner import assay
+from cli.runner import fairwitness
+from fairwitness.app.demo_forge import plans
+from fairwitness.app.demo_forge.repository import CHECKS
+from fairwitness.app.forge_room import ForgeRoom, opened_forge
+from fairwitness.app.looking import meant_run
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.rules.dag import run_counts
+from fairwitness.rules.fold_forge import ForgeState, fold_forge
+from fairwitness.steps.forge.plan_files import broken_locks
 
 pytestmark = [pytest.mark.timeout(900), NEEDS_SANDBOX]
 
@@ -58,7 +58,7 @@ class Played:
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """The demo, played once by the command that a stranger types."""
     place = tmp_path_factory.mktemp("demo")
-    done = assay("demo", "--forge", "--dir", place / "here", "--plain", cwd=place)
+    done = fairwitness("demo", "--forge", "--dir", place / "here", "--plain", cwd=place)
     assert done.returncode == 0, done.stdout + done.stderr
     top = place / "here" / "measures"
     with opened_forge(top, meant_run(top, "last")) as room:
@@ -114,7 +114,7 @@ def test_the_layout_is_complete_and_every_document_valid(played: Played) -> None
     specs = {"specs/units.md", "specs/writing.md", "specs.lock.json"}
     found = {path.relative_to(played.folder).as_posix() for path in played.folder.rglob("*") if path.is_file()}
     assert found == documents | specs  # nothing of an interrupted write is left either
-    checked = assay("schema", "check", "--strict", "--json", *sorted(documents), cwd=played.folder)
+    checked = fairwitness("schema", "check", "--strict", "--json", *sorted(documents), cwd=played.folder)
     assert checked.returncode == 0, checked.stdout
     assert len(json.loads(checked.stdout)) == len(documents)
 
@@ -197,7 +197,7 @@ def test_resumed_once_more_it_changes_nothing(played: Played) -> None:
         return found | {"refs": git(played.top, "for-each-ref").encode()}
 
     before = everything()
-    again = assay("resume", "last", "--plain", cwd=played.top)
+    again = fairwitness("resume", "last", "--plain", cwd=played.top)
     assert again.returncode == 0, again.stderr
     assert "COMPLETED: 14/14 merged" in again.stdout
     assert everything() == before

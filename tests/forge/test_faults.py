@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from assay.app.forge_room import retry
-from assay.app.runs import End
-from assay.contracts.agents.dispatch import Layer, OutcomeStatus
-from assay.contracts.common.tools import Role
-from assay.errors import UsageError
-from assay.rules.change_requests import Verdict
-from assay.steps.forge.requests import decide, emit, extend
-from assay.steps.forge.standings import request_of
 from cli.graph_grounds import NEEDS_SANDBOX, at_work
+from fairwitness.app.forge_room import retry
+from fairwitness.app.runs import End
+from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import UsageError
+from fairwitness.rules.change_requests import Verdict
+from fairwitness.steps.forge.requests import decide, emit, extend
+from fairwitness.steps.forge.standings import request_of
 from feature.grounds import Turn, call
 from forge.grounds import (
     JOIN,
@@ -144,7 +144,7 @@ def test_what_a_captain_adds_in_the_wrong_place_is_refused_whole_told_and_the_ol
     assert "Why your last answer could not be applied" in told
     assert first["problems"][1] in told
     (rejected,) = strayed.events("cr.rejected")
-    assert (rejected["crId"], rejected["actor"]) == ("cr-001", "assay")
+    assert (rejected["crId"], rejected["actor"]) == ("cr-001", "fairwitness")
     assert rejected["reason"].startswith("what the captain added did not fit, 2 times")
     assert strayed.file("specs/parts.md") == SPEC
     state = strayed.state()
@@ -263,7 +263,7 @@ def _rejection() -> Document:
 
 
 def _request() -> Any:
-    from assay.contracts.forge.documents import ChangeRequest
+    from fairwitness.contracts.forge.documents import ChangeRequest
 
     return ChangeRequest.model_validate(wanted())
 

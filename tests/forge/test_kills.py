@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo import FORGE_REPOSITORY
-from cli.runner import assay
+from cli.runner import fairwitness
 from dag.kills import FULL, KILLED
 from dag.remains import git
+from fairwitness.app.demo import FORGE_REPOSITORY
 from feature.kills import Drill, Grounds
 from feature.remains import assert_alike, assert_same
 from forge.chains import CHAINED, Case, firsts, in_order, middles, share, sweep
@@ -205,13 +205,13 @@ def test_killed_again_and_again_a_run_still_ends_as_if_nothing_had_happened(grou
 @pytest.mark.req("P16")
 @pytest.mark.parametrize("point", ["ledger.record.inserted", "forge.begun"])
 def test_a_demo_that_is_killed_as_it_begins_left_no_run_or_one_that_is_there(tmp_path: Path, point: str) -> None:
-    done = assay("demo", "--forge", "--dir", tmp_path / "play", cwd=tmp_path, ASSAY_KILL_AT=point)
+    done = fairwitness("demo", "--forge", "--dir", tmp_path / "play", cwd=tmp_path, FAIRWITNESS_KILL_AT=point)
     assert done.returncode == KILLED, done.stderr
     place = tmp_path / "play" / FORGE_REPOSITORY
-    listed = assay("status", cwd=place)
+    listed = fairwitness("status", cwd=place)
     assert listed.returncode == 0
     assert listed.stdout.startswith("No runs in ") == (point != "forge.begun")
     assert git(place, "status", "--porcelain") == ""
-    assert assay("ledger", "verify", cwd=place).returncode == 0
+    assert fairwitness("ledger", "verify", cwd=place).returncode == 0
     if point != "forge.begun":
-        assert assay("resume", cwd=place).returncode == 2
+        assert fairwitness("resume", cwd=place).returncode == 2

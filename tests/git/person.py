@@ -5,8 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.git.call import GitDir, GitFailed, Guard
+from fairwitness.git.call import GitDir, GitFailed, Guard
 from git.person import Person
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import NotReady, UsageError
-from assay.git import quarantine
-from assay.git.candidates import Already, Candidates, Clash, Landed, Marked, Member, Stacked, candidate_ref
-from assay.git.identity import FALLBACK
-from assay.git.merging import Moved, turn
-from assay.git.reachability import lost
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.git import quarantine
+from fairwitness.git.candidates import Already, Candidates, Clash, Landed, Marked, Member, Stacked, candidate_ref
+from fairwitness.git.identity import FALLBACK
+from fairwitness.git.merging import Moved, turn
+from fairwitness.git.reachability import lost
 from git.person import Person, picture
 
 RUN = "2026-02-26T14:30:00Z"
@@ -111,7 +111,7 @@ def test_a_dropped_stack_leaves_nothing(forked: Person) -> None:
     assert candidates.drop(RUN, 1) is None
     assert candidates.drop(RUN, 1) is None, "a repeated step finds nothing to do"
     assert candidates.held(RUN) == ()
-    assert forked.git("for-each-ref", "refs/assay") == ""
+    assert forked.git("for-each-ref", "refs/fairwitness") == ""
 
 
 def test_a_commit_that_only_the_stack_still_holds_goes_to_quarantine(forked: Person) -> None:
@@ -120,7 +120,7 @@ def test_a_commit_that_only_the_stack_still_holds_goes_to_quarantine(forked: Per
     forked.git("branch", "-q", "-D", "b")
     assert lost(forked.open(), RUN, [commit]) == (commit,)
     kept = candidates_of(forked).drop(RUN, 1)
-    assert kept == ("refs/assay/quarantine/2026-02-26T14-30-00Z/candidate-1", top.commit)
+    assert kept == ("refs/fairwitness/quarantine/2026-02-26T14-30-00Z/candidate-1", top.commit)
     assert lost(forked.open(), RUN, [commit, top.commit]) == ()
 
 
@@ -237,10 +237,10 @@ def test_a_process_killed_anywhere_is_finished_by_the_next(forked: Person, point
     target = forked.git("rev-parse", "target")
     code = textwrap.dedent(f"""
         from pathlib import Path
-        from assay.git.candidates import Candidates, Member
-        from assay.git.identity import FALLBACK
-        from assay.git.repository import Repository
-        from assay.git.shadow import Shadow
+        from fairwitness.git.candidates import Candidates, Member
+        from fairwitness.git.identity import FALLBACK
+        from fairwitness.git.repository import Repository
+        from fairwitness.git.shadow import Shadow
         repository = Repository.open(Path({str(forked.folder)!r}))
         state = Path({str(state)!r})
         candidates = Candidates(repository, Shadow.open(state / "shadow", repository))
@@ -251,7 +251,9 @@ def test_a_process_killed_anywhere_is_finished_by_the_next(forked: Person, point
         candidates.land("target", {target!r}, stacked[-1].commit, state / "locks")
     """)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    killed = subprocess.run([sys.executable, "-c", code], env={**environment, "ASSAY_KILL_AT": point}, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", code], env={**environment, "FAIRWITNESS_KILL_AT": point}, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     held = forked.git("rev-parse", "--verify", "--quiet", candidate_ref(RUN, 1), check=False)
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.git.changes import TEXT_LIMIT, FileChange, Line
-from assay.git.shadow import Entry, Shadow
+from fairwitness.git.changes import TEXT_LIMIT, FileChange, Line
+from fairwitness.git.shadow import Entry, Shadow
 from git.person import Person
 
 

@@ -5,12 +5,12 @@ import subprocess
 
 import pytest
 
-from assay.contracts.common.ids import baseline_tag
-from assay.errors import UsageError
-from assay.git import baselines, quarantine
-from assay.git.call import GitFailed
-from assay.git.commits import commit_arguments, commit_tree, delete_ref, move_ref
-from assay.git.identity import FALLBACK, Identity, read_identity
+from fairwitness.contracts.common.ids import baseline_tag
+from fairwitness.errors import UsageError
+from fairwitness.git import baselines, quarantine
+from fairwitness.git.call import GitFailed
+from fairwitness.git.commits import commit_arguments, commit_tree, delete_ref, move_ref
+from fairwitness.git.identity import FALLBACK, Identity, read_identity
 from git.person import Person
 
 RUN = "2026-02-26T14:30:00Z"
@@ -37,7 +37,7 @@ class TestIdentity:
         (person.home / ".gitconfig").write_text(config)
         assert read_identity(person.open()) == FALLBACK
         assert FALLBACK.is_fallback
-        assert f"{FALLBACK.author_name} <{FALLBACK.author_email}>" == "Assay <assay@localhost>"
+        assert f"{FALLBACK.author_name} <{FALLBACK.author_email}>" == "Fair Witness <fairwitness@localhost>"
 
     def test_reading_it_runs_nothing(self, person: Person) -> None:
         program, mark = person.trap()
@@ -85,7 +85,7 @@ def test_a_signature_is_made_with_the_persons_key_and_never_with_a_program_of_th
 def test_a_ref_moves_only_from_what_it_held(person: Person) -> None:
     first, second = person.commit(a="1\n"), person.commit(a="2\n")
     repository = person.open()
-    ref = "refs/assay/test/x"
+    ref = "refs/fairwitness/test/x"
     assert move_ref(repository, ref, first, None, why="t")
     assert not move_ref(repository, ref, second, None, why="t")
     assert not move_ref(repository, ref, first, second, why="t")
@@ -107,7 +107,7 @@ def test_a_run_has_one_baseline(person: Person) -> None:
     assert baselines.baseline(repository, RUN) is None
     for _ in range(2):
         assert baselines.keep_baseline(repository, RUN, first) == first
-    assert person.git("rev-parse", "refs/assay/baseline/2026-02-26T14-30-00Z") == first
+    assert person.git("rev-parse", "refs/fairwitness/baseline/2026-02-26T14-30-00Z") == first
     assert person.git("tag") == ""
     with pytest.raises(GitFailed, match="holds another commit already"):
         baselines.keep_baseline(repository, RUN, second)

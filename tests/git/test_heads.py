@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import NotReady, UsageError
-from assay.git.call import GitFailed, git
-from assay.git.heads import KeptHead, keep_head, kept_heads
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.git.call import GitFailed, git
+from fairwitness.git.heads import KeptHead, keep_head, kept_heads
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_outside_a_repository_there_are_no_heads_and_none_can_be_kept(tmp_path: 
 def test_refs_that_cannot_be_read_or_hold_no_head_are_an_error_and_never_no_heads(repository: Path) -> None:
     keep_head(repository, "run-1", KeptHead(3, "sha256:abc"))
     blob = git(repository, "hash-object", "-w", "--stdin", stdin=b"three sha256:abc\n").decode().strip()
-    git(repository, "update-ref", "refs/assay/heads/run-1", blob)
+    git(repository, "update-ref", "refs/fairwitness/heads/run-1", blob)
     with pytest.raises(GitFailed, match="does not hold the head of a ledger"):
         kept_heads(repository)
     (repository / ".git" / "HEAD").unlink()

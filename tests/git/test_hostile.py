@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import NotReady, UsageError
-from assay.git.call import GitFailed
-from assay.git.identity import FALLBACK, read_identity
-from assay.git.merging import Clean, merge_test
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktree, Worktrees
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.git.call import GitFailed
+from fairwitness.git.identity import FALLBACK, read_identity
+from fairwitness.git.merging import Clean, merge_test
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktree, Worktrees
 from git.person import Person
 
 
@@ -316,7 +316,7 @@ def _complaint(person: Person, folder: Path) -> str:
 
 def test_no_repository_is_looked_for_in_an_attempts_worktree(person: Person) -> None:
     person.commit(a="one\n")
-    inside = person.folder / ".assay" / "worktrees" / "run-1" / "src"
+    inside = person.folder / ".fairwitness" / "worktrees" / "run-1" / "src"
     inside.mkdir(parents=True)
     with pytest.raises(UsageError, match="agent may have written"):
         Repository.open(inside)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import NotReady, UsageError
-from assay.git.identity import FALLBACK
-from assay.git.merging import Clean, Conflict, Merged, MergeQueue, Moved, checked_out, merge_test, turn
-from assay.git.shadow import Shadow
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.git.identity import FALLBACK
+from fairwitness.git.merging import Clean, Conflict, Merged, MergeQueue, Moved, checked_out, merge_test, turn
+from fairwitness.git.shadow import Shadow
 from git.person import Person, picture
 
 
@@ -38,7 +38,7 @@ def queue_of(person: Person) -> MergeQueue:
 def merge(
     person: Person, branch: str, target: str = "target", expected: str | None = None
 ) -> Merged | Conflict | Moved:
-    """Merges as Assay does."""
+    """Merges as Fair Witness does."""
     return queue_of(person).merge(branch, target, message=f"Merge {branch}", identity=FALLBACK, expected=expected)
 
 
@@ -147,16 +147,16 @@ def test_a_merge_killed_anywhere_loses_no_commit(forked: Person, point: str) -> 
     state = forked.home.parent / "state"
     code = textwrap.dedent(f"""
         from pathlib import Path
-        from assay.git.identity import FALLBACK
-        from assay.git.merging import MergeQueue
-        from assay.git.repository import Repository
-        from assay.git.shadow import Shadow
+        from fairwitness.git.identity import FALLBACK
+        from fairwitness.git.merging import MergeQueue
+        from fairwitness.git.repository import Repository
+        from fairwitness.git.shadow import Shadow
         repository = Repository.open(Path({str(forked.folder)!r}))
         state = Path({str(state)!r})
         queue = MergeQueue(repository, Shadow.open(state / "shadow", repository), state / "locks")
         queue.merge("clean", "target", message="m", identity=FALLBACK)
     """)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ASSAY_KILL_AT": point}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FAIRWITNESS_KILL_AT": point}
     target, clean = forked.git("rev-parse", "target"), forked.git("rev-parse", "clean")
     killed = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UsageError
-from assay.git import quarantine
-from assay.git.identity import FALLBACK
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktree, Worktrees
+from fairwitness.errors import UsageError
+from fairwitness.git import quarantine
+from fairwitness.git.identity import FALLBACK
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktree, Worktrees
 from git.person import Person
 
 RUN = "2026-02-26T14:30:00Z"
@@ -26,9 +26,9 @@ Looks = dict[str, tuple[int, bytes]]
 
 
 def worktrees_of(person: Person, pooled: int = 4) -> Worktrees:
-    """The worktrees of a person's repository, where Assay would have them."""
+    """The worktrees of a person's repository, where Fair Witness would have them."""
     repository = person.open()
-    state = person.folder / ".assay"
+    state = person.folder / ".fairwitness"
     state.mkdir(exist_ok=True)
     (state / ".gitignore").write_text("*\n")
     return Worktrees(repository, Shadow.open(state / "shadow", repository), state / "worktrees", pooled=pooled)
@@ -106,7 +106,7 @@ def test_the_next_attempt_gets_the_files_of_the_last(rich: Person) -> None:
     kept = worktrees.release(first, "HEAD")
     assert kept is not None
     assert kept.commit == done.commit, "what the attempt made is kept as ever"
-    assert rich.git("branch", "--list", "assay/*") == ""
+    assert rich.git("branch", "--list", "fairwitness/*") == ""
     assert len(rich.git("worktree", "list").splitlines()) == 1, "git knows nothing of what waits"
     assert len(waiting(worktrees)) == 1
     second = worktrees.create(RUN, "task-01", 2, "HEAD")
@@ -177,7 +177,7 @@ def test_nothing_that_a_hostile_agent_left_survives(rich: Person) -> None:
     worktree = worktrees.create(RUN, "task-01", 1, "HEAD")
     assert waiting(worktrees) == [], "the spoiled folder was cleaned and is in use"
     assert_sound(rich, worktrees, worktree, wanted)
-    outside = rich.folder / ".assay" / "outside"
+    outside = rich.folder / ".fairwitness" / "outside"
     assert {path.name for path in outside.iterdir()} == {"precious", "data.txt", "second name"}
     tracked = [path for path in worktree.folder.rglob("*") if path.name != ".git"]
     files = [path.lstat() for path in tracked if path.is_symlink() or not path.is_dir()]
@@ -332,7 +332,7 @@ def test_a_tree_with_an_odd_path_is_refused_with_a_waiting_folder_too(rich: Pers
     odd = rich.git("commit-tree", "-m", "odd", "-p", "HEAD", done.stdout.decode().strip())
     with pytest.raises(UsageError, match=r"has a '.git' part"):
         worktrees.create(RUN, "task-01", 1, odd)
-    assert rich.git("branch", "--list", "assay/*") == ""
+    assert rich.git("branch", "--list", "fairwitness/*") == ""
 
 
 def test_the_pool_keeps_no_more_than_it_may_and_prefers_the_newest_tree(person: Person) -> None:
@@ -399,12 +399,12 @@ def test_a_branch_can_stay_when_its_folder_goes(person: Person) -> None:
 CODE = """
     import sys
     from pathlib import Path
-    from assay.git.repository import Repository
-    from assay.git.shadow import Shadow
-    from assay.git.worktrees import Worktrees
+    from fairwitness.git.repository import Repository
+    from fairwitness.git.shadow import Shadow
+    from fairwitness.git.worktrees import Worktrees
     top = Path(sys.argv[1])
     repository = Repository.open(top)
-    worktrees = Worktrees(repository, Shadow.open(top / ".assay" / "shadow", repository), top / ".assay" / "worktrees")
+    worktrees = Worktrees(repository, Shadow.open(top / ".fairwitness" / "shadow", repository), top / ".fairwitness" / "worktrees")
 """
 
 
@@ -455,12 +455,12 @@ def test_a_process_killed_anywhere_leaves_nothing_that_is_taken_for_clean(rich: 
         worktrees.release(worktrees.named({RUN!r}, "task-01", 1), {base!r})
         worktrees.create({RUN!r}, "task-01", 2, {base!r})
     """
-    assert _python(code, rich, ASSAY_KILL_AT=point).wait() == -signal.SIGKILL
+    assert _python(code, rich, FAIRWITNESS_KILL_AT=point).wait() == -signal.SIGKILL
     assert_sane(rich)
     assert _python(code, rich).wait() == 0
     second = worktrees.named(RUN, "task-01", 2)
     assert_sound(rich, worktrees, second, wanted)
-    assert rich.git("branch", "--list", "--format=%(refname:short)", "assay/*") == second.branch
+    assert rich.git("branch", "--list", "--format=%(refname:short)", "fairwitness/*") == second.branch
     (kept,) = quarantine.kept(rich.open())
     assert rich.git("show", f"{kept.commit}:src/other.py") == "y = 2"
     beside = {path.name for path in worktrees.root.iterdir()}
@@ -468,7 +468,7 @@ def test_a_process_killed_anywhere_leaves_nothing_that_is_taken_for_clean(rich: 
     assert not any(path.is_file() for path in (worktrees.root / "aside").rglob("*"))
     assert waiting(worktrees) == []
     assert [path.name for path in (rich.folder / ".git" / "worktrees").iterdir()] == [second.folder.name]
-    assert not list((rich.folder / ".git").glob("assay*"))
+    assert not list((rich.folder / ".git").glob("fairwitness*"))
     assert_sane(rich)
 
 

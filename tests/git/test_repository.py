@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UsageError
-from assay.git.call import GitFailed
-from assay.git.repository import Repository
+from fairwitness.errors import UsageError
+from fairwitness.git.call import GitFailed
+from fairwitness.git.repository import Repository
 from git.person import Person
 
 
@@ -182,7 +182,7 @@ def test_a_damaged_repository_is_one_sentence_and_never_the_one_around_it(person
 
 def test_without_git_there_is_one_sentence(person: Person, tmp_path: Path) -> None:
     code = (
-        "from pathlib import Path\nfrom assay.errors import NotReady\nfrom assay.git.repository import Repository\n"
+        "from pathlib import Path\nfrom fairwitness.errors import NotReady\nfrom fairwitness.git.repository import Repository\n"
         f"try: Repository.open(Path({str(person.folder)!r}))\nexcept NotReady as error: print(error.what)"
     )
     for path in (str(tmp_path / "nothing"), ".:bin"):

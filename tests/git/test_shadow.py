@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.errors import UsageError
-from assay.git.call import GitFailed
-from assay.git.objects import path_problem
-from assay.git.shadow import Entry, Shadow
+from fairwitness.errors import UsageError
+from fairwitness.git.call import GitFailed
+from fairwitness.git.objects import path_problem
+from fairwitness.git.shadow import Entry, Shadow
 from git.person import Person, picture
 
 ODD = {

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UsageError
-from assay.git.shadow import Shadow
+from fairwitness.errors import UsageError
+from fairwitness.git.shadow import Shadow
 from git.person import Person, picture
 
 
@@ -142,13 +142,13 @@ def test_what_the_person_ignores_at_home_is_ignored_and_our_own_folder_always(pe
     person.configure("*.mine\n", ".git/info/exclude")
     (person.home / ".config" / "git").mkdir(parents=True)
     (person.home / ".config" / "git" / "ignore").write_text("*.usual\n")
-    for name in ("x.mine", "x.usual", "x.named", ".assay/evidence.db", "sub/.assay/y"):
+    for name in ("x.mine", "x.usual", "x.named", ".fairwitness/evidence.db", "sub/.fairwitness/y"):
         person.write(name)
     repository, shadow = person.open(), person.shadow()
-    assert shadow.entries(shadow.worktree_tree(repository)).keys() == {"a", "x.named", "sub/.assay/y"}
+    assert shadow.entries(shadow.worktree_tree(repository)).keys() == {"a", "x.named", "sub/.fairwitness/y"}
     (person.home / "my ignores").write_text("*.named\n")
     (person.home / ".gitconfig").write_text("[core]\n\texcludesFile = ~/my ignores\n")
-    assert shadow.entries(shadow.worktree_tree(repository)).keys() == {"a", "x.usual", "sub/.assay/y"}
+    assert shadow.entries(shadow.worktree_tree(repository)).keys() == {"a", "x.usual", "sub/.fairwitness/y"}
 
 
 def test_inside_a_hook_the_index_being_committed_is_read(person: Person, tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_inside_a_hook_the_index_being_committed_is_read(person: Person, tmp_pat
     code = textwrap.dedent(f"""
         import sys
         from pathlib import Path
-        from assay.git.repository import Repository
-        from assay.git.shadow import Shadow
+        from fairwitness.git.repository import Repository
+        from fairwitness.git.shadow import Shadow
         repository = Repository.open(Path.cwd())
         shadow = Shadow.open(Path({str(tmp_path / "hook")!r}), repository)
         tree = shadow.staged_tree(repository)

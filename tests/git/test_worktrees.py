@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UsageError
-from assay.git import quarantine
-from assay.git.call import GitFailed
-from assay.git.identity import FALLBACK
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktree, Worktrees
+from fairwitness.errors import UsageError
+from fairwitness.git import quarantine
+from fairwitness.git.call import GitFailed
+from fairwitness.git.identity import FALLBACK
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktree, Worktrees
 from git.person import Person, picture
 
 RUN = "2026-02-26T14:30:00Z"
-BRANCH = "assay/2026-02-26T14-30-00Z/task-01/attempt-1"
+BRANCH = "fairwitness/2026-02-26T14-30-00Z/task-01/attempt-1"
 
 
 def worktrees_of(person: Person) -> Worktrees:
-    """The worktrees of a person's repository, where Assay would have them."""
+    """The worktrees of a person's repository, where Fair Witness would have them."""
     repository = person.open()
-    state = person.folder / ".assay"
+    state = person.folder / ".fairwitness"
     state.mkdir(exist_ok=True)
     (state / ".gitignore").write_text("*\n")
     return Worktrees(repository, Shadow.open(state / "shadow", repository), state / "worktrees")
@@ -32,12 +32,12 @@ def worktrees_of(person: Person) -> Worktrees:
 
 def _everything_but_ours(person: Person) -> dict[str, tuple[int, int, bytes]]:
     ours = (
-        "/.assay/",
+        "/.fairwitness/",
         "/.git/worktrees/",
         "/.git/objects/",
-        "/refs/assay/",
-        "/refs/heads/assay/",
-        "/logs/refs/heads/assay/",
+        "/refs/fairwitness/",
+        "/refs/heads/fairwitness/",
+        "/logs/refs/heads/fairwitness/",
     )
     return {path: seen for path, seen in picture(person.folder).items() if not any(part in path for part in ours)}
 
@@ -49,7 +49,7 @@ def test_an_attempt_works_on_its_own_branch_and_the_person_notices_nothing(perso
     before = _everything_but_ours(person)
     worktree = worktrees.create(RUN, "task-01", 1, "HEAD")
     assert worktree.branch == BRANCH
-    assert worktree.folder.parent == person.folder / ".assay" / "worktrees"
+    assert worktree.folder.parent == person.folder / ".fairwitness" / "worktrees"
     assert person.git("status", "--porcelain", cwd=worktree.folder) == "", "an agent's git sees a clean checkout"
     assert person.git("rev-parse", "--abbrev-ref", "HEAD", cwd=worktree.folder) == BRANCH
     assert worktrees.pointer_is_ours(worktree)
@@ -59,7 +59,7 @@ def test_an_attempt_works_on_its_own_branch_and_the_person_notices_nothing(perso
     done = worktrees.commit_all(worktree, "work\n\nmore\n", FALLBACK)
     assert done.is_new
     assert person.git("log", "-1", "--format=%an <%ae> %cn %B%P", BRANCH) == (
-        f"Assay <assay@localhost> Assay work\n\nmore\n{base}"
+        f"Fair Witness <fairwitness@localhost> Fair Witness work\n\nmore\n{base}"
     )
     assert set(worktrees.shadow.entries(done.tree)) == {"a", "new"}
     assert person.git("status", "--porcelain", cwd=worktree.folder) == ""
@@ -118,7 +118,7 @@ def test_commits_that_nobody_has_go_to_quarantine_first(person: Person) -> None:
     (worktree.folder / "a").write_text("2\n")
     done = worktrees.commit_all(worktree, "work", FALLBACK)
     kept = worktrees.remove(worktree, base)
-    assert kept == ("refs/assay/quarantine/2026-02-26T14-30-00Z/task-01--attempt-1", done.commit)
+    assert kept == ("refs/fairwitness/quarantine/2026-02-26T14-30-00Z/task-01--attempt-1", done.commit)
     assert (kept.run, kept.name) == ("2026-02-26T14-30-00Z", "task-01--attempt-1")
     _assert_gone(person, worktree)
 
@@ -272,12 +272,12 @@ def test_a_process_killed_anywhere_is_finished_by_the_next(person: Person, point
     code = textwrap.dedent(f"""
         import sys
         from pathlib import Path
-        from assay.git.identity import FALLBACK
-        from assay.git.repository import Repository
-        from assay.git.shadow import Shadow
-        from assay.git.worktrees import Worktrees
+        from fairwitness.git.identity import FALLBACK
+        from fairwitness.git.repository import Repository
+        from fairwitness.git.shadow import Shadow
+        from fairwitness.git.worktrees import Worktrees
         repository = Repository.open(Path({str(person.folder)!r}))
-        state = Path({str(person.folder / ".assay")!r})
+        state = Path({str(person.folder / ".fairwitness")!r})
         worktrees = Worktrees(repository, Shadow.open(state / "shadow", repository), state / "worktrees")
         worktree = worktrees.create({RUN!r}, "task-01", 1, {base!r})
         (worktree.folder / "a").write_text("2\\n")
@@ -286,7 +286,9 @@ def test_a_process_killed_anywhere_is_finished_by_the_next(person: Person, point
         print(worktrees.remove(worktree, {base!r}))
     """)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    killed = subprocess.run([sys.executable, "-c", code], env={**environment, "ASSAY_KILL_AT": point}, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", code], env={**environment, "FAIRWITNESS_KILL_AT": point}, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     if point in ("git.worktree.quarantined", "git.worktree.forgotten"):
         worktrees = worktrees_of(person)
@@ -297,12 +299,12 @@ def test_a_process_killed_anywhere_is_finished_by_the_next(person: Person, point
     assert person.git("show", f"{kept.commit}:left") == "3"
     assert person.git("show", f"{kept.commit}^:a") == "2"
     assert person.git("rev-parse", f"{kept.commit}~2") == base
-    assert person.git("branch", "--list", "assay/*") == ""
+    assert person.git("branch", "--list", "fairwitness/*") == ""
     person.git("fsck", "--strict")
 
 
 def _assert_gone(person: Person, worktree: Worktree) -> None:
     assert not worktree.folder.exists()
     assert not worktree.mark.exists()
-    assert person.git("branch", "--list", "assay/*") == ""
+    assert person.git("branch", "--list", "fairwitness/*") == ""
     assert len(person.git("worktree", "list").splitlines()) == 1

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.git.candidates import Candidates, Member
-from assay.git.identity import FALLBACK
-from assay.git.reachability import lost
-from assay.git.shadow import Shadow
-from assay.git.sweeping import Swept, sweep
-from assay.git.worktrees import Worktrees
+from fairwitness.git.candidates import Candidates, Member
+from fairwitness.git.identity import FALLBACK
+from fairwitness.git.reachability import lost
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.sweeping import Swept, sweep
+from fairwitness.git.worktrees import Worktrees
 from git.person import Person
 
 RUN = "run-1"
@@ -22,9 +22,9 @@ REFS = "for-each-ref", "--format=%(refname)"
 
 
 def worktrees_of(person: Person) -> Worktrees:
-    """The worktrees of a person's repository, where Assay would have them."""
+    """The worktrees of a person's repository, where Fair Witness would have them."""
     repository = person.open()
-    state = person.folder / ".assay"
+    state = person.folder / ".fairwitness"
     state.mkdir(exist_ok=True)
     (state / ".gitignore").write_text("*\n")
     return Worktrees(repository, Shadow.open(state / "shadow", repository), state / "worktrees")
@@ -74,7 +74,7 @@ def test_a_run_is_taken_away_and_everything_it_made_is_kept(busy: Person) -> Non
     (kept,) = (kept for kept in swept.quarantined if kept.name == "task-01--attempt-2")
     assert busy.git("show", f"{kept.commit}:uncommitted") == "x"
     assert busy.git(*REFS, "refs/heads").splitlines() == ["refs/heads/main", "refs/heads/target"]
-    assert busy.git(*REFS, "refs/assay/candidates") == ""
+    assert busy.git(*REFS, "refs/fairwitness/candidates") == ""
     assert len(busy.git("worktree", "list").splitlines()) == 1
     assert {path.name for path in worktrees.root.iterdir()} <= {"pool", "aside"}
     assert sweep(worktrees, RUN, "target") == Swept((), (), ()), "a repeated step finds nothing to do"
@@ -90,13 +90,18 @@ def test_nothing_of_another_run_or_person_is_touched(busy: Person) -> None:
     ]
     for other in others:
         worktrees.create(other.run, other.task, other.attempt, "main")
-    theirs = [f"assay/{RUN}/mine", f"assay/{RUN}/notes/attempt-x", f"assay/{RUN}/a/b/attempt-1", "assay/task/attempt-1"]
+    theirs = [
+        f"fairwitness/{RUN}/mine",
+        f"fairwitness/{RUN}/notes/attempt-x",
+        f"fairwitness/{RUN}/a/b/attempt-1",
+        "fairwitness/task/attempt-1",
+    ]
     for branch in theirs:
         busy.git("branch", branch)
     aside = worktrees.root / "aside" / "run-10"
     aside.mkdir(parents=True, exist_ok=True)
     swept = sweep(worktrees, RUN, "target")
-    assert swept.removed == (f"assay/{RUN}/task-01/attempt-1",)
+    assert swept.removed == (f"fairwitness/{RUN}/task-01/attempt-1",)
     assert all(worktrees.is_ready(other) for other in others)
     assert all(worktrees.tip(other) for other in others)
     branches = busy.git(*REFS, "refs/heads").splitlines()
@@ -150,14 +155,14 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(busy: Person, point: st
 def _in_a_process(person: Person, call: str, point: str) -> int:
     code = textwrap.dedent(f"""
         from pathlib import Path
-        from assay.git.repository import Repository
-        from assay.git.shadow import Shadow
-        from assay.git.sweeping import sweep
-        from assay.git.worktrees import Worktrees
+        from fairwitness.git.repository import Repository
+        from fairwitness.git.shadow import Shadow
+        from fairwitness.git.sweeping import sweep
+        from fairwitness.git.worktrees import Worktrees
         repository = Repository.open(Path({str(person.folder)!r}))
-        state = Path({str(person.folder / ".assay")!r})
+        state = Path({str(person.folder / ".fairwitness")!r})
         worktrees = Worktrees(repository, Shadow.open(state / "shadow", repository), state / "worktrees")
         {call}
     """)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ASSAY_KILL_AT": point}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FAIRWITNESS_KILL_AT": point}
     return subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode

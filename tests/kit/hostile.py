@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.errors import BadDocument
-from assay.kit.documents import Format, read
+from fairwitness.errors import BadDocument
+from fairwitness.kit.documents import Format, read
 
 MIB = 1024 * 1024
 _ROOM = 2 * MIB

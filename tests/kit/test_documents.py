@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.errors import AssayError, BadDocument, Position
-from assay.kit.documents import SUFFIXES, Format, read, render
-from assay.kit.limits import Limits
+from fairwitness.errors import BadDocument, FairWitnessError, Position
+from fairwitness.kit.documents import SUFFIXES, Format, read, render
+from fairwitness.kit.limits import Limits
 
 EXAMPLES = {
     Format.YAML: (b"a:\n  b: [1, x]\n", {"a": {"b": [1, "x"]}}),
@@ -49,7 +49,7 @@ def test_a_refusal_names_its_source_and_place() -> None:
     with pytest.raises(BadDocument, match=r"^plan\.yaml:2:1: the key 'a' stands twice$") as caught:
         read(b"a: 1\na: 2\n", Format.YAML, source="plan.yaml")
     assert (caught.value.source, caught.value.position) == ("plan.yaml", Position(2, 1))
-    assert isinstance(caught.value, AssayError)
+    assert isinstance(caught.value, FairWitnessError)
 
 
 def test_a_refusal_without_a_source_still_names_its_place() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import AlreadyWritten, DiskRefused, NotStored, StoreError, UnsafePath, UsageError
-from assay.kit import files
+from fairwitness.errors import AlreadyWritten, DiskRefused, NotStored, StoreError, UnsafePath, UsageError
+from fairwitness.kit import files
 
 SECRET = b"secret"
 LIMIT = 1000
@@ -265,8 +265,8 @@ def test_a_line_that_did_not_fit_is_taken_back(root: Path) -> None:
     script = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from assay.errors import DiskRefused\n"
-        "from assay.kit import files\n"
+        "from fairwitness.errors import DiskRefused\n"
+        "from fairwitness.kit import files\n"
         "_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))\n"
         "try:\n"
@@ -285,7 +285,7 @@ def test_an_append_waits_for_the_lock_and_then_finds_the_file_that_replaced_the_
     script = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from assay.kit import files\n"
+        "from fairwitness.kit import files\n"
         "files.append_line(Path(sys.argv[1]), 'lines', b'late')\n"
     )
     with (root / "lines").open("rb") as holder:

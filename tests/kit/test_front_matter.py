@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.errors import BadDocument, Position
-from assay.kit import front_matter
+from fairwitness.errors import BadDocument, Position
+from fairwitness.kit import front_matter
 from kit.plain_values import plain_values, texts
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from assay.errors import BadDocument, Position, UnsafePath
-from assay.kit.files import read_given
-from assay.kit.limits import DEFAULT_LIMITS
-from assay.kit.text import decode
+from fairwitness.errors import BadDocument, Position, UnsafePath
+from fairwitness.kit.files import read_given
+from fairwitness.kit.limits import DEFAULT_LIMITS
+from fairwitness.kit.text import decode
 from kit.hostile import GROUPS, Hostile
 
 _SECONDS = 2.0

@@ -9,7 +9,7 @@ import pytest
 
 PASSES = """
 import sys, threading
-from assay.kit.killpoints import reach
+from fairwitness.kit.killpoints import reach
 for name in sys.argv[1:]:
     if name.startswith("thread:"):
         thread = threading.Thread(target=reach, args=(name.removeprefix("thread:"),))
@@ -23,7 +23,7 @@ for name in sys.argv[1:]:
 
 def passed(*points: str, at: str = "", log: Path | None = None) -> list[str]:
     """The points that a process came past before it died or ended; a process that was told to die must be dead."""
-    told = {"ASSAY_KILL_AT": at, "ASSAY_KILL_LOG": "" if log is None else str(log)}
+    told = {"FAIRWITNESS_KILL_AT": at, "FAIRWITNESS_KILL_LOG": "" if log is None else str(log)}
     done = subprocess.run(
         [sys.executable, "-c", PASSES, *points],
         env={**os.environ, **told},

@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.kit.limits import Limits
-from assay.kit.scalars import Unrepresentable, decimal, integer, resolve
+from fairwitness.kit.limits import Limits
+from fairwitness.kit.scalars import Unrepresentable, decimal, integer, resolve
 
 LIMITS = Limits()
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.errors import BadDocument, Position
-from assay.kit.limits import Limits
-from assay.kit.text import Lines, Places, decode, position_at, refuse_control, visible
+from fairwitness.errors import BadDocument, Position
+from fairwitness.kit.limits import Limits
+from fairwitness.kit.text import Lines, Places, decode, position_at, refuse_control, visible
 
 LIMITS = Limits()
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from assay.errors import BadDocument, Position
-from assay.kit import yaml_text
-from assay.kit.limits import Limits
+from fairwitness.errors import BadDocument, Position
+from fairwitness.kit import yaml_text
+from fairwitness.kit.limits import Limits
 from kit.plain_values import ODD_TEXTS, plain_values
 
 

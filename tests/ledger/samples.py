@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from assay.contracts.common.approvals import ApprovalRecord
-from assay.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
-from assay.contracts.feature.evaluation import ArtifactEvaluation
-from assay.contracts.feature.instructions import InstructionUpdate
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
+from fairwitness.contracts.common.approvals import ApprovalRecord
+from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
+from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
+from fairwitness.contracts.feature.instructions import InstructionUpdate
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
 
 RUN = "2026-02-26T14:30:00Z"
 TASK = "task-03"
@@ -111,7 +111,7 @@ def fill_all(ledger: Ledger) -> None:
             "mode": "autonomous",
             "selected_option": "proceed",
             "auto_selected": True,
-            "actor": "assay",
+            "actor": "fairwitness",
         }
         record.approval(ApprovalRecord.model_validate(approval))
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.db.postgres import PostgresDatabase
-from assay.db.sqlite import BUSY_TIMEOUT_MS, SqliteDatabase
-from assay.errors import DatabaseBusy
-from assay.ledger.ledger import Ledger
 from conftest import OpenDatabase
 from db.ledger_jobs import FULL, assert_whole, open_again, write, write_many
+from fairwitness.db.postgres import PostgresDatabase
+from fairwitness.db.sqlite import BUSY_TIMEOUT_MS, SqliteDatabase
+from fairwitness.errors import DatabaseBusy
+from fairwitness.ledger.ledger import Ledger
 from ledger.samples import RUN
 
 WRITERS = 16
@@ -23,7 +23,7 @@ ROWS = 1000 if FULL else 60
 
 # A server that has imported the ledger forks each process; the test process itself has threads and must not be forked.
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["db.ledger_jobs", "assay.db.postgres"])
+SERVER.set_forkserver_preload(["db.ledger_jobs", "fairwitness.db.postgres"])
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -41,7 +41,7 @@ def open_empty_postgres(postgres_url: str) -> None:
     import psycopg
 
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS assay CASCADE")
+        connection.execute("DROP SCHEMA IF EXISTS fairwitness CASCADE")
 
 
 @pytest.mark.req("X2", "X4")

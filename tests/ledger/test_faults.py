@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.evidence import Phase
-from assay.errors import DatabaseUnusable
-from assay.ledger.ledger import Ledger
-from assay.ledger.verify import verify
 from db.children import Call, run_with_fault, run_writer, told, writing_calls
 from db.ledger_jobs import FULL, assert_whole, write
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.errors import DatabaseUnusable
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.verify import verify
 from ledger.samples import RUN, execution
 from store.children import strace_works
 
@@ -59,7 +59,7 @@ def assert_recovers(path: Path) -> set[str]:
 def test_a_writer_killed_at_a_kill_point_leaves_all_of_a_record_or_nothing(
     database: Path, point: str, stands: bool
 ) -> None:
-    assert run_writer(database, NEW, ASSAY_KILL_AT=point).returncode == -9
+    assert run_writer(database, NEW, FAIRWITNESS_KILL_AT=point).returncode == -9
     assert (NEW in assert_recovers(database)) is stands
 
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.evidence import Phase
-from assay.contracts.common.words import Assessment, Severity, Size, Verdict, Workflow
-from assay.db.base import Dialect
-from assay.errors import DatabaseUnusable, RowRefused, UsageError
-from assay.ledger.chain import START, Head
-from assay.ledger.ledger import Ledger
-from assay.ledger.queries import BY_NAME
-from assay.ledger.record import Record
-from assay.ledger.tables import CHAINED, PUBLISHED
-from assay.rules.gates import verification_sufficient
 from conftest import OpenDatabase
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.words import Assessment, Severity, Size, Verdict, Workflow
+from fairwitness.db.base import Dialect
+from fairwitness.errors import DatabaseUnusable, RowRefused, UsageError
+from fairwitness.ledger.chain import START, Head
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.queries import BY_NAME
+from fairwitness.ledger.record import Record
+from fairwitness.ledger.tables import CHAINED, PUBLISHED
+from fairwitness.rules.gates import verification_sufficient
 from ledger.samples import RUN, TASK, claim, execution, fill_all, observation
 from support import SEEDS
 
@@ -307,7 +307,7 @@ def test_the_four_tables_are_exactly_as_published(open_database: OpenDatabase, t
         indexes = ask(
             f"SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = '{table}' ORDER BY name"
         )
-        ours = [row for row in indexes if not row[0].startswith("idx_assay") and row[0] != "idx_anvil_run"]
+        ours = [row for row in indexes if not row[0].startswith("idx_fairwitness") and row[0] != "idx_anvil_run"]
         return (" ".join(sql.split()), ask(f"PRAGMA table_info({table})"), ours)
 
     def ask_published(sql: str) -> list[tuple[Any, ...]]:

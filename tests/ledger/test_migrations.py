@@ -12,29 +12,29 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.evidence import Phase
-from assay.db.base import Database, Dialect, Transaction
-from assay.db.migrations import Migration, migrate, version_of
-from assay.db.sqlite import SqliteDatabase
-from assay.errors import DatabaseUnusable
-from assay.ledger.ledger import MIGRATIONS, Ledger
-from assay.ledger.tables import CHAINED
-from assay.ledger.verify import verify
 from conftest import OpenDatabase
 from db import migrator
 from db.ledger_jobs import write
 from db.migrator import NEXT, NOW
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.db.base import Database, Dialect, Transaction
+from fairwitness.db.migrations import Migration, migrate, version_of
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.errors import DatabaseUnusable
+from fairwitness.ledger.ledger import MIGRATIONS, Ledger
+from fairwitness.ledger.tables import CHAINED
+from fairwitness.ledger.verify import verify
 from ledger.samples import RUN, TASK
 from support import ROOT
 
 KNOWN = len(MIGRATIONS)
 EVERY_VERSION = range(1, KNOWN + 1)
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["db.migrator", "assay.db.postgres"])
+SERVER.set_forkserver_preload(["db.migrator", "fairwitness.db.postgres"])
 
 
 def fixture_of(version: int) -> Path:
-    """The ledger that a version of Assay wrote."""
+    """The ledger that a version of Fair Witness wrote."""
     return ROOT / "tests" / "fixtures" / "databases" / f"evidence-v{version}.db"
 
 
@@ -67,7 +67,7 @@ def tables(database: Database) -> set[str]:
     if database.dialect is Dialect.SQLITE:
         rows = database.read("SELECT name FROM sqlite_master WHERE type = 'table'")
     else:
-        rows = database.read("SELECT table_name FROM information_schema.tables WHERE table_schema = 'assay'")
+        rows = database.read("SELECT table_name FROM information_schema.tables WHERE table_schema = 'fairwitness'")
     return {name for (name,) in rows}
 
 
@@ -152,7 +152,7 @@ def test_a_migration_that_fails_leaves_the_version_before_it(open_database: Open
 @pytest.mark.parametrize("point", ["db.migration.backed-up", "db.migration.applied"])
 def test_a_migration_that_was_killed_is_done_again(kept: Path, kept_version: int, point: str) -> None:
     command = [sys.executable, migrator.__file__, str(kept)]
-    killed = subprocess.run(command, env={**os.environ, "ASSAY_KILL_AT": point}, capture_output=True, check=False)
+    killed = subprocess.run(command, env={**os.environ, "FAIRWITNESS_KILL_AT": point}, capture_output=True, check=False)
     assert killed.returncode == -9
     with closing(Ledger.read_only(kept)) as ledger:
         before = whole(ledger)
@@ -195,7 +195,7 @@ def test_a_newer_ledger_is_refused_and_not_touched(kept: Path) -> None:
     before = kept.read_bytes()
     for attempt in (Ledger.open_file, Ledger.read_only):
         with pytest.raises(
-            DatabaseUnusable, match=f"version {len(NEXT)}, written by a newer Assay; this one knows {KNOWN}"
+            DatabaseUnusable, match=f"version {len(NEXT)}, written by a newer Fair Witness; this one knows {KNOWN}"
         ):
             attempt(kept)
     assert kept.read_bytes() == before
@@ -204,7 +204,7 @@ def test_a_newer_ledger_is_refused_and_not_touched(kept: Path) -> None:
 def test_a_newer_ledger_on_any_database_is_refused(open_database: OpenDatabase) -> None:
     Ledger.open(open_database())
     migrate(open_database(), NEXT, NOW)
-    with pytest.raises(DatabaseUnusable, match="newer Assay"):
+    with pytest.raises(DatabaseUnusable, match="newer Fair Witness"):
         Ledger.open(open_database())
     assert version_of(open_database()) == len(NEXT)
 
@@ -231,7 +231,7 @@ def test_a_ledger_that_becomes_newer_while_we_wait_for_our_turn_is_refused(open_
     theirs.write(work)
     thread.join(20)
     assert [type(error) for error in errors] == [DatabaseUnusable]
-    assert "newer Assay" in str(errors[0])
+    assert "newer Fair Witness" in str(errors[0])
 
 
 def test_a_foreign_database_is_refused_and_not_touched(open_database: OpenDatabase) -> None:

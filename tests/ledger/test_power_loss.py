@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.db.sqlite import SqliteDatabase
-from assay.errors import DatabaseUnusable
-from assay.ledger.ledger import Ledger
 from db.ledger_jobs import FULL, assert_whole, write
 from db.power import Image, Operation, cuts, replay
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.errors import DatabaseUnusable
+from fairwitness.ledger.ledger import Ledger
 
 RECORDS = 30
 SETTINGS = ("journal_mode", "synchronous", "foreign_keys")

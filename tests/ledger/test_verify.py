@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.evidence import Phase
-from assay.contracts.common.words import Verdict, Workflow
-from assay.db.base import Database, Dialect, Transaction, Value
-from assay.errors import UsageError
-from assay.kit.clock import spell
-from assay.ledger.chain import Head
-from assay.ledger.export import exported
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
-from assay.ledger.tables import CHAINED
-from assay.ledger.verify import Tampering, verify
 from conftest import MOMENT, OpenDatabase
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.words import Verdict, Workflow
+from fairwitness.db.base import Database, Dialect, Transaction, Value
+from fairwitness.errors import UsageError
+from fairwitness.kit.clock import spell
+from fairwitness.ledger.chain import Head
+from fairwitness.ledger.export import exported
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.ledger.tables import CHAINED
+from fairwitness.ledger.verify import Tampering, verify
 from ledger.samples import RUN, claim, execution, fill_all, observation
 
 TIME = "2026-02-26T14:30:00Z"

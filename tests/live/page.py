@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.agents.profiles import PROFILES
-from assay.contracts.agents.profile import AgentProfile, UsageFrom
+from fairwitness.agents.profiles import PROFILES
+from fairwitness.contracts.agents.profile import AgentProfile, UsageFrom
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 PINNED = ("claude", "codex", "gemini", "goose", "opencode")
@@ -23,8 +23,8 @@ _HEAD = """\
 
 # Agents that were put to the test
 
-Every case of the conformance kit (`assay.testing.agent_cases`) and the measure of the enforcement tier
-(`assay.testing.agent_tiers`), with the agent's own program, a scripted model, the outer sandbox and no network.
+Every case of the conformance kit (`fairwitness.testing.agent_cases`) and the measure of the enforcement tier
+(`fairwitness.testing.agent_tiers`), with the agent's own program, a scripted model, the outer sandbox and no network.
 
 Tiers: **A** our own tools; **B** leaves every file and every command to us; **C** asks, then acts by itself; **D** acts
 unasked. An agent of tier C or D is not started without the outer sandbox. Behaviour changes between releases: a tier is

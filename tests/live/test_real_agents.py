@@ -1,6 +1,6 @@
 """Real agents, each put to every case of the kit and measured; `make test-agents` installs them and runs this.
 
-`ASSAY_AGENTS` names a folder whose `node_modules` holds them; without it nothing here is run. The agents have no
+`FAIRWITNESS_AGENTS` names a folder whose `node_modules` holds them; without it nothing here is run. The agents have no
 network but the way to a scripted model; run by `scripts/agents/offline`, this process has none either. At the end
 docs/agents.md is drawn anew from what was seen, and a difference is a failure.
 """
@@ -16,20 +16,20 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.backends.acp.backend import AcpBackend
-from assay.agents.profiles import PROFILES
-from assay.agents.toolset.toolbox import Toolbox
-from assay.app.wiring import runner
-from assay.contracts.agents.dispatch import Happening, Kind, Usage
-from assay.contracts.common.evidence import SandboxTier
-from assay.sandbox.probe import probe
-from assay.testing.agent_cases import CASES, Case, Seen
-from assay.testing.agent_kit import Ground, Verdict, check_backend
-from assay.testing.agent_tiers import Measured, measure_tier
-from assay.testing.agent_worlds import on_gateway
+from fairwitness.agents.backends.acp.backend import AcpBackend
+from fairwitness.agents.profiles import PROFILES
+from fairwitness.agents.toolset.toolbox import Toolbox
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.agents.dispatch import Happening, Kind, Usage
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.sandbox.probe import probe
+from fairwitness.testing.agent_cases import CASES, Case, Seen
+from fairwitness.testing.agent_kit import Ground, Verdict, check_backend
+from fairwitness.testing.agent_tiers import Measured, measure_tier
+from fairwitness.testing.agent_worlds import on_gateway
 from live.page import PAGE, PINNED, Row, page
 
-FOLDER = os.environ.get("ASSAY_AGENTS", "")
+FOLDER = os.environ.get("FAIRWITNESS_AGENTS", "")
 PATIENCE = 3.0
 """Some of them need seconds before they can be asked anything."""
 pytestmark = [
@@ -91,7 +91,7 @@ def results() -> Results:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Short, and of the same length in every run: its path is part of what an agent sends to its model."""
-    with tempfile.TemporaryDirectory(prefix="assay-live-") as made:
+    with tempfile.TemporaryDirectory(prefix="fairwitness-live-") as made:
         yield Path(made)
 
 

@@ -38,7 +38,7 @@ class Real:
     red: int
     """Tests that are red without a network, before and after."""
     settings: str = ""
-    """assay.toml of the person, where the project does not declare what its tests need."""
+    """fairwitness.toml of the person, where the project does not declare what its tests need."""
 
 
 _WORDS = Edit(

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from cli.runner import assay
+from cli.runner import fairwitness
 from real.projects import CLICK, HTTPX, WHOLE, Edit, Lie, Real
 
 pytestmark = [
-    pytest.mark.skipif("ASSAY_REAL" not in os.environ, reason="needs a registry and minutes: make test-real"),
+    pytest.mark.skipif("FAIRWITNESS_REAL" not in os.environ, reason="needs a registry and minutes: make test-real"),
     pytest.mark.timeout(1800),
 ]
 GIT = {
@@ -62,8 +62,10 @@ class Clone:
 
     def verify(self) -> tuple[int, dict[str, Any]]:
         """The exit code and the report for the branch that is checked out."""
-        # assay.toml is the person's: it is neither committed nor part of the change
-        done = assay("verify", "--base", "main", "--head", "HEAD", "--setup-network", "--json", cwd=self.folder, **GIT)
+        # fairwitness.toml is the person's: it is neither committed nor part of the change
+        done = fairwitness(
+            "verify", "--base", "main", "--head", "HEAD", "--setup-network", "--json", cwd=self.folder, **GIT
+        )
         assert done.returncode in (0, 1), done.stderr
         return done.returncode, json.loads(done.stdout)
 
@@ -84,7 +86,7 @@ def cloned() -> Iterator[Callable[[Real], Clone]]:
     the repository counts as an attempt to get out.
     """
     clones: dict[str, Clone] = {}
-    top = Path(tempfile.mkdtemp(prefix="assay-real-"))
+    top = Path(tempfile.mkdtemp(prefix="fairwitness-real-"))
 
     def clone(real: Real) -> Clone:
         if real.name not in clones:
@@ -101,7 +103,7 @@ def cloned() -> Iterator[Callable[[Real], Clone]]:
             made.git("add", "-A", "-f")
             made.git("commit", "-qm", "as published")
             if real.settings:
-                (place / "assay.toml").write_text(real.settings)
+                (place / "fairwitness.toml").write_text(real.settings)
         return clones[real.name]
 
     yield clone

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from assay.contracts.common.decisions import (
+from fairwitness.contracts.common.decisions import (
     Advance,
     AskHuman,
     Decision,
@@ -19,11 +19,11 @@ from assay.contracts.common.decisions import (
     Wait,
     WaitsFor,
 )
-from assay.contracts.common.evidence import CheckRow
-from assay.contracts.common.policy import Policy
-from assay.contracts.common.words import Assessment, Confidence, Severity
-from assay.contracts.feature.events import Degradation
-from assay.contracts.feature.facts import (
+from fairwitness.contracts.common.evidence import CheckRow
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import Assessment, Confidence, Severity
+from fairwitness.contracts.feature.events import Degradation
+from fairwitness.contracts.feature.facts import (
     OPTIONS,
     Approval,
     CallFacts,
@@ -35,9 +35,9 @@ from assay.contracts.feature.facts import (
     Step,
     TaskFacts,
 )
-from assay.contracts.feature.review import ReviewScope
-from assay.rules.confidence import AT_MOST
-from assay.rules.gates import is_verified
+from fairwitness.contracts.feature.review import ReviewScope
+from fairwitness.rules.confidence import AT_MOST
+from fairwitness.rules.gates import is_verified
 from rules.build import A, B, R, baseline, call, failed, nothing, observed, row, tally, task, votes
 
 ALL = (A, A, A)

@@ -3,13 +3,13 @@
 from itertools import count
 from typing import Any
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import CheckRow, Phase, Provenance, Query, SandboxTier, Tally
-from assay.contracts.common.words import Assessment, Risk, Severity, Size, Verdict
-from assay.contracts.feature.events import DispatchStatus
-from assay.contracts.feature.facts import CallFacts, CanStart, FeatureFacts, ReviewFacts, TaskFacts
-from assay.contracts.feature.review import Category, Perspective, ReviewScope
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, Query, SandboxTier, Tally
+from fairwitness.contracts.common.words import Assessment, Risk, Severity, Size, Verdict
+from fairwitness.contracts.feature.events import DispatchStatus
+from fairwitness.contracts.feature.facts import CallFacts, CanStart, FeatureFacts, ReviewFacts, TaskFacts
+from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 
 TREE = "a" * 40
 OTHER_TREE = "b" * 40

@@ -3,10 +3,10 @@
 from itertools import pairwise
 from typing import Any
 
-from assay.contracts.autopilot.facts import RunSetup
-from assay.contracts.common.events import Envelope
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.dag import Dag
+from fairwitness.contracts.autopilot.facts import RunSetup
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import Dag
 from support import value_of
 
 HASH = "sha256:" + "a" * 64
@@ -68,7 +68,7 @@ FEATURE: list[Said] = [
     ("step_finished", {"step": "step-1", "outcome": "advanced", "reason": "enough"}),
     (
         "task.started",
-        {"nodeId": "task-01", "attemptId": 1, "branch": "assay/task-01/attempt-1", "agent": "type 2"},
+        {"nodeId": "task-01", "attemptId": 1, "branch": "fairwitness/task-01/attempt-1", "agent": "type 2"},
     ),
     (
         "node.changed",
@@ -85,7 +85,7 @@ FEATURE: list[Said] = [
     ("replan_started", {"iteration": 1, "failing": ["task-01"]}),
     (
         "task.started",
-        {"nodeId": "task-01", "attemptId": 2, "branch": "assay/task-01/attempt-2", "agent": "type 2"},
+        {"nodeId": "task-01", "attemptId": 2, "branch": "fairwitness/task-01/attempt-2", "agent": "type 2"},
     ),
     ("task.verified", {"nodeId": "task-01", "attemptId": 2, "commit": "abc1234", "tree": "def5678"}),
     ("branch.merged", {"nodeId": "task-01", "commit": "fed9876"}),
@@ -135,7 +135,7 @@ FEATURE_BESIDE: list[Said] = [
     ("conflict.found", {"nodeId": "task-01", "attemptId": 1, "onto": "abc1234", "paths": ["src/a.py"]}),
     ("merge.started", {"batch": 1, "nodes": ["task-01"]}),
     ("merge.finished", {"batch": 1, "tip": "abc1234", "landed": [], "conflicting": [], "left": [], "checks": 0}),
-    ("target.moved", {"target": "assay/target", "expected": "abc1234"}),
+    ("target.moved", {"target": "fairwitness/target", "expected": "abc1234"}),
 ]
 """What a graph tells beside; the state of the run as a whole does not change by it."""
 

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from assay.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement, Roadmap, phase_number
-from assay.contracts.autopilot.words import PhaseType
+from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement, Roadmap, phase_number
+from fairwitness.contracts.autopilot.words import PhaseType
 
 
 def phase_text(

@@ -1,5 +1,5 @@
 """The breaker: total over steps and positions, an open one starts nothing, and the whole small table in sentences."""
-# ruff: noqa: E501  # the sentences of the table stay whole
+# the sentences of the table stay whole
 
 from itertools import product
 
@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
-from assay.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
-from assay.contracts.autopilot.words import FailureCategory, StepName
-from assay.contracts.common.base import instant
-from assay.rules.breaker import (
+from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
+from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
+from fairwitness.contracts.autopilot.words import FailureCategory, StepName
+from fairwitness.contracts.common.base import instant
+from fairwitness.rules.breaker import (
     CLOSED,
     MEASURED,
     Degraded,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from pydantic import ValidationError
 
-from assay.contracts.common.budgets import (
+from fairwitness.contracts.common.budgets import (
     Amounts,
     Budget,
     BudgetCaps,
@@ -20,8 +20,8 @@ from assay.contracts.common.budgets import (
     Resource,
     Spending,
 )
-from assay.contracts.common.problems import Problem
-from assay.rules.budgets import amount, cap_of, exhausted, release, reserve, settle, used
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.rules.budgets import amount, cap_of, exhausted, release, reserve, settle, used
 
 FREE = Caps(tokens=None, money_micros=None, milliseconds=None)
 

@@ -1,4 +1,4 @@
-"""The gate of `assay verify`: what opens it, what shuts it, and what may be overlooked."""
+"""The gate of `fairwitness verify`: what opens it, what shuts it, and what may be overlooked."""
 
 from itertools import product
 
@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.evidence import CheckRow, Phase, SandboxTier, Tally
-from assay.contracts.common.gates import Blocked, Open
-from assay.contracts.common.words import Assessment
-from assay.contracts.verify.report import Asked, Silent, Wanted
-from assay.contracts.verify.results import Evidence, Ran
-from assay.rules.change import change_holds, is_excused
+from fairwitness.contracts.common.evidence import CheckRow, Phase, SandboxTier, Tally
+from fairwitness.contracts.common.gates import Blocked, Open
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.verify.report import Asked, Silent, Wanted
+from fairwitness.contracts.verify.results import Evidence, Ran
+from fairwitness.rules.change import change_holds, is_excused
 from rules.build import OTHER_TREE, QUERY, TREE, claimed, failed, nothing, observed, row
 
 TESTS = Wanted(name="tests", instance="pytest")
@@ -51,7 +51,7 @@ def test_without_a_required_check_nothing_is_proven() -> None:
     answer = change_holds(
         tally(row("lint", instance="ruff")), baseline=tally(), asked=Asked(tree=TREE, required=(), silent=())
     )
-    assert missing(answer) == ("a check that must pass (no tests were found, and assay.toml names none)",)
+    assert missing(answer) == ("a check that must pass (no tests were found, and fairwitness.toml names none)",)
 
 
 @pytest.mark.req("P9")

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.forge.dag import Dag, NodeState
-from assay.contracts.forge.documents import ChangeRequestStatus
-from assay.contracts.forge.returns import CaptainReturn
-from assay.contracts.forge.status import DagStatus, NodeStatus
-from assay.rules.change_requests import AFTER, Verdict, extension_problems, next_number, verdict_problem
-from assay.rules.dag import apply_overlay, dag_problems
+from fairwitness.contracts.forge.dag import Dag, NodeState
+from fairwitness.contracts.forge.documents import ChangeRequestStatus
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.contracts.forge.status import DagStatus, NodeStatus
+from fairwitness.rules.change_requests import AFTER, Verdict, extension_problems, next_number, verdict_problem
+from fairwitness.rules.dag import apply_overlay, dag_problems
 
 GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 MOMENT = "2026-02-26T14:30:00Z"
 STATUSES, VERDICTS = st.sampled_from(ChangeRequestStatus), st.sampled_from(Verdict)
-ACTORS = st.sampled_from(["captain", "Ada <ada@example.org>", "assay", "refinery-01"])
+ACTORS = st.sampled_from(["captain", "Ada <ada@example.org>", "fairwitness", "refinery-01"])
 ENDED = (ChangeRequestStatus.REJECTED, ChangeRequestStatus.APPLIED)
 BODY = "## Description\nWhat.\n## Context\nWhy.\n## Instructions\nHow.\n"
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.execution import ExecutionResult
-from assay.contracts.autopilot.verifying import MiniVerifierReturn
-from assay.contracts.common.words import Assessment
-from assay.rules.claims import Said, claim_differences, mini_differences, plain_command, said_of
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.rules.claims import Said, claim_differences, mini_differences, plain_command, said_of
 from strategies import documents
 
 GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.autopilot.roadmap import CommandKind, CommandsSource, Project, ProjectConfig, ProjectType
-from assay.contracts.autopilot.state import SpecLock
-from assay.rules.commands import MANIFESTS, MOST_SIGNS, Detected, commands_of, detect_commands
-from assay.rules.roadmap_template import config_template
-from assay.rules.spec_lock import SpecTurn, spec_changes, spec_locks, spec_paths
+from fairwitness.contracts.autopilot.roadmap import CommandKind, CommandsSource, Project, ProjectConfig, ProjectType
+from fairwitness.contracts.autopilot.state import SpecLock
+from fairwitness.rules.commands import MANIFESTS, MOST_SIGNS, Detected, commands_of, detect_commands
+from fairwitness.rules.roadmap_template import config_template
+from fairwitness.rules.spec_lock import SpecTurn, spec_changes, spec_locks, spec_paths
 
 GENERATED = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 AT = "2026-02-26T14:30:00Z"

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.policy import Policy, VerificationPolicy
-from assay.contracts.common.words import Confidence, Severity
-from assay.contracts.feature.events import Degradation
-from assay.contracts.feature.facts import ConfidenceFacts
-from assay.rules.confidence import (
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.policy import Policy, VerificationPolicy
+from fairwitness.contracts.common.words import Confidence, Severity
+from fairwitness.contracts.feature.events import Degradation
+from fairwitness.contracts.feature.facts import ConfidenceFacts
+from fairwitness.rules.confidence import (
     APPROVALS_AT_MOST,
     AT_MOST,
     FINDING_AT_MOST,

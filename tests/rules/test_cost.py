@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.cost import CostConstants, CostEstimation
-from assay.contracts.autopilot.metrics import MetricsFile, RunMetrics
-from assay.contracts.autopilot.words import Complexity, FailureCategory, PhaseType
-from assay.rules.cost import CostWarning, cost_warning, estimated_tokens, trend
+from fairwitness.contracts.autopilot.cost import CostConstants, CostEstimation
+from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics
+from fairwitness.contracts.autopilot.words import Complexity, FailureCategory, PhaseType
+from fairwitness.rules.cost import CostWarning, cost_warning, estimated_tokens, trend
 from support import value_of
 
 CONSTANTS = CostEstimation()

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.feature.facts import Change, ChangedFile
-from assay.contracts.feature.task import TaskDocument
-from assay.contracts.feature.verification import CriterionJudgement
-from assay.contracts.verify.checks import CheckSpec, Language, ReportFormat
-from assay.rules.criteria import ByCommand, ByPlace, Unjudged, by_command, proposal, required_checks, task_type
+from fairwitness.contracts.feature.facts import Change, ChangedFile
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.verification import CriterionJudgement
+from fairwitness.contracts.verify.checks import CheckSpec, Language, ReportFormat
+from fairwitness.rules.criteria import ByCommand, ByPlace, Unjudged, by_command, proposal, required_checks, task_type
 
 
 def check(id_: str, *argv: str, **differs: Any) -> CheckSpec:
@@ -24,7 +24,7 @@ def check(id_: str, *argv: str, **differs: Any) -> CheckSpec:
         "report": ReportFormat.EXIT,
         "writes": False,
         "required": True,
-        "found_in": "assay.toml",
+        "found_in": "fairwitness.toml",
     }
     return CheckSpec(**(plain | differs))
 

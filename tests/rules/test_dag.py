@@ -1,5 +1,5 @@
 """Graphs, overlays, moves and run counts: all problems, at their places; an overlay only ever adds."""
-# ruff: noqa: E501  # the sentences of the table stay whole
+# the sentences of the table stay whole
 
 from itertools import permutations, product
 from random import Random
@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.problems import Problem, spell_path
-from assay.contracts.forge.dag import Dag, DagOverlay, NodeState
-from assay.contracts.forge.status import DagStatus, NodeStatus, RunState
-from assay.rules.dag import (
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
+from fairwitness.contracts.forge.status import DagStatus, NodeStatus, RunState
+from fairwitness.rules.dag import (
     MOVES,
     Move,
     apply_overlay,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.decisions import (
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.decisions import (
     Advance,
     AskHuman,
     Decision,
@@ -27,14 +27,23 @@ from assay.contracts.common.decisions import (
     Wait,
     WaitsFor,
 )
-from assay.contracts.common.gates import Blocked, Gate
-from assay.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
-from assay.contracts.common.words import Assessment, Confidence, Severity
-from assay.contracts.feature.events import Degradation
-from assay.contracts.feature.facts import OPTIONS, Approval, CanStart, Choice, FeatureFacts, FixFacts, HumanGate, Step
-from assay.contracts.feature.review import Perspective, ReviewScope
-from assay.rules.confidence import confidence_facts
-from assay.rules.decide import decide
+from fairwitness.contracts.common.gates import Blocked, Gate
+from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
+from fairwitness.contracts.common.words import Assessment, Confidence, Severity
+from fairwitness.contracts.feature.events import Degradation
+from fairwitness.contracts.feature.facts import (
+    OPTIONS,
+    Approval,
+    CanStart,
+    Choice,
+    FeatureFacts,
+    FixFacts,
+    HumanGate,
+    Step,
+)
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.rules.confidence import confidence_facts
+from fairwitness.rules.decide import decide
 from rules.adversary import answers
 from rules.build import A, R, call, facts, failed, nothing, observed, review, row, tally, task, votes
 

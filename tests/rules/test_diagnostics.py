@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.facts import PathItem
-from assay.contracts.autopilot.words import Loop
-from assay.rules.diagnostics import (
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.words import Loop
+from fairwitness.rules.diagnostics import (
     VAGUE_PHRASES,
     LoopFacts,
     LoopMove,
@@ -21,7 +21,7 @@ from assay.rules.diagnostics import (
     needs_diagnostic,
     way_up,
 )
-from assay.rules.flags import CYCLES
+from fairwitness.rules.flags import CYCLES
 
 GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 PATHS = frozenset({"src/auth/login.py", "Makefile"})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.common.decisions import (
+from fairwitness.contracts.common.decisions import (
     Advance,
     AskHuman,
     Decision,
@@ -22,16 +22,16 @@ from assay.contracts.common.decisions import (
     Wait,
     WaitsFor,
 )
-from assay.contracts.common.evidence import Query
-from assay.contracts.common.gates import Blocked, Gate, Open
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.words import Confidence, Severity, Workflow
-from assay.contracts.feature.events import Degradation, RunOutcome
-from assay.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
-from assay.contracts.feature.state import FeatureState
-from assay.rules.feature_moves import PlannedCall, Raised, call_of, calls_of, events_of, instance_of, visit_of
-from assay.rules.fold_feature import fold_feature
-from assay.rules.routing import CALLS_OF, GATE_OF, default_choice
+from fairwitness.contracts.common.evidence import Query
+from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Confidence, Severity, Workflow
+from fairwitness.contracts.feature.events import Degradation, RunOutcome
+from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.rules.feature_moves import PlannedCall, Raised, call_of, calls_of, events_of, instance_of, visit_of
+from fairwitness.rules.fold_feature import fold_feature
+from fairwitness.rules.routing import CALLS_OF, GATE_OF, default_choice
 from rules.fold_streams import FEATURE, FEATURE_RUN, Said, stream
 
 QUERY = Query(sql="SELECT 1", values=("run", "task-01", "after"))

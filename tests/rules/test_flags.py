@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.state import Deferral, Meta
-from assay.contracts.autopilot.words import HumanWord, Loop, PhaseStatus, RunFlag
-from assay.contracts.common.problems import Level
-from assay.rules.flags import CYCLES, Takes, asking, course, flag_problems, known_flags
-from assay.rules.scoring import flag_conflicts
+from fairwitness.contracts.autopilot.state import Deferral, Meta
+from fairwitness.contracts.autopilot.words import HumanWord, Loop, PhaseStatus, RunFlag
+from fairwitness.contracts.common.problems import Level
+from fairwitness.rules.flags import CYCLES, Takes, asking, course, flag_problems, known_flags
+from fairwitness.rules.scoring import flag_conflicts
 from support import value_of
 
 GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)

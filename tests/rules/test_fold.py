@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.autopilot.facts import EventFacts
-from assay.contracts.common.events import Envelope
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.words import Workflow
-from assay.contracts.feature.state import FeatureState
-from assay.rules.fold import UPCASTERS, current_version
-from assay.rules.fold_autopilot import fold_autopilot
-from assay.rules.fold_feature import fold_feature
-from assay.rules.fold_forge import fold_forge
-from assay.rules.fold_phase import autopilot_event
+from fairwitness.contracts.autopilot.facts import EventFacts
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.rules.fold import UPCASTERS, current_version
+from fairwitness.rules.fold_autopilot import fold_autopilot
+from fairwitness.rules.fold_feature import fold_feature
+from fairwitness.rules.fold_forge import fold_forge
+from fairwitness.rules.fold_phase import autopilot_event
 from rules.fold_streams import DAG, FEATURE, FEATURE_RUN, FORGE, FORGE_RUN, PILOT, PILOT_RUN, SETUP, stream
 
 GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)

@@ -6,17 +6,17 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import TypeAdapter
 
-from assay.contracts.autopilot.breaker import BreakerPosition
-from assay.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES, AutopilotEvent
-from assay.contracts.autopilot.facts import AutopilotState, RunSetup
-from assay.contracts.autopilot.state import State
-from assay.contracts.autopilot.words import FailureCategory, PhaseStatus, RunStatus, StepName
-from assay.contracts.common.events import Envelope
-from assay.contracts.common.problems import Problem, spell_path
-from assay.contracts.common.words import Workflow
-from assay.rules.cost import run_metrics, standing_score
-from assay.rules.fold_autopilot import fold_autopilot
-from assay.rules.fold_phase import BEGUN, FAILED, autopilot_event, event_data
+from fairwitness.contracts.autopilot.breaker import BreakerPosition
+from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES, AutopilotEvent
+from fairwitness.contracts.autopilot.facts import AutopilotState, RunSetup
+from fairwitness.contracts.autopilot.state import State
+from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus, RunStatus, StepName
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.rules.cost import run_metrics, standing_score
+from fairwitness.rules.fold_autopilot import fold_autopilot
+from fairwitness.rules.fold_phase import BEGUN, FAILED, autopilot_event, event_data
 from rules.fold_streams import ALL, JUSTIFIED, PILOT, PILOT_RUN, SETUP, Said, stream, time_of
 
 

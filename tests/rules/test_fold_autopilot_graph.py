@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
-from assay.contracts.autopilot.facts import AutopilotState
-from assay.contracts.common.events import Envelope
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.events import FORGE_EVENT_TYPES
-from assay.rules.fold_autopilot import fold_autopilot
-from assay.rules.graph_run import MOVING
+from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
+from fairwitness.contracts.autopilot.facts import AutopilotState
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
+from fairwitness.rules.fold_autopilot import fold_autopilot
+from fairwitness.rules.graph_run import MOVING
 from rules.fold_streams import PILOT, PILOT_RUN, SETUP, stream
 
 TOLD_OF_TASKS = {"task.started", "task.stale", "task.retried", "task.exhausted", "branch.merged", "target.moved"}

@@ -3,11 +3,11 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.common.problems import Problem, spell_path
-from assay.contracts.common.words import Workflow
-from assay.contracts.feature.events import FEATURE_EVENT_TYPES
-from assay.contracts.feature.state import FeatureState
-from assay.rules.fold_feature import fold_feature
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.feature.events import FEATURE_EVENT_TYPES
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.rules.fold_feature import fold_feature
 from rules.fold_streams import FEATURE, FEATURE_BESIDE, FEATURE_RUN, Said, stream, time_of
 
 
@@ -74,14 +74,14 @@ def test_every_event_of_a_feature_run_has_its_place_in_the_state() -> None:
                     "attempts": [
                         {
                             "attempt": 1,
-                            "branch": "assay/task-01/attempt-1",
+                            "branch": "fairwitness/task-01/attempt-1",
                             "started_at": "2026-02-26T14:14:00Z",
                             "verified": False,
                             "reason": "tests failed",
                         },
                         {
                             "attempt": 2,
-                            "branch": "assay/task-01/attempt-2",
+                            "branch": "fairwitness/task-01/attempt-2",
                             "started_at": "2026-02-26T14:18:00Z",
                             "verified": True,
                             "tree": "def5678",

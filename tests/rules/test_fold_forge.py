@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.problems import Problem, spell_path
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.dag import Dag, NodeState
-from assay.contracts.forge.events import FORGE_EVENT_TYPES
-from assay.contracts.forge.status import DagStatus, RunPhase, RunState
-from assay.contracts.forge.status import RunStatus as ForgeStatus
-from assay.rules.dag import MOVES, Move, run_count_problems
-from assay.rules.fold_forge import RUN_MOVES, UNSTARTED, ForgeState, fold_forge
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import Dag, NodeState
+from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
+from fairwitness.contracts.forge.status import DagStatus, RunPhase, RunState
+from fairwitness.contracts.forge.status import RunStatus as ForgeStatus
+from fairwitness.rules.dag import MOVES, Move, run_count_problems
+from fairwitness.rules.fold_forge import RUN_MOVES, UNSTARTED, ForgeState, fold_forge
 from rules.fold_streams import DAG, EXHAUSTED, FORGE, FORGE_RUN, REOPENED, Said, node_moved, stream, time_of
 
 
@@ -34,7 +34,7 @@ MERGING: list[Said] = [
     ("task.verified", {"nodeId": "task-001", "attemptId": 1, "commit": COMMIT, "tree": COMMIT}),
     ("merge.started", {"batch": 1, "nodes": ["task-001"]}),
     ("conflict.found", {"nodeId": "task-001", "attemptId": 1, "onto": COMMIT, "paths": ["src/a.py"]}),
-    ("target.moved", {"target": "refs/heads/assay/run-7f2", "expected": COMMIT}),
+    ("target.moved", {"target": "refs/heads/fairwitness/run-7f2", "expected": COMMIT}),
     ("merge.finished", {"batch": 1, "tip": COMMIT, "landed": [], "conflicting": ["task-001"], "left": [], "checks": 0}),
 ]
 """Events that only concern how attempts are merged."""

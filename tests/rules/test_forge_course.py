@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.dag import Dag
-from assay.contracts.forge.documents import ChangeRequestStatus
-from assay.contracts.forge.events import FORGE_EVENT_TYPES
-from assay.contracts.forge.status import RunStatus
-from assay.contracts.graph.forge import Decider, ForgeTable
-from assay.rules.fold_forge import ForgeState, fold_forge
-from assay.rules.forge_course import INTERVIEW, REVIEW, Course, Move, MoveKind, Request, course_of, next_move
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import Dag
+from fairwitness.contracts.forge.documents import ChangeRequestStatus
+from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
+from fairwitness.contracts.forge.status import RunStatus
+from fairwitness.contracts.graph.forge import Decider, ForgeTable
+from fairwitness.rules.fold_forge import ForgeState, fold_forge
+from fairwitness.rules.forge_course import INTERVIEW, REVIEW, Course, Move, MoveKind, Request, course_of, next_move
 from rules.fold_streams import DAG, FORGE, FORGE_RUN, REOPENED, Said, node_merged, stream
 
 C = ChangeRequestStatus
@@ -253,7 +253,7 @@ class Story:
                 assert move.gate is not None
                 self.said += self._answered(move.gate)
             case MoveKind.SEAL:
-                self.said.append(("plan.approved", {"actor": "assay"}))
+                self.said.append(("plan.approved", {"actor": "fairwitness"}))
             case MoveKind.START:
                 self.said.append(("run.started", {}))
             case MoveKind.EXECUTE:
@@ -318,7 +318,7 @@ class Story:
             approved = [("cr.approved", {"crId": request, "actor": "captain"})]
         if self.chance.random() < 0.3:
             refused: Said = ("overlay.refused", {"crId": request, "problems": ["a ring"]})
-            return [*approved, refused, ("cr.rejected", {"crId": request, "actor": "assay", "reason": "a ring"})]
+            return [*approved, refused, ("cr.rejected", {"crId": request, "actor": "fairwitness", "reason": "a ring"})]
         added = [f"added-{len(self.said)}"]
         self.pending += added
         return [*approved, ("overlay.applied", {"crId": request, "addedNodes": added, "addedEdges": 0})]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.forge.dag import Dag, DagNode, DagOverlay, NodeState, NodeType
-from assay.contracts.forge.status import DagStatus, NodeStatus
-from assay.rules.dag import MOVES, Move, dag_problems, effective_dag, grown_dag, is_exhausted, moved
-from assay.rules.frontier import LOOKAHEAD, Frontier
-from assay.rules.scheduling import (
+from fairwitness.contracts.forge.dag import Dag, DagNode, DagOverlay, NodeState, NodeType
+from fairwitness.contracts.forge.status import DagStatus, NodeStatus
+from fairwitness.rules.dag import MOVES, Move, dag_problems, effective_dag, grown_dag, is_exhausted, moved
+from fairwitness.rules.frontier import LOOKAHEAD, Frontier
+from fairwitness.rules.scheduling import (
     GOOD_ENOUGH,
     NextTry,
     RunEnd,

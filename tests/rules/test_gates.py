@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
-from assay.contracts.common.gates import Blocked, Gate, GateAnswer, Open
-from assay.contracts.common.policy import Policy, ReviewPolicy, VerificationPolicy
-from assay.contracts.common.words import Assessment, Risk, Size, Verdict
-from assay.contracts.feature.facts import Change, ChangedFile
-from assay.contracts.feature.review import Category, Perspective, ReviewScope
-from assay.rules.gates import (
+from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
+from fairwitness.contracts.common.gates import Blocked, Gate, GateAnswer, Open
+from fairwitness.contracts.common.policy import Policy, ReviewPolicy, VerificationPolicy
+from fairwitness.contracts.common.words import Assessment, Risk, Size, Verdict
+from fairwitness.contracts.feature.facts import Change, ChangedFile
+from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
+from fairwitness.rules.gates import (
     baseline_exists,
     categories_covered,
     is_verified,
@@ -25,7 +25,7 @@ from assay.rules.gates import (
     task_gates,
     verification_sufficient,
 )
-from assay.rules.policy import CHECKS, HEARD, Standing, Voice, kind_of, latest, standing
+from fairwitness.rules.policy import CHECKS, HEARD, Standing, Voice, kind_of, latest, standing
 from rules.build import (
     OTHER_TREE,
     QUERY,

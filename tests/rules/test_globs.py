@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.rules.globs import covers, fits
+from fairwitness.rules.globs import covers, fits
 
 NAME = st.text(alphabet="ab.*?", max_size=8)
 

@@ -5,7 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.rules.graph import find_cycle
+from fairwitness.rules.graph import find_cycle
 
 NODES = st.sampled_from("abcdefgh")
 GRAPHS = st.dictionaries(NODES, st.lists(NODES, max_size=4), max_size=8)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from assay.contracts.common.events import Envelope, EventData
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.events import MergeStarted, NodeChanged, TaskVerified
-from assay.contracts.forge.status import NodeStatus
-from assay.rules.graph_moves import abandoned
-from assay.rules.graph_run import GraphRun
-from assay.testing.graph_team import MOMENT, RUN, Task, dag_of
+from fairwitness.contracts.common.events import Envelope, EventData
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.events import MergeStarted, NodeChanged, TaskVerified
+from fairwitness.contracts.forge.status import NodeStatus
+from fairwitness.rules.graph_moves import abandoned
+from fairwitness.rules.graph_run import GraphRun
+from fairwitness.testing.graph_team import MOMENT, RUN, Task, dag_of
 
 COMMIT = "a" * 40
 

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.common.events import Envelope, EventData
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.dag import Dag, NodeState, NodeType
-from assay.contracts.forge.events import RunStarted
-from assay.contracts.forge.status import NodeStatus
-from assay.contracts.graph.orders import (
+from fairwitness.contracts.common.events import Envelope, EventData
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import Dag, NodeState, NodeType
+from fairwitness.contracts.forge.events import RunStarted
+from fairwitness.contracts.forge.status import NodeStatus
+from fairwitness.contracts.graph.orders import (
     AttemptOrder,
     AttemptResult,
     Clash,
@@ -19,7 +19,7 @@ from assay.contracts.graph.orders import (
     MergeResult,
     TargetMove,
 )
-from assay.rules.graph_moves import (
+from fairwitness.rules.graph_moves import (
     abandoned,
     attempt_ended,
     failed,
@@ -29,7 +29,7 @@ from assay.rules.graph_moves import (
     reopened,
     started,
 )
-from assay.rules.graph_run import GraphRun, Stage
+from fairwitness.rules.graph_run import GraphRun, Stage
 
 RUN = "run-7f2"
 NOW = "2026-02-26T14:30:00.000000Z"
@@ -101,7 +101,7 @@ class Running:
         self.take(merge_started(self.run.batches + 1, members))
 
     def merged(self, result: MergeResult) -> list[str]:
-        return self.take(merge_ended(self.run, self.dependencies, "assay/integration", result, NOW))
+        return self.take(merge_ended(self.run, self.dependencies, "fairwitness/integration", result, NOW))
 
 
 def _short(kind: str, data: dict[str, object]) -> str:
@@ -110,8 +110,8 @@ def _short(kind: str, data: dict[str, object]) -> str:
 
 
 def _order(name: str, attempt: int) -> AttemptOrder:
-    branch = f"assay/{RUN}/{name}/attempt-{attempt}"
-    return AttemptOrder(run_id=RUN, node=name, attempt=attempt, branch=branch, target="assay/integration")
+    branch = f"fairwitness/{RUN}/{name}/attempt-{attempt}"
+    return AttemptOrder(run_id=RUN, node=name, attempt=attempt, branch=branch, target="fairwitness/integration")
 
 
 def _commit(name: str) -> str:
@@ -145,9 +145,9 @@ def test_an_attempt_that_begins_is_told_with_its_branch_and_its_agent() -> None:
     assert told == snapshot(
         [
             "node.changed nodeId=t1 previousStatus=PENDING newStatus=RUNNING attemptId=2",
-            "task.started nodeId=t1 attemptId=2 branch=assay/run-7f2/t1/attempt-2 agent=type 2",
+            "task.started nodeId=t1 attemptId=2 branch=fairwitness/run-7f2/t1/attempt-2 agent=type 2",
             "node.changed nodeId=r1 previousStatus=PENDING newStatus=RUNNING attemptId=2",
-            "task.started nodeId=r1 attemptId=2 branch=assay/run-7f2/r1/attempt-2 agent=refinery",
+            "task.started nodeId=r1 attemptId=2 branch=fairwitness/run-7f2/r1/attempt-2 agent=refinery",
         ]
     )
 
@@ -309,7 +309,7 @@ def test_a_target_that_somebody_moved_is_told_first(found: str | None) -> None:
     graph.batch("t1")
     moved = TargetMove(expected="cafe", found=found)
     first, last = graph.merged(MergeResult(tip="cafe", landed=(), clashes=(), checks=1, moved=moved))
-    assert first == "target.moved target=assay/integration expected=cafe" + (f" found={found}" if found else "")
+    assert first == "target.moved target=fairwitness/integration expected=cafe" + (f" found={found}" if found else "")
     assert last == "merge.finished batch=1 tip=cafe landed=[] conflicting=[] left=['t1'] checks=1"
     assert list(graph.run.queue) == ["t1"]
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from assay.contracts.common.events import Envelope, EventData
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.events import (
+from fairwitness.contracts.common.events import Envelope, EventData
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.events import (
     ConflictFound,
     MergeFinished,
     MergeStarted,
@@ -15,8 +15,8 @@ from assay.contracts.forge.events import (
     RunPaused,
     TaskVerified,
 )
-from assay.rules.graph_run import GraphRun
-from assay.testing.graph_team import MOMENT, RUN, Task, dag_of
+from fairwitness.rules.graph_run import GraphRun
+from fairwitness.testing.graph_team import MOMENT, RUN, Task, dag_of
 
 COMMIT = "b" * 40
 

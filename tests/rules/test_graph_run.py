@@ -7,17 +7,27 @@ from typing import Any, get_args
 
 import pytest
 
-from assay.contracts.common.events import Envelope, EventData
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge import events as happened
-from assay.contracts.forge.dag import Dag, NodeState
-from assay.contracts.forge.events import FORGE_EVENT_TYPES
-from assay.contracts.graph.orders import Collision, MergeMember
-from assay.rules.dag import MOVES, Move, is_exhausted
-from assay.rules.fold_forge import ForgeState, fold_forge
-from assay.rules.forge_course import course_of
-from assay.rules.graph_run import CHILDREN, MOVING, RUNNING, Batch, GraphRun, Moving, Stage, taken_in, verified_before
+from fairwitness.contracts.common.events import Envelope, EventData
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge import events as happened
+from fairwitness.contracts.forge.dag import Dag, NodeState
+from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
+from fairwitness.contracts.graph.orders import Collision, MergeMember
+from fairwitness.rules.dag import MOVES, Move, is_exhausted
+from fairwitness.rules.fold_forge import ForgeState, fold_forge
+from fairwitness.rules.forge_course import course_of
+from fairwitness.rules.graph_run import (
+    CHILDREN,
+    MOVING,
+    RUNNING,
+    Batch,
+    GraphRun,
+    Moving,
+    Stage,
+    taken_in,
+    verified_before,
+)
 
 RUN = "run-7f2"
 NOW = "2026-02-26T14:30:00Z"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.verify.results import BAD, RED, Comparison, Item, Move, Outcome
-from assay.rules.identity import (
+from fairwitness.contracts.verify.results import BAD, RED, Comparison, Item, Move, Outcome
+from fairwitness.rules.identity import (
     COUNTED_ONLY,
     DIAGNOSTIC_MOVES,
     ORDER,

@@ -7,10 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.tools import Role
-from assay.contracts.feature.instructions import InstructionUpdate
-from assay.rules.instructions import KEY_LIMIT, VALUE_LIMIT, Ground, judge_memory, judge_update, may_apply, statements
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.instructions import InstructionUpdate
+from fairwitness.rules.instructions import (
+    KEY_LIMIT,
+    VALUE_LIMIT,
+    Ground,
+    judge_memory,
+    judge_update,
+    may_apply,
+    statements,
+)
 
 GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 PERSON = "Ada <ada@example.com>"
@@ -143,7 +151,7 @@ def test_every_ground_is_met_and_nothing_else_is_said() -> None:
     applied = {"mode": ApprovalMode.AUTONOMOUS, "proposer": "knowledge-agent"}
     copilot = _update(".github/copilot-instructions.md")
     met |= {*may_apply(copilot, "", "a", has_secret=True, approved_by=None, **applied).grounds}  # type: ignore[arg-type]  # plain words of the table
-    met |= {*may_apply(copilot, "", "a", has_secret=True, approved_by="assay", **applied).grounds}  # type: ignore[arg-type]  # the same
+    met |= {*may_apply(copilot, "", "a", has_secret=True, approved_by="fairwitness", **applied).grounds}  # type: ignore[arg-type]  # the same
     met |= {*judge_memory("k" * 200, "v", has_secret=False).grounds}
     met |= {*judge_update(_outside(), "", "a", has_secret=False).grounds}
     assert met == {ground.value for ground in Ground}
@@ -179,7 +187,13 @@ def test_a_change_is_applied_only_when_a_person_who_did_not_propose_it_says_so()
     update = _update()
     assert _applied(update, PERSON) == "allowed"
     assert _applied(update, None) == _applied(update, " ") == "not_approved"
-    for name in (*(role.value for role in Role), "assay", "Knowledge-Agent", " knowledge-agent\n", "**ASSAY**"):
+    for name in (
+        *(role.value for role in Role),
+        "fairwitness",
+        "Knowledge-Agent",
+        " knowledge-agent\n",
+        "**FAIRWITNESS**",
+    ):
         assert _applied(update, name) == "approved_by_no_person", name
     assert _applied(update, PERSON, ApprovalMode.AUTONOMOUS) == "nobody_is_there_to_approve"
     assert _applied(_update(".github/copilot-instructions.md"), PERSON) == "file_is_never_changed_by_a_run"

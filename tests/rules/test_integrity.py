@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.integrity import IntegrityAnswer, IntegrityFacts, IntegritySettings
-from assay.contracts.autopilot.words import PhaseType, StepName
-from assay.rules.integrity import CHECKS, integrity, written_score
-from assay.rules.integrity_evidence import (
+from fairwitness.contracts.autopilot.integrity import IntegrityAnswer, IntegrityFacts, IntegritySettings
+from fairwitness.contracts.autopilot.words import PhaseType, StepName
+from fairwitness.rules.integrity import CHECKS, integrity, written_score
+from fairwitness.rules.integrity_evidence import (
     EVIDENCE,
     has_place,
     is_generic_look,
@@ -22,7 +22,7 @@ from assay.rules.integrity_evidence import (
     names_divergence,
     verified_by_harness,
 )
-from assay.rules.scoring import RubberStamp
+from fairwitness.rules.scoring import RubberStamp
 from support import value_of
 
 GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)

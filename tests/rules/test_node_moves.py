@@ -5,12 +5,12 @@ from itertools import product
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.common.problems import Problem
-from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.events import NodeChanged, TaskReopened
-from assay.contracts.forge.status import NodeStatus
-from assay.rules.dag import MOVES, Move, is_exhausted
-from assay.rules.node_moves import node_after, reopened
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.events import NodeChanged, TaskReopened
+from fairwitness.contracts.forge.status import NodeStatus
+from fairwitness.rules.dag import MOVES, Move, is_exhausted
+from fairwitness.rules.node_moves import node_after, reopened
 
 NOW = "2026-02-26T14:30:00Z"
 S = NodeState

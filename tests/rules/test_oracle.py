@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.rules.mixed_config import WHOLE
-from assay.rules.oracle import (
+from fairwitness.rules.mixed_config import WHOLE
+from fairwitness.rules.oracle import (
     ORACLES,
     PROTECTIONS,
     PathKind,
@@ -62,7 +62,7 @@ PATHS = (
         "Dockerfile.dev",
         "requirements-dev.txt",
         "vite.config.ts",
-        "assay.toml",
+        "fairwitness.toml",
     ),
     *(".cargo/config.toml", "gradle/wrapper/gradle-wrapper.properties", ".npmrc"),
     *("uv.lock", "package-lock.json", "go.sum", "Cargo.lock", "pnpm-lock.yaml"),
@@ -154,7 +154,7 @@ def test_what_each_path_is_to_a_change() -> None:
                 "Dockerfile.dev",
                 "requirements-dev.txt",
                 "vite.config.ts",
-                "assay.toml",
+                "fairwitness.toml",
                 ".cargo/config.toml",
                 "gradle/wrapper/gradle-wrapper.properties",
                 ".npmrc",

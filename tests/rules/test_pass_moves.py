@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.breaker import BreakerSettings
-from assay.contracts.autopilot.facts import PathItem, Retries
-from assay.contracts.autopilot.passes import PassKind, PassMove, PassMoveKind, PhasePass, StepResult
-from assay.contracts.autopilot.phase_return import PhaseOutcome
-from assay.contracts.autopilot.words import Loop, Recommendation, Route, StepName
-from assay.rules.pass_moves import PLAN_ROUNDS, next_step
+from fairwitness.contracts.autopilot.breaker import BreakerSettings
+from fairwitness.contracts.autopilot.facts import PathItem, Retries
+from fairwitness.contracts.autopilot.passes import PassKind, PassMove, PassMoveKind, PhasePass, StepResult
+from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
+from fairwitness.contracts.autopilot.words import Loop, Recommendation, Route, StepName
+from fairwitness.rules.pass_moves import PLAN_ROUNDS, next_step
 
 UNUSED = Retries(debug_in_phase=0, replan_in_phase=0, total=0)
 COMMIT = "a" * 40

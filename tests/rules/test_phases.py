@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.facts import RoadmapPhase
-from assay.contracts.autopilot.phase_return import PhaseReturn
-from assay.contracts.autopilot.words import PhaseStatus, PhaseType
-from assay.contracts.common.problems import spell_path
-from assay.rules.phases import (
+from fairwitness.contracts.autopilot.facts import RoadmapPhase
+from fairwitness.contracts.autopilot.phase_return import PhaseReturn
+from fairwitness.contracts.autopilot.words import PhaseStatus, PhaseType
+from fairwitness.contracts.common.problems import spell_path
+from fairwitness.rules.phases import (
     PhasePlace,
     RoadmapEnd,
     gate_of,
@@ -22,7 +22,7 @@ from assay.rules.phases import (
     roadmap_plan,
     roadmap_problems,
 )
-from assay.rules.scoring import GateMove
+from fairwitness.rules.scoring import GateMove
 from support import value_of
 
 

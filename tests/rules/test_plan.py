@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.problems import Level, Problem, spell_path
-from assay.contracts.feature.plan import PlanOutput
-from assay.contracts.feature.task import TaskDocument
-from assay.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
+from fairwitness.contracts.common.problems import Level, Problem, spell_path
+from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
 from support import edited, value_of
 
 PAYLOAD = "agent_output.payload"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.autopilot.plan import PhasePlan, PlanTask
-from assay.contracts.autopilot.roadmap import DetailedPhase, Requirement
-from assay.contracts.autopilot.words import PhaseType
-from assay.rules.plan_check import (
+from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask
+from fairwitness.contracts.autopilot.roadmap import DetailedPhase, Requirement
+from fairwitness.contracts.autopilot.words import PhaseType
+from fairwitness.rules.plan_check import (
     COMPLEX_TASKS,
     FILES,
     LONGEST,

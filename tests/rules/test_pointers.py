@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.contracts.common.problems import Level
-from assay.contracts.feature.task import TaskDocument
-from assay.rules.pointers import Dead, Found, pointer_problems, resolve_pointer
+from fairwitness.contracts.common.problems import Level
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.rules.pointers import Dead, Found, pointer_problems, resolve_pointer
 from support import value_of
 
 DOCUMENTS = {

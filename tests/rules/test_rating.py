@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.execution import ExecutionResult
-from assay.contracts.autopilot.rating import RatingReturn
-from assay.contracts.autopilot.score import band_of
-from assay.contracts.common.words import Assessment
-from assay.rules.integrity_evidence import has_place
-from assay.rules.rating import CONTRADICTED, UNSHOWN, settle
-from assay.rules.scoring import mean_score
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.rating import RatingReturn
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.rules.integrity_evidence import has_place
+from fairwitness.rules.rating import CONTRADICTED, UNSHOWN, settle
+from fairwitness.rules.scoring import mean_score
 from strategies import documents
 
 GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.completion import Completion
-from assay.contracts.common.problems import Problem, spell_path
-from assay.contracts.feature.implementation import ImplementationReport
-from assay.contracts.feature.verification import VerificationReport
-from assay.rules.reports import completion_problems, implementation_problems, verification_problems
+from fairwitness.contracts.common.completion import Completion
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.feature.implementation import ImplementationReport
+from fairwitness.contracts.feature.verification import VerificationReport
+from fairwitness.rules.reports import completion_problems, implementation_problems, verification_problems
 from support import edited, value_of
 
 GATE = "agent_output.payload.evidence_gate"

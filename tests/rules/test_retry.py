@@ -1,5 +1,5 @@
 """What is tried again and how often: total over causes, bounded in every loop, and the whole table in sentences."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.decisions import (
+from fairwitness.contracts.common.decisions import (
     Advance,
     ErrorCause,
     ErrorClass,
@@ -21,12 +21,12 @@ from assay.contracts.common.decisions import (
     Wait,
     WaitsFor,
 )
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
-from assay.contracts.common.words import Assessment
-from assay.contracts.feature.facts import CallFacts, Step, TaskFacts
-from assay.rules.gates import task_gates
-from assay.rules.retry import (
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.feature.facts import CallFacts, Step, TaskFacts
+from fairwitness.rules.gates import task_gates
+from fairwitness.rules.retry import (
     CLASS_OF,
     AfterFailure,
     Loop,

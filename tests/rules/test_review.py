@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.decisions import (
+from fairwitness.contracts.common.decisions import (
     Advance,
     Decision,
     ErrorCause,
@@ -21,11 +21,11 @@ from assay.contracts.common.decisions import (
     Wait,
     WaitsFor,
 )
-from assay.contracts.common.gates import Gate
-from assay.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy
-from assay.contracts.common.problems import spell_path
-from assay.contracts.common.words import VERDICTS, Severity, Verdict
-from assay.contracts.feature.review import (
+from fairwitness.contracts.common.gates import Gate
+from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy
+from fairwitness.contracts.common.problems import spell_path
+from fairwitness.contracts.common.words import VERDICTS, Severity, Verdict
+from fairwitness.contracts.feature.review import (
     Category,
     Perspective,
     ReviewFinding,
@@ -33,7 +33,7 @@ from assay.contracts.feature.review import (
     ReviewScope,
     ReviewVerdict,
 )
-from assay.rules.review import (
+from fairwitness.rules.review import (
     RESOLUTIONS,
     STEP_OF,
     VERDICT_OF,

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.policy import Policy, RiskRule
-from assay.contracts.common.words import RISKS, Risk, Size
-from assay.contracts.feature.facts import Change, ChangedFile
-from assay.rules.policy import depth_of, effective_size
-from assay.rules.risk import RED_WORDS, about, colour_of, effective_risk, matches
+from fairwitness.contracts.common.policy import Policy, RiskRule
+from fairwitness.contracts.common.words import RISKS, Risk, Size
+from fairwitness.contracts.feature.facts import Change, ChangedFile
+from fairwitness.rules.policy import depth_of, effective_size
+from fairwitness.rules.risk import RED_WORDS, about, colour_of, effective_risk, matches
 
 POLICY = Policy()
 

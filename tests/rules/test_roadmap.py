@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.roadmap import Roadmap
-from assay.contracts.common.problems import Level, Problem, spell_path
-from assay.rules.markdown_lines import MOST_SIGNS
-from assay.rules.phase_range import read_range
-from assay.rules.phases import phase_order
-from assay.rules.roadmap import all_dependents, read_roadmap
-from assay.rules.roadmap_template import ROADMAP_TEMPLATE
+from fairwitness.contracts.autopilot.roadmap import Roadmap
+from fairwitness.contracts.common.problems import Level, Problem, spell_path
+from fairwitness.rules.markdown_lines import MOST_SIGNS
+from fairwitness.rules.phase_range import read_range
+from fairwitness.rules.phases import phase_order
+from fairwitness.rules.roadmap import all_dependents, read_roadmap
+from fairwitness.rules.roadmap_template import ROADMAP_TEMPLATE
 from rules.roadmap_texts import chained, listed, phase_text, roadmaps, written
 
 GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)

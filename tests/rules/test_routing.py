@@ -5,11 +5,11 @@ from itertools import product
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.common.completion import Agent
-from assay.contracts.common.decisions import ErrorCause, HaltOutcome
-from assay.contracts.feature.events import DispatchStatus
-from assay.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
-from assay.rules.routing import (
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.decisions import ErrorCause, HaltOutcome
+from fairwitness.contracts.feature.events import DispatchStatus
+from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.rules.routing import (
     AGENT_OF,
     CALLS_OF,
     GATE_OF,

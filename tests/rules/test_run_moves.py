@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.order import AutopilotOrder
-from assay.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
-from assay.contracts.autopilot.words import PhaseStatus, RunFlag, RunStatus
-from assay.rules.phases import PhasePlace, roadmap_plan
-from assay.rules.run_moves import RunFacts, RunMove, RunMoveKind, is_finished, left_alone, next_move, verdict_gate
+from fairwitness.contracts.autopilot.order import AutopilotOrder
+from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag, RunStatus
+from fairwitness.rules.phases import PhasePlace, roadmap_plan
+from fairwitness.rules.run_moves import RunFacts, RunMove, RunMoveKind, is_finished, left_alone, next_move, verdict_gate
 
 COMMIT = "a" * 40
 HASH = "sha256:" + "0" * 64
@@ -50,7 +50,7 @@ def _order(
             "flags": list(flags),
             "pause_after": pause_after,
             "base_commit": COMMIT,
-            "target": "assay/run/target",
+            "target": "fairwitness/run/target",
             "commands": {},
             "specs": [{"path": "SPEC.md", "hash": HASH, "locked_at": NOW}],
             "verify": {},

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.forge.dag import Dag, NodeState, NodeType
-from assay.contracts.forge.status import DagStatus, NodeStatus
-from assay.rules.dag import MOVES, Move, dag_problems, moved
-from assay.rules.scheduling import (
+from fairwitness.contracts.forge.dag import Dag, NodeState, NodeType
+from fairwitness.contracts.forge.status import DagStatus, NodeStatus
+from fairwitness.rules.dag import MOVES, Move, dag_problems, moved
+from fairwitness.rules.scheduling import (
     DEFAULT_CAP,
     GOOD_ENOUGH,
     NOTHING,

@@ -1,5 +1,5 @@
 """Scores: exact tenths, the gate total and in sentences, loops that end, deferral, and ways up that say something."""
-# ruff: noqa: E501  # the sentences of the table stay whole
+# the sentences of the table stay whole
 
 from fractions import Fraction
 from itertools import combinations, product
@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.facts import PathItem
-from assay.contracts.autopilot.gaps import Deficiency
-from assay.contracts.autopilot.phase_return import PhaseOutcome
-from assay.contracts.autopilot.score import ScoreBand, band_of
-from assay.contracts.autopilot.words import Recommendation, RunFlag
-from assay.rules.scoring import (
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.gaps import Deficiency
+from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
+from fairwitness.contracts.autopilot.score import ScoreBand, band_of
+from fairwitness.contracts.autopilot.words import Recommendation, RunFlag
+from fairwitness.rules.scoring import (
     GAP_ITERATIONS,
     QUALITY_CYCLES,
     REMEDIATION_CYCLES,

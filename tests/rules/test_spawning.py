@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.tools import POLICIES, Role
-from assay.contracts.forge.documents import SubtaskStatus
-from assay.contracts.graph.forge import ForgeTable
-from assay.rules.spawning import ROLE_OF, spawn_problem, subtask_problem
+from fairwitness.contracts.common.tools import POLICIES, Role
+from fairwitness.contracts.forge.documents import SubtaskStatus
+from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.rules.spawning import ROLE_OF, spawn_problem, subtask_problem
 
 FORGE_ROLES = (Role.CAPTAIN, Role.THROWAWAY, Role.WORKER, Role.SUB_EXECUTOR, Role.REFINERY)
 LIMITS = ForgeTable()

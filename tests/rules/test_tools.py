@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.tools import (
+from fairwitness.contracts.common.tools import (
     MATRIX_TOOLS,
     POLICIES,
     Access,
@@ -19,7 +19,7 @@ from assay.contracts.common.tools import (
     Tool,
     ToolCall,
 )
-from assay.rules.tools import access, may_call, path_problem, sql_problem
+from fairwitness.rules.tools import access, may_call, path_problem, sql_problem
 
 FOLDER = "docs/feature/login"
 SCOPE = Scope(
@@ -284,9 +284,9 @@ def test_without_a_scope_nothing_is_written_and_every_path_of_a_call_is_judged()
         ".git::$INDEX_ALLOCATION/config",
         ".g\u200cit/config",
         "GIT~1/config",
-        ".assay/evidence.db",
-        ".Assay/evidence.db",
-        "x/.assay/engine.db",
+        ".fairwitness/evidence.db",
+        ".Fair Witness/evidence.db",
+        "x/.fairwitness/engine.db",
     ],
 )
 def test_no_role_reads_or_writes_outside_the_work_tree_or_in_the_harness_own_folders(path: str) -> None:
@@ -300,12 +300,12 @@ def test_no_role_reads_or_writes_outside_the_work_tree_or_in_the_harness_own_fol
 @pytest.mark.req("X3")
 @GENERATED
 @given(
-    st.lists(st.sampled_from(["..", ".", "", ".git", ".GiT", ".assay", "src", "a.py", "~", "."]), max_size=5),
+    st.lists(st.sampled_from(["..", ".", "", ".git", ".GiT", ".fairwitness", "src", "a.py", "~", "."]), max_size=5),
     st.sampled_from(BUILDERS),
 )
 def test_no_spelling_of_a_path_reaches_git_or_leaves_the_tree(segments: list[str], role: Role) -> None:
     path = "/".join(segments)
-    dangerous = ".." in segments or any(part.lower() in (".git", ".assay") for part in segments)
+    dangerous = ".." in segments or any(part.lower() in (".git", ".fairwitness") for part in segments)
     if dangerous or path.startswith(("/", "~")):
         assert not _writes(role, path, scope=WIDE)
         assert not _allowed(role, ToolCall(tool="read_file", paths=(path,)), WIDE)

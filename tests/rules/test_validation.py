@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.schemas import check
-from assay.kit.documents import Format, render
+from fairwitness.app.schemas import check
+from fairwitness.kit.documents import Format, render
 from support import value_of
 
 
@@ -41,7 +41,7 @@ def test_checking_the_worst_of_them_needs_little_memory(tmp_path: Path) -> None:
     program = (
         "import os, resource, sys\n"
         "from pathlib import Path\n"
-        "from assay.app.schemas import check\n"
+        "from fairwitness.app.schemas import check\n"
         "check([Path(sys.argv[2])], contract='autopilot-metrics')\n"  # everything is loaded once
         "if os.fork() == 0:\n"  # a child's own high-water mark begins anew
         "    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

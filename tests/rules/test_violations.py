@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from assay.contracts.catalog import Entry
-from assay.rules.validation import problems_in
-from assay.rules.violations import problems_of
+from fairwitness.contracts.catalog import Entry
+from fairwitness.rules.validation import problems_in
+from fairwitness.rules.violations import problems_of
 
 
 class Limits(BaseModel):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.forge.documents import TestResult, Walkthrough
-from assay.rules.walkthroughs import DOUBTFUL, differences, is_doubtful
+from fairwitness.contracts.forge.documents import TestResult, Walkthrough
+from fairwitness.rules.walkthroughs import DOUBTFUL, differences, is_doubtful
 from support import value_of
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.autopilot.rating import RatingReturn
-from assay.contracts.autopilot.score import band_of
-from assay.rules.integrity_evidence import places
-from assay.rules.scoring import mean_score
-from assay.rules.ways_up import deficiencies, ways_up
+from fairwitness.contracts.autopilot.rating import RatingReturn
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.rules.integrity_evidence import places
+from fairwitness.rules.scoring import mean_score
+from fairwitness.rules.ways_up import deficiencies, ways_up
 
 KNOWN = frozenset({"src/a.py", "src/b.py"})
 

@@ -13,7 +13,7 @@ from sandbox.kit import ALL, Bench
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that any user can reach, unlike pytest's own."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="fairwitness-test-"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

@@ -8,10 +8,10 @@ import os
 import sys
 from pathlib import Path
 
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command, Confinement
-from assay.sandbox.namespaces import NamespaceRunner
-from assay.sandbox.probe import probe
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Confinement
+from fairwitness.sandbox.namespaces import NamespaceRunner
+from fairwitness.sandbox.probe import probe
 
 CANARY = "canary-of-the-repository"
 FILES = {

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from assay.app import wiring
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command, Confinement, End, Limits
-from assay.sandbox.probe import is_kernel_able, probe
-from assay.sandbox.runner import Attached, Finished, Runner
-from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.app import wiring
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits
+from fairwitness.sandbox.probe import is_kernel_able, probe
+from fairwitness.sandbox.runner import Attached, Finished, Runner
+from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
 
-REQUIRED = "ASSAY_REQUIRE_SANDBOX"
+REQUIRED = "FAIRWITNESS_REQUIRE_SANDBOX"
 """Set in CI: a tier that the kernel would allow but that does not work here is then a failure, not a skip."""
 SCRIPTED = "scripted"
 CONFINING = ("ns", "ll", "uid")

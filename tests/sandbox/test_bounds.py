@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.sandbox import End
-from assay.sandbox import doors, held
-from assay.sandbox.disk import Amount, Growth
-from assay.sandbox.scripted import Reply
+from fairwitness.contracts.common.sandbox import End
+from fairwitness.sandbox import doors, held
+from fairwitness.sandbox.disk import Amount, Growth
+from fairwitness.sandbox.scripted import Reply
 from sandbox.kit import CONFINING, REAL, Bench, eventually, expect, living, said
 
 real = pytest.mark.parametrize("bench", REAL, indirect=True)
@@ -216,16 +216,16 @@ def _made(place: Path, kind: str) -> Path:
 
 def test_folders_of_the_dead_are_swept_and_only_those(tmp_path: Path) -> None:
     left = [_made(tmp_path, kind) for kind in held.KINDS]
-    others = [tmp_path / "assay-world-x", tmp_path / "other", tmp_path / "assay-run-file"]
+    others = [tmp_path / "fairwitness-world-x", tmp_path / "other", tmp_path / "fairwitness-run-file"]
     for folder in others[:2]:
         folder.mkdir()
     others[2].touch()
     (tmp_path / "target").mkdir()
-    (tmp_path / "assay-run-link").symlink_to("target")
+    (tmp_path / "fairwitness-run-link").symlink_to("target")
     assert held.sweep(str(tmp_path)) == []  # they are young
     assert sorted(held.sweep(str(tmp_path), young_s=-1)) == sorted(map(str, left))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "assay-run-file", "assay-run-link", "assay-world-x", "other", "target",
+        "fairwitness-run-file", "fairwitness-run-link", "fairwitness-world-x", "other", "target",
     ]  # fmt: skip
 
 

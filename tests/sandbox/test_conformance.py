@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.sandbox import End
-from assay.contracts.common.words import Assessment
-from assay.errors import UsageError
-from assay.sandbox.scripted import Reply
+from fairwitness.contracts.common.sandbox import End
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.errors import UsageError
+from fairwitness.sandbox.scripted import Reply
 from sandbox.kit import CONFINING, REAL, Bench, expect, living, said
 
 real = pytest.mark.parametrize("bench", REAL, indirect=True)
@@ -147,11 +147,11 @@ def test_threads_may_share_a_runner(bench: Bench) -> None:
 
 @real
 def test_the_environment_is_exactly_what_was_given(bench: Bench) -> None:
-    os.environ["ASSAY_TEST_SECRET"] = "hidden"
+    os.environ["FAIRWITNESS_TEST_SECRET"] = "hidden"
     try:
         finished = bench.run("/usr/bin/env", "-0", env={"ONE": "1", "PATH": "/bin", "ODD": "é\n"})
     finally:
-        del os.environ["ASSAY_TEST_SECRET"]
+        del os.environ["FAIRWITNESS_TEST_SECRET"]
     found = dict(word.split("=", 1) for word in finished.stdout.decode().split("\0") if word)
     private = {name: found.pop(name) for name in ("HOME", "TMPDIR")}
     assert found == {"ONE": "1", "PATH": "/bin", "ODD": "é\n", "LANG": "C.UTF-8"}

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import End
-from assay.errors import UsageError
-from assay.sandbox import hidden
-from assay.sandbox.attempts import Attempt
-from assay.sandbox.observer import Rule
-from assay.sandbox.probe import probe
-from assay.sandbox.request import request
-from assay.sandbox.scripted import Reply
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import End
+from fairwitness.errors import UsageError
+from fairwitness.sandbox import hidden
+from fairwitness.sandbox.attempts import Attempt
+from fairwitness.sandbox.observer import Rule
+from fairwitness.sandbox.probe import probe
+from fairwitness.sandbox.request import request
+from fairwitness.sandbox.scripted import Reply
 from sandbox.escapes.starting import IDENTITIES, Unavailable, as_user, kernel_refuses, python
 from sandbox.hiding import CANARY, HIDDEN, plant
 from sandbox.kit import Bench, expect, said
@@ -50,7 +50,7 @@ def attacked(request: pytest.FixtureRequest) -> Iterator[Any]:
                 raise Unavailable(reason)
         except Unavailable as unavailable:
             pytest.skip(str(unavailable))
-        folder = Path(tempfile.mkdtemp(prefix="assay-hidden-"))
+        folder = Path(tempfile.mkdtemp(prefix="fairwitness-hidden-"))
         folders.append(folder)
         if identity.uid is not None:
             os.chown(folder, identity.uid, identity.uid)

@@ -15,10 +15,10 @@ from typing import BinaryIO
 
 import pytest
 
-from assay.contracts.common.sandbox import End
-from assay.errors import UsageError
-from assay.sandbox.runner import Attached
-from assay.sandbox.scripted import Reply
+from fairwitness.contracts.common.sandbox import End
+from fairwitness.errors import UsageError
+from fairwitness.sandbox.runner import Attached
+from fairwitness.sandbox.scripted import Reply
 from sandbox.kit import REAL, Bench, Live, eventually, expect, is_over, living, said
 
 pytestmark = [pytest.mark.req("X3"), pytest.mark.req("A15")]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import End
-from assay.sandbox.attempts import TARGETS, Attempt
-from assay.sandbox.observer import Rule
-from assay.sandbox.seccomp import WATCHED, program
-from assay.sandbox.syscalls import ARCHITECTURES, numbers
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import End
+from fairwitness.sandbox.attempts import TARGETS, Attempt
+from fairwitness.sandbox.observer import Rule
+from fairwitness.sandbox.seccomp import WATCHED, program
+from fairwitness.sandbox.syscalls import ARCHITECTURES, numbers
 from sandbox.kit import CONFINING, PYTHON, Bench, said
 
 RULE = Rule(

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.app import wiring
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import TIERS, End
-from assay.errors import NotReady, UsageError
-from assay.sandbox import scratch
-from assay.sandbox.capture import Capture
-from assay.sandbox.private import private
-from assay.sandbox.probe import is_kernel_able, probe
-from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
-from assay.sandbox.watchdog import tree
+from fairwitness.app import wiring
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import TIERS, End
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.sandbox import scratch
+from fairwitness.sandbox.capture import Capture
+from fairwitness.sandbox.private import private
+from fairwitness.sandbox.probe import is_kernel_able, probe
+from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.watchdog import tree
 from sandbox.kit import Bench, expect, require
 
 

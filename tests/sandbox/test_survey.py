@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import End, Violation
-from assay.sandbox import dotgit, guards
-from assay.sandbox.request import request
-from assay.sandbox.scripted import Reply
-from assay.sandbox.survey import Survey
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import End, Violation
+from fairwitness.sandbox import dotgit, guards
+from fairwitness.sandbox.request import request
+from fairwitness.sandbox.scripted import Reply
+from fairwitness.sandbox.survey import Survey
 from sandbox.kit import REAL, Bench, expect, said
 
 real = pytest.mark.parametrize("bench", REAL, indirect=True)

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.common.sandbox import End, Network, Way
-from assay.errors import UsageError
-from assay.sandbox import forwarder
-from assay.sandbox.scripted import Reply
+from fairwitness.contracts.common.sandbox import End, Network, Way
+from fairwitness.errors import UsageError
+from fairwitness.sandbox import forwarder
+from fairwitness.sandbox.scripted import Reply
 from sandbox.escapes.listeners import Listeners
 from sandbox.escapes.starting import IDENTITIES, Unavailable, as_user, kernel_refuses, python
 from sandbox.kit import Bench, Live, eventually, expect, living

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.sandbox import End, Network
+from fairwitness.contracts.common.sandbox import End, Network
 from sandbox.kit import PYTHON, Bench, expect
 
 pytestmark = pytest.mark.parametrize("bench", ["ns"], indirect=True)
@@ -91,8 +91,8 @@ def test_a_unix_socket_in_the_worktree_works(bench: Bench) -> None:
 
 
 def test_tests_that_hard_code_tmp_and_var_tmp_find_them(bench: Bench) -> None:
-    expect(bench.shell("echo x > /tmp/assay-y && cat /var/tmp/assay-y && mktemp && mktemp -d"), End.OK)
-    assert not Path("/tmp/assay-y").exists()
+    expect(bench.shell("echo x > /tmp/fairwitness-y && cat /var/tmp/fairwitness-y && mktemp && mktemp -d"), End.OK)
+    assert not Path("/tmp/fairwitness-y").exists()
 
 
 @pytest.mark.parametrize("place", ["/var/tmp", "/dev/shm", "/tmp"])
@@ -101,9 +101,9 @@ def test_a_worktree_may_lie_where_private_places_are(bench: Bench, place: str) -
         finished = expect(bench.shell("pwd -P; echo x > made; echo x > /tmp/y", worktree=folder), End.OK)
         assert finished.stdout.decode().strip() == folder
         assert Path(folder, "made").exists()
-        outside = bench.shell("echo x > ../assay-outside", worktree=folder)
+        outside = bench.shell("echo x > ../fairwitness-outside", worktree=folder)
         assert outside.result.end is End.OK  # the place itself is private
-        assert not Path(place, "assay-outside").exists()
+        assert not Path(place, "fairwitness-outside").exists()
 
 
 def test_a_user_has_a_name_and_a_home(bench: Bench) -> None:

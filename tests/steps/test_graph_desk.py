@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.graphs import Factory, begin_graph
-from assay.contracts.common.words import Workflow
-from assay.contracts.feature.events import RunStarted
-from assay.contracts.forge.dag import DagOverlay, NodeState
-from assay.contracts.forge.events import BranchMerged, MergeFinished, MergeStarted, NodeChanged, TaskVerified
-from assay.contracts.graph.orders import GraphEnd, GraphOptions
-from assay.errors import UsageError
-from assay.git import quarantine
-from assay.ledger.ledger import Ledger
-from assay.rules.forge_course import Move, MoveKind
-from assay.sandbox.probe import probe
-from assay.steps.forge.desk import ForgeDesk
-from assay.steps.graph.book import GRAPH, GraphBook, plain_graph
-from assay.store.layout.forge import ForgeLayout
-from assay.testing.graph_team import MOMENT, RUN, Task, dag_of, documents_of, lay_out, record
+from fairwitness.app.graphs import Factory, begin_graph
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.feature.events import RunStarted
+from fairwitness.contracts.forge.dag import DagOverlay, NodeState
+from fairwitness.contracts.forge.events import BranchMerged, MergeFinished, MergeStarted, NodeChanged, TaskVerified
+from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
+from fairwitness.errors import UsageError
+from fairwitness.git import quarantine
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.forge_course import Move, MoveKind
+from fairwitness.sandbox.probe import probe
+from fairwitness.steps.forge.desk import ForgeDesk
+from fairwitness.steps.graph.book import GRAPH, GraphBook, plain_graph
+from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.testing.graph_team import MOMENT, RUN, Task, dag_of, documents_of, lay_out, record
 from git.person import Person
 
-TARGET = "assay/target"
+TARGET = "fairwitness/target"
 TASKS = (Task("task-01"),)
 
 pytestmark = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.events import Envelope
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.dag import Dag
-from assay.contracts.forge.status import DagStatus, RunState
-from assay.errors import EventsBroken
-from assay.ledger.ledger import Ledger
-from assay.rules.dag import run_count_problems
-from assay.steps.projections import AutopilotProjection, ForgeProjection
-from assay.store.artifacts import Store
-from assay.store.layout.forge import ForgeLayout
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import Dag
+from fairwitness.contracts.forge.status import DagStatus, RunState
+from fairwitness.errors import EventsBroken
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.dag import run_count_problems
+from fairwitness.steps.projections import AutopilotProjection, ForgeProjection
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
 from rules import fold_streams
 from rules.fold_streams import stream
 from support import value_of

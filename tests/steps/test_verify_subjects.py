@@ -15,22 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.evidence import show_execution
-from assay.app.gates import one_gate, run_gates
-from assay.contracts.common.evidence import Observation, Phase
-from assay.contracts.common.gates import Blocked, Open
-from assay.contracts.verify.report import Subject
-from assay.errors import NotReady, UsageError
-from assay.kit.clock import spell, system_clock
-from assay.ledger.record import Record
-from assay.ledger.verify import verify
-from assay.steps.discovery.discover import discover
-from assay.steps.verify.asking import answer_of
-from assay.steps.verify.environments import TreeView
-from assay.steps.verify.model import Change, Stopped
-from assay.steps.verify.subject import Proved, verify_subject
-from assay.steps.verify.turns import turn
-from assay.steps.verify.verify import Proven
+from fairwitness.app.evidence import show_execution
+from fairwitness.app.gates import one_gate, run_gates
+from fairwitness.contracts.common.evidence import Observation, Phase
+from fairwitness.contracts.common.gates import Blocked, Open
+from fairwitness.contracts.verify.report import Subject
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.kit.clock import spell, system_clock
+from fairwitness.ledger.record import Record
+from fairwitness.ledger.verify import verify
+from fairwitness.steps.discovery.discover import discover
+from fairwitness.steps.verify.asking import answer_of
+from fairwitness.steps.verify.environments import TreeView
+from fairwitness.steps.verify.model import Change, Stopped
+from fairwitness.steps.verify.subject import Proved, verify_subject
+from fairwitness.steps.verify.turns import turn
+from fairwitness.steps.verify.verify import Proven
 from verify.subjects import PRICES, RUN, SETTINGS, World, branch, make
 
 SLEEPS = "4321.25"
@@ -285,7 +285,7 @@ def spawned(root: Path, task: str, head: str, *, kill_at: str | None = None, bas
     """A verification in a process of its own; how it ended."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     if kill_at is not None:
-        environment["ASSAY_KILL_AT"] = kill_at
+        environment["FAIRWITNESS_KILL_AT"] = kill_at
     command = [sys.executable, "-m", "verify.subjects", str(root), task, "1", base, head]
     return subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL).returncode
 

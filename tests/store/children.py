@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pydantic
 
-import assay
+import fairwitness
 
 _WRITER = Path(__file__).with_name("writer.py")
-_SRC = Path(assay.__file__).parents[1]
+_SRC = Path(fairwitness.__file__).parents[1]
 _SITE = Path(pydantic.__file__).parents[1]
 _CALLS = "openat,openat2,write,fsync,rename,renameat,renameat2,linkat,unlinkat,ftruncate,flock"
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from assay.errors import AlreadyWritten, Immutable
-from assay.store.artifacts import Store
+from fairwitness.errors import AlreadyWritten, Immutable
+from fairwitness.store.artifacts import Store
 
 WRITERS = 16
 SIZE = 100_000

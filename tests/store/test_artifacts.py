@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import AlreadyWritten, HashMismatch, Immutable, NotStored, UnsafePath, UsageError
-from assay.store.artifacts import Store, Stored, content_hash
-from assay.store.layout.forge import ForgeLayout
+from fairwitness.errors import AlreadyWritten, HashMismatch, Immutable, NotStored, UnsafePath, UsageError
+from fairwitness.store.artifacts import Store, Stored, content_hash
+from fairwitness.store.layout.forge import ForgeLayout
 from store.children import Operation, strace_works
 
 
@@ -215,13 +215,13 @@ def test_what_was_never_written_is_not_stored(store: Store) -> None:
 
 def test_the_store_works_without_anything_only_linux_has(tmp_path: Path) -> None:
     script = (
-        "import sys, assay.contracts.common.base, assay.contracts.common.ids\n"
+        "import sys, fairwitness.contracts.common.base, fairwitness.contracts.common.ids\n"
         "sys.platform = 'darwin'\n"
         "sys.modules['ctypes'] = None\n"
         "from pathlib import Path\n"
-        "from assay.store.artifacts import Store\n"
-        "from assay.store import seal, sections\n"
-        "from assay.store.layout import autopilot, feature, forge\n"
+        "from fairwitness.store.artifacts import Store\n"
+        "from fairwitness.store import seal, sections\n"
+        "from fairwitness.store.layout import autopilot, feature, forge\n"
         "store = Store(Path(sys.argv[1]))\n"
         "store.put('a/b', b'1'); store.create('a/c', b'2'); store.grow('a/b', b'12'); store.append('a/d', '3')\n"
         "store.move('a/d', 'a/e')\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import NotStored
-from assay.store.artifacts import Store
+from fairwitness.errors import NotStored
+from fairwitness.store.artifacts import Store
 from store.jobs import (
     LINES,
     LOST_THE_RACE,
@@ -24,7 +24,7 @@ from store.jobs import (
 
 # A server that has imported the store forks each process; the test process itself has threads and must not be forked.
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["assay.store.artifacts"])
+SERVER.set_forkserver_preload(["fairwitness.store.artifacts"])
 
 
 class Crowd:

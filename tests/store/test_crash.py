@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import NotStored
-from assay.kit.files import is_temporary
-from assay.store.artifacts import Store
+from fairwitness.errors import NotStored
+from fairwitness.kit.files import is_temporary
+from fairwitness.store.artifacts import Store
 from store.children import Operation, strace_works
 
 OLD = b"old line\n" * 1000
@@ -96,14 +96,14 @@ def test_a_writer_killed_at_any_system_call_leaves_old_or_new_content(name: str,
 )
 def test_a_writer_killed_at_any_kill_point_leaves_old_or_new_content(name: str, point: str, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    assert operation(name, root).run(ASSAY_KILL_AT=point).returncode == -9
+    assert operation(name, root).run(FAIRWITNESS_KILL_AT=point).returncode == -9
     check_after_crash(name, root)
 
 
 @pytest.mark.req("F1")
 def test_a_file_whose_writer_died_between_link_and_unlink_can_be_read(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    operation("create, portable", root).run(ASSAY_KILL_AT="store.create.linked")
+    operation("create, portable", root).run(FAIRWITNESS_KILL_AT="store.create.linked")
     assert (root / PATH).stat().st_nlink == 2
     assert Store(root).get(PATH) == NEW
     (root / "elsewhere").hardlink_to(root / PATH)
@@ -112,5 +112,5 @@ def test_a_file_whose_writer_died_between_link_and_unlink_can_be_read(tmp_path: 
 
 
 def test_an_unset_kill_point_lets_the_writer_pass(tmp_path: Path) -> None:
-    result = operation("put", tmp_path / "root").run(ASSAY_KILL_AT="store.write.no-such-point")
+    result = operation("put", tmp_path / "root").run(FAIRWITNESS_KILL_AT="store.write.no-such-point")
     assert (result.returncode, result.stdout) == (0, "done")

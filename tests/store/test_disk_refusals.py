@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import DiskRefused
-from assay.store.artifacts import Store
+from fairwitness.errors import DiskRefused
+from fairwitness.store.artifacts import Store
 from store.children import Operation, strace_works
 
 OLD = b"old\n"

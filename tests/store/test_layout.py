@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from assay.errors import UnsafePath
-from assay.store.layout import autopilot
-from assay.store.layout.autopilot import PhaseLayout
-from assay.store.layout.feature import FeatureLayout
-from assay.store.layout.forge import ForgeLayout
+from fairwitness.errors import UnsafePath
+from fairwitness.store.layout import autopilot
+from fairwitness.store.layout.autopilot import PhaseLayout
+from fairwitness.store.layout.feature import FeatureLayout
+from fairwitness.store.layout.forge import ForgeLayout
 
 FEATURE = FeatureLayout("auth-handler")
 PHASE = PhaseLayout("6.1")
@@ -183,7 +183,7 @@ def test_the_paths_of_a_forge_run() -> None:
         FORGE.subtask("task-010", "subtask-001"),
         FORGE.run_state,
     ]
-    assert [path.removeprefix(".assay/artifacts/2026-02-26T14-30-00Z/") for path in paths] == [
+    assert [path.removeprefix(".fairwitness/artifacts/2026-02-26T14-30-00Z/") for path in paths] == [
         "specs/auth-system.md",
         "specs.lock.json",
         "tasks/task-001.md",

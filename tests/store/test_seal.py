@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import AlreadyWritten, Immutable, NotStored, UnsafePath, UsageError
-from assay.store.artifacts import SEALABLE, Store, content_hash
-from assay.store.layout.forge import ForgeLayout
-from assay.store.seal import broken_seals, seal
+from fairwitness.errors import AlreadyWritten, Immutable, NotStored, UnsafePath, UsageError
+from fairwitness.store.artifacts import SEALABLE, Store, content_hash
+from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.store.seal import broken_seals, seal
 
 RUN = ForgeLayout("run-1", base="artifacts")
 OTHER = ForgeLayout("run-2", base="artifacts")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import Immutable
-from assay.store.artifacts import Store
-from assay.store.sections import Broken, Policy, Rule, check_sections, debug_policy
+from fairwitness.errors import Immutable
+from fairwitness.store.artifacts import Store
+from fairwitness.store.sections import Broken, Policy, Rule, check_sections, debug_policy
 
 OLD = """---
 status: investigating

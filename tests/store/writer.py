@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path[:0] = sys.argv[1:3]
 
-from assay.errors import StoreError  # noqa: E402  (the path must be set first: this runs without site)
-from assay.kit import files  # noqa: E402
-from assay.store.artifacts import Store  # noqa: E402
+from fairwitness.errors import StoreError  # noqa: E402  (the path must be set first: this runs without site)
+from fairwitness.kit import files  # noqa: E402
+from fairwitness.store.artifacts import Store  # noqa: E402
 
 MARKER = "/the-operation-starts-here"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from verify.samples import git
 
-OURS = (".assay/", ".git/refs/assay/", ".git/logs/refs/assay/", ".git/objects/")
-"""What Assay may write: its state, its refs, and objects, which change nothing by being there."""
+OURS = (".fairwitness/", ".git/refs/fairwitness/", ".git/logs/refs/fairwitness/", ".git/objects/")
+"""What Fair Witness may write: its state, its refs, and objects, which change nothing by being there."""
 
 
 def belongings(repository: Path) -> dict[str, str]:

@@ -54,7 +54,7 @@ class Change(Overlay):
     subject: str | None = None
     """The test or file that is to stand beside the reason."""
     flags: tuple[str, ...] = ()
-    """Further arguments of `assay verify`."""
+    """Further arguments of `fairwitness verify`."""
     bases: tuple[Literal["green", "red"], ...] = ("green", "red")
     """On which of the two it is proposed."""
 
@@ -80,7 +80,7 @@ class Sample(_Shape):
     """How its people fetch what it depends on."""
     environment: dict[str, str] = {}
     flags: tuple[str, ...] = ()
-    """Arguments that every `assay verify` of it needs."""
+    """Arguments that every `fairwitness verify` of it needs."""
     red: Overlay
     """What makes one test fail at the base, far away from every change."""
     changes: dict[str, Change]
@@ -135,7 +135,7 @@ def samples() -> tuple[Sample, ...]:
     )
 
 
-FULL = "ASSAY_FULL" in os.environ
+FULL = "FAIRWITNESS_FULL" in os.environ
 """Whether every change is tried on every base, as `make sweep` does."""
 LIES_EACH = 2
 

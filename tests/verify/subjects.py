@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from assay.app.settings import verify_settings
-from assay.app.state import state_of, workroom
-from assay.app.wiring import runner
-from assay.contracts.verify.report import Side, Subject
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.ledger.ledger import Ledger
-from assay.ledger.tables import CHAINED
-from assay.steps.verify.subject import Parts, Proved, prove
+from fairwitness.app.settings import verify_settings
+from fairwitness.app.state import state_of, workroom
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.verify.report import Side, Subject
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.tables import CHAINED
+from fairwitness.steps.verify.subject import Parts, Proved, prove
 from git.person import Person
 
 RUN = "run-2026-02-26-143000"
@@ -138,7 +138,7 @@ def _timeless(detail: dict[str, Any]) -> dict[str, Any]:
 def make(root: Path, *, settings: str = SETTINGS, price: str = "1\n") -> Person:
     """The repository: `main`, and whatever branches a test adds."""
     person = Person.in_folder(root)
-    person.commit("begin", **{"assay.toml": settings, "tests/prices.sh": PRICES, "price": price})
+    person.commit("begin", **{"fairwitness.toml": settings, "tests/prices.sh": PRICES, "price": price})
     return person
 
 

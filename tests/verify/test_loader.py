@@ -35,7 +35,7 @@ def test_whoever_touches_a_persons_things_is_seen(tmp_path: Path) -> None:
     before = belongings(tmp_path)
     assert belongings(tmp_path) == before
     assert {".git/index", ".git/refs/stash", "draft.md", "notes.txt"} <= before.keys()
-    git(tmp_path, "update-ref", "refs/assay/heads/run-1", "HEAD")
+    git(tmp_path, "update-ref", "refs/fairwitness/heads/run-1", "HEAD")
     assert belongings(tmp_path) == before, "our own refs do not count"
     git(tmp_path, "branch", "intruder")
     assert belongings(tmp_path) != before

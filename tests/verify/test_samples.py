@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.runner import assay
+from cli.runner import fairwitness
 from verify.belongings import belongings, leave_things_about
 from verify.samples import Change, Repository, Sample, build, chosen
 from verify.toolchains import installed, require, search_path
@@ -45,10 +45,10 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
 
 
 def _verified(workbench: Workbench, sample: Sample, name: str, *, red: bool) -> tuple[int, dict[str, Any]]:
-    """How `assay verify` leaves and what it reports; the person's things stay as they are."""
+    """How `fairwitness verify` leaves and what it reports; the person's things stay as they are."""
     repository = workbench.repository(sample)
     before = belongings(repository.folder)
-    done = assay(
+    done = fairwitness(
         *("verify", "--base", repository.base(red=red), "--head", repository.head(name, red=red)),
         *("--json", "--quiet", *sample.flags, *sample.changes[name].flags),
         cwd=repository.folder,

@@ -13,6 +13,6 @@ from agents.acp.kit import Ground
 @pytest.fixture
 def ground() -> Iterator[Ground]:
     """A repository and the real sandbox; without one, the test is skipped by name."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="fairwitness-test-"))
     yield Ground(folder)
     shutil.rmtree(folder, ignore_errors=True)

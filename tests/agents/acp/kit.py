@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agents.jobs import GOOD, Kept, job
-from assay.agents.backends.acp.backend import AcpBackend
-from assay.agents.base import Endpoint, Job, Session, Turn
-from assay.app import wiring
-from assay.contracts.agents.dispatch import Kind
-from assay.contracts.agents.model import Dialect
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command, Features
-from assay.contracts.common.tools import Role, Scope
-from assay.sandbox.runner import Finished
-from assay.testing.scripted_acp_agent import scripted_profile
+from fairwitness.agents.backends.acp.backend import AcpBackend
+from fairwitness.agents.base import Endpoint, Job, Session, Turn
+from fairwitness.app import wiring
+from fairwitness.contracts.agents.dispatch import Kind
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Features
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.sandbox.runner import Finished
+from fairwitness.testing.scripted_acp_agent import scripted_profile
 from sandbox.kit import living, require
 
 T = TypeVar("T")

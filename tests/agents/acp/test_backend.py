@@ -11,17 +11,17 @@ import pytest
 
 from agents.acp.kit import BUILDER, READER, Ground, endpoint
 from agents.jobs import job
-from assay.agents.backends.acp import installation
-from assay.agents.backends.acp.backend import AcpBackend, undisturbed
-from assay.agents.base import Backend, Job
-from assay.agents.profiles import PROFILES
-from assay.contracts.agents.dispatch import EnforcementTier
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role
-from assay.errors import NotReady, UsageError
-from assay.sandbox.scripted import ScriptedRunner
-from assay.testing.scripted_acp_agent import scripted_profile
+from fairwitness.agents.backends.acp import installation
+from fairwitness.agents.backends.acp.backend import AcpBackend, undisturbed
+from fairwitness.agents.base import Backend, Job
+from fairwitness.agents.profiles import PROFILES
+from fairwitness.contracts.agents.dispatch import EnforcementTier
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.testing.scripted_acp_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agents.acp.kit import Ground
-from assay.agents.base import Session, Turn
-from assay.agents.driver import drive
-from assay.contracts.agents.dispatch import OutcomeStatus, Stop
-from assay.contracts.agents.profile import Quirks
+from fairwitness.agents.base import Session, Turn
+from fairwitness.agents.driver import drive
+from fairwitness.contracts.agents.dispatch import OutcomeStatus, Stop
+from fairwitness.contracts.agents.profile import Quirks
 
 pytestmark = pytest.mark.req("X3")
 

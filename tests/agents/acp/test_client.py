@@ -10,16 +10,16 @@ import pytest
 from acp import RequestError
 
 from agents.jobs import Kept, job
-from assay.agents.backends.acp.client import Client
-from assay.agents.base import Job
-from assay.contracts.agents.dispatch import Kind
-from assay.contracts.agents.profile import AgentProfile, Quirks
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command
-from assay.contracts.common.tools import Role, Scope
-from assay.sandbox.runner import Attached, Finished
-from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
-from assay.testing.scripted_acp_agent import OPTIONS, scripted_profile
+from fairwitness.agents.backends.acp.client import Client
+from fairwitness.agents.base import Job
+from fairwitness.contracts.agents.dispatch import Kind
+from fairwitness.contracts.agents.profile import AgentProfile, Quirks
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.sandbox.runner import Attached, Finished
+from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.testing.scripted_acp_agent import OPTIONS, scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 SCOPE = Scope(folder="docs/run", writes=("src/**",), commands=(("cat",), ("sleep",)))
@@ -168,7 +168,7 @@ def test_a_file_is_read_as_it_stands_or_in_part(
     }
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../x", ".git/config", ".assay/state"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", ".git/config", ".fairwitness/state"])
 def test_nothing_outside_is_read(bench: Bench, path: str) -> None:
     assert str(bench.refused("fs/read_text_file", path=path)).startswith("refused:")
 

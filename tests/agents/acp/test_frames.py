@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay.agents.backends.acp.frames import Frames
-from assay.agents.backends.acp.launching import _pipes, _streams
+from fairwitness.agents.backends.acp.frames import Frames
+from fairwitness.agents.backends.acp.launching import _pipes, _streams
 
 pytestmark = pytest.mark.req("X3")
 

@@ -9,17 +9,17 @@ import pytest
 
 from agents.acp.kit import BUILDER, READER, Ground, report
 from agents.jobs import job
-from assay.agents.backends.acp.carried import carried
-from assay.agents.backends.acp.permissions import unclear
-from assay.agents.driver import drive
-from assay.agents.profiles import PROFILES
-from assay.contracts.agents.dispatch import Layer, OutcomeStatus, Stop
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role, Scope
-from assay.sandbox import hidden
-from assay.sandbox.scripted import ScriptedRunner
-from assay.testing.scripted_acp_agent import scripted_profile
+from fairwitness.agents.backends.acp.carried import carried
+from fairwitness.agents.backends.acp.permissions import unclear
+from fairwitness.agents.driver import drive
+from fairwitness.agents.profiles import PROFILES
+from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus, Stop
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.sandbox import hidden
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.testing.scripted_acp_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 SETTINGS = ".scripted/settings.json"

@@ -11,18 +11,18 @@ import yaml
 from pydantic import ValidationError
 
 from agents.jobs import job
-from assay.agents.backends.acp import launching
-from assay.agents.backends.acp.filling import filling, role_kind, tools_of
-from assay.agents.backends.acp.installation import Installed
-from assay.agents.base import Endpoint
-from assay.agents.profiles import PROFILES, profile
-from assay.contracts.agents.dispatch import EnforcementTier
-from assay.contracts.agents.profile import PLACEHOLDERS, AgentProfile
-from assay.contracts.common.sandbox import Command, Network
-from assay.contracts.common.tools import POLICIES, Role, Tool
-from assay.errors import UsageError
-from assay.sandbox.private import Private
-from assay.testing.scripted_acp_agent import scripted_profile
+from fairwitness.agents.backends.acp import launching
+from fairwitness.agents.backends.acp.filling import filling, role_kind, tools_of
+from fairwitness.agents.backends.acp.installation import Installed
+from fairwitness.agents.base import Endpoint
+from fairwitness.agents.profiles import PROFILES, profile
+from fairwitness.contracts.agents.dispatch import EnforcementTier
+from fairwitness.contracts.agents.profile import PLACEHOLDERS, AgentProfile
+from fairwitness.contracts.common.sandbox import Command, Network
+from fairwitness.contracts.common.tools import POLICIES, Role, Tool
+from fairwitness.errors import UsageError
+from fairwitness.sandbox.private import Private
+from fairwitness.testing.scripted_acp_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 GOLDEN = Path(__file__).with_name("golden")

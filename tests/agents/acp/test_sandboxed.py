@@ -7,10 +7,10 @@ import pytest
 
 from agents.acp.kit import BUILDER, READER, Ground, report, unanswered
 from agents.jobs import GOOD
-from assay.contracts.agents.dispatch import EnforcementTier, Kind, Layer, Stop, UsageSource
-from assay.contracts.agents.profile import AgentLimits, Quirks, RoleKind
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.tools import Role, Scope
+from fairwitness.contracts.agents.dispatch import EnforcementTier, Kind, Layer, Stop, UsageSource
+from fairwitness.contracts.agents.profile import AgentLimits, Quirks, RoleKind
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.tools import Role, Scope
 from sandbox.kit import living
 
 pytestmark = pytest.mark.req("X3")

@@ -9,12 +9,12 @@ import pytest
 
 from agents.acp.kit import READER, Ground
 from agents.jobs import GOOD
-from assay.agents.backends.acp.handing import Handing
-from assay.agents.backends.acp.submit import _answer, _problem
-from assay.agents.base import Form, Session, Turn
-from assay.agents.driver import drive
-from assay.contracts.agents.dispatch import OutcomeStatus
-from assay.sandbox.private import Private
+from fairwitness.agents.backends.acp.handing import Handing
+from fairwitness.agents.backends.acp.submit import _answer, _problem
+from fairwitness.agents.base import Form, Session, Turn
+from fairwitness.agents.driver import drive
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.sandbox.private import Private
 
 pytestmark = pytest.mark.req("X3")
 SCHEMA: dict[str, Any] = {

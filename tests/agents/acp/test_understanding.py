@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agents.backends.acp.understanding import Unclear, Understood, argv_of, understand
-from assay.agents.profiles import PROFILES
-from assay.agents.toolset.plain import Veil
-from assay.contracts.common.tools import Allowed, Role, Scope, Tool, ToolCall
-from assay.rules.tools import may_call
-from assay.testing.scripted_acp_agent import scripted_profile
+from fairwitness.agents.backends.acp.understanding import Unclear, Understood, argv_of, understand
+from fairwitness.agents.profiles import PROFILES
+from fairwitness.agents.toolset.plain import Veil
+from fairwitness.contracts.common.tools import Allowed, Role, Scope, Tool, ToolCall
+from fairwitness.rules.tools import may_call
+from fairwitness.testing.scripted_acp_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 ROOT = "/work/tree"
@@ -136,7 +136,7 @@ def test_a_name_counts_only_where_names_are_told() -> None:
 
 
 def test_handing_in_an_answer_is_everybodys_right() -> None:
-    found = meant("claude", _meta={"claudeCode": {"toolName": "mcp__assay__submit_result"}}, rawInput={"x": 1})
+    found = meant("claude", _meta={"claudeCode": {"toolName": "mcp__fairwitness__submit_result"}}, rawInput={"x": 1})
     assert isinstance(found, Understood)
     assert found.is_submission
     assert found.calls == ()

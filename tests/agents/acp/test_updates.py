@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from agents.jobs import Kept, job
-from assay.agents.backends.acp import updates as module
-from assay.agents.backends.acp.updates import Updates
-from assay.agents.backends.acp.usage import Counted, model_of
-from assay.agents.profiles import PROFILES
-from assay.contracts.agents.dispatch import Kind, Usage, UsageSource
-from assay.contracts.agents.profile import UsageFrom, UsageWay
+from fairwitness.agents.backends.acp import updates as module
+from fairwitness.agents.backends.acp.updates import Updates
+from fairwitness.agents.backends.acp.usage import Counted, model_of
+from fairwitness.agents.profiles import PROFILES
+from fairwitness.contracts.agents.dispatch import Kind, Usage, UsageSource
+from fairwitness.contracts.agents.profile import UsageFrom, UsageWay
 
 pytestmark = pytest.mark.req("X3")
 

@@ -10,16 +10,16 @@ import pytest
 
 from agents.acp.kit import BUILDER, READER, TOKEN, Ground, endpoint
 from agents.jobs import GOOD
-from assay.agents.base import Endpoint, Turn
-from assay.agents.gateway.app import gateway
-from assay.agents.gateway.log import Log
-from assay.agents.gateway.modes import Grant
-from assay.agents.gateway.script import Read, Run, Say, Script, ScriptMode, Step, Submit, Write, marker
-from assay.agents.gateway.server import serving
-from assay.contracts.agents.dispatch import Stop
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.tools import Role
-from assay.sandbox.scratch import interpreter
+from fairwitness.agents.base import Endpoint, Turn
+from fairwitness.agents.gateway.app import gateway
+from fairwitness.agents.gateway.log import Log
+from fairwitness.agents.gateway.modes import Grant
+from fairwitness.agents.gateway.script import Read, Run, Say, Script, ScriptMode, Step, Submit, Write, marker
+from fairwitness.agents.gateway.server import serving
+from fairwitness.contracts.agents.dispatch import Stop
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.tools import Role
+from fairwitness.sandbox.scratch import interpreter
 
 pytestmark = pytest.mark.req("X3")
 

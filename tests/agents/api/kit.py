@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from agents.jobs import Kept, job
-from assay.agents.backends.api import ApiBackend
-from assay.agents.base import Endpoint, Job, Turn
-from assay.agents.gateway.app import Gateway, gateway
-from assay.agents.gateway.log import Log
-from assay.agents.gateway.modes import Grant, Mode
-from assay.agents.gateway.script import Script, ScriptMode, Step, marker
-from assay.agents.gateway.server import serving
-from assay.contracts.agents.model import Dialect
-from assay.contracts.common.tools import Role, Scope
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.agents.base import Endpoint, Job, Turn
+from fairwitness.agents.gateway.app import Gateway, gateway
+from fairwitness.agents.gateway.log import Log
+from fairwitness.agents.gateway.modes import Grant, Mode
+from fairwitness.agents.gateway.script import Script, ScriptMode, Step, marker
+from fairwitness.agents.gateway.server import serving
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.common.tools import Role, Scope
 
 TOKEN = "test-token-good-for-one-dispatch"
 MODELS = {

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from agents.api.kit import DIALECTS, PROMPT, behind_gateway, job_in, project, script_mode
-from assay.agents.backends.api import ApiBackend
-from assay.agents.base import Turn
-from assay.agents.gateway.dialects import CODECS
-from assay.agents.gateway.meter import CappedMeter
-from assay.agents.gateway.metered import Metered
-from assay.agents.gateway.modes import Answered, Asked, Mode, Raw
-from assay.agents.gateway.script import Read, Say
-from assay.contracts.agents.dispatch import DispatchLimits, Stop
-from assay.contracts.agents.model import Dialect, ModelTurn, ModelUsage
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.agents.base import Turn
+from fairwitness.agents.gateway.dialects import CODECS
+from fairwitness.agents.gateway.meter import CappedMeter
+from fairwitness.agents.gateway.metered import Metered
+from fairwitness.agents.gateway.modes import Answered, Asked, Mode, Raw
+from fairwitness.agents.gateway.script import Read, Say
+from fairwitness.contracts.agents.dispatch import DispatchLimits, Stop
+from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("P12")]
 

@@ -8,9 +8,9 @@ import pytest
 
 from agents.api.kit import DIALECTS, PROMPT, TOKEN, asked, job_in, play, project, scripted
 from agents.jobs import Kept
-from assay.agents.backends.api import ApiBackend
-from assay.agents.backends.api_session import MOST_SIGNS
-from assay.agents.gateway.script import (
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.agents.backends.api_session import MOST_SIGNS
+from fairwitness.agents.gateway.script import (
     Break,
     Error,
     Flood,
@@ -19,10 +19,10 @@ from assay.agents.gateway.script import (
     Run,
     Say,
 )
-from assay.app import wiring
-from assay.contracts.agents.dispatch import Kind, Stop
-from assay.contracts.agents.model import Dialect
-from assay.contracts.common.decisions import ErrorCause
+from fairwitness.app import wiring
+from fairwitness.contracts.agents.dispatch import Kind, Stop
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.common.decisions import ErrorCause
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("P12")]
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)

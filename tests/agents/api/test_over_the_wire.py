@@ -9,12 +9,12 @@ import pytest
 
 from agents.api.kit import DIALECTS, asked, behind_gateway, job_in, play, project, scripted, tree
 from agents.jobs import GOOD, Kept
-from assay.agents.backends.api import ApiBackend
-from assay.agents.backends.api_session import MOST_CALLS
-from assay.agents.driver import drive
-from assay.agents.gateway import modes
-from assay.agents.gateway.modes import Answered, Asked
-from assay.agents.gateway.script import (
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.agents.backends.api_session import MOST_CALLS
+from fairwitness.agents.driver import drive
+from fairwitness.agents.gateway import modes
+from fairwitness.agents.gateway.modes import Answered, Asked
+from fairwitness.agents.gateway.script import (
     Calls,
     Edit,
     Force,
@@ -25,12 +25,12 @@ from assay.agents.gateway.script import (
     Submit,
     Write,
 )
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import form_of
-from assay.app import wiring
-from assay.contracts.agents.dispatch import Kind, Layer, OutcomeStatus, Stop, UsageSource
-from assay.contracts.agents.model import Dialect, ModelTurn
-from assay.contracts.common.tools import Role
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import form_of
+from fairwitness.app import wiring
+from fairwitness.contracts.agents.dispatch import Kind, Layer, OutcomeStatus, Stop, UsageSource
+from fairwitness.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.contracts.common.tools import Role
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("X3")]
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from agents.api.kit import PROMPT, job_in, project, scripted
-from assay.agents.backends.api import ApiBackend
-from assay.agents.backends.api_models import EXTRAS
-from assay.agents.base import Endpoint
-from assay.agents.gateway.script import Say
-from assay.contracts.agents.dispatch import EnforcementTier, Stop
-from assay.contracts.agents.model import Dialect
-from assay.errors import UsageError
-from assay.kit.addresses import is_loopback
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.agents.backends.api_models import EXTRAS
+from fairwitness.agents.base import Endpoint
+from fairwitness.agents.gateway.script import Say
+from fairwitness.contracts.agents.dispatch import EnforcementTier, Stop
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.errors import UsageError
+from fairwitness.kit.addresses import is_loopback
 
 _WITHOUT = """
 import asyncio, sys
 sys.modules[{package!r}] = None
-from assay.agents.base import Endpoint
-from assay.agents.backends.api_models import opened
-from assay.contracts.agents.model import Dialect
-from assay.errors import NotReady
+from fairwitness.agents.base import Endpoint
+from fairwitness.agents.backends.api_models import opened
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.errors import NotReady
 
 async def main():
     endpoint = Endpoint(dialect=Dialect({dialect!r}), token="t" * 9, model="m", url="http://127.0.0.1:9")
@@ -37,7 +37,7 @@ asyncio.run(main())
 """
 _LIGHT = """
 import sys
-from assay.agents.backends.api import ApiBackend
+from fairwitness.agents.backends.api import ApiBackend
 probe = ApiBackend().probe()
 print(probe.found, any(name in sys.modules for name in ("pydantic_ai", "openai", "anthropic", "httpx2")))
 """
@@ -47,8 +47,8 @@ _LACKING = """
 import sys
 for package in {packages!r}:
     sys.modules[package] = None
-from assay.agents.backends.api import ApiBackend
-from assay.contracts.agents.model import Dialect
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.contracts.agents.model import Dialect
 probe = ApiBackend(dialect={dialect}).probe()
 print(probe.found, *probe.missing, probe.next_step, sep="|")
 """
@@ -70,9 +70,9 @@ def test_a_probe_looks_for_the_packages_and_imports_none() -> None:
     ("packages", "dialect", "said"),
     [
         (("pydantic_ai", "openai"), "Dialect.OPENAI_CHAT", "False|the package pydantic_ai|the package openai|"),
-        (("google",), "Dialect.GEMINI", "False|the package google.genai|pip install 'assay[google]'"),
+        (("google",), "Dialect.GEMINI", "False|the package google.genai|pip install 'fairwitness[google]'"),
         (("openai", "anthropic"), "None", "True|"),
-        (("openai", "anthropic", "google"), "None", "False|the package anthropic|pip install 'assay[anthropic]'"),
+        (("openai", "anthropic", "google"), "None", "False|the package anthropic|pip install 'fairwitness[anthropic]'"),
     ],
 )
 def test_a_probe_says_what_is_missing(packages: tuple[str, ...], dialect: str, said: str) -> None:
@@ -91,7 +91,7 @@ def test_a_probe_says_what_is_missing(packages: tuple[str, ...], dialect: str, s
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(package: str, dialect: Dialect, extra: str) -> None:
     said = _python(_WITHOUT.format(package=package, dialect=dialect.value))
     assert f"the extra '{extra}'" in said
-    assert said.endswith(f"| pip install 'assay[{extra}]'")
+    assert said.endswith(f"| pip install 'fairwitness[{extra}]'")
 
 
 def test_every_dialect_has_an_extra() -> None:

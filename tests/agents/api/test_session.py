@@ -20,12 +20,12 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.api.kit import job_in, project
 from agents.jobs import Kept
-from assay.agents.backends.api_errors import failure_of
-from assay.agents.backends.api_session import ApiSession
-from assay.agents.backends.asking import never_again
-from assay.agents.base import Job, Turn
-from assay.contracts.agents.dispatch import Kind, Stop
-from assay.contracts.common.decisions import ErrorCause
+from fairwitness.agents.backends.api_errors import failure_of
+from fairwitness.agents.backends.api_session import ApiSession
+from fairwitness.agents.backends.asking import never_again
+from fairwitness.agents.base import Job, Turn
+from fairwitness.contracts.agents.dispatch import Kind, Stop
+from fairwitness.contracts.common.decisions import ErrorCause
 
 Said = AsyncIterator[str | DeltaToolCalls | DeltaThinkingCalls]
 

@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.agents.backends.cassette import CassetteBackend
-from assay.agents.base import Backend, Job, Session, Turn
-from assay.agents.cassettes import name_of
-from assay.contracts.agents.dispatch import EnforcementTier, Probe, Stop, Usage, UsageSource
-from assay.contracts.common.tools import Role
+from fairwitness.agents.backends.cassette import CassetteBackend
+from fairwitness.agents.base import Backend, Job, Session, Turn
+from fairwitness.agents.cassettes import name_of
+from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe, Stop, Usage, UsageSource
+from fairwitness.contracts.common.tools import Role
 
 ANY = "sha256:" + "0" * 64
 HEADER = {"cassette": 1, "role": "implementer", "instance": "implementer", "model": "canned", "prompt": ANY}

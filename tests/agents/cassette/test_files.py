@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.cassette.kit import HEADER, turn, write
-from assay.agents.cassettes import Cassette, load, name_of, packed, parse, prompt_digest, seen, spell, unpacked
-from assay.contracts.agents.cassette import CassetteHeader, CassetteTurn
-from assay.contracts.common.tools import Role
-from assay.errors import BadDocument, UsageError
+from fairwitness.agents.cassettes import Cassette, load, name_of, packed, parse, prompt_digest, seen, spell, unpacked
+from fairwitness.contracts.agents.cassette import CassetteHeader, CassetteTurn
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import BadDocument, UsageError
 
 ROOT = Path("/home/someone/work tree (1)")
 texts = st.lists(st.sampled_from(["{root", "=", "}", "a", "/", ".", str(ROOT)]), max_size=6).map("".join)

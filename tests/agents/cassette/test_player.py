@@ -9,13 +9,13 @@ import pytest
 from agents.api.kit import job_in, project, tree
 from agents.cassette.kit import ask, play, turn, write
 from agents.jobs import GOOD, Kept
-from assay.agents.backends.cassette import CassetteBackend
-from assay.agents.cassettes import prompt_digest, seen
-from assay.agents.driver import drive
-from assay.contracts.agents.dispatch import EnforcementTier, Kind, OutcomeStatus, Stop, UsageSource
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.tools import Role
-from assay.errors import BadDocument, NotReady, UsageError
+from fairwitness.agents.backends.cassette import CassetteBackend
+from fairwitness.agents.cassettes import prompt_digest, seen
+from fairwitness.agents.driver import drive
+from fairwitness.contracts.agents.dispatch import EnforcementTier, Kind, OutcomeStatus, Stop, UsageSource
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import BadDocument, NotReady, UsageError
 
 pytestmark = pytest.mark.req("X3")
 NOTHING = seen([], Path("/"))

@@ -10,23 +10,23 @@ import pytest
 from agents.api.kit import PROMPT, TOKEN, job_in, project, scripted, tree
 from agents.cassette.kit import play
 from agents.jobs import GOOD, Kept
-from assay.agents.backends.api import ApiBackend
-from assay.agents.backends.cassette import CassetteBackend
-from assay.agents.base import Form, Job
-from assay.agents.cassettes import load
-from assay.agents.driver import drive
-from assay.agents.gateway.script import Calls, Edit, Error, Force, Garbage, Read, Run, Say, Step, Submit, Write
-from assay.agents.recording import recording
-from assay.agents.roles import ROLES
-from assay.app import wiring
-from assay.contracts.agents.dispatch import (
+from fairwitness.agents.backends.api import ApiBackend
+from fairwitness.agents.backends.cassette import CassetteBackend
+from fairwitness.agents.base import Form, Job
+from fairwitness.agents.cassettes import load
+from fairwitness.agents.driver import drive
+from fairwitness.agents.gateway.script import Calls, Edit, Error, Force, Garbage, Read, Run, Say, Step, Submit, Write
+from fairwitness.agents.recording import recording
+from fairwitness.agents.roles import ROLES
+from fairwitness.app import wiring
+from fairwitness.contracts.agents.dispatch import (
     Kind,
     Outcome,
     OutcomeStatus,
     UsageSource,
 )
-from assay.contracts.agents.model import Dialect
-from assay.contracts.common.tools import Role
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.common.tools import Role
 
 pytestmark = pytest.mark.req("X3")
 

@@ -10,19 +10,19 @@ import pytest
 from agents.api.kit import PROMPT, job_in, project, tree
 from agents.cassette.kit import Alone, ask, ended, play, turn, write
 from agents.jobs import GOOD, Kept
-from assay.agents.backends.cassette import CassetteBackend
-from assay.agents.base import Endpoint, Job, Turn
-from assay.agents.cassettes import load
-from assay.agents.driver import drive
-from assay.agents.recording import recording
-from assay.agents.toolset.toolbox import Toolbox
-from assay.app import wiring
-from assay.contracts.agents.dispatch import (
+from fairwitness.agents.backends.cassette import CassetteBackend
+from fairwitness.agents.base import Endpoint, Job, Turn
+from fairwitness.agents.cassettes import load
+from fairwitness.agents.driver import drive
+from fairwitness.agents.recording import recording
+from fairwitness.agents.toolset.toolbox import Toolbox
+from fairwitness.app import wiring
+from fairwitness.contracts.agents.dispatch import (
     Kind,
     OutcomeStatus,
 )
-from assay.contracts.agents.model import Dialect
-from assay.contracts.common.tools import Refused, Role, ToolCall
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.common.tools import Refused, Role, ToolCall
 
 pytestmark = pytest.mark.req("X3")
 

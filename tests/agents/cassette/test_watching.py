@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agents.api.kit import project
-from assay.agents import watching
-from assay.agents.watching import MOST_BYTES, MOST_FILES, Changed, Watch
+from fairwitness.agents import watching
+from fairwitness.agents.watching import MOST_BYTES, MOST_FILES, Changed, Watch
 
 
 def test_a_file_that_was_written_rewritten_or_taken_away_is_found_once(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_what_was_settled_is_no_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [".git/config", ".GIT/config", ".assay/x", "node_modules/x/y.js", "src/__pycache__/z"]
+    "place", [".git/config", ".GIT/config", ".fairwitness/x", "node_modules/x/y.js", "src/__pycache__/z"]
 )
 def test_some_folders_are_passed_over(tmp_path: Path, place: str) -> None:
     root = project(tmp_path)

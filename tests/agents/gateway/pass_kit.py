@@ -10,17 +10,17 @@ from typing import Any
 
 import httpx
 
-from assay.agents.gateway.app import gateway
-from assay.agents.gateway.dialects import CODECS, observe
-from assay.agents.gateway.flow import close
-from assay.agents.gateway.keys import Key
-from assay.agents.gateway.modes import Answered, Asked, Grant, Mode, Raw
-from assay.agents.gateway.script import ScriptMode
-from assay.agents.gateway.script_steps import Script
-from assay.agents.gateway.server import serving
-from assay.agents.gateway.upstream import PassMode, Patience, Provider, Route
-from assay.contracts.agents.dispatch import DispatchLimits
-from assay.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.agents.gateway.app import gateway
+from fairwitness.agents.gateway.dialects import CODECS, observe
+from fairwitness.agents.gateway.flow import close
+from fairwitness.agents.gateway.keys import Key
+from fairwitness.agents.gateway.modes import Answered, Asked, Grant, Mode, Raw
+from fairwitness.agents.gateway.script import ScriptMode
+from fairwitness.agents.gateway.script_steps import Script
+from fairwitness.agents.gateway.server import serving
+from fairwitness.agents.gateway.upstream import PassMode, Patience, Provider, Route
+from fairwitness.contracts.agents.dispatch import DispatchLimits
+from fairwitness.contracts.agents.model import Dialect, ModelTurn
 
 SECRET = "sk-a-long-unlikely-key-0123456789"
 KEY = Key(SECRET, "the test")

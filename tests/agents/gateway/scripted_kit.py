@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 
-from assay.agents.gateway.app import Gateway, gateway
-from assay.agents.gateway.modes import Asked, Grant, Mode, Said, ToolOffer
-from assay.agents.gateway.script import Script, ScriptMode, Step
-from assay.agents.gateway.server import serving
-from assay.contracts.agents.model import Dialect
+from fairwitness.agents.gateway.app import Gateway, gateway
+from fairwitness.agents.gateway.modes import Asked, Grant, Mode, Said, ToolOffer
+from fairwitness.agents.gateway.script import Script, ScriptMode, Step
+from fairwitness.agents.gateway.server import serving
+from fairwitness.contracts.agents.model import Dialect
 
-TOKEN = "assay-token-0123456789abcdef"
+TOKEN = "fairwitness-token-0123456789abcdef"
 GRANT = Grant(token=TOKEN, dispatch_id="d-1")
 MODEL = "model-1"
 

@@ -22,13 +22,13 @@ from agents.gateway.scripted_kit import (
     script,
     scripted,
 )
-from assay.agents.gateway.app import gateway
-from assay.agents.gateway.dialects import observe
-from assay.agents.gateway.door import is_local
-from assay.agents.gateway.log import Logged
-from assay.agents.gateway.modes import Failed, Raw
-from assay.agents.gateway.script import USAGE, Break, Delay, Error, Flood, Hang, Read, Say, ScriptMode, marker
-from assay.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.agents.gateway.app import gateway
+from fairwitness.agents.gateway.dialects import observe
+from fairwitness.agents.gateway.door import is_local
+from fairwitness.agents.gateway.log import Logged
+from fairwitness.agents.gateway.modes import Failed, Raw
+from fairwitness.agents.gateway.script import USAGE, Break, Delay, Error, Flood, Hang, Read, Say, ScriptMode, marker
+from fairwitness.contracts.agents.model import Dialect, ModelTurn
 
 pytestmark = pytest.mark.req("X3")
 

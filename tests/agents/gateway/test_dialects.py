@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.gateway.scripted_kit import asked, events
-from assay.agents.gateway.dialects import CODECS, observe
-from assay.agents.gateway.dialects.base import NotJson, args_of, args_text, load, pieces
-from assay.agents.gateway.dialects.observer import Observer
-from assay.agents.gateway.modes import UNPARSED, Asked, Said, SaidCall, SaidResult, ToolOffer
-from assay.contracts.agents.model import Dialect, ModelTurn, ModelUsage, ToolUse
+from fairwitness.agents.gateway.dialects import CODECS, observe
+from fairwitness.agents.gateway.dialects.base import NotJson, args_of, args_text, load, pieces
+from fairwitness.agents.gateway.dialects.observer import Observer
+from fairwitness.agents.gateway.modes import UNPARSED, Asked, Said, SaidCall, SaidResult, ToolOffer
+from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage, ToolUse
 
 pytestmark = pytest.mark.req("X3")
 

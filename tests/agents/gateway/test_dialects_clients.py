@@ -22,10 +22,10 @@ from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from agents.gateway.scripted_kit import MODEL, READ_TOOL, TOKEN, script, scripted
-from assay.agents.gateway.app import Gateway
-from assay.agents.gateway.script import Calls, Error, Force, Patch, Read, Say, Step, Submit, Write, marker
-from assay.agents.gateway.server import serving
-from assay.contracts.agents.model import Dialect
+from fairwitness.agents.gateway.app import Gateway
+from fairwitness.agents.gateway.script import Calls, Error, Force, Patch, Read, Say, Step, Submit, Write, marker
+from fairwitness.agents.gateway.server import serving
+from fairwitness.contracts.agents.model import Dialect
 
 pytestmark = [pytest.mark.req("X3"), pytest.mark.allow_hosts(["127.0.0.1"])]
 

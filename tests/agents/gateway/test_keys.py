@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agents.gateway.keys import STRUCK_OUT, Eraser, Key, find_key
-from assay.errors import AssayError, NotReady, UsageError
+from fairwitness.agents.gateway.keys import STRUCK_OUT, Eraser, Key, find_key
+from fairwitness.errors import FairWitnessError, NotReady, UsageError
 
 SECRET = "sk-ant-0123456789-abcdef/+"
 NOWHERE: dict[str, str] = {}
@@ -62,7 +62,7 @@ def test_without_a_key_one_sentence_names_the_three_ways(tmp_path: Path) -> None
     assert "key_cmd" in caught.value.what
     assert str(tmp_path / "keys" / "acme") in caught.value.what
     assert "\n" not in caught.value.what
-    assert "assay.toml" in caught.value.next_step
+    assert "fairwitness.toml" in caught.value.next_step
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o644, 0o610])
@@ -188,7 +188,7 @@ def test_a_key_is_not_shown_copied_into_a_file_or_part_of_an_error() -> None:
         pickle.dumps(key)
     with pytest.raises(TypeError):
         copy.deepcopy(key)
-    with pytest.raises(AssayError) as caught:
+    with pytest.raises(FairWitnessError) as caught:
         Key(f"{SECRET}\r\nx-evil: 1", "the test")
     assert SECRET not in str(caught.value)
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.gateway.pass_kit import GRANT, asked_of, body_of, limits
-from assay.agents.gateway.gauge import PICTURE, UNSAID_OUTPUT, Gauge, estimate
-from assay.agents.gateway.meter import Capped, CappedMeter, Hold, Refusal
-from assay.agents.gateway.modes import Grant
-from assay.contracts.agents.dispatch import DispatchLimits, UsageSource
-from assay.contracts.agents.model import Dialect, ModelUsage
-from assay.errors import UsageError
+from fairwitness.agents.gateway.gauge import PICTURE, UNSAID_OUTPUT, Gauge, estimate
+from fairwitness.agents.gateway.meter import Capped, CappedMeter, Hold, Refusal
+from fairwitness.agents.gateway.modes import Grant
+from fairwitness.contracts.agents.dispatch import DispatchLimits, UsageSource
+from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.errors import UsageError
 
 
 def _usage(tokens_in: int, tokens_out: int = 0) -> ModelUsage:

@@ -24,14 +24,14 @@ from agents.gateway.pass_kit import (
     scripted,
     turn_in,
 )
-from assay.agents.gateway.keys import Key
-from assay.agents.gateway.modes import Failed, Raw
-from assay.agents.gateway.outgoing import Unsendable, outgoing
-from assay.agents.gateway.script import marker
-from assay.agents.gateway.script_steps import Read, Script
-from assay.agents.gateway.upstream import PassMode, Provider, Route
-from assay.contracts.agents.model import Dialect, ModelUsage
-from assay.errors import NotReady, UsageError
+from fairwitness.agents.gateway.keys import Key
+from fairwitness.agents.gateway.modes import Failed, Raw
+from fairwitness.agents.gateway.outgoing import Unsendable, outgoing
+from fairwitness.agents.gateway.script import marker
+from fairwitness.agents.gateway.script_steps import Read, Script
+from fairwitness.agents.gateway.upstream import PassMode, Provider, Route
+from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.errors import NotReady, UsageError
 
 EVERY = pytest.mark.parametrize("dialect", list(Dialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
@@ -103,7 +103,7 @@ def test_the_provider_gets_our_key_and_none_of_the_agents_own_headers(dialect: D
         }[dialect]
         assert sent == expected
         assert got.headers["host"].startswith("127.0.0.1:")
-        assert got.headers["user-agent"] == "assay"
+        assert got.headers["user-agent"] == "fairwitness"
         assert got.headers["accept-encoding"] == "identity"
         assert "agents-own" not in str(got.headers)
         assert SECRET not in got.path + got.query + got.body.decode()

@@ -22,12 +22,12 @@ from agents.gateway.pass_kit import (
     passing,
     provider_at,
 )
-from assay.agents.gateway.dialects import observe
-from assay.agents.gateway.flow import BrokenOff, Ending, Flow, close
-from assay.agents.gateway.meter import Lost
-from assay.agents.gateway.modes import Answered, Failed, Raw
-from assay.agents.gateway.upstream import PassMode, Patience, Route
-from assay.contracts.agents.model import Dialect
+from fairwitness.agents.gateway.dialects import observe
+from fairwitness.agents.gateway.flow import BrokenOff, Ending, Flow, close
+from fairwitness.agents.gateway.meter import Lost
+from fairwitness.agents.gateway.modes import Answered, Failed, Raw
+from fairwitness.agents.gateway.upstream import PassMode, Patience, Route
+from fairwitness.contracts.agents.model import Dialect
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("X3")]
 

@@ -25,17 +25,17 @@ from agents.gateway.pass_kit import (
     scripted,
     turn_in,
 )
-from assay.agents.gateway.flow import BrokenOff, close
-from assay.agents.gateway.gauge import estimate
-from assay.agents.gateway.meter import Capped, CappedMeter, Hold, Lost, Refusal
-from assay.agents.gateway.metered import OVER_BUDGET, Metered
-from assay.agents.gateway.modes import Answered, Asked, Failed, Grant, Hang, Raw, Turn
-from assay.agents.gateway.pricing import Price, Prices
-from assay.agents.gateway.script import marker
-from assay.agents.gateway.script_steps import Error, Read, Script
-from assay.agents.gateway.upstream import Provider, Route, priced
-from assay.contracts.agents.dispatch import DispatchLimits
-from assay.contracts.agents.model import Dialect, ModelTurn, ModelUsage
+from fairwitness.agents.gateway.flow import BrokenOff, close
+from fairwitness.agents.gateway.gauge import estimate
+from fairwitness.agents.gateway.meter import Capped, CappedMeter, Hold, Lost, Refusal
+from fairwitness.agents.gateway.metered import OVER_BUDGET, Metered
+from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Grant, Hang, Raw, Turn
+from fairwitness.agents.gateway.pricing import Price, Prices
+from fairwitness.agents.gateway.script import marker
+from fairwitness.agents.gateway.script_steps import Error, Read, Script
+from fairwitness.agents.gateway.upstream import Provider, Route, priced
+from fairwitness.contracts.agents.dispatch import DispatchLimits
+from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage
 
 EVERY = pytest.mark.parametrize("dialect", list(Dialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])

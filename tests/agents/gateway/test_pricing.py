@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agents.gateway.pricing import Price, Prices
-from assay.contracts.agents.model import ModelUsage
-from assay.errors import UsageError
+from fairwitness.agents.gateway.pricing import Price, Prices
+from fairwitness.contracts.agents.model import ModelUsage
+from fairwitness.errors import UsageError
 
 ANTHROPIC = "https://api.anthropic.com"
 COUNT = st.integers(0, 10_000_000)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.gateway.scripted_kit import READ_TOOL, WRITE_TOOL, asked, script
-from assay.agents.gateway.modes import Answered, Asked, Failed, Hang, Said, SaidCall, SaidResult, ToolOffer, Turn
-from assay.agents.gateway.script import (
+from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Hang, Said, SaidCall, SaidResult, ToolOffer, Turn
+from fairwitness.agents.gateway.script import (
     ASIDE,
     OVER,
     USAGE,
@@ -29,8 +29,8 @@ from assay.agents.gateway.script import (
     marker,
     place,
 )
-from assay.agents.gateway.script import Hang as HangStep
-from assay.errors import UsageError
+from fairwitness.agents.gateway.script import Hang as HangStep
+from fairwitness.errors import UsageError
 
 pytestmark = pytest.mark.req("X3")
 
@@ -172,10 +172,10 @@ def test_a_script_may_be_for_an_agent_that_has_no_tools() -> None:
 
 def test_an_answer_is_handed_in_by_a_tool_or_put_into_words() -> None:
     played = script(Submit(answer={"status": "DONE"}))
-    tool = ToolOffer("mcp__assay__submit_result", {"properties": {"result": {"type": "object"}}})
+    tool = ToolOffer("mcp__fairwitness__submit_result", {"properties": {"result": {"type": "object"}}})
     by_tool = _turn(_answer(played, PROMPT, tools=(tool,)))
     assert [(call.name, call.args) for call in by_tool.turn.calls] == [
-        ("mcp__assay__submit_result", {"result": {"status": "DONE"}})
+        ("mcp__fairwitness__submit_result", {"result": {"status": "DONE"}})
     ]
     in_words = _turn(_answer(played, PROMPT)).turn
     assert in_words.calls == ()

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from assay.agents.gateway.modes import UNPARSED, ToolOffer
-from assay.agents.gateway.script import Call, Edit, Force, Garbage, Patch, Read, Run, Submit, Write
-from assay.agents.gateway.script_tools import Concrete, Unplayable, concrete
+from fairwitness.agents.gateway.modes import UNPARSED, ToolOffer
+from fairwitness.agents.gateway.script import Call, Edit, Force, Garbage, Patch, Read, Run, Submit, Write
+from fairwitness.agents.gateway.script_tools import Concrete, Unplayable, concrete
 
 pytestmark = pytest.mark.req("X3")
 
@@ -267,7 +267,7 @@ def test_garbage_has_the_right_tool_and_arguments_nobody_can_read() -> None:
         concrete(Garbage(call=Submit(answer={})), CLAUDE, "")
 
 
-@pytest.mark.parametrize("name", ["submit_result", "assay_submit_result", "final_result", "StructuredOutput"])
+@pytest.mark.parametrize("name", ["submit_result", "fairwitness_submit_result", "final_result", "StructuredOutput"])
 def test_an_answer_is_handed_in_by_whatever_takes_one(name: str) -> None:
     answer = {"status": "DONE", "files": ["a"]}
     flat = ToolOffer(name, _schema("status", "files", status="string", files="array"))

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from agents.gateway.scripted_kit import TOKEN, client, eventually, request, script, scripted
-from assay.agents.gateway.script import Hang, marker
-from assay.agents.gateway.server import serving
-from assay.contracts.agents.model import Dialect
-from assay.errors import UsageError
+from fairwitness.agents.gateway.script import Hang, marker
+from fairwitness.agents.gateway.server import serving
+from fairwitness.contracts.agents.model import Dialect
+from fairwitness.errors import UsageError
 
 pytestmark = pytest.mark.req("X3")
 

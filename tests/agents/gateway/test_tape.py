@@ -21,16 +21,25 @@ from agents.gateway.pass_kit import (
     scripted,
     turn_in,
 )
-from assay.agents.cassettes import Cassette, load, name_of
-from assay.agents.gateway.dialects import CODECS
-from assay.agents.gateway.modes import UNPARSED, Answered, Asked, Failed, Grant, Hang, Raw, Turn
-from assay.agents.gateway.script import ScriptMode, marker
-from assay.agents.gateway.script_steps import Calls, Garbage, Read, Say, Script
-from assay.agents.gateway.tape import Played, RecordMode, ReplayMode, Tape, header_of, recorded, replayed, shown_in
-from assay.agents.redact import Redactor
-from assay.contracts.agents.cassette import CassetteTurn
-from assay.contracts.agents.model import Dialect, ModelTurn, ModelUsage, ToolUse
-from assay.contracts.common.tools import Role
+from fairwitness.agents.cassettes import Cassette, load, name_of
+from fairwitness.agents.gateway.dialects import CODECS
+from fairwitness.agents.gateway.modes import UNPARSED, Answered, Asked, Failed, Grant, Hang, Raw, Turn
+from fairwitness.agents.gateway.script import ScriptMode, marker
+from fairwitness.agents.gateway.script_steps import Calls, Garbage, Read, Say, Script
+from fairwitness.agents.gateway.tape import (
+    Played,
+    RecordMode,
+    ReplayMode,
+    Tape,
+    header_of,
+    recorded,
+    replayed,
+    shown_in,
+)
+from fairwitness.agents.redact import Redactor
+from fairwitness.contracts.agents.cassette import CassetteTurn
+from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage, ToolUse
+from fairwitness.contracts.common.tools import Role
 
 EVERY = pytest.mark.parametrize("dialect", list(Dialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])

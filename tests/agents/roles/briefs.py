@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from assay.contracts.agents.dispatch import Box, Brief
-from assay.contracts.common.tools import POLICIES, Role, Scope, Tool
+from fairwitness.contracts.agents.dispatch import Box, Brief
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
 
 FOLDER = "docs/feature/login-limit"
 PHASE_FOLDER = ".planning/phases/3"

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.roles.briefs import BRIEFS, FOLDER, tools_of
-from assay.agents.prompting import BOX_LIMIT, INPUTS_LIMIT, estimate_tokens, render, retry_prompt, unused_name
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import explain
-from assay.contracts.agents.dispatch import Box, Brief
-from assay.contracts.agents.role import RoleSpec
-from assay.contracts.common.tools import POLICIES, Role, Scope
-from assay.errors import UsageError
-from assay.rules.tools import may_write
+from fairwitness.agents.prompting import BOX_LIMIT, INPUTS_LIMIT, estimate_tokens, render, retry_prompt, unused_name
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import explain
+from fairwitness.contracts.agents.dispatch import Box, Brief
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope
+from fairwitness.errors import UsageError
+from fairwitness.rules.tools import may_write
 
 GOLDEN = Path(__file__).parent / "golden"
-REGENERATE = "ASSAY_GOLDEN"
+REGENERATE = "FAIRWITNESS_GOLDEN"
 """Set in the environment, the golden prompts are written anew."""
 
 

@@ -5,17 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from assay.agents.prompting import PROMPTS
-from assay.agents.roles import DOCUMENTS, ROLES, VARIANTS
-from assay.contracts.autopilot.breaker import BreakerSettings
-from assay.contracts.catalog import BY_NAME
-from assay.contracts.common.completion import Agent
-from assay.contracts.common.markdown import headings
-from assay.contracts.common.tools import POLICIES, Role, Tool
-from assay.contracts.common.words import Status, Workflow
-from assay.contracts.feature.document import SIGNATURES, SignedDocument
-from assay.contracts.feature.research import Focus
-from assay.contracts.feature.review import Perspective
+from fairwitness.agents.prompting import PROMPTS
+from fairwitness.agents.roles import DOCUMENTS, ROLES, VARIANTS
+from fairwitness.contracts.autopilot.breaker import BreakerSettings
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.markdown import headings
+from fairwitness.contracts.common.tools import POLICIES, Role, Tool
+from fairwitness.contracts.common.words import Status, Workflow
+from fairwitness.contracts.feature.document import SIGNATURES, SignedDocument
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective
 
 DISPATCHED = [role for role in Role if role is not Role.ORCHESTRATOR]
 _WORDS_ANYBODY_USES = {Tool.AGENT, Tool.MEMORY}

@@ -9,12 +9,12 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from agents.roles.briefs import BRIEFS
-from assay.agents.answer import filled
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import explain, fields_of, form_of
-from assay.contracts.catalog import BY_NAME
-from assay.contracts.common.tools import Role
-from assay.errors import UsageError
+from fairwitness.agents.answer import filled
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import explain, fields_of, form_of
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import UsageError
 from support import instances, value_of
 
 EXAMPLES = {contract: file for file, contract in instances()}

@@ -13,7 +13,7 @@ from agents.toolset.kit import Bench, plant, real_runner
 @pytest.fixture
 def worktree() -> Iterator[Path]:
     """A worktree that any user can reach, unlike pytest's own folders."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="fairwitness-test-"))
     folder.chmod(0o755)
     (folder / "tree").mkdir(mode=0o755)
     yield plant(folder / "tree")

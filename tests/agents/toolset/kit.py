@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.agents.toolset.model import GitReader, Source, Surroundings, ToolResult
-from assay.agents.toolset.toolbox import Toolbox
-from assay.app import wiring
-from assay.contracts.agents.dispatch import Denial
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role, Scope, Tool
-from assay.sandbox.probe import probe
-from assay.sandbox.runner import Runner
-from assay.sandbox.scripted import ScriptedRunner
+from fairwitness.agents.toolset.model import GitReader, Source, Surroundings, ToolResult
+from fairwitness.agents.toolset.toolbox import Toolbox
+from fairwitness.app import wiring
+from fairwitness.contracts.agents.dispatch import Denial
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role, Scope, Tool
+from fairwitness.sandbox.probe import probe
+from fairwitness.sandbox.runner import Runner
+from fairwitness.sandbox.scripted import ScriptedRunner
 from sandbox.kit import require
 
 FOLDER = "docs/feature/login"
@@ -35,7 +35,7 @@ FILES = {
     "build/out.py": "one = 1\n",
     "src/run.log": "one\n",
     ".git/config": "[core]\n\tone = 1\n",
-    ".assay/state.json": '{"one": 1}\n',
+    ".fairwitness/state.json": '{"one": 1}\n',
 }
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agents.toolset.kit import Bench
-from assay.contracts.agents.dispatch import Denial, Layer
+from fairwitness.contracts.agents.dispatch import Denial, Layer
 
 pytestmark = pytest.mark.req("X3")
 

@@ -9,9 +9,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from agents.toolset.kit import FOLDER, Bench
-from assay.agents.toolset.files import LINES_LIMIT, to_bytes
-from assay.agents.toolset.model import FILE_LIMIT, TEXT_LIMIT, Unable
-from assay.contracts.common.tools import Role
+from fairwitness.agents.toolset.files import LINES_LIMIT, to_bytes
+from fairwitness.agents.toolset.model import FILE_LIMIT, TEXT_LIMIT, Unable
+from fairwitness.contracts.common.tools import Role
 
 LINKED = "a part of it is a link, on another file system or no plain file"
 
@@ -120,7 +120,7 @@ def test_a_huge_file_is_not_read(bench: Bench) -> None:
         ("~/.ssh/id_rsa", "it is absolute"),
         (".git/config", "it is in .git"),
         ("sub/.GIT/config", "it is in .git"),
-        (".assay/state.json", "it is in .assay"),
+        (".fairwitness/state.json", "it is in .fairwitness"),
         ("src/a\nb.py", "it has a control character"),
         ("src/a\0.py", "it has a control character"),
         ("src\\a.py", "it has a backslash"),
@@ -193,7 +193,7 @@ def test_a_folder_is_listed_with_what_is_closed(bench: Bench) -> None:
     (bench.root / "src/link").symlink_to("/etc")
     assert bench.good("list_dir") == snapshot(
         """\
-.assay/ (closed: it is in .assay)
+.fairwitness/ (closed: it is in .fairwitness)
 .git/ (closed: it is in .git)
 .gitignore
 README.md

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.agents.toolset.globs import Ignored, alternatives, matches
+from fairwitness.agents.toolset.globs import Ignored, alternatives, matches
 
 GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 

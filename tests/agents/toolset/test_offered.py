@@ -8,12 +8,12 @@ import pytest
 from inline_snapshot import snapshot
 
 from agents.toolset.kit import SCOPE, Bench
-from assay.agents.toolset.arguments import ARGUMENTS
-from assay.agents.toolset.offers import WORDS, schema
-from assay.agents.toolset.toolbox import OWN_TOOLS, Toolbox
-from assay.contracts.common.tools import POLICIES, Role, Scope, Tool
-from assay.errors import UsageError
-from assay.sandbox.scripted import ScriptedRunner
+from fairwitness.agents.toolset.arguments import ARGUMENTS
+from fairwitness.agents.toolset.offers import WORDS, schema
+from fairwitness.agents.toolset.toolbox import OWN_TOOLS, Toolbox
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
+from fairwitness.errors import UsageError
+from fairwitness.sandbox.scripted import ScriptedRunner
 
 SOURCES = {tool: lambda **_: "" for tool in Tool if tool not in OWN_TOOLS}
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.agents.toolset.plain import Veil, head_and_tail, one_line, short_line, spelled, without_codes
+from fairwitness.agents.toolset.plain import Veil, head_and_tail, one_line, short_line, spelled, without_codes
 
 GENERATED = settings(max_examples=500, deadline=None, derandomize=True, database=None)
 

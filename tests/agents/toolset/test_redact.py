@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.agents.redact import Redactor, redact
-from assay.errors import UsageError
+from fairwitness.agents.redact import Redactor, redact
+from fairwitness.errors import UsageError
 
 GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 

@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.agents.sameness import digest, same
+from fairwitness.agents.sameness import digest, same
 
 GENERATED = settings(max_examples=400, deadline=None, derandomize=True, database=None)
-ROOT = "/tmp/assay-tree-x1y2z3ab/tree"
+ROOT = "/tmp/fairwitness-tree-x1y2z3ab/tree"
 
 
 def _same(text: str) -> str:
@@ -58,7 +58,7 @@ def _same(text: str) -> str:
         (f"rootdir: {ROOT}", "rootdir: {root}"),
         ("/tmp/tmpab12cd3f/out.txt", "/tmp/tmpzz99_x00/out.txt"),
         ("/tmp/pytest-of-root/pytest-1/test_a0/x", "/tmp/pytest-of-me/pytest-22/test_a0/x"),
-        ("/tmp/assay-run-ab12cd3f/home/x", "/var/tmp/assay-run-zz12cd3f/home/x"),
+        ("/tmp/fairwitness-run-ab12cd3f/home/x", "/var/tmp/fairwitness-run-zz12cd3f/home/x"),
         ("/home/me/env/lib/python3.11/site-packages/x/y.py:3", "/opt/v/lib/python3.12/site-packages/x/y.py:3"),
         ("/usr/lib/python3.11/unittest/case.py", "/root/.pyenv/versions/3.11.7/lib/python3.11/unittest/case.py"),
     ],

@@ -14,12 +14,12 @@ import pytest
 from inline_snapshot import snapshot
 
 from agents.toolset.kit import Bench
-from assay.agents.toolset import matcher
-from assay.agents.toolset.arguments import FileSearch, GrepSearch
-from assay.agents.toolset.globs import Ignored
-from assay.agents.toolset.model import Stopped, Unable
-from assay.agents.toolset.searching import file_search, grep_search, listing, matched
-from assay.agents.toolset.tree import Tree, Walk
+from fairwitness.agents.toolset import matcher
+from fairwitness.agents.toolset.arguments import FileSearch, GrepSearch
+from fairwitness.agents.toolset.globs import Ignored
+from fairwitness.agents.toolset.model import Stopped, Unable
+from fairwitness.agents.toolset.searching import file_search, grep_search, listing, matched
+from fairwitness.agents.toolset.tree import Tree, Walk
 from sandbox.kit import eventually, living
 
 NEVER = r"(a+)+$"
@@ -100,7 +100,7 @@ no match
     assert bench.refused("grep_search", query="core", path=".git") == ".git: it is in .git"
     assert bench.refused("grep_search", query="x", path="/etc") == "/etc: it is absolute"
     found = bench.good("file_search", pattern="**").split("\n")
-    assert not [path for path in found if path.startswith((".git/", ".assay", "sub", "src/out"))]
+    assert not [path for path in found if path.startswith((".git/", ".fairwitness", "sub", "src/out"))]
 
 
 def test_files_are_found_by_a_glob(bench: Bench) -> None:

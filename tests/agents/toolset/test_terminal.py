@@ -10,15 +10,15 @@ import pytest
 from inline_snapshot import snapshot
 
 from agents.toolset.kit import SCOPE, Bench, plant, real_runner
-from assay.agents.sameness import digest, same
-from assay.agents.toolset.model import TEXT_LIMIT, Surroundings
-from assay.agents.toolset.toolbox import COMMANDS_AT_ONCE
-from assay.contracts.agents.dispatch import Layer
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Limits, Network
-from assay.contracts.common.tools import Role
-from assay.errors import UsageError
-from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.agents.sameness import digest, same
+from fairwitness.agents.toolset.model import TEXT_LIMIT, Surroundings
+from fairwitness.agents.toolset.toolbox import COMMANDS_AT_ONCE
+from fairwitness.contracts.agents.dispatch import Layer
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Limits, Network
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import UsageError
+from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
 from sandbox.kit import eventually, living
 
 ANY = "*"
@@ -222,7 +222,7 @@ def _sleeper(mark: str) -> str:
 
 @pytest.mark.req("X3")
 def test_a_cancelled_call_has_killed_its_whole_tree_before_it_returns(shell: Bench) -> None:
-    mark = f"assay-mark-{os.getpid()}-cancel"
+    mark = f"fairwitness-mark-{os.getpid()}-cancel"
     (shell.root / "src/sleeper.py").write_text(_sleeper(mark))
 
     async def give_up() -> None:
@@ -240,7 +240,7 @@ def test_a_cancelled_call_has_killed_its_whole_tree_before_it_returns(shell: Ben
 
 
 def test_closing_ends_what_runs_and_nothing_runs_afterwards(shell: Bench) -> None:
-    mark = f"assay-mark-{os.getpid()}-close"
+    mark = f"fairwitness-mark-{os.getpid()}-close"
     (shell.root / "src/sleeper.py").write_text(_sleeper(mark))
 
     async def close() -> None:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.toolset.kit import Bench, plant
-from assay.agents.toolset.model import TEXT_LIMIT, ToolResult
-from assay.contracts.agents.dispatch import Denial, Layer
-from assay.contracts.common.tools import Allowed, Refused, Role, Scope, Tool, ToolCall
-from assay.errors import NotReady
+from fairwitness.agents.toolset.model import TEXT_LIMIT, ToolResult
+from fairwitness.contracts.agents.dispatch import Denial, Layer
+from fairwitness.contracts.common.tools import Allowed, Refused, Role, Scope, Tool, ToolCall
+from fairwitness.errors import NotReady
 
 GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
@@ -214,7 +214,7 @@ _ARGUMENTS = st.dictionaries(
 def test_whatever_a_model_asks_for_it_gets_a_text_and_nothing_outside_changes(
     calls: list[tuple[str, dict[str, Any]]],
 ) -> None:
-    with tempfile.TemporaryDirectory(prefix="assay-test-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fairwitness-test-") as folder:
         root = plant(Path(folder) / "tree")
         (Path(folder) / "beside.txt").write_text("beside\n")
         bench = Bench(root, scope=Scope(writes=("src/**",), commands=(("python3",),)))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from assay.contracts.autopilot.catalog import AUTOPILOT
-from assay.kit.documents import SUFFIXES, read
+from fairwitness.contracts.autopilot.catalog import AUTOPILOT
+from fairwitness.kit.documents import SUFFIXES, read
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "seeds" / "003"
 MANIFEST = tomllib.loads((FOLDER / "manifest.toml").read_text(encoding="utf-8"))

@@ -7,13 +7,13 @@ import jsonschema
 import pytest
 from pydantic import TypeAdapter
 
-from assay.contracts.autopilot.catalog import AUTOPILOT
-from assay.contracts.common.base import AgentDocument, Contract
 from contracts.autopilot.seed003 import ADAPTERS, DOCUMENTS, FOLDER, MANIFEST, load, marks, parse
+from fairwitness.contracts.autopilot.catalog import AUTOPILOT
+from fairwitness.contracts.common.base import AgentDocument, Contract
 
 _OPEN = {name for name, *_ in AUTOPILOT if name.endswith("-return")}
 _OPEN |= {"autopilot-phase-plan", "autopilot-debug-session"}
-"""Written by agents; every other contract belongs to a file that only Assay writes."""
+"""Written by agents; every other contract belongs to a file that only Fair Witness writes."""
 
 
 def test_the_manifest_lists_every_block_in_order() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from assay.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES, EVENT_CLASSES, AutopilotEvent
-from assay.contracts.autopilot.events_quality import RemediationStarted
 from contracts.autopilot.seed003 import DOCUMENTS, load, parse
+from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES, EVENT_CLASSES, AutopilotEvent
+from fairwitness.contracts.autopilot.events_quality import RemediationStarted
 
 EVENT: TypeAdapter[Any] = TypeAdapter(AutopilotEvent)
 TIME = "2026-02-11T10:00:00Z"

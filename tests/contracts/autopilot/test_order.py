@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.autopilot.breaker import BreakerSettings
-from assay.contracts.autopilot.facts import RunSetup
-from assay.contracts.autopilot.order import AutopilotOrder, AutopilotSettings, AutopilotTable, EarlierPhase
-from assay.contracts.autopilot.roadmap import ROADMAP_PATH, CommandKind
-from assay.contracts.autopilot.words import PhaseStatus, RunFlag
-from assay.contracts.graph.orders import DEFAULT_CAP
+from fairwitness.contracts.autopilot.breaker import BreakerSettings
+from fairwitness.contracts.autopilot.facts import RunSetup
+from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotSettings, AutopilotTable, EarlierPhase
+from fairwitness.contracts.autopilot.roadmap import ROADMAP_PATH, CommandKind
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
+from fairwitness.contracts.graph.orders import DEFAULT_CAP
 
 HASH = "sha256:" + "0" * 64
 
@@ -31,7 +31,7 @@ ORDER: dict[str, Any] = {
     "earlier": {},
     "flags": ["quality", "complete"],
     "base_commit": "a" * 40,
-    "target": "assay/run-2026-02-26-143000/target",
+    "target": "fairwitness/run-2026-02-26-143000/target",
     "commands": {"test": "pytest -q", "lint": None},
     "specs": [spec("SPEC.md"), spec(ROADMAP_PATH)],
     "verify": {},

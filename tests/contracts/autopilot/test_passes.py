@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.autopilot.passes import AfterPass, PassKind, PassMove, PhasePass, StepResult, Verdict
-from assay.contracts.autopilot.words import Loop, Route, StepName
-from assay.contracts.common.base import Contract
+from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PassMove, PhasePass, StepResult, Verdict
+from fairwitness.contracts.autopilot.words import Loop, Route, StepName
+from fairwitness.contracts.common.base import Contract
 
 C = TypeVar("C", bound=Contract)
 

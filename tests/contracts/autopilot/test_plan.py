@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.contracts.autopilot.plan import ID_LIMIT, PhasePlan, PlanTask, TaskKind
-from assay.contracts.autopilot.returns import PlannerReturn
+from fairwitness.contracts.autopilot.plan import ID_LIMIT, PhasePlan, PlanTask, TaskKind
+from fairwitness.contracts.autopilot.returns import PlannerReturn
 
 
 def task(id_: str = "a", wave: int = 1, files: tuple[str, ...] = (), **differs: Any) -> dict[str, Any]:

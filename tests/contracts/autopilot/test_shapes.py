@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from assay.contracts.autopilot.breaker import BreakerConfig
-from assay.contracts.autopilot.context_map import ContextSufficiency
-from assay.contracts.autopilot.cost import CostConstants
-from assay.contracts.autopilot.metrics import MetricsFile
-from assay.contracts.autopilot.phase_record import DocumentStep, RateStep, VerifyStep
-from assay.contracts.autopilot.score import ScoreBand, band_of
-from assay.contracts.autopilot.state import State
-from assay.contracts.autopilot.visual import ScreenshotAnalysis, VisualConfig
-from assay.contracts.autopilot.words import CheckWord, FailureCategory, Tally
 from contracts.autopilot.seed003 import load, parse, spoilt
+from fairwitness.contracts.autopilot.breaker import BreakerConfig
+from fairwitness.contracts.autopilot.context_map import ContextSufficiency
+from fairwitness.contracts.autopilot.cost import CostConstants
+from fairwitness.contracts.autopilot.metrics import MetricsFile
+from fairwitness.contracts.autopilot.phase_record import DocumentStep, RateStep, VerifyStep
+from fairwitness.contracts.autopilot.score import ScoreBand, band_of
+from fairwitness.contracts.autopilot.state import State
+from fairwitness.contracts.autopilot.visual import ScreenshotAnalysis, VisualConfig
+from fairwitness.contracts.autopilot.words import CheckWord, FailureCategory, Tally
 
 
 @pytest.mark.req("A1")

@@ -31,7 +31,7 @@ from sandbox.escapes.world import Decoy, Scene, build
 
 T = TypeVar("T")
 BARE = "bare"
-SECRET = "ASSAY_ESCAPE_TOKEN"
+SECRET = "FAIRWITNESS_ESCAPE_TOKEN"
 _LANES = 6
 _PATIENCE_S = 30.0
 _TURNS = 2

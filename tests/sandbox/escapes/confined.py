@@ -5,10 +5,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from assay.app.wiring import runner
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command, Confinement, Limits, Network
-from assay.sandbox.runner import Runner
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Confinement, Limits, Network
+from fairwitness.sandbox.runner import Runner
 from sandbox.escapes.judge import Ran
 
 

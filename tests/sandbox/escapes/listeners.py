@@ -26,8 +26,8 @@ class Listeners:
     """Sockets on this machine's own loopback and file system, and everything they heard."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="assay-listen-"))
-        self.abstract = f"assay-escape-{self.folder.name}"
+        self.folder = Path(tempfile.mkdtemp(prefix="fairwitness-listen-"))
+        self.abstract = f"fairwitness-escape-{self.folder.name}"
         self.file = self.folder / "s"
         self._heard: list[bytes] = []
         self._selector = selectors.DefaultSelector()
@@ -122,7 +122,7 @@ class Key:
     """A key in the user's keyring; its number is 0 where the kernel keeps none for us."""
 
     def __init__(self, secret: str) -> None:
-        self.name = f"assay-escape-{os.getpid()}"
+        self.name = f"fairwitness-escape-{os.getpid()}"
         self.number = 0
         with suppress(OSError):
             payload = f"{secret}-key".encode()

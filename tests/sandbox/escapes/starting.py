@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pydantic
 
-import assay
+import fairwitness
 from sandbox.escapes.attacks.calls import system_call
 from sandbox.escapes.campaign import SECRET, Verdict
 from support import ROOT
@@ -24,8 +24,8 @@ NOBODY = 12345
 """A user that no account has."""
 TIMEOUT_S = 200
 
-_PATHS = (ROOT / "tests", Path(assay.__file__).parents[1], Path(pydantic.__file__).parents[1])
-_NEEDED = "import assay.contracts.common.sandbox, sandbox.escapes.campaign, sys; print(sys.version_info[:2])"
+_PATHS = (ROOT / "tests", Path(fairwitness.__file__).parents[1], Path(pydantic.__file__).parents[1])
+_NEEDED = "import fairwitness.contracts.common.sandbox, sandbox.escapes.campaign, sys; print(sys.version_info[:2])"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def campaign(shared: Path, tier: str, identity: Identity, ids: Sequence[str]) ->
 
 def _run(tier: str, identity: Identity, ids: Sequence[str]) -> str:
     interpreter = python(identity)
-    folder = Path(tempfile.mkdtemp(prefix="assay-world-"))
+    folder = Path(tempfile.mkdtemp(prefix="fairwitness-world-"))
     try:
         if identity.uid is not None:
             os.chown(folder, identity.uid, identity.uid)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.wiring import runner
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command, Confinement, End, Limits
-from assay.git.call import git
-from assay.sandbox.runner import Finished
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits
+from fairwitness.git.call import git
+from fairwitness.sandbox.runner import Finished
 from sandbox.escapes import world
 from sandbox.escapes.starting import Identity, kernel_refuses
 
@@ -33,7 +33,7 @@ Run = Callable[..., Finished]
 @pytest.fixture
 def scene() -> Iterator[world.Scene]:
     """A world to be attacked, with a real repository and worktree in it."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-duty-"))
+    folder = Path(tempfile.mkdtemp(prefix="fairwitness-duty-"))
     folder.chmod(0o711)
     made = world.build(folder, "duty")
     shutil.rmtree(made.git)
@@ -281,8 +281,8 @@ open("honest.json", "w").write("{{}}")
 
 def test_what_a_command_leaves_as_an_artefact_is_read_only_if_it_is_a_plain_file(run: Run, scene: world.Scene) -> None:
     """A1 to A4: the files room has these one by one; here they come out of a sandbox."""
-    from assay.errors import UnsafePath
-    from assay.kit.files import read_plain
+    from fairwitness.errors import UnsafePath
+    from fairwitness.kit.files import read_plain
 
     secret = scene.folder("visible") / "file.txt"
     run(_ARTEFACTS.format(secret=str(secret)))

@@ -99,7 +99,7 @@ class Scene:
 def build(world: Path, name: str) -> Scene:
     """A fresh scene."""
     root = world / name
-    temporary = Path(tempfile.mkdtemp(prefix="assay-escape-"))
+    temporary = Path(tempfile.mkdtemp(prefix="fairwitness-escape-"))
     scene = Scene(name, root, f"canary-{secrets.token_hex(12)}", temporary)
     # 0711 on the way, so that a task's own uid can reach its worktree, and no more
     for way, mode in {"": 0o711, "tasks": 0o711, "home": 0o700, "state": 0o700, "tasks/other": 0o700}.items():

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from assay.contracts.autopilot.events_phase import (
+from fairwitness.contracts.autopilot.events_phase import (
     DebugAttempt,
     PhaseCompleted,
     PhaseFailed,
@@ -26,22 +26,22 @@ from assay.contracts.autopilot.events_phase import (
     TaskCompleted,
     TaskFailed,
 )
-from assay.contracts.autopilot.order import AutopilotOrder, AutopilotTable
-from assay.contracts.autopilot.passes import PassKind, PhasePass
-from assay.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement, Roadmap
-from assay.contracts.autopilot.state import SpecLock
-from assay.contracts.autopilot.words import FailureCategory, PhaseType, RunFlag, StepName
-from assay.contracts.common.words import Workflow
-from assay.kit.clock import Clock
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
-from assay.steps.autopilot.book import AutopilotBook, Told, happened
-from assay.steps.autopilot.ending import Ending
-from assay.steps.autopilot.groundwork import ignore_runtime_files
-from assay.steps.autopilot.learnings import Learnings
-from assay.steps.autopilot.post_mortems import Failed, write_post_mortem
-from assay.steps.autopilot.state_file import StateFile
-from assay.store.artifacts import Store, Stored
+from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotTable
+from fairwitness.contracts.autopilot.passes import PassKind, PhasePass
+from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement, Roadmap
+from fairwitness.contracts.autopilot.state import SpecLock
+from fairwitness.contracts.autopilot.words import FailureCategory, PhaseType, RunFlag, StepName
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.kit.clock import Clock
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.steps.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.steps.autopilot.ending import Ending
+from fairwitness.steps.autopilot.groundwork import ignore_runtime_files
+from fairwitness.steps.autopilot.learnings import Learnings
+from fairwitness.steps.autopilot.post_mortems import Failed, write_post_mortem
+from fairwitness.steps.autopilot.state_file import StateFile
+from fairwitness.store.artifacts import Store, Stored
 
 RUN = "run-2026-02-09-143052"
 AT = "2026-02-09T14:30:52Z"
@@ -75,7 +75,7 @@ def order(*flags: RunFlag, **changes: Any) -> AutopilotOrder:
         "earlier": {},
         "flags": flags,
         "base_commit": COMMIT,
-        "target": f"assay/{RUN}/target",
+        "target": f"fairwitness/{RUN}/target",
         "commands": {},
         "specs": (lock,),
         "limits": AutopilotTable(kept_events=8),
@@ -169,7 +169,7 @@ class Logbook:
         return {
             str(path.relative_to(self.files.root)): path.read_bytes()
             for path in sorted(self.files.root.rglob("*"))
-            if path.is_file() and not path.name.startswith(".assay-tmp")
+            if path.is_file() and not path.name.startswith(".fairwitness-tmp")
         }
 
     def close(self) -> None:
@@ -276,7 +276,7 @@ DEEDS: dict[str, Callable[[Logbook], object]] = {
 
 def killed(root: Path, deed: str, point: str) -> None:
     """Does the deed up to a point, and not beyond."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ASSAY_KILL_AT": point}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FAIRWITNESS_KILL_AT": point}
     command = [sys.executable, "-m", "steps.autopilot.logbook", str(root), deed]
     assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
 

@@ -7,33 +7,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.agents.cassettes import name_of
-from assay.app.graph_means import CAPS, MeansMaker
-from assay.contracts.autopilot.order import AutopilotOrder
-from assay.contracts.autopilot.passes import PhasePass
-from assay.contracts.autopilot.plan import PhasePlan
-from assay.contracts.common.budgets import BudgetCaps
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role
-from assay.git.identity import FALLBACK
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktrees
-from assay.ledger.ledger import Ledger
-from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
-from assay.steps.autopilot.asking import Asker
-from assay.steps.autopilot.book import AutopilotBook
-from assay.steps.autopilot.briefs import Briefs
-from assay.steps.dispatch import Means
-from assay.steps.dispatch.account import ENDED
-from assay.steps.dispatch.recording import ended
-from assay.store.artifacts import Store
+from fairwitness.agents.cassettes import name_of
+from fairwitness.app.graph_means import CAPS, MeansMaker
+from fairwitness.contracts.autopilot.order import AutopilotOrder
+from fairwitness.contracts.autopilot.passes import PhasePass
+from fairwitness.contracts.autopilot.plan import PhasePlan
+from fairwitness.contracts.common.budgets import BudgetCaps
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role
+from fairwitness.git.identity import FALLBACK
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.steps.autopilot.asking import Asker
+from fairwitness.steps.autopilot.book import AutopilotBook
+from fairwitness.steps.autopilot.briefs import Briefs
+from fairwitness.steps.dispatch import Means
+from fairwitness.steps.dispatch.account import ENDED
+from fairwitness.steps.dispatch.recording import ended
+from fairwitness.store.artifacts import Store
 from git.person import Person
 from steps.dispatch.world import Scripted, Ticking
 from support import value_of
 
 RUN = "run-2026-02-09-143052"
-TARGET = f"assay/{RUN}/target"
+TARGET = f"fairwitness/{RUN}/target"
 NOW = "2026-02-09T14:30:52Z"
 NO_HASH = "sha256:" + "0" * 64
 SPEC = ".planning/REQUIREMENTS.md"

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from assay.app.graph_means import NO_CAP
-from assay.contracts.agents.dispatch import Brief, EnforcementTier, OutcomeStatus
-from assay.contracts.autopilot.words import StepName
-from assay.contracts.common.budgets import BudgetCaps, Caps
-from assay.contracts.common.tools import Role
-from assay.errors import UsageError
-from assay.sandbox.scripted import Answer, Reply
-from assay.steps.autopilot.asking import PUT_BACK
-from assay.steps.dispatch import Dispatched, Occasion
+from fairwitness.app.graph_means import NO_CAP
+from fairwitness.contracts.agents.dispatch import Brief, EnforcementTier, OutcomeStatus
+from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import UsageError
+from fairwitness.sandbox.scripted import Answer, Reply
+from fairwitness.steps.autopilot.asking import PUT_BACK
+from fairwitness.steps.dispatch import Dispatched, Occasion
 from steps.autopilot.site import RUN, Site, pass_of, plan
 from steps.dispatch.world import Scripted, says, writes
 from steps.feature.landing import dies

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.autopilot.audit import AuditOutcome, GapDetail, SelfAuditReturn
-from assay.contracts.autopilot.order import AutopilotOrder
-from assay.contracts.autopilot.roadmap import Roadmap
-from assay.errors import UsageError
-from assay.rules.fold_phase import autopilot_event
-from assay.steps.autopilot.audit_gaps import UNNAMED
-from assay.steps.autopilot.auditing import SelfAudit
+from fairwitness.contracts.autopilot.audit import AuditOutcome, GapDetail, SelfAuditReturn
+from fairwitness.contracts.autopilot.order import AutopilotOrder
+from fairwitness.contracts.autopilot.roadmap import Roadmap
+from fairwitness.errors import UsageError
+from fairwitness.rules.fold_phase import autopilot_event
+from fairwitness.steps.autopilot.audit_gaps import UNNAMED
+from fairwitness.steps.autopilot.auditing import SelfAudit
 from steps.autopilot.logbook import Dead, Life, Logbook, MortalLedger, order, roadmap_phase
 
 SHOWN = "src/a.py:12 -- def total"

@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from assay.agents.prompting import estimate_tokens, render
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import form_of
-from assay.agents.toolset.toolbox import Toolbox
-from assay.contracts.agents.dispatch import Brief
-from assay.contracts.autopilot.audit import GapDetail
-from assay.contracts.autopilot.facts import PathItem
-from assay.contracts.autopilot.passes import PhasePass
-from assay.contracts.autopilot.returns import ResearcherReturn
-from assay.contracts.autopilot.roadmap import Criterion
-from assay.contracts.autopilot.verifying import VerifierReturn
-from assay.contracts.autopilot.words import StepName
-from assay.contracts.common.tools import POLICIES, Role, Scope
-from assay.errors import UsageError
-from assay.sandbox.scripted import ScriptedRunner
-from assay.steps.autopilot.briefs_boxes import CHANGE
-from assay.steps.dispatch import Occasion
+from fairwitness.agents.prompting import estimate_tokens, render
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import form_of
+from fairwitness.agents.toolset.toolbox import Toolbox
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.autopilot.audit import GapDetail
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.passes import PhasePass
+from fairwitness.contracts.autopilot.returns import ResearcherReturn
+from fairwitness.contracts.autopilot.roadmap import Criterion
+from fairwitness.contracts.autopilot.verifying import VerifierReturn
+from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope
+from fairwitness.errors import UsageError
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.steps.autopilot.briefs_boxes import CHANGE
+from fairwitness.steps.dispatch import Occasion
 from steps.autopilot.site import ANSWER, GOAL, LESSON, RUN, SPEC, Site, pass_of, plan
 from steps.autopilot.written import executed
 from support import value_of

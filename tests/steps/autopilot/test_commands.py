@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from assay.app.wiring import runner
-from assay.contracts.autopilot.execution import ExecutionResult
-from assay.contracts.autopilot.roadmap import CommandKind
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.words import Assessment
-from assay.errors import NotReady, UsageError
-from assay.steps.autopilot.book import AutopilotBook
-from assay.steps.autopilot.commands import Asked, Harness
-from assay.steps.verify.model import Stopped
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.roadmap import CommandKind
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.steps.autopilot.book import AutopilotBook
+from fairwitness.steps.autopilot.commands import Asked, Harness
+from fairwitness.steps.verify.model import Stopped
 from verify.subjects import RUN, World, branch, make
 
 Opened = Callable[[], World]
@@ -82,7 +82,7 @@ ENDS: Mapping[str, tuple[Assessment, int | None]] = {
     "no-such-program": (Assessment.FAIL, 127),
     "kill -9 $$": (Assessment.FAIL, 137),
     f"sleep {SLEEPS}": (Assessment.TIMEOUT, None),
-    "echo x > /etc/assay-was-here": (Assessment.VIOLATION, 2),
+    "echo x > /etc/fairwitness-was-here": (Assessment.VIOLATION, 2),
     "echo {tmp} {root} {python}": (Assessment.PASS, 0),
     "cat <<END\nseveral\nlines\nEND": (Assessment.PASS, 0),
 }
@@ -99,12 +99,12 @@ def test_each_command_ends_as_it_did_and_stands_in_the_ledger(tmp_path: Path, wo
     assert by_command["echo {tmp} {root} {python}"].stdout_truncated == "{tmp} {root} {python}", "braces are its own"
     assert by_command["cat <<END\nseveral\nlines\nEND"].stdout_truncated == "several\nlines"
     late = by_command[f"sleep {SLEEPS}"]
-    assert late.stderr_truncated == "[assay: timeout: it did not end within 2 s]"
+    assert late.stderr_truncated == "[fairwitness: timeout: it did not end within 2 s]"
     assert 2000 <= late.duration_ms < 20_000
-    refused = by_command["echo x > /etc/assay-was-here"]
+    refused = by_command["echo x > /etc/fairwitness-was-here"]
     assert refused.sandbox_violation
-    assert "/etc/assay-was-here" in refused.stderr_truncated.splitlines()[0]
-    assert not Path("/etc/assay-was-here").exists()
+    assert "/etc/fairwitness-was-here" in refused.stderr_truncated.splitlines()[0]
+    assert not Path("/etc/fairwitness-was-here").exists()
     rows = here.parts.ledger.observations(RUN, "execution")
     assert [row.key for row in rows] == [f"execution:some:{number}" for number in range(1, len(ENDS) + 1)]
     assert {row.tree for row in rows} == {here.side("main").tree}
@@ -121,7 +121,7 @@ def test_a_command_sees_its_tree_and_leaves_nothing_for_the_next(tmp_path: Path,
     for name, price in (("main", "1"), ("dear", "7")):
         found = run(here, "cat price; echo 9 > price; touch made", "cat price; ls", scope=name, at=name)
         assert found[0].stdout_truncated == price
-        assert found[1].stdout_truncated.split() == [price, "assay.toml", "price", "tests"]
+        assert found[1].stdout_truncated.split() == [price, "fairwitness.toml", "price", "tests"]
     assert (tmp_path / "repo" / "price").read_text() == "1\n"
 
 
@@ -188,7 +188,7 @@ def test_what_nothing_held_in_does_not_pass(tmp_path: Path, world: Opened) -> No
     passed, failed = loose.run_all("some", asked("true", "false"), here.side("main").tree, stop=never())
     assert (passed.assessment, passed.stderr_truncated) == (
         Assessment.LOST,
-        "[assay: lost: it ran outside of any sandbox]",
+        "[fairwitness: lost: it ran outside of any sandbox]",
     )
     assert failed.assessment is Assessment.FAIL
 
@@ -214,7 +214,7 @@ def test_a_worktree_is_run_as_it_stands_and_stays_as_it_is(tmp_path: Path, world
     assert [each.exit_code for each in found] == [0, 1, 0]
     assert found[0].stdout_truncated == "5\nnew"
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        [".git", ".gitignore", "assay.toml", "new", "noise.log", "price", "tests"]
+        [".git", ".gitignore", "fairwitness.toml", "new", "noise.log", "price", "tests"]
     )
     assert (folder / "price").read_text() == "5\n"
     (folder / "price").write_text("6\n")
@@ -263,13 +263,13 @@ def test_a_command_runs_in_the_environment_of_its_project(tmp_path: Path, world:
 
 @pytest.mark.req("A15", "X1")
 def test_without_an_environment_nothing_is_run_and_the_result_says_so(tmp_path: Path, world: Opened) -> None:
-    settings = f'{NOTHING}[verify.setup]\ncommands = [["assay-has-no-such-program"]]\n'
+    settings = f'{NOTHING}[verify.setup]\ncommands = [["fairwitness-has-no-such-program"]]\n'
     person = make(tmp_path, settings=settings)
     person.commit("a project", **{"pyproject.toml": '[project]\nname = "shop"\nversion = "1"\n', "shop.py": ""})
     here = world()
     (found,) = run(here, "true")
     assert (found.assessment, found.exit_code, found.sandbox_violation) == (Assessment.LOST, None, False)
-    assert found.stderr_truncated.startswith("[assay: it was not run: assay-has-no-such-program")
+    assert found.stderr_truncated.startswith("[fairwitness: it was not run: fairwitness-has-no-such-program")
     assert here.rows("executions") == []
     (row,) = here.parts.ledger.observations(RUN, "execution")
     assert (row.holds, row.detail["execution"]) == (False, None)
@@ -351,7 +351,7 @@ POINTS: Mapping[Callable[[World, Path], object], tuple[str, ...]] = {
 
 
 def spawned(root: Path, work: str, kill_at: str) -> int:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ASSAY_KILL_AT": kill_at}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FAIRWITNESS_KILL_AT": kill_at}
     return subprocess.run([sys.executable, __file__, str(root), work], env=environment, check=False).returncode
 
 

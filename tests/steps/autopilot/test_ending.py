@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.autopilot.audit import AuditOutcome, RemainingGap
-from assay.contracts.autopilot.completion import CompletionReport
-from assay.contracts.autopilot.events_phase import HumanVerdictRecorded, PhaseSkipped, StepCompleted
-from assay.contracts.autopilot.events_run import BatchCompletionReport, RunCompleted, RunHalted, RunResumed
-from assay.contracts.autopilot.facts import DeferralFacts, EventFacts
-from assay.contracts.autopilot.metrics import MetricsFile, RunMetrics
-from assay.contracts.autopilot.order import EarlierPhase
-from assay.contracts.autopilot.phase_record import HumanVerifyJustification
-from assay.contracts.autopilot.words import HumanWord, PhaseStatus, RunFlag, RunStatus, StepName
-from assay.errors import UsageError
-from assay.rules.fold_phase import autopilot_event
-from assay.steps.autopilot.book import Told, happened
-from assay.steps.autopilot.ending import append_metrics
-from assay.steps.autopilot.state_file import StateSource, read_state
-from assay.store.artifacts import Store
-from assay.store.layout import autopilot
+from fairwitness.contracts.autopilot.audit import AuditOutcome, RemainingGap
+from fairwitness.contracts.autopilot.completion import CompletionReport
+from fairwitness.contracts.autopilot.events_phase import HumanVerdictRecorded, PhaseSkipped, StepCompleted
+from fairwitness.contracts.autopilot.events_run import BatchCompletionReport, RunCompleted, RunHalted, RunResumed
+from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
+from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics
+from fairwitness.contracts.autopilot.order import EarlierPhase
+from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
+from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, RunFlag, RunStatus, StepName
+from fairwitness.errors import UsageError
+from fairwitness.rules.fold_phase import autopilot_event
+from fairwitness.steps.autopilot.book import Told, happened
+from fairwitness.steps.autopilot.ending import append_metrics
+from fairwitness.steps.autopilot.state_file import StateSource, read_state
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout import autopilot
 from steps.autopilot.logbook import AT, RUN, Logbook, killed_everywhere
 from support import value_of
 
@@ -159,7 +159,7 @@ def test_a_pause_says_why_and_how_to_go_on(tmp_path: Path) -> None:
     page = logbook.files.get(path).decode()
     assert path.startswith(".autopilot/diagnostics/diagnostic-2026-02-09T")
     assert "the breaker is open" in page
-    assert f"assay resume {RUN}" in page
+    assert f"fairwitness resume {RUN}" in page
     found = read_state(logbook.files)
     assert found is not None
     assert (found.source, found.state.meta.status) == (StateSource.FILE, RunStatus.PAUSED)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.verify.checks import Discovered, Language, Project
-from assay.steps.autopilot.environments import NOBODYS, project_of
+from fairwitness.contracts.verify.checks import Discovered, Language, Project
+from fairwitness.steps.autopilot.environments import NOBODYS, project_of
 
 GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 

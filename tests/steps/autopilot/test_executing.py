@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from assay.app.graph_means import NO_CAP
-from assay.contracts.agents.dispatch import EnforcementTier
-from assay.contracts.autopilot.facts import PathItem
-from assay.contracts.autopilot.phase_record import TaskStatus
-from assay.contracts.autopilot.words import FailureCategory
-from assay.contracts.common.budgets import BudgetCaps, Caps
-from assay.contracts.common.tools import Role
-from assay.contracts.graph.orders import Collision
-from assay.ledger.verify import verify
-from assay.steps.autopilot.task_checks import DISCREPANCY
-from assay.steps.autopilot.tasks import PlannedNode, attempted
+from fairwitness.app.graph_means import NO_CAP
+from fairwitness.contracts.agents.dispatch import EnforcementTier
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.phase_record import TaskStatus
+from fairwitness.contracts.autopilot.words import FailureCategory
+from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import Collision
+from fairwitness.ledger.verify import verify
+from fairwitness.steps.autopilot.task_checks import DISCREPANCY
+from fairwitness.steps.autopilot.tasks import PlannedNode, attempted
 from steps.autopilot.site import RUN
 from steps.autopilot.workyard import MENDED, SECRET, Yard, checked, copied, create, executed, made, node, opened
 from steps.dispatch.world import Scripted, says, writes

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.graph_means import NO_CAP
-from assay.contracts.autopilot.phase_record import TaskStatus
-from assay.contracts.autopilot.words import FailureCategory
-from assay.contracts.common.budgets import BudgetCaps, Caps
-from assay.contracts.common.tools import Role
-from assay.contracts.graph.orders import Prepared, Proof
-from assay.steps.autopilot.graph_desk import OTHERS
-from assay.steps.autopilot.reverting import take_back
-from assay.steps.autopilot.task_checks import failures
-from assay.steps.autopilot.tasks import PlannedNode, deviations, logged
+from fairwitness.app.graph_means import NO_CAP
+from fairwitness.contracts.autopilot.phase_record import TaskStatus
+from fairwitness.contracts.autopilot.words import FailureCategory
+from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import Prepared, Proof
+from fairwitness.steps.autopilot.graph_desk import OTHERS
+from fairwitness.steps.autopilot.reverting import take_back
+from fairwitness.steps.autopilot.task_checks import failures
+from fairwitness.steps.autopilot.tasks import PlannedNode, deviations, logged
 from steps.autopilot.site import TARGET
 from steps.autopilot.workyard import SECRET, Yard, checked, executed, made, node, opened, task
 
@@ -50,7 +50,9 @@ def test_tasks_of_a_wave_run_side_by_side_and_the_next_wave_waits(yard: Yard) ->
         record = execute.tasks[name]
         assert (record.status, record.retries) == (TaskStatus.COMPLETED, 0)
         assert record.commit == log[name].commit
-        assert yard.person.git("log", "-1", "--format=%s", str(record.commit)).startswith(f"assay(p5-{name}): {name}")
+        assert yard.person.git("log", "-1", "--format=%s", str(record.commit)).startswith(
+            f"fairwitness(p5-{name}): {name}"
+        )
     assert deviations(yard.book, number) == tuple(f"{name}: {SECRET}" for name in "abc")
     assert failures(yard.book, number) == ()
 

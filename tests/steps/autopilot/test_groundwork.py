@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.autopilot.repomap import Language
-from assay.errors import UnsafePath
-from assay.git.repository import Repository
-from assay.steps.autopilot.groundwork import (
+from fairwitness.contracts.autopilot.repomap import Language
+from fairwitness.errors import UnsafePath
+from fairwitness.git.repository import Repository
+from fairwitness.steps.autopilot.groundwork import (
     ignore_runtime_files,
     language_of,
     lay_groundwork,
     tracked_files,
     write_codebase_analysis,
 )
-from assay.steps.autopilot.ignored import gitignore_with, is_our_gitignore
-from assay.steps.autopilot.learnings import Learnings
-from assay.steps.autopilot.pages_learnings import fresh_learnings
-from assay.store.artifacts import Store
-from assay.store.layout import autopilot
+from fairwitness.steps.autopilot.ignored import gitignore_with, is_our_gitignore
+from fairwitness.steps.autopilot.learnings import Learnings
+from fairwitness.steps.autopilot.pages_learnings import fresh_learnings
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout import autopilot
 from steps.autopilot.logbook import Logbook, killed_everywhere
 from steps.feature.reading import seen
 

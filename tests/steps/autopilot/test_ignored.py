@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.steps.autopilot.ignored import COMMENT, gitignore_with, is_our_gitignore, is_own, strangers
-from assay.store.layout import autopilot
+from fairwitness.steps.autopilot.ignored import COMMENT, gitignore_with, is_our_gitignore, is_own, strangers
+from fairwitness.store.layout import autopilot
 
 OURS = "".join(f"{line}\n" for line in (COMMENT, *autopilot.GITIGNORE))
 

@@ -5,26 +5,26 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from assay.contracts.autopilot.completion import CompletionReport
-from assay.contracts.autopilot.execution import ExecutionResult
-from assay.contracts.autopilot.metrics import RunMetrics
-from assay.contracts.autopilot.postmortem import PostMortem
-from assay.contracts.autopilot.rating import RatingReturn
-from assay.contracts.autopilot.repomap import RepoMap
-from assay.contracts.autopilot.returns import JudgeReturn
-from assay.contracts.autopilot.triage import Triage
-from assay.contracts.autopilot.verifying import VerifierReturn
-from assay.contracts.autopilot.visual import VisualBugReport
-from assay.contracts.common.words import Assessment
-from assay.kit.documents import Format, read
-from assay.kit.limits import Limits
-from assay.steps.autopilot.pages_codebase import codebase_page
-from assay.steps.autopilot.pages_judgement import DIVERGENCE, OWN_EVIDENCE, judge_page, scorecard_page
-from assay.steps.autopilot.pages_learnings import failure_entry, fresh_learnings, learnings_with
-from assay.steps.autopilot.pages_phase import post_mortem_file, triage_file
-from assay.steps.autopilot.pages_run import completion_page
-from assay.steps.autopilot.pages_verification import read_verified, verification_page
-from assay.steps.autopilot.pages_visual import visual_bugs_page
+from fairwitness.contracts.autopilot.completion import CompletionReport
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.metrics import RunMetrics
+from fairwitness.contracts.autopilot.postmortem import PostMortem
+from fairwitness.contracts.autopilot.rating import RatingReturn
+from fairwitness.contracts.autopilot.repomap import RepoMap
+from fairwitness.contracts.autopilot.returns import JudgeReturn
+from fairwitness.contracts.autopilot.triage import Triage
+from fairwitness.contracts.autopilot.verifying import VerifierReturn
+from fairwitness.contracts.autopilot.visual import VisualBugReport
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.kit.documents import Format, read
+from fairwitness.kit.limits import Limits
+from fairwitness.steps.autopilot.pages_codebase import codebase_page
+from fairwitness.steps.autopilot.pages_judgement import DIVERGENCE, OWN_EVIDENCE, judge_page, scorecard_page
+from fairwitness.steps.autopilot.pages_learnings import failure_entry, fresh_learnings, learnings_with
+from fairwitness.steps.autopilot.pages_phase import post_mortem_file, triage_file
+from fairwitness.steps.autopilot.pages_run import completion_page
+from fairwitness.steps.autopilot.pages_verification import read_verified, verification_page
+from fairwitness.steps.autopilot.pages_visual import visual_bugs_page
 from steps.autopilot.written import COMMIT, NOW, PHASE, RUN, SEEN
 from steps.feature.reading import Seen, seen
 from strategies import documents

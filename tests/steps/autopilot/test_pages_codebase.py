@@ -3,8 +3,8 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.repomap import RepoMap
-from assay.steps.autopilot.pages_codebase import LARGEST, codebase_page
+from fairwitness.contracts.autopilot.repomap import RepoMap
+from fairwitness.steps.autopilot.pages_codebase import LARGEST, codebase_page
 from steps.autopilot.written import NOW
 from steps.feature.reading import seen
 from support import value_of
@@ -19,7 +19,7 @@ def test_a_codebase_at_a_glance() -> None:
     assert codebase_page(_map()) == snapshot("""\
 # Codebase analysis
 
-Counted by Assay at 2026-02-12T12:00:00Z from the map of `/absolute/path/to/project`: 1 source file.
+Counted by Fair Witness at 2026-02-12T12:00:00Z from the map of `/absolute/path/to/project`: 1 source file.
 
 ## Languages
 
@@ -62,7 +62,7 @@ def test_a_map_that_was_cut_is_not_counted_as_whole() -> None:
     assert page == snapshot("""\
 # Codebase analysis
 
-Counted by Assay at 2026-02-12T12:00:00Z from the map of `/absolute/path/to/project`: 3 source files.
+Counted by Fair Witness at 2026-02-12T12:00:00Z from the map of `/absolute/path/to/project`: 3 source files.
 
 The map was cut to its size limit and lists 2 files; what was cut is not counted below.
 

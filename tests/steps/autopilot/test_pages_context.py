@@ -3,10 +3,10 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.discuss import DiscussContext
-from assay.contracts.autopilot.visual import RegressionStatus, VisualAssessment, VisualBugReport
-from assay.steps.autopilot.pages_context import Discussion, context_page
-from assay.steps.autopilot.pages_visual import ASSESSMENTS, REGRESSIONS, visual_bugs_page
+from fairwitness.contracts.autopilot.discuss import DiscussContext
+from fairwitness.contracts.autopilot.visual import RegressionStatus, VisualAssessment, VisualBugReport
+from fairwitness.steps.autopilot.pages_context import Discussion, context_page
+from fairwitness.steps.autopilot.pages_visual import ASSESSMENTS, REGRESSIONS, visual_bugs_page
 from steps.autopilot.written import PHASE, phase
 from steps.feature.reading import HOSTILE, seen
 from support import value_of

@@ -3,10 +3,10 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.phase_record import TaskStatus
-from assay.contracts.autopilot.returns import TaskEvidence
-from assay.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterion, TaskCriterionStatus
-from assay.steps.autopilot.pages_execution import LoggedTask, execution_page
+from fairwitness.contracts.autopilot.phase_record import TaskStatus
+from fairwitness.contracts.autopilot.returns import TaskEvidence
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterion, TaskCriterionStatus
+from fairwitness.steps.autopilot.pages_execution import LoggedTask, execution_page
 from steps.autopilot.written import COMMIT, PHASE, mini_verifier, phase
 from steps.feature.reading import HOSTILE, seen
 
@@ -70,7 +70,7 @@ def test_an_execution_log_for_people() -> None:
     assert execution_page(PHASE, (DONE, BROKEN, unchecked), ("the cache was a folder",)) == snapshot("""\
 # Execution log of phase 5: Line numbers
 
-Written by Assay. Status, commit and files are what it saw itself.
+Written by Fair Witness. Status, commit and files are what it saw itself.
 
 Evidence and confidence are claims of the executor; the mini-verification is another agent's claim.
 

@@ -3,12 +3,12 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.facts import PathItem, PathProblems
-from assay.contracts.autopilot.score import ScoreBand
-from assay.contracts.autopilot.words import FailureCategory, Recommendation
-from assay.steps.autopilot.pages_confidence import Cycle, Doubted, confidence_page, standing
-from assay.steps.autopilot.pages_judgement import BANDS, DIVERGENCE, OWN_EVIDENCE, judge_page, scorecard_page
-from assay.steps.autopilot.wording import CATEGORIES, RECOMMENDS
+from fairwitness.contracts.autopilot.facts import PathItem, PathProblems
+from fairwitness.contracts.autopilot.score import ScoreBand
+from fairwitness.contracts.autopilot.words import FailureCategory, Recommendation
+from fairwitness.steps.autopilot.pages_confidence import Cycle, Doubted, confidence_page, standing
+from fairwitness.steps.autopilot.pages_judgement import BANDS, DIVERGENCE, OWN_EVIDENCE, judge_page, scorecard_page
+from fairwitness.steps.autopilot.wording import CATEGORIES, RECOMMENDS
 from steps.autopilot.written import PHASE, content_verifier, executed, judge, phase, rating, verifier
 from steps.feature.reading import HOSTILE, seen
 
@@ -41,7 +41,7 @@ def test_a_judge_report_for_people() -> None:
     assert page == snapshot("""\
 # Judge report of phase 5: Line numbers
 
-Rendered by Assay from what the judge returned: an opinion with its evidence, never a score.
+Rendered by Fair Witness from what the judge returned: an opinion with its evidence, never a score.
 
 Recommendation: **proceed** (the phase does what it should).
 
@@ -137,9 +137,9 @@ def test_a_scorecard_for_people() -> None:
 
 The rater saw only the criteria and the change. Its scores are opinions.
 
-Under *Run by Assay* stands what its commands really came to.
+Under *Run by Fair Witness* stands what its commands really came to.
 
-| # | Criterion | Score | Run by Assay |
+| # | Criterion | Score | Run by Fair Witness |
 | --- | --- | --- | --- |
 | 1 | criterion text from plan | 8.2 of 10 | VERIFIED |
 | 2 | another criterion | 6.5 of 10 | **not run** |
@@ -155,7 +155,7 @@ Explanation of weighted aggregate computation and deductions from 10.0
 - Score: 8.2 of 10
 - Command: `grep -c 'pattern' file.md`
 - Printed, as the rater has it: first 200 chars of command output
-- Run by Assay: VERIFIED, exit code 0, 12 ms: 14 passed
+- Run by Fair Witness: VERIFIED, exit code 0, 12 ms: 14 passed
 - Evidence: file:line -- what was found
 - Why: Why this score: what earned points, what lost points
 
@@ -164,7 +164,7 @@ Explanation of weighted aggregate computation and deductions from 10.0
 - Score: 6.5 of 10
 - Command: `grep -c 'pattern' file.md`
 - Printed, as the rater has it: first 200 chars of command output
-- Run by Assay: **no**, so the score rests on the rater's word
+- Run by Fair Witness: **no**, so the score rests on the rater's word
 - The rater says it ran `npm test 2>&1` with exit code 0: All 42 tests passed
 - Evidence: file:line -- what was found
 - Why: Why this score: what earned points, what lost points

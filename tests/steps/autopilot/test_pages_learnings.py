@@ -3,10 +3,10 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.phase_record import HumanVerdict
-from assay.contracts.autopilot.postmortem import PostMortem
-from assay.contracts.autopilot.words import FailureCategory, HumanWord
-from assay.steps.autopilot.pages_learnings import (
+from fairwitness.contracts.autopilot.phase_record import HumanVerdict
+from fairwitness.contracts.autopilot.postmortem import PostMortem
+from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord
+from fairwitness.steps.autopilot.pages_learnings import (
     ENTRIES,
     HEADER,
     debug_entry,
@@ -15,7 +15,7 @@ from assay.steps.autopilot.pages_learnings import (
     learnings_with,
     verdict_entry,
 )
-from assay.steps.feature.companions_markdown import Markdown
+from fairwitness.steps.feature.companions_markdown import Markdown
 from steps.autopilot.written import NOW, PHASE, phase
 from steps.feature.reading import HOSTILE, seen
 from support import value_of

@@ -4,12 +4,12 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import ValidationError
 
-from assay.contracts.autopilot.postmortem import PostMortem
-from assay.contracts.autopilot.returns import ResearcherReturn
-from assay.contracts.autopilot.trace import TraceSpan
-from assay.contracts.autopilot.triage import Triage
-from assay.kit.documents import Format, read
-from assay.steps.autopilot.pages_phase import (
+from fairwitness.contracts.autopilot.postmortem import PostMortem
+from fairwitness.contracts.autopilot.returns import ResearcherReturn
+from fairwitness.contracts.autopilot.trace import TraceSpan
+from fairwitness.contracts.autopilot.triage import Triage
+from fairwitness.kit.documents import Format, read
+from fairwitness.steps.autopilot.pages_phase import (
     Handoff,
     handoff_page,
     post_mortem_file,
@@ -18,7 +18,7 @@ from assay.steps.autopilot.pages_phase import (
     trace_file,
     triage_file,
 )
-from assay.steps.autopilot.wording import json_file, length, milliseconds, minutes, of_ten, percent, tokens
+from fairwitness.steps.autopilot.wording import json_file, length, milliseconds, minutes, of_ten, percent, tokens
 from steps.autopilot.written import COMMIT, NOW, PHASE, RUN, phase, researcher
 from steps.feature.reading import HOSTILE, seen
 from support import value_of
@@ -39,7 +39,7 @@ def test_research_for_people() -> None:
     assert research_page(PHASE, researcher()) == snapshot("""\
 # Research of phase 5: Line numbers
 
-Rendered by Assay from what the researcher returned: claims, not evidence.
+Rendered by Fair Witness from what the researcher returned: claims, not evidence.
 
 ## Recommended approach
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
-from assay.contracts.autopilot.returns import PlannerReturn
-from assay.contracts.autopilot.words import Complexity
-from assay.steps.autopilot.pages_plan import plan_page, task_element
+from fairwitness.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
+from fairwitness.contracts.autopilot.returns import PlannerReturn
+from fairwitness.contracts.autopilot.words import Complexity
+from fairwitness.steps.autopilot.pages_plan import plan_page, task_element
 from steps.autopilot.written import PHASE, phase, plan_task, planner
 from steps.feature.reading import HOSTILE, seen
 
@@ -42,7 +42,7 @@ def test_a_plan_for_people() -> None:
     assert page == snapshot("""\
 # Plan of phase 5: Line numbers
 
-Rendered by Assay from what the planner wrote.
+Rendered by Fair Witness from what the planner wrote.
 
 A task is done when the command of every criterion passes, not when an agent says so.
 

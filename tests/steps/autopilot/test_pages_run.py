@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.audit import AuditOutcome, SelfAuditSummary
-from assay.contracts.autopilot.breaker import BreakerPosition
-from assay.contracts.autopilot.completion import CompletionReport
-from assay.contracts.autopilot.metrics import MetricsFile, RunMetrics, Trend, TrendSummary
-from assay.contracts.autopilot.state import State
-from assay.contracts.autopilot.words import RunStatus
-from assay.kit.documents import Format, read
-from assay.rules.cost import trend
-from assay.steps.autopilot.pages_metrics import metrics_file, metrics_with, run_part, trend_file, trend_part
-from assay.steps.autopilot.pages_run import LAST_EVENTS, POSITIONS, completion_file, completion_page, halt_page
+from fairwitness.contracts.autopilot.audit import AuditOutcome, SelfAuditSummary
+from fairwitness.contracts.autopilot.breaker import BreakerPosition
+from fairwitness.contracts.autopilot.completion import CompletionReport
+from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, Trend, TrendSummary
+from fairwitness.contracts.autopilot.state import State
+from fairwitness.contracts.autopilot.words import RunStatus
+from fairwitness.kit.documents import Format, read
+from fairwitness.rules.cost import trend
+from fairwitness.steps.autopilot.pages_metrics import metrics_file, metrics_with, run_part, trend_file, trend_part
+from fairwitness.steps.autopilot.pages_run import LAST_EVENTS, POSITIONS, completion_file, completion_page, halt_page
 from steps.autopilot.written import NOW
 from steps.feature.reading import HOSTILE, seen
 from support import value_of
@@ -65,7 +65,7 @@ def test_a_completion_report_for_people() -> None:
     assert completion_page(_report(), _run(), _audit(), _trend()) == snapshot("""\
 # Completion report of run-2026-02-10-143052
 
-Written by Assay at 2026-02-10T18:30:00Z, at the end of a run with `--complete`.
+Written by Fair Witness at 2026-02-10T18:30:00Z, at the end of a run with `--complete`.
 
 **12 of 15 phases of the roadmap completed: 80.0 %.**
 
@@ -249,9 +249,9 @@ It stopped at 2026-02-09T16:39:00Z in phase 6.3, step execute, and is **paused**
 
 ## How to go on
 
-- mend the cause, then go on, from 2026-02-09T16:40:00Z on: `assay resume run-2026-02-09-143052`
-- where it stands: `assay status`
-- everything that happened, in order: `assay events run-2026-02-09-143052`
+- mend the cause, then go on, from 2026-02-09T16:40:00Z on: `fairwitness resume run-2026-02-09-143052`
+- where it stands: `fairwitness status`
+- everything that happened, in order: `fairwitness events run-2026-02-09-143052`
 - why a phase failed: the post-mortems and diagnostics under `.autopilot/diagnostics`
 
 ## Phases
@@ -281,7 +281,7 @@ It stopped at 2026-02-09T16:39:00Z in phase 6.3, step execute, and is **paused**
 | When | Phase | Step | Event | Details |
 | --- | --- | --- | --- | --- |
 | 2026-02-09T14:31:00Z | 6.1 | execute | `task_completed` | {"task":"task_01","commit":"abc1234"} |
-""")  # noqa: E501  # a table has as many columns as it has
+""")  # a table has as many columns as it has
 
 
 @pytest.mark.req("A6")
@@ -290,10 +290,10 @@ def test_every_status_says_how_to_go_on() -> None:
     first = {status.value: page.split("## How to go on\n\n")[1].split("\n")[0] for status, page in pages.items()}
     assert first == snapshot(
         {
-            "running": "- it was interrupted, and goes on where it was: `assay resume run-2026-02-09-143052`",
-            "paused": "- mend the cause, then go on: `assay resume run-2026-02-09-143052`",
+            "running": "- it was interrupted, and goes on where it was: `fairwitness resume run-2026-02-09-143052`",
+            "paused": "- mend the cause, then go on: `fairwitness resume run-2026-02-09-143052`",
             "completed": "- nothing is left to do",
-            "failed": "- it does not go on by itself; once the cause is gone: `assay resume run-2026-02-09-143052`",
+            "failed": "- it does not go on by itself; once the cause is gone: `fairwitness resume run-2026-02-09-143052`",
         }
     )
 
@@ -312,7 +312,7 @@ def test_a_halt_before_anything_was_done() -> None:
         "No event is on record.",
         "- Last error: none",
         "- Cools down until: it does not wait",
-        "mend the cause, then go on: `assay resume",
+        "mend the cause, then go on: `fairwitness resume",
     ):
         assert said in page
 

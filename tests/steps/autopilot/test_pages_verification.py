@@ -3,11 +3,11 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.autopilot.execution import ExecutionResult
-from assay.contracts.autopilot.verifying import VerifierReturn
-from assay.contracts.common.words import Assessment
-from assay.kit.documents import Format, read
-from assay.steps.autopilot.pages_verification import ASSESSED, Verified, read_verified, verification_page
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.verifying import VerifierReturn
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.kit.documents import Format, read
+from fairwitness.steps.autopilot.pages_verification import ASSESSED, Verified, read_verified, verification_page
 from steps.autopilot.written import COMMIT, NOW, RUN, SEEN, content_verifier, executed, phase, verifier
 from steps.feature.reading import HOSTILE, seen
 
@@ -60,7 +60,7 @@ The verifier says **fail**. It did not hear the executor; what it says is a clai
 
 ## Sandbox Execution Results
 
-Run by Assay itself, inside its bounds: this is evidence.
+Run by Fair Witness itself, inside its bounds: this is evidence.
 
 | Criterion | Command | Exit Code | Output (truncated) | Assessment | Took |
 | --- | --- | --- | --- | --- | --- |
@@ -72,7 +72,7 @@ A command that timed out, broke its bounds or was lost has shown nothing; it cou
 
 ## Automated checks
 
-Run by Assay itself: compile: pass; tests: pass; lint: **fail**; build: n/a (the project has none).
+Run by Fair Witness itself: compile: pass; tests: pass; lint: **fail**; build: n/a (the project has none).
 
 As the verifier has them:
 
@@ -150,7 +150,7 @@ The verifier says pass. It did not hear the executor; what it says is a claim.
 
 ## Sandbox Execution Results
 
-Run by Assay itself, inside its bounds: this is evidence.
+Run by Fair Witness itself, inside its bounds: this is evidence.
 
 | Criterion | Command | Exit Code | Output (truncated) | Assessment | Took |
 | --- | --- | --- | --- | --- | --- |
@@ -158,7 +158,7 @@ Run by Assay itself, inside its bounds: this is evidence.
 
 ## Automated checks
 
-Run by Assay itself: compile: pass; tests: pass; lint: **fail**; build: n/a (the project has none).
+Run by Fair Witness itself: compile: pass; tests: pass; lint: **fail**; build: n/a (the project has none).
 
 As the verifier has them:
 
@@ -215,7 +215,7 @@ def test_the_head_says_pass_only_if_everything_does() -> None:
             "a command failed": False,
         }
     )
-    assert "No evidence: Assay ran no command for this phase." in _page(good)
+    assert "No evidence: Fair Witness ran no command for this phase." in _page(good)
 
 
 @pytest.mark.req("A6")

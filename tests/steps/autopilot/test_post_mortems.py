@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.autopilot.events_phase import (
+from fairwitness.contracts.autopilot.events_phase import (
     DebugAttempt,
     HumanVerdictRecorded,
     PhaseFailed,
@@ -17,13 +17,13 @@ from assay.contracts.autopilot.events_phase import (
     StepFailed,
     TaskRetried,
 )
-from assay.contracts.autopilot.phase_return import PhaseReturn
-from assay.contracts.autopilot.postmortem import PostMortem, RootCause, TimelineStatus
-from assay.contracts.autopilot.words import FailureCategory, HumanWord, StepName
-from assay.steps.autopilot.book import happened, pass_name
-from assay.steps.autopilot.learnings import Learnings
-from assay.steps.autopilot.pages_learnings import fresh_learnings
-from assay.steps.autopilot.post_mortems import (
+from fairwitness.contracts.autopilot.phase_return import PhaseReturn
+from fairwitness.contracts.autopilot.postmortem import PostMortem, RootCause, TimelineStatus
+from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord, StepName
+from fairwitness.steps.autopilot.book import happened, pass_name
+from fairwitness.steps.autopilot.learnings import Learnings
+from fairwitness.steps.autopilot.pages_learnings import fresh_learnings
+from fairwitness.steps.autopilot.post_mortems import (
     PREVENTION,
     attempted_fixes,
     events_of,
@@ -32,8 +32,8 @@ from assay.steps.autopilot.post_mortems import (
     timeline,
     write_post_mortem,
 )
-from assay.steps.feature.companions_markdown import Markdown
-from assay.store.layout import autopilot
+from fairwitness.steps.feature.companions_markdown import Markdown
+from fairwitness.store.layout import autopilot
 from steps.autopilot.logbook import AT, FAILED, Logbook, a_pass, killed_everywhere
 
 PATH = ".autopilot/diagnostics/phase-5-postmortem.json"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.autopilot.state import SpecLock
-from assay.rules.spec_lock import SpecTurn
-from assay.steps.autopilot.preflight import changed_specs
-from assay.store.artifacts import content_hash
+from fairwitness.contracts.autopilot.state import SpecLock
+from fairwitness.rules.spec_lock import SpecTurn
+from fairwitness.steps.autopilot.preflight import changed_specs
+from fairwitness.store.artifacts import content_hash
 from steps.autopilot.logbook import Logbook
 
 MOMENT = "2026-02-09T14:30:52Z"

@@ -8,30 +8,30 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.autopilot.order import AutopilotOrder
-from assay.contracts.common.words import Workflow
-from assay.contracts.forge.events import MergeFinished, TaskVerified
-from assay.contracts.graph.orders import Prepared
-from assay.errors import NotReady, UsageError
-from assay.git.candidates import Candidates, Member, Stacked
-from assay.git.commits import commit_tree
-from assay.git.identity import FALLBACK, Identity
-from assay.git.merging import merged_tree
-from assay.git.objects import FILE, Entry, Objects
-from assay.git.reachability import lost
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktrees
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
-from assay.steps.autopilot.book import AutopilotBook
-from assay.steps.autopilot.reverting import REVERTED, Reverted, left_at, take_back, tip_of
-from assay.steps.graph.world import World
+from fairwitness.contracts.autopilot.order import AutopilotOrder
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.events import MergeFinished, TaskVerified
+from fairwitness.contracts.graph.orders import Prepared
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.git.candidates import Candidates, Member, Stacked
+from fairwitness.git.commits import commit_tree
+from fairwitness.git.identity import FALLBACK, Identity
+from fairwitness.git.merging import merged_tree
+from fairwitness.git.objects import FILE, Entry, Objects
+from fairwitness.git.reachability import lost
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.steps.autopilot.book import AutopilotBook
+from fairwitness.steps.autopilot.reverting import REVERTED, Reverted, left_at, take_back, tip_of
+from fairwitness.steps.graph.world import World
 from git.person import Person, picture
 from steps.feature.landing import dies, points
 from steps.feature.rooms import clock
 
 RUN = "run-2026-02-26-143000"
-TARGET = f"assay/{RUN}/target"
+TARGET = f"fairwitness/{RUN}/target"
 REF = f"refs/heads/{TARGET}"
 DIAGNOSTIC = "autopilot-diagnostic-phase-6.1"
 NOW = "2026-02-26T14:30:00Z"
@@ -104,7 +104,7 @@ class Flight:
             [Member(f"task-{number}", commit) for number, commit in enumerate(commits)],
             run_id=RUN,
             batch=1,
-            message=lambda member: f"assay: merge {member.name}\n\nRun-Id: {RUN}\n",
+            message=lambda member: f"fairwitness: merge {member.name}\n\nRun-Id: {RUN}\n",
             identity=FALLBACK,
         )
         self.move(stacked[-1].commit)
@@ -122,7 +122,7 @@ class Flight:
     def work(self, node: str, **files: str) -> str:
         """A task from its attempt to the target."""
         onto = tip_of(self.book, self.repository)
-        commit = self.verify(node, self.made([onto], f"assay({node}): work", **files))
+        commit = self.verify(node, self.made([onto], f"fairwitness({node}): work", **files))
         self.merge(commit)
         return commit
 
@@ -186,9 +186,9 @@ def test_a_phase_is_taken_back_by_one_commit_and_kept_on_a_branch(flight: Flight
     assert git("rev-parse", DIAGNOSTIC) == two
     assert git("show", f"{DIAGNOSTIC}:new.py") == "x"
     assert git("log", "-1", "--format=%B", REF) == (
-        "assay: take back phase 6.1\n\nits score is 3.1\n\n"
+        "fairwitness: take back phase 6.1\n\nits score is 3.1\n\n"
         f"The files are those of {base} again. These commits are taken back:\n\n"
-        f"- {two} assay(p6.1-b): work\n- {one} assay(p6.1-a): work\n\n"
+        f"- {two} fairwitness(p6.1-b): work\n- {one} fairwitness(p6.1-a): work\n\n"
         f"Run-Id: {RUN}\nTakes-Back: revert:6.1-1"
     )
     assert git("log", "-1", "--format=%(trailers:key=Run-Id,valueonly)", REF) == RUN
@@ -254,7 +254,7 @@ def test_a_cycle_and_then_its_phase_are_taken_back_each_with_a_branch(flight: Fl
     phase = flight.take_back(base, key="revert:6.1-3")
     assert (cycle.branch, phase.branch, phase.from_) == (DIAGNOSTIC, f"{DIAGNOSTIC}-2", again)
     assert flight.person.git("rev-parse", f"{REF}^{{tree}}") == flight.person.git("rev-parse", f"{base}^{{tree}}")
-    assert f"- {cycle.commit} assay: take back phase 6.1" in flight.person.git("log", "-1", "--format=%B", REF)
+    assert f"- {cycle.commit} fairwitness: take back phase 6.1" in flight.person.git("log", "-1", "--format=%B", REF)
 
 
 def test_the_name_of_a_branch_that_somebody_has_is_not_used(flight: Flight, base: str) -> None:
@@ -283,7 +283,7 @@ def test_a_strangers_commit_on_top_is_not_taken_back(flight: Flight, base: str) 
     stranger = flight.made([tip], f"fix\n\nRun-Id: {RUN}\n", **{"mine.txt": "x\n"})
     flight.move(stranger)
     said = unchanged(flight, base, f"holds the commit {stranger[:12]}, which is not the run's")
-    assert said == f"take it out of {TARGET}, then: assay resume {RUN}"
+    assert said == f"take it out of {TARGET}, then: fairwitness resume {RUN}"
     flight.move(tip)
     assert flight.take_back(base).from_ == tip
 
@@ -320,7 +320,8 @@ def record_prepared(flight: Flight, prepared: Prepared) -> None:
 @pytest.mark.req("A3")
 def test_tasks_side_by_side_are_the_runs_own_with_all_their_merges(flight: Flight, base: str) -> None:
     tasks = [
-        flight.verify(f"p6.1-{name}", flight.made([base], f"assay({name}): work", **{name: "x\n"})) for name in "abc"
+        flight.verify(f"p6.1-{name}", flight.made([base], f"fairwitness({name}): work", **{name: "x\n"}))
+        for name in "abc"
     ]
     stacked = flight.merge(*tasks)
     assert flight.person.git("rev-list", "--merges", "--count", REF) == "2"
@@ -366,7 +367,7 @@ def test_a_target_without_the_runs_work_is_left_to_the_person(flight: Flight, ba
     tip = flight.work("p6.1-b", **{"till.py": "3\n"})
     flight.move(first)
     said = unchanged(flight, base, f"somebody moved {TARGET} from {tip[:12]} to {first[:12]}")
-    assert said == f"git branch -f {TARGET} {tip[:12]}, then: assay resume {RUN}"
+    assert said == f"git branch -f {TARGET} {tip[:12]}, then: fairwitness resume {RUN}"
 
 
 def test_a_target_that_is_gone_is_put_back_where_the_run_left_it(flight: Flight, base: str) -> None:

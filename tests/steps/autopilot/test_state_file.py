@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.autopilot.events_run import CheckpointWritten, RunCompleted
-from assay.contracts.autopilot.order import AutopilotTable
-from assay.contracts.autopilot.state import State
-from assay.contracts.autopilot.words import PhaseStatus, RunStatus, StepName
-from assay.contracts.common.problems import Problem
-from assay.errors import UnsafePath, UsageError
-from assay.rules.fold_autopilot import fold_autopilot
-from assay.steps.autopilot.state_file import StateFile, StateSource, archive, read_state, rendered, standing
-from assay.store.layout import autopilot
+from fairwitness.contracts.autopilot.events_run import CheckpointWritten, RunCompleted
+from fairwitness.contracts.autopilot.order import AutopilotTable
+from fairwitness.contracts.autopilot.state import State
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus, StepName
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.errors import UnsafePath, UsageError
+from fairwitness.rules.fold_autopilot import fold_autopilot
+from fairwitness.steps.autopilot.state_file import StateFile, StateSource, archive, read_state, rendered, standing
+from fairwitness.store.layout import autopilot
 from steps.autopilot.logbook import RUN, Logbook, killed, killed_everywhere, order
 
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.autopilot.audit import GapDetail
-from assay.contracts.autopilot.facts import PathItem
-from assay.contracts.autopilot.phase_record import TaskStatus
-from assay.contracts.autopilot.words import FailureCategory
-from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Assessment
-from assay.contracts.forge.dag import NodeState
-from assay.contracts.forge.events import NodeChanged
-from assay.errors import UsageError
-from assay.rules.dag import dag_problems
-from assay.steps.autopilot.task_checks import asked_of, category_of, category_of_runs, failures, problems_of
-from assay.steps.autopilot.tasks import PlannedNode, begin_graph, graph_of, graphs_of, logged, rest_of
-from assay.steps.graph.book import GRAPH
+from fairwitness.contracts.autopilot.audit import GapDetail
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.phase_record import TaskStatus
+from fairwitness.contracts.autopilot.words import FailureCategory
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.events import NodeChanged
+from fairwitness.errors import UsageError
+from fairwitness.rules.dag import dag_problems
+from fairwitness.steps.autopilot.task_checks import asked_of, category_of, category_of_runs, failures, problems_of
+from fairwitness.steps.autopilot.tasks import PlannedNode, begin_graph, graph_of, graphs_of, logged, rest_of
+from fairwitness.steps.graph.book import GRAPH
 from steps.autopilot.site import RUN, TARGET, pass_of
 from steps.autopilot.workyard import Yard, made, node, opened, task
 from steps.autopilot.written import executed, mini_verifier

@@ -10,34 +10,34 @@ from typing import Any
 
 import pytest
 
-from assay.app.settings import verify_settings
-from assay.app.state import workroom
-from assay.app.wiring import runner
-from assay.contracts.autopilot.events_phase import PhaseStarted, StepStarted, TaskRetried
-from assay.contracts.autopilot.events_run import RunResumed
-from assay.contracts.autopilot.passes import PhasePass
-from assay.contracts.autopilot.plan import PlanTask
-from assay.contracts.autopilot.words import StepName
-from assay.contracts.common.tools import Role
-from assay.contracts.graph.orders import AttemptOrder, Collision, GraphEnd, Prepared, Proof, Worked
-from assay.dag.executor import carry_out
-from assay.dag.flows import graph_flows
-from assay.engine.base import Flow, Json
-from assay.errors import NotReady
-from assay.git.candidates import Candidates
-from assay.git.identity import FALLBACK
-from assay.sandbox.runner import Runner
-from assay.steps.autopilot.book import Told, happened
-from assay.steps.autopilot.commands import Harness
-from assay.steps.autopilot.executing import Executing
-from assay.steps.autopilot.graph_desk import AutopilotGraphDesk
-from assay.steps.autopilot.tasks import PlannedNode, begin_graph, graph_of, rest_of
-from assay.steps.dispatch import Dispatched
-from assay.steps.dispatch.account import STARTED
-from assay.steps.dispatch.recording import ended
-from assay.steps.graph.world import World
-from assay.steps.verify.subject import Parts
-from assay.testing.raw_engine import RawEngine
+from fairwitness.app.settings import verify_settings
+from fairwitness.app.state import workroom
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.autopilot.events_phase import PhaseStarted, StepStarted, TaskRetried
+from fairwitness.contracts.autopilot.events_run import RunResumed
+from fairwitness.contracts.autopilot.passes import PhasePass
+from fairwitness.contracts.autopilot.plan import PlanTask
+from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import AttemptOrder, Collision, GraphEnd, Prepared, Proof, Worked
+from fairwitness.dag.executor import carry_out
+from fairwitness.dag.flows import graph_flows
+from fairwitness.engine.base import Flow, Json
+from fairwitness.errors import NotReady
+from fairwitness.git.candidates import Candidates
+from fairwitness.git.identity import FALLBACK
+from fairwitness.sandbox.runner import Runner
+from fairwitness.steps.autopilot.book import Told, happened
+from fairwitness.steps.autopilot.commands import Harness
+from fairwitness.steps.autopilot.executing import Executing
+from fairwitness.steps.autopilot.graph_desk import AutopilotGraphDesk
+from fairwitness.steps.autopilot.tasks import PlannedNode, begin_graph, graph_of, rest_of
+from fairwitness.steps.dispatch import Dispatched
+from fairwitness.steps.dispatch.account import STARTED
+from fairwitness.steps.dispatch.recording import ended
+from fairwitness.steps.graph.world import World
+from fairwitness.steps.verify.subject import Parts
+from fairwitness.testing.raw_engine import RawEngine
 from steps.autopilot.site import RUN, TARGET, Calls, Site, pass_of
 
 SECRET = "WORD-OF-THE-EXECUTOR-4711"
@@ -159,7 +159,7 @@ class Yard(Site):
             run_id=RUN,
             node=name,
             attempt=attempt,
-            branch=f"assay/{RUN}/{name}/attempt-{attempt}",
+            branch=f"fairwitness/{RUN}/{name}/attempt-{attempt}",
             target=TARGET,
             phase=str(number),
             conflict=conflict,

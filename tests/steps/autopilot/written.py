@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from assay.contracts.autopilot.execution import ExecutionResult
-from assay.contracts.autopilot.facts import RoadmapPhase
-from assay.contracts.autopilot.phase_record import AutomatedChecks
-from assay.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
-from assay.contracts.autopilot.rating import RatingReturn
-from assay.contracts.autopilot.returns import JudgeReturn, PlannerReturn, ResearcherReturn
-from assay.contracts.autopilot.verifying import MiniVerifierReturn, VerifierReturn
-from assay.contracts.autopilot.words import Complexity, PhaseType
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.facts import RoadmapPhase
+from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
+from fairwitness.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
+from fairwitness.contracts.autopilot.rating import RatingReturn
+from fairwitness.contracts.autopilot.returns import JudgeReturn, PlannerReturn, ResearcherReturn
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, VerifierReturn
+from fairwitness.contracts.autopilot.words import Complexity, PhaseType
 from support import value_of
 
 RUN = "run-2026-02-09-143052"

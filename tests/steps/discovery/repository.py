@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from assay.contracts.verify.checks import CheckSpec, Discovered, VerifySettings
-from assay.steps.discovery.discover import discover
-from assay.steps.discovery.files import MappingFiles
+from fairwitness.contracts.verify.checks import CheckSpec, Discovered, VerifySettings
+from fairwitness.steps.discovery.discover import discover
+from fairwitness.steps.discovery.files import MappingFiles
 
 Files = dict[str, str]
 

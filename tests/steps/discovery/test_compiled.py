@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.contracts.verify.checks import LONG_S, Language
+from fairwitness.contracts.verify.checks import LONG_S, Language
 from steps.discovery.repository import Offer, check_of, look, offers, reasons
 
 RUST = {

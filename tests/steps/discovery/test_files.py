@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.verify.checks import VerifySettings
-from assay.steps.discovery.discover import discover
-from assay.steps.discovery.files import READ_LIMIT, FolderFiles, MappingFiles, TreeFiles
+from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.steps.discovery.discover import discover
+from fairwitness.steps.discovery.files import READ_LIMIT, FolderFiles, MappingFiles, TreeFiles
 
 
 def test_a_folder_and_a_mapping_say_the_same(tmp_path: Path) -> None:

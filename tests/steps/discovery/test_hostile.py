@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.verify.checks import Discovered, VerifySettings
-from assay.steps.discovery.discover import discover
-from assay.steps.discovery.documents import Unreadable, ini_of, json_of, toml_of
-from assay.steps.discovery.files import PATHS_LIMIT, READ_LIMIT, MappingFiles
-from assay.steps.discovery.programs import NODE_REPORTER, NODE_SYNTAX, PYTHON_IMPORTS, PYTHON_SYNTAX
+from fairwitness.contracts.verify.checks import Discovered, VerifySettings
+from fairwitness.steps.discovery.discover import discover
+from fairwitness.steps.discovery.documents import Unreadable, ini_of, json_of, toml_of
+from fairwitness.steps.discovery.files import PATHS_LIMIT, READ_LIMIT, MappingFiles
+from fairwitness.steps.discovery.programs import NODE_REPORTER, NODE_SYNTAX, PYTHON_IMPORTS, PYTHON_SYNTAX
 from steps.discovery.repository import look, offers, reasons
 
 PATIENCE_S = 20.0

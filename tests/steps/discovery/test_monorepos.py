@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from assay.contracts.verify.checks import CheckSpec, Language, VerifySettings
-from assay.steps.discovery.roots import MOST_PROJECTS
+from fairwitness.contracts.verify.checks import CheckSpec, Language, VerifySettings
+from fairwitness.steps.discovery.roots import MOST_PROJECTS
 from steps.discovery.repository import Files, check_of, look, offers, reasons
 
 BARE = "def test_it():\n    assert True\n"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from assay.contracts.verify.checks import Language
-from assay.steps.discovery.scripts import Command, expand, words_of
+from fairwitness.contracts.verify.checks import Language
+from fairwitness.steps.discovery.scripts import Command, expand, words_of
 from steps.discovery.repository import Offer, check_of, look, offers, reasons
 
 NODE_TEST = {"node-test": ("tests", "junit")}

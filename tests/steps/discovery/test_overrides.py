@@ -1,8 +1,8 @@
-"""What a person says in assay.toml: checks of their own, others put in their place, some switched off but seen."""
+"""What a person says in fairwitness.toml: checks of their own, others put in their place, some switched off but seen."""
 
 import pytest
 
-from assay.contracts.verify.checks import LONG_S, QUICK_S, DeclaredCheck, Language, ReportFormat, VerifySettings
+from fairwitness.contracts.verify.checks import LONG_S, QUICK_S, DeclaredCheck, Language, ReportFormat, VerifySettings
 from steps.discovery.repository import check_of, look, offers, reasons
 
 PYTEST = {"pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n"}
@@ -13,7 +13,7 @@ def test_a_declared_check_is_added_and_required() -> None:
     found = look({}, VerifySettings(check=(DeclaredCheck(name="tests", argv=("./run-tests",)),)))
     check = check_of(found, "tests")
     assert (check.required, check.report, check.language) == (True, ReportFormat.EXIT, Language.OTHER)
-    assert (check.tool, check.found_in, check.timeout_s) == ("run-tests", "assay.toml", LONG_S)
+    assert (check.tool, check.found_in, check.timeout_s) == ("run-tests", "fairwitness.toml", LONG_S)
 
 
 def test_a_declared_check_stands_in_for_the_one_of_the_same_id() -> None:
@@ -53,14 +53,19 @@ def test_a_check_that_is_switched_off_is_still_seen() -> None:
     found = look(PYTEST, VerifySettings(disable=("pytest", "nobody")))
     assert set(offers(found)) == {"ruff"}
     (told,) = found.undiscovered
-    assert (told.id, told.name, told.required, told.reason) == ("pytest", "tests", False, "switched off in assay.toml")
+    assert (told.id, told.name, told.required, told.reason) == (
+        "pytest",
+        "tests",
+        False,
+        "switched off in fairwitness.toml",
+    )
 
 
 def test_what_cannot_be_run_may_be_switched_off_too() -> None:
     found = look({"package.json": "{"}, VerifySettings(disable=("package.json",)))
     (told,) = found.undiscovered
     assert not told.required
-    assert reasons(found)["package.json"].endswith("(switched off in assay.toml)")
+    assert reasons(found)["package.json"].endswith("(switched off in fairwitness.toml)")
 
 
 def test_nothing_found_is_nothing_offered() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.contracts.common.evidence import Phase
-from assay.contracts.verify.checks import LONG_S, QUICK_S, Language
-from assay.rules.policy import kind_of
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.verify.checks import LONG_S, QUICK_S, Language
+from fairwitness.rules.policy import kind_of
 from steps.discovery.repository import Offer, check_of, look, offers
 
 PYTEST = {"pytest": ("tests", "junit")}

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from assay.contracts.verify.checks import CheckSpec, VerifySettings
-from assay.contracts.verify.results import Report
-from assay.steps.discovery.discover import discover
-from assay.steps.discovery.files import FolderFiles
-from assay.steps.reports import read_report
+from fairwitness.contracts.verify.checks import CheckSpec, VerifySettings
+from fairwitness.contracts.verify.results import Report
+from fairwitness.steps.discovery.discover import discover
+from fairwitness.steps.discovery.files import FolderFiles
+from fairwitness.steps.reports import read_report
 from steps.discovery.repository import Files, check_of
 from support import works
 

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from assay.agents.base import Job
-from assay.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.agents.base import Job
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from steps.dispatch.world import World, builder, writes
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.agents.dispatch import Change, Layer
-from assay.contracts.common.tools import Role, Scope
-from assay.git.call import GitFailed
-from assay.steps.dispatch.audit import Audit, audit
-from assay.steps.dispatch.restoring import restore
-from assay.steps.dispatch.seen import FILE_LIMIT, ODD, Seen, see
+from fairwitness.contracts.agents.dispatch import Change, Layer
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.git.call import GitFailed
+from fairwitness.steps.dispatch.audit import Audit, audit
+from fairwitness.steps.dispatch.restoring import restore
+from fairwitness.steps.dispatch.seen import FILE_LIMIT, ODD, Seen, see
 from steps.dispatch.world import SCOPE, World
 
 pytestmark = pytest.mark.req("X3")

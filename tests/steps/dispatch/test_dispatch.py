@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from assay.agents.roles import ROLES
-from assay.contracts.agents.dispatch import (
+from fairwitness.agents.roles import ROLES
+from fairwitness.contracts.agents.dispatch import (
     Change,
     ChangedPath,
     EnforcementTier,
@@ -16,18 +16,18 @@ from assay.contracts.agents.dispatch import (
     Usage,
     UsageSource,
 )
-from assay.contracts.common.budgets import Amounts, BudgetCaps, Caps
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import Observation, SandboxTier
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.tools import Role
-from assay.errors import LedgerTampered, UsageError
-from assay.ledger.verify import verify
-from assay.rules.fold_feature import fold_feature
-from assay.steps.dispatch import Occasion, dispatch
-from assay.steps.dispatch.account import limits_of, sized
-from assay.steps.dispatch.beginning import begin
-from assay.steps.dispatch.events import NoEvents
+from fairwitness.contracts.common.budgets import Amounts, BudgetCaps, Caps
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import Observation, SandboxTier
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import LedgerTampered, UsageError
+from fairwitness.ledger.verify import verify
+from fairwitness.rules.fold_feature import fold_feature
+from fairwitness.steps.dispatch import Occasion, dispatch
+from fairwitness.steps.dispatch.account import limits_of, sized
+from fairwitness.steps.dispatch.beginning import begin
+from fairwitness.steps.dispatch.events import NoEvents
 from steps.dispatch.world import (
     INTAKE,
     NO_LIMIT,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents.roles import ROLES
-from assay.contracts.common.problems import Problem
-from assay.contracts.common.tools import Role
-from assay.ledger.verify import verify
-from assay.rules.fold_feature import fold_feature
+from fairwitness.agents.roles import ROLES
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.tools import Role
+from fairwitness.ledger.verify import verify
+from fairwitness.rules.fold_feature import fold_feature
 from steps.dispatch.world import RUN, World, builder
 
 BEFORE = ("ledger.record.inserted", "ledger.record.linked")
@@ -24,7 +24,7 @@ AFTER = ("dispatch.finished",)
 def played(root: Path, kill_at: str | None = None) -> int:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     if kill_at is not None:
-        environment["ASSAY_KILL_AT"] = kill_at
+        environment["FAIRWITNESS_KILL_AT"] = kill_at
     command = [sys.executable, "-m", "steps.dispatch.killed", str(root)]
     return subprocess.run(command, env=environment, check=False).returncode
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.tools import Role
-from assay.errors import AssayError
-from assay.git.objects import FILE, Entry
-from assay.steps.dispatch.audit import audit
-from assay.steps.dispatch.known import Known, read
-from assay.steps.dispatch.seen import see
+from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import FairWitnessError
+from fairwitness.git.objects import FILE, Entry
+from fairwitness.steps.dispatch.audit import audit
+from fairwitness.steps.dispatch.known import Known, read
+from fairwitness.steps.dispatch.seen import see
 from steps.dispatch.world import SCOPE, World, builder, writes
 
 
@@ -32,7 +32,7 @@ def test_the_same_content_is_the_same_tree_without_asking_git(world: World) -> N
     shutil.rmtree(world.shadow.git.path)
     assert see(world.shadow, folder, known=known) == first
     (folder / "README.md").write_text("another shop\n")
-    with pytest.raises(AssayError):
+    with pytest.raises(FairWitnessError):
         see(world.shadow, folder, known=known)
 
 

@@ -5,8 +5,8 @@ import inspect
 
 import pytest
 
-from assay.git.repository import Repository
-from assay.steps.dispatch.looking import git_reader
+from fairwitness.git.repository import Repository
+from fairwitness.steps.dispatch.looking import git_reader
 from git.person import picture
 from steps.dispatch.world import World
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from assay.agents.gateway.meter import Capped, Hold, Refusal
-from assay.agents.gateway.modes import Grant
-from assay.contracts.agents.dispatch import DispatchLimits
-from assay.contracts.agents.model import ModelUsage
-from assay.contracts.common.budgets import Amounts, Budget, BudgetCaps, Caps, Reservation, Spending
-from assay.steps.dispatch.meter import RunMeter
+from fairwitness.agents.gateway.meter import Capped, Hold, Refusal
+from fairwitness.agents.gateway.modes import Grant
+from fairwitness.contracts.agents.dispatch import DispatchLimits
+from fairwitness.contracts.agents.model import ModelUsage
+from fairwitness.contracts.common.budgets import Amounts, Budget, BudgetCaps, Caps, Reservation, Spending
+from fairwitness.steps.dispatch.meter import RunMeter
 from steps.dispatch.world import NO_LIMIT
 
 LIMITS = DispatchLimits(wall_s=60, turns=10, tokens=1000, cost_micros=None)

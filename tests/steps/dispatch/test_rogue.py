@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from assay.agents.backends.acp.backend import AcpBackend
-from assay.agents.roles import ROLES
-from assay.app.wiring import runner
-from assay.contracts.agents.dispatch import Layer, OutcomeStatus, UsageSource
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role
-from assay.steps.dispatch import Dispatched, Means, Occasion, dispatch
-from assay.steps.dispatch.events import NoEvents
-from assay.testing.scripted_acp_agent import scripted_profile
+from fairwitness.agents.backends.acp.backend import AcpBackend
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus, UsageSource
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role
+from fairwitness.steps.dispatch import Dispatched, Means, Occasion, dispatch
+from fairwitness.steps.dispatch.events import NoEvents
+from fairwitness.testing.scripted_acp_agent import scripted_profile
 from sandbox.kit import require
 from steps.dispatch.world import INTAKE, REPORT, NoModels, World, brief
 

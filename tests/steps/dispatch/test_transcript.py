@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from assay.contracts.agents.dispatch import Happening, Kind
-from assay.kit.json_text import parse_lines
-from assay.steps.dispatch.transcript import HALF, TEXT, Transcript, keep
-from assay.store.artifacts import Store
+from fairwitness.contracts.agents.dispatch import Happening, Kind
+from fairwitness.kit.json_text import parse_lines
+from fairwitness.steps.dispatch.transcript import HALF, TEXT, Transcript, keep
+from fairwitness.store.artifacts import Store
 
 
 def lines(transcript: Transcript) -> list[dict[str, object]]:

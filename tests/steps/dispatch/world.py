@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from assay.agents.base import Job, Session, Turn
-from assay.agents.roles import ROLES
-from assay.contracts.agents.dispatch import (
+from fairwitness.agents.base import Job, Session, Turn
+from fairwitness.agents.roles import ROLES
+from fairwitness.contracts.agents.dispatch import (
     Brief,
     DispatchLimits,
     EnforcementTier,
@@ -20,20 +20,20 @@ from assay.contracts.agents.dispatch import (
     Usage,
     UsageSource,
 )
-from assay.contracts.agents.role import RoleSpec
-from assay.contracts.common.budgets import BudgetCaps, Caps
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role, Scope
-from assay.contracts.common.words import Workflow
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktree, Worktrees
-from assay.ledger.ledger import Ledger
-from assay.sandbox.scripted import ScriptedRunner
-from assay.steps.dispatch import Context, Dispatched, Means, Occasion, dispatch
-from assay.steps.dispatch.events import FeatureEvents
-from assay.steps.dispatch.model import Connection
-from assay.store.artifacts import Store
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktree, Worktrees
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.steps.dispatch import Context, Dispatched, Means, Occasion, dispatch
+from fairwitness.steps.dispatch.events import FeatureEvents
+from fairwitness.steps.dispatch.model import Connection
+from fairwitness.store.artifacts import Store
 from git.person import Person
 from support import value_of
 

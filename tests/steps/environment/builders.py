@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from assay.app.wiring import runner
-from assay.contracts.verify.checks import SetupSettings
-from assay.steps.discovery.files import FolderFiles
-from assay.steps.environment.model import Environment
-from assay.steps.environment.prepare import prepare
-from assay.steps.environment.workshop import Built, Workshop
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.verify.checks import SetupSettings
+from fairwitness.steps.discovery.files import FolderFiles
+from fairwitness.steps.environment.model import Environment
+from fairwitness.steps.environment.prepare import prepare
+from fairwitness.steps.environment.workshop import Built, Workshop
 from steps.environment.shops import SHOP, machine
 
 

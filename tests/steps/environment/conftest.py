@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.wiring import runner
-from assay.errors import NotReady
-from assay.sandbox.runner import Runner
+from fairwitness.app.wiring import runner
+from fairwitness.errors import NotReady
+from fairwitness.sandbox.runner import Runner
 from steps.environment.shops import Bench
 
 

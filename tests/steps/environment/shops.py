@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.contracts.common.sandbox import Command, Confinement
-from assay.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat, SetupSettings
-from assay.sandbox.runner import Finished, Runner
-from assay.steps.discovery.files import FolderFiles
-from assay.steps.environment.model import Environment, NoEnvironment, Resolved
-from assay.steps.environment.origin import origin_problem
-from assay.steps.environment.prepare import prepare
-from assay.steps.environment.resolve import furnish, resolve
+from fairwitness.contracts.common.sandbox import Command, Confinement
+from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat, SetupSettings
+from fairwitness.sandbox.runner import Finished, Runner
+from fairwitness.steps.discovery.files import FolderFiles
+from fairwitness.steps.environment.model import Environment, NoEnvironment, Resolved
+from fairwitness.steps.environment.origin import origin_problem
+from fairwitness.steps.environment.prepare import prepare
+from fairwitness.steps.environment.resolve import furnish, resolve
 
 SHOP = Project(root=".", language=Language.PYTHON, manifests=("pyproject.toml",), packages=("shop",), sources=("src",))
 MANIFEST = '[project]\nname = "shop"\nversion = "1.2"\ndependencies = []\n'

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.steps.environment.interpreters import BOOTSTRAP, PROBE
-from assay.steps.environment.origin import judge_origin, origin_note
-from assay.steps.environment.programs.bootstrap import MISSING, RECORD, REFUSED
+from fairwitness.steps.environment.interpreters import BOOTSTRAP, PROBE
+from fairwitness.steps.environment.origin import judge_origin, origin_note
+from fairwitness.steps.environment.programs.bootstrap import MISSING, RECORD, REFUSED
 from steps.environment.shops import PRICE, SHOP, shop, write
 
 

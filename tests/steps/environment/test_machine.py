@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.steps.environment.clients import clients, npm_lines
-from assay.steps.environment.machine import find, is_wide, needed_by, search_path, version_of, within
+from fairwitness.steps.environment.clients import clients, npm_lines
+from fairwitness.steps.environment.machine import find, is_wide, needed_by, search_path, version_of, within
 from steps.environment.shops import write
 
 
@@ -129,5 +129,5 @@ def test_an_npmrc_gives_registries_and_nothing_else() -> None:
 
 
 def test_the_programs_that_run_inside_are_readable_by_everyone() -> None:
-    folder = Path(__file__).parents[3] / "src/assay/steps/environment/programs"
+    folder = Path(__file__).parents[3] / "src/fairwitness/steps/environment/programs"
     assert all(file.stat().st_mode & stat.S_IROTH for file in folder.glob("*.py"))

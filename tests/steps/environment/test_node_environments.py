@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat, SetupSettings
-from assay.steps.environment.furnishing import furnish, node_origin_problem
-from assay.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
-from assay.steps.environment.resolve import resolve
+from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat, SetupSettings
+from fairwitness.steps.environment.furnishing import furnish, node_origin_problem
+from fairwitness.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
+from fairwitness.steps.environment.resolve import resolve
 from steps.environment.shops import Bench, write
 
 pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm on this machine")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.verify.checks import ReportFormat
-from assay.steps.environment.model import Unavailable
-from assay.steps.environment.origin import origin_problem
-from assay.steps.environment.resolve import resolve
+from fairwitness.contracts.verify.checks import ReportFormat
+from fairwitness.steps.environment.model import Unavailable
+from fairwitness.steps.environment.origin import origin_problem
+from fairwitness.steps.environment.resolve import resolve
 from steps.environment.shops import (
     MANIFEST,
     PRICE,

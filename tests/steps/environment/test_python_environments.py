@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.verify.checks import ReportFormat, SetupSettings
-from assay.steps.environment.model import NoEnvironment
+from fairwitness.contracts.verify.checks import ReportFormat, SetupSettings
+from fairwitness.steps.environment.model import NoEnvironment
 from steps.environment.shops import (
     MANIFEST,
     OWN_BIN,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.steps.discovery.files import MappingFiles
-from assay.steps.environment.about import About, about, is_own
-from assay.steps.environment.requirements import Declared, declared_by, join, locked_versions, unmet
+from fairwitness.steps.discovery.files import MappingFiles
+from fairwitness.steps.environment.about import About, about, is_own
+from fairwitness.steps.environment.requirements import Declared, declared_by, join, locked_versions, unmet
 
 MARKERS = {"python_full_version": "3.11.7", "python_version": "3.11", "sys_platform": "linux", "os_name": "posix"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat
-from assay.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
-from assay.steps.environment.resolve import resolve
+from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat
+from fairwitness.steps.environment.model import Environment, NoEnvironment, Resolved, Unavailable
+from fairwitness.steps.environment.resolve import resolve
 from steps.environment.shops import PYTEST, SHOP, Bench, check, machine, shop, write
 from support import works
 

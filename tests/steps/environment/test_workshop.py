@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.sandbox import Confined, End
-from assay.steps.environment.model import NoEnvironment
-from assay.steps.environment.workshop import MARKER, Built, Workshop, failure, meaningful
+from fairwitness.contracts.common.sandbox import Confined, End
+from fairwitness.steps.environment.model import NoEnvironment
+from fairwitness.steps.environment.workshop import MARKER, Built, Workshop, failure, meaningful
 from steps.environment import builders
 from steps.environment.shops import Bench, shop
 
@@ -20,7 +20,7 @@ DIGEST = "d" * 64
 def start(*arguments: str, kill_at: str | None = None) -> "subprocess.Popen[str]":
     """A builder in a process of its own."""
     tests = Path(__file__).parents[2]
-    env = {**os.environ, "PYTHONPATH": str(tests), **({"ASSAY_KILL_AT": kill_at} if kill_at else {})}
+    env = {**os.environ, "PYTHONPATH": str(tests), **({"FAIRWITNESS_KILL_AT": kill_at} if kill_at else {})}
     return subprocess.Popen(
         [sys.executable, str(builders.__file__), *arguments], env=env, stdout=subprocess.PIPE, text=True
     )

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.contracts.common.ids import baseline_tag
-from assay.contracts.feature.order import FeatureOrder
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.ledger.ledger import Ledger
-from assay.steps.feature.committing import Landed, commit
-from assay.steps.feature.rolling_back import RolledBack, rollback
-from assay.steps.feature.room import Room
-from assay.store.artifacts import Store
+from fairwitness.contracts.common.ids import baseline_tag
+from fairwitness.contracts.feature.order import FeatureOrder
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.steps.feature.committing import Landed, commit
+from fairwitness.steps.feature.rolling_back import RolledBack, rollback
+from fairwitness.steps.feature.room import Room
+from fairwitness.store.artifacts import Store
 from git.person import Person
 from steps.feature.rooms import RUN, begin, clock
 
@@ -52,7 +52,7 @@ class Land:
             "base_commit": self.person.git("rev-parse", "refs/tags/began"),
             "base_branch": "main",
             "baseline_tag": baseline_tag(self.run_id),
-            "target": "assay/target",
+            "target": "fairwitness/target",
             "verify": {},
             "settings_hash": HASH,
             "started_by": "Ada",
@@ -80,7 +80,7 @@ class Land:
         with self.room() as room:
             return commit(
                 room,
-                "assay/target",
+                "fairwitness/target",
                 subject="feat: add gift vouchers",
                 body="Run-Id: forged\n\nCustomers can buy them.",
                 bundle_sha256=HASH,
@@ -102,7 +102,7 @@ def land(root: Path, **order: Any) -> Land:
         "first", **{"app.py": "print(1)\n", "old.txt": "old\n", "same.txt": "same\n", ".gitignore": "*.log\n"}
     )
     person.git("tag", "began")
-    person.git("checkout", "-q", "-b", "assay/target")
+    person.git("checkout", "-q", "-b", "fairwitness/target")
     person.git("rm", "-q", "old.txt")
     person.commit("task 1", **{"app.py": WORK["app.py"]})
     person.commit("task 2", **{"new/voucher.py": WORK["new/voucher.py"]})
@@ -116,10 +116,10 @@ def dies(work: Callable[[], object], *, at: str = "", log: Path | None = None) -
     if child == 0:
         code = 1
         try:
-            os.environ.pop("ASSAY_KILL_AT", None)
-            os.environ |= {"ASSAY_KILL_AT": at} if at else {}
-            os.environ |= {"ASSAY_KILL_LOG": str(log)} if log else {}
-            importlib.reload(sys.modules["assay.kit.killpoints"])  # what is loaded asks once whether to die
+            os.environ.pop("FAIRWITNESS_KILL_AT", None)
+            os.environ |= {"FAIRWITNESS_KILL_AT": at} if at else {}
+            os.environ |= {"FAIRWITNESS_KILL_LOG": str(log)} if log else {}
+            importlib.reload(sys.modules["fairwitness.kit.killpoints"])  # what is loaded asks once whether to die
             work()
             code = 0
         except BaseException:  # noqa: BLE001  # this is the last place where it can be told

@@ -4,25 +4,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay.agents.prompting import render
-from assay.agents.roles import ROLES
-from assay.agents.toolset.toolbox import Toolbox
-from assay.app.demo_feature.repository import MOMENT, REQUEST, SLUG, lay_out
-from assay.app.demo_feature.scripts import Session
-from assay.app.settings import verify_settings
-from assay.contracts.agents.dispatch import Brief
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.budgets import BudgetTable
-from assay.contracts.common.ids import baseline_tag, run_ref
-from assay.contracts.common.tools import Role
-from assay.contracts.feature.order import FeatureOrder
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.kit import yaml_text
-from assay.ledger.ledger import Ledger
-from assay.sandbox.scripted import ScriptedRunner
-from assay.steps.feature.room import Room, write_beginning
-from assay.store.artifacts import Store
+from fairwitness.agents.prompting import render
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.toolset.toolbox import Toolbox
+from fairwitness.app.demo_feature.repository import MOMENT, REQUEST, SLUG, lay_out
+from fairwitness.app.demo_feature.scripts import Session
+from fairwitness.app.settings import verify_settings
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.budgets import BudgetTable
+from fairwitness.contracts.common.ids import baseline_tag, run_ref
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.order import FeatureOrder
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit import yaml_text
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.steps.feature.room import Room, write_beginning
+from fairwitness.store.artifacts import Store
 
 RUN = MOMENT
 """The run's id: the second it began."""
@@ -37,7 +37,7 @@ def clock() -> datetime:
 
 def order_of(repository: Repository, home: Path, **differs: Any) -> FeatureOrder:
     """The demo's request, autonomous, from the checkout's commit; with words for what differs."""
-    settings, digest = verify_settings(repository.top, user=home / "assay.toml")
+    settings, digest = verify_settings(repository.top, user=home / "fairwitness.toml")
     plain: dict[str, Any] = {
         "request": REQUEST,
         "slug": SLUG,
@@ -45,7 +45,7 @@ def order_of(repository: Repository, home: Path, **differs: Any) -> FeatureOrder
         "base_commit": repository.head,
         "base_branch": repository.branch,
         "baseline_tag": baseline_tag(RUN),
-        "target": f"assay/{run_ref(RUN)}/target",
+        "target": f"fairwitness/{run_ref(RUN)}/target",
         "verify": settings.plain(),
         "settings_hash": f"sha256:{digest}",
         "started_by": "Demo <demo@localhost>",

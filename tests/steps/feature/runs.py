@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-from assay.contracts.common.approvals import ApprovalRecord
-from assay.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
-from assay.contracts.common.words import Severity, Verdict, Workflow
-from assay.contracts.feature.evaluation import ArtifactEvaluation
-from assay.contracts.feature.facts import ChangedFile, FeatureFacts, ReviewFacts, TaskFacts
-from assay.contracts.feature.review import Perspective, ReviewReturn, ReviewScope
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
-from assay.rules.gates import check_names
-from assay.rules.review import category_verdict
+from fairwitness.contracts.common.approvals import ApprovalRecord
+from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
+from fairwitness.contracts.common.words import Severity, Verdict, Workflow
+from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
+from fairwitness.contracts.feature.facts import ChangedFile, FeatureFacts, ReviewFacts, TaskFacts
+from fairwitness.contracts.feature.review import Perspective, ReviewReturn, ReviewScope
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.rules.gates import check_names
+from fairwitness.rules.review import category_verdict
 from rules.build import facts as looked_up
 from rules.build import task as ordinary_task
 
@@ -50,7 +50,7 @@ def tell(ledger: Ledger, *said: Said) -> None:
 def check(
     ledger: Ledger, task: str, name: str, *, passed: bool = True, round_: int = 1, baseline: bool = False
 ) -> None:
-    """A command that Assay ran."""
+    """A command that Fair Witness ran."""
     phase = Phase.BASELINE if baseline else Phase.AFTER
     execution = Execution.model_validate(
         {
@@ -141,7 +141,7 @@ def answered(ledger: Ledger, **differs: Any) -> None:
         "mode": "autonomous",
         "selected_option": "proceed",
         "auto_selected": True,
-        "actor": "assay",
+        "actor": "fairwitness",
     }
     ledger.record(RUN, lambda record: record.approval(ApprovalRecord.model_validate(plain | differs)))
 

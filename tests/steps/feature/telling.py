@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.app.demo_feature.scripts import Session
-from assay.contracts.agents.dispatch import Outcome
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.evidence import Claim
-from assay.contracts.common.tools import Role
-from assay.contracts.feature.events import (
+from fairwitness.app.demo_feature.scripts import Session
+from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import Claim
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.events import (
     ApprovalAnswered,
     ApprovalRequested,
     DispatchFinished,
@@ -20,17 +20,17 @@ from assay.contracts.feature.events import (
     StepOutcome,
     StepStarted,
 )
-from assay.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
-from assay.contracts.forge import events as graph
-from assay.contracts.forge.dag import NodeState
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.ledger.ledger import Ledger
-from assay.ledger.record import Record
-from assay.steps.dispatch.model import Dispatched
-from assay.steps.feature.room import Room, write_events
-from assay.steps.feature.storing import store
-from assay.store.artifacts import Store
+from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.contracts.forge import events as graph
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.steps.dispatch.model import Dispatched
+from fairwitness.steps.feature.room import Room, write_events
+from fairwitness.steps.feature.storing import store
+from fairwitness.store.artifacts import Store
 from steps.feature.rooms import RUN, clock, order_of
 
 _USAGE = {"tokens_in": 1, "tokens_out": 1, "source": "agent"}
@@ -168,7 +168,7 @@ def attempt(room: Room, task: str, number: int, *, merged: bool | None) -> None:
             nodeId=task, previousStatus=before, newStatus=after, timestamp=room.now(), attemptId=number
         )
 
-    branch = f"assay/{task}/attempt-{number}"
+    branch = f"fairwitness/{task}/attempt-{number}"
     room.tell(
         change(NodeState.PENDING, NodeState.RUNNING),
         graph.TaskStarted(nodeId=task, attemptId=number, branch=branch, agent="type 2"),

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
-from assay.contracts.common.evidence import Phase
-from assay.contracts.common.words import Severity
-from assay.contracts.feature.events import DispatchStatus, RunResumed
-from assay.contracts.feature.facts import Step
-from assay.contracts.feature.review import Category, Perspective
-from assay.contracts.graph.orders import GraphEnd
-from assay.errors import NotReady, UsageError
-from assay.ledger.verify import verify
-from assay.steps.feature.acting import Carry
-from assay.steps.feature.deciding import Taken
-from assay.steps.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of
-from assay.testing.feature_paper import Ground, PaperActing, PaperRun
-from assay.testing.feature_paper_script import Rows, Script, error, fails, finds
+from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.events import DispatchStatus, RunResumed
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.review import Category, Perspective
+from fairwitness.contracts.graph.orders import GraphEnd
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.ledger.verify import verify
+from fairwitness.steps.feature.acting import Carry
+from fairwitness.steps.feature.deciding import Taken
+from fairwitness.steps.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of
+from fairwitness.testing.feature_paper import Ground, PaperActing, PaperRun
+from fairwitness.testing.feature_paper_script import Rows, Script, error, fails, finds
 
 _WRONG = finds((Category.CORRECTNESS, Severity.MAJOR))
 _FAILING = {f"step-7-2-{Perspective.SECURITY.value}-{number}": error() for number in (1, 2)}

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo_feature import designs, groundwork, plans, reviews, specification
-from assay.contracts.common.decisions import Advance
-from assay.contracts.common.tools import Role
-from assay.contracts.feature.events import ApprovalAnswered, Degradation, Degraded, ReplanStarted
-from assay.contracts.feature.facts import Choice, HumanGate, Step
-from assay.contracts.feature.review import Perspective
-from assay.errors import UsageError
-from assay.ledger.record import Record
-from assay.rules.feature_moves import PlannedCall
-from assay.rules.routing import CALLS_OF
-from assay.steps.feature.asking import CHANGE, brief_of, change_text, code_findings, said_so_far, summary_of
-from assay.steps.feature.briefs import Briefs
-from assay.steps.feature.deciding import DECISION, answered
-from assay.steps.feature.room import Room, write_events
+from fairwitness.app.demo_feature import designs, groundwork, plans, reviews, specification
+from fairwitness.contracts.common.decisions import Advance
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.events import ApprovalAnswered, Degradation, Degraded, ReplanStarted
+from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
+from fairwitness.contracts.feature.review import Perspective
+from fairwitness.errors import UsageError
+from fairwitness.ledger.record import Record
+from fairwitness.rules.feature_moves import PlannedCall
+from fairwitness.rules.routing import CALLS_OF
+from fairwitness.steps.feature.asking import CHANGE, brief_of, change_text, code_findings, said_so_far, summary_of
+from fairwitness.steps.feature.briefs import Briefs
+from fairwitness.steps.feature.deciding import DECISION, answered
+from fairwitness.steps.feature.room import Room, write_events
 from steps.feature.rooms import room as made
 from steps.feature.rooms import shown
 from steps.feature.telling import ask, attempt, call, enter, played

@@ -7,23 +7,23 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from assay.agents.answer import filled, read_answer
-from assay.agents.prompting import estimate_tokens, render
-from assay.agents.roles import ROLES
-from assay.agents.schema_text import form_of
-from assay.agents.toolset.arguments import as_judged, read_arguments
-from assay.app.demo_feature.repository import CHECKS, LAYOUT
-from assay.app.demo_feature.scripts import Session
-from assay.app.demo_feature.team import HONEST
-from assay.contracts.agents.dispatch import Brief
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.tools import POLICIES, Allowed, Role
-from assay.contracts.feature.research import Focus
-from assay.contracts.feature.review import Perspective, ReviewScope
-from assay.contracts.feature.task import TaskDocument
-from assay.rules.tools import may_call
-from assay.steps.feature.briefs import Briefs
-from assay.steps.feature.room import Room
+from fairwitness.agents.answer import filled, read_answer
+from fairwitness.agents.prompting import estimate_tokens, render
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import form_of
+from fairwitness.agents.toolset.arguments import as_judged, read_arguments
+from fairwitness.app.demo_feature.repository import CHECKS, LAYOUT
+from fairwitness.app.demo_feature.scripts import Session
+from fairwitness.app.demo_feature.team import HONEST
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.tools import POLICIES, Allowed, Role
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.rules.tools import may_call
+from fairwitness.steps.feature.briefs import Briefs
+from fairwitness.steps.feature.room import Room
 from steps.feature.rooms import prompt_of, shown, store
 from steps.feature.rooms import room as new_room
 

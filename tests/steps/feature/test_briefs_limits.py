@@ -8,21 +8,21 @@ from typing import Any, Literal
 
 import pytest
 
-from assay.agents.answer import read_answer
-from assay.agents.roles import ROLES
-from assay.app.demo_feature import plans, specification
-from assay.app.demo_feature.repository import CHECKS
-from assay.app.demo_feature.team import HONEST
-from assay.contracts.agents.dispatch import Brief
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.tools import Role, Tool
-from assay.contracts.feature.research import Focus
-from assay.contracts.feature.review import Perspective, ReviewScope
-from assay.errors import UsageError
-from assay.kit import yaml_text
-from assay.steps.feature.briefs import Briefs
-from assay.steps.feature.room import Room
-from assay.steps.feature.tasks import FIX_NODE
+from fairwitness.agents.answer import read_answer
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.demo_feature import plans, specification
+from fairwitness.app.demo_feature.repository import CHECKS
+from fairwitness.app.demo_feature.team import HONEST
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.tools import Role, Tool
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.errors import UsageError
+from fairwitness.kit import yaml_text
+from fairwitness.steps.feature.briefs import Briefs
+from fairwitness.steps.feature.room import Room
+from fairwitness.steps.feature.tasks import FIX_NODE
 from steps.feature.rooms import prompt_of, shown, store
 from steps.feature.rooms import room as new_room
 

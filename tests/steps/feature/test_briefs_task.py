@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from assay.app.demo_feature import designs, specification
-from assay.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, TASKS_AGAIN, Task
-from assay.app.demo_feature.repository import LAYOUT
-from assay.app.demo_feature.team import HONEST
-from assay.contracts.agents.dispatch import Brief
-from assay.contracts.common.tools import POLICIES, Role, Scope
-from assay.contracts.feature.task import TaskDocument
-from assay.kit import yaml_text
-from assay.rules.pointers import Found, resolve_pointer
-from assay.rules.tools import may_write
-from assay.steps.feature.briefs import Briefs
-from assay.steps.feature.briefs_task import implementer_boxes, writes_of
-from assay.steps.feature.room import Room
+from fairwitness.app.demo_feature import designs, specification
+from fairwitness.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, TASKS_AGAIN, Task
+from fairwitness.app.demo_feature.repository import LAYOUT
+from fairwitness.app.demo_feature.team import HONEST
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.kit import yaml_text
+from fairwitness.rules.pointers import Found, resolve_pointer
+from fairwitness.rules.tools import may_write
+from fairwitness.steps.feature.briefs import Briefs
+from fairwitness.steps.feature.briefs_task import implementer_boxes, writes_of
+from fairwitness.steps.feature.room import Room
 from steps.feature.rooms import prompt_of, store
 from steps.feature.rooms import room as new_room
 from support import DELETE, edited
@@ -154,13 +154,13 @@ def test_a_task_without_tests_may_write_those_of_its_files(
     assert [may(task, other) for other in others] == [False] * len(others)
 
 
-@pytest.mark.parametrize("path", ["README.md", "assay.toml", ".env", "Makefile"])
+@pytest.mark.parametrize("path", ["README.md", "fairwitness.toml", ".env", "Makefile"])
 def test_what_has_no_code_brings_no_tests(path: str) -> None:
     assert writes_of(document(files_to_modify=[{"path": path, "risk": "🟢"}])) == (path,)
 
 
 @pytest.mark.req("X3")
-@pytest.mark.parametrize("path", ["**", "till/*.py", "till/mone?.py", ".git/config", "sub/.assay/x"])
+@pytest.mark.parametrize("path", ["**", "till/*.py", "till/mone?.py", ".git/config", "sub/.fairwitness/x"])
 def test_a_plan_cannot_open_more_than_the_files_it_names(path: str) -> None:
     task = document(files_to_modify=[{"path": path, "risk": "🟢"}])
     assert writes_of(task) == ()

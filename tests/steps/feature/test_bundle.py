@@ -5,19 +5,19 @@ from datetime import date
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.common.policy import Policy
-from assay.contracts.common.words import Confidence, Severity
-from assay.contracts.feature.events import Degradation
-from assay.contracts.feature.review import ReviewScope
-from assay.contracts.feature.state import FeatureState
-from assay.errors import EventsBroken, LedgerTampered
-from assay.ledger.ledger import Ledger
-from assay.rules.confidence import AT_MOST, confidence_facts, grade
-from assay.rules.policy import Standing
-from assay.steps.feature.bundle import assemble
-from assay.steps.feature.bundle_page import COLUMNS, HEADINGS, MEANS, bundle_page
-from assay.steps.feature.bundle_telemetry import dispatches, evaluations
-from assay.steps.feature.companions_metrics import post_mortem_page
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import Confidence, Severity
+from fairwitness.contracts.feature.events import Degradation
+from fairwitness.contracts.feature.review import ReviewScope
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.errors import EventsBroken, LedgerTampered
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.confidence import AT_MOST, confidence_facts, grade
+from fairwitness.rules.policy import Standing
+from fairwitness.steps.feature.bundle import assemble
+from fairwitness.steps.feature.bundle_page import COLUMNS, HEADINGS, MEANS, bundle_page
+from fairwitness.steps.feature.bundle_telemetry import dispatches, evaluations
+from fairwitness.steps.feature.companions_metrics import post_mortem_page
 from rules.build import facts as looked_up
 from rules.build import row, tally
 from rules.build import task as ordinary_task
@@ -65,7 +65,7 @@ def test_the_bundle_of_a_good_run(ledger: Ledger) -> None:
 
 Run `2026-02-26T14:30:00Z`, autonomous, from commit `abc1234`.
 
-Assembled by Assay from its ledger: executed checks, things it saw, and claims of agents, called so.
+Assembled by Fair Witness from its ledger: executed checks, things it saw, and claims of agents, called so.
 
 ## 1. Confidence
 
@@ -99,7 +99,7 @@ No evidence: no verdict about the design is on record.
 
 ## 4. Rollback
 
-Everything back to where the run began: `assay rollback 2026-02-26T14:30:00Z`
+Everything back to where the run began: `fairwitness rollback 2026-02-26T14:30:00Z`
 
 By hand, once it is committed and on its branch: `git revert --no-commit pipeline-baseline-2026-02-26T14-30-00Z..HEAD`
 
@@ -157,7 +157,7 @@ Models: `model-a`. Refused calls: 0.
 
 | Question | Answer | By | auto_selected | Mode | When | In words |
 | --- | --- | --- | --- | --- | --- | --- |
-| `gate-post-research` | `proceed` | assay | **true**: nobody was asked | autonomous | 2026-02-26T14:40:00Z | – |
+| `gate-post-research` | `proceed` | fairwitness | **true**: nobody was asked | autonomous | 2026-02-26T14:40:00Z | – |
 
 ## The ledger
 
@@ -165,15 +165,15 @@ All of the above stands in the run's chain of 21 links, which ended in:
 
 `sha256:HEAD`
 
-`assay ledger verify` checks every row and link; link 21 must have this hash.
+`fairwitness ledger verify` checks every row and link; link 21 must have this hash.
 
 ## Next
 
 - read the change: `git diff pipeline-baseline-2026-02-26T14-30-00Z feature/expiry`
-- the whole run on one page: `assay report 2026-02-26T14:30:00Z`
-- whether the evidence is as it was written: `assay ledger verify`
-- whether the same facts lead to the same decisions: `assay replay 2026-02-26T14:30:00Z`
-- undo it: `assay rollback 2026-02-26T14:30:00Z`
+- the whole run on one page: `fairwitness report 2026-02-26T14:30:00Z`
+- whether the evidence is as it was written: `fairwitness ledger verify`
+- whether the same facts lead to the same decisions: `fairwitness replay 2026-02-26T14:30:00Z`
+- undo it: `fairwitness rollback 2026-02-26T14:30:00Z`
 """)  # noqa: E501  # a table has as many columns as it has
     assert bundle_page(assemble(ledger, RUN, facts, POLICY)) == bundle_page(bundle)
 
@@ -197,7 +197,7 @@ def test_a_run_without_evidence_says_so_in_every_part(ledger: Ledger) -> None:
         "not committed by itself",
     ):
         assert said in page, said
-    assert page.endswith(f"- undo it: `assay rollback {RUN}`\n")
+    assert page.endswith(f"- undo it: `fairwitness rollback {RUN}`\n")
 
 
 @pytest.mark.req("P10", "P9")

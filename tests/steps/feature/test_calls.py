@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.tools import Role
-from assay.contracts.feature.facts import Step
-from assay.errors import NotReady
-from assay.git.identity import read_identity
-from assay.git.worktrees import Worktrees
-from assay.rules.feature_moves import PlannedCall
-from assay.rules.routing import CALLS_OF
-from assay.steps.dispatch.model import Means
-from assay.steps.feature.asking import brief_of
-from assay.steps.feature.briefs import Briefs
-from assay.steps.feature.calls import Ask, Caller
-from assay.steps.feature.deciding import take
-from assay.testing.feature_paper import Ground, PaperRun
-from assay.testing.feature_paper_script import Ending, How, Script, error
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.errors import NotReady
+from fairwitness.git.identity import read_identity
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.rules.feature_moves import PlannedCall
+from fairwitness.rules.routing import CALLS_OF
+from fairwitness.steps.dispatch.model import Means
+from fairwitness.steps.feature.asking import brief_of
+from fairwitness.steps.feature.briefs import Briefs
+from fairwitness.steps.feature.calls import Ask, Caller
+from fairwitness.steps.feature.deciding import take
+from fairwitness.testing.feature_paper import Ground, PaperRun
+from fairwitness.testing.feature_paper_script import Ending, How, Script, error
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_what_the_machine_lacks_is_told_as_itself_and_nothing_is_taken_for_an_an
         raise NotReady(f"there is no agent for {instance}", next_step="install one")
 
     room = run.room
-    worktrees = Worktrees(room.repository, room.shadow, tmp_path / "worktrees", prefix="assay")
+    worktrees = Worktrees(room.repository, room.shadow, tmp_path / "worktrees", prefix="fairwitness")
     context: Any = run._caller._context
     caller = Caller(room, context, no_means, worktrees, read_identity(room.repository))
     with pytest.raises(NotReady, match="there is no agent for researcher-"):

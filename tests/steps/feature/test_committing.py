@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UsageError
-from assay.git.call import GitFailed
-from assay.ledger.ledger import Ledger
-from assay.ledger.verify import verify
-from assay.steps.feature.committing import SUBJECT_LIMIT, Landed, subject_of
-from assay.steps.feature.setup import begin_files
+from fairwitness.errors import UsageError
+from fairwitness.git.call import GitFailed
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.verify import verify
+from fairwitness.steps.feature.committing import SUBJECT_LIMIT, Landed, subject_of
+from fairwitness.steps.feature.setup import begin_files
 from git.person import Person, picture
 from steps.feature.landing import HASH, WORK, Land, dies, land, points
 from steps.feature.rooms import RUN
@@ -24,7 +24,7 @@ def check_landed(run: Land, landed: Landed, branch: str = BRANCH) -> None:
     """One commit on the branch, with the tree of the work, on the base."""
     git = run.person.git
     assert landed.branch == branch
-    assert git("rev-parse", f"{branch}^{{tree}}") == git("rev-parse", "assay/target^{tree}")
+    assert git("rev-parse", f"{branch}^{{tree}}") == git("rev-parse", "fairwitness/target^{tree}")
     assert git("rev-list", f"began..{branch}").split() == [landed.commit]
     assert git("rev-parse", f"{branch}^1") == git("rev-parse", "began")
 
@@ -117,7 +117,7 @@ def test_a_branch_that_git_cannot_hold_beside_another_gets_another_name(
     assert run.commit() == landed
     run.rollback()
     assert run.person.git("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads/").split() == sorted(
-        ["assay/target", there, "main"]
+        ["fairwitness/target", there, "main"]
     )
 
 
@@ -152,7 +152,7 @@ def differently(person: Person, how: str) -> None:
         case "detached":
             person.git("checkout", "-q", "--detach")
         case "merging":
-            person.git("merge", "--no-commit", "--no-ff", "assay/target")
+            person.git("merge", "--no-commit", "--no-ff", "fairwitness/target")
         case "sparse":
             person.git("sparse-checkout", "set", "--no-cone", "/*", "!same.txt")
         case "attributes":
@@ -222,7 +222,7 @@ def test_neither_hooks_nor_filters_of_the_repository_run(tmp_path: Path) -> None
     check_switched_by_files(run)
     filtered = land(tmp_path / "filtered")
     filtered.person.configure(f'[filter "trap"]\n\tsmudge = {program}\n\tclean = {program}\n')
-    filtered.person.git("checkout", "-q", "assay/target")
+    filtered.person.git("checkout", "-q", "fairwitness/target")
     filtered.person.write(".gitattributes", "*.py filter=trap\n")
     filtered.person.commit("attributes")
     filtered.person.git("checkout", "-q", "main")
@@ -257,7 +257,7 @@ def test_every_kind_of_change_is_switched_to_and_back(tmp_path: Path) -> None:
     person.commit("more")
     person.git("tag", "-f", "began")
     before = _looks(person)
-    person.git("checkout", "-q", "assay/target")
+    person.git("checkout", "-q", "fairwitness/target")
     person.git("rebase", "-q", "main")
     person.git("rm", "-qr", "folder", "file")
     person.write("folder", "a file now\n")
@@ -298,7 +298,7 @@ def check_artifacts(run: Land, landed: Landed) -> None:
     git = run.person.git
     assert landed.switched, landed.why_not
     assert git("rev-list", f"began..{BRANCH}").split()[1:] == [landed.commit]
-    assert git("rev-parse", f"{landed.commit}^{{tree}}") == git("rev-parse", "assay/target^{tree}")
+    assert git("rev-parse", f"{landed.commit}^{{tree}}") == git("rev-parse", "fairwitness/target^{tree}")
     assert git("diff", "--name-status", landed.commit, BRANCH).split() == [
         *("A", f"{FOLDER}/initial-request.md", "A", f"{FOLDER}/spec-output.yaml"),
         *("A", f"{FOLDER}/verification-ledger.db"),
@@ -322,7 +322,7 @@ def test_documents_of_an_earlier_run_that_are_committed_do_not_stop_the_switch(t
     run.person.write(f"{FOLDER}/spec-output.yaml", "an earlier one\n")
     run.person.commit("documents")
     run.person.git("tag", "-f", "began")
-    run.person.git("checkout", "-q", "assay/target")
+    run.person.git("checkout", "-q", "fairwitness/target")
     run.person.git("rebase", "-q", "main")
     run.person.git("checkout", "-q", "main")
     with run.room() as room:
@@ -337,7 +337,7 @@ def test_documents_of_an_earlier_run_that_are_committed_do_not_stop_the_switch(t
 def test_another_tree_is_never_committed_for_the_same_run(tmp_path: Path) -> None:
     run = land(tmp_path)
     run.commit()
-    run.person.git("checkout", "-q", "assay/target")
+    run.person.git("checkout", "-q", "fairwitness/target")
     run.person.commit("unproved", **{"app.py": "print(666)\n"})
     with pytest.raises(GitFailed, match="holds other files"):
         run.commit()

@@ -8,20 +8,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.contracts.common.evidence import Dispatch
-from assay.contracts.common.words import Severity, Verdict, worst_verdict
-from assay.contracts.feature.design import DesignOutput
-from assay.contracts.feature.events import DispatchStatus
-from assay.contracts.feature.plan import PlannedTask, PlanOutput
-from assay.contracts.feature.review import Category, ReviewReturn, ReviewVerdict
-from assay.contracts.feature.spec import SpecOutput
-from assay.contracts.feature.task import TaskDocument
-from assay.kit.documents import Format, read
-from assay.rules.review import VERDICT_OF, verdict_problems
-from assay.steps.feature.companions import design_page, feature_page
-from assay.steps.feature.companions_metrics import calls, run_log_page, seconds, slowest_steps, statuses
-from assay.steps.feature.companions_plan import plan_page, steps_of
-from assay.steps.feature.companions_review import HEADINGS, findings_page, review_verdict, verdict_page
+from fairwitness.contracts.common.evidence import Dispatch
+from fairwitness.contracts.common.words import Severity, Verdict, worst_verdict
+from fairwitness.contracts.feature.design import DesignOutput
+from fairwitness.contracts.feature.events import DispatchStatus
+from fairwitness.contracts.feature.plan import PlannedTask, PlanOutput
+from fairwitness.contracts.feature.review import Category, ReviewReturn, ReviewVerdict
+from fairwitness.contracts.feature.spec import SpecOutput
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.kit.documents import Format, read
+from fairwitness.rules.review import VERDICT_OF, verdict_problems
+from fairwitness.steps.feature.companions import design_page, feature_page
+from fairwitness.steps.feature.companions_metrics import calls, run_log_page, seconds, slowest_steps, statuses
+from fairwitness.steps.feature.companions_plan import plan_page, steps_of
+from fairwitness.steps.feature.companions_review import HEADINGS, findings_page, review_verdict, verdict_page
 from steps.feature.reading import HOSTILE, seen
 from steps.feature.written import design, finding, plan, planned, review, spec, task
 from strategies import documents
@@ -40,7 +40,7 @@ def test_a_specification_for_people() -> None:
     assert feature_page(spec(constraints=["Python 3.11"])) == snapshot("""\
 # Feature: Token expiry
 
-Rendered by Assay from `spec-output.yaml`, which is what the spec agent returned: claims, not evidence.
+Rendered by Fair Witness from `spec-output.yaml`, which is what the spec agent returned: claims, not evidence.
 
 It is done
 
@@ -81,7 +81,7 @@ def test_a_design_for_people() -> None:
     assert page == snapshot("""\
 # Design
 
-Rendered by Assay from `design-output.yaml`, which is what the designer returned: claims, not evidence.
+Rendered by Fair Witness from `design-output.yaml`, which is what the designer returned: claims, not evidence.
 
 It is done
 
@@ -126,7 +126,7 @@ def test_a_plan_for_people_says_where_it_contradicts_its_tasks() -> None:
     assert plan_page(plan(), documents) == snapshot("""\
 # Plan
 
-Rendered by Assay from `plan-output.yaml` and `tasks/`, which is what the planner returned: claims, not evidence.
+Rendered by Fair Witness from `plan-output.yaml` and `tasks/`, which is what the planner returned: claims, not evidence.
 
 It is done
 
@@ -238,7 +238,7 @@ def test_findings_for_people() -> None:
     assert findings_page(said) == snapshot("""\
 # Review of the code: security-sentinel, round 2
 
-Rendered by Assay from what the reviewer returned: claims, not evidence. The verdict follows by rule.
+Rendered by Fair Witness from what the reviewer returned: claims, not evidence. The verdict follows by rule.
 
 Looked at all of it.
 
@@ -412,7 +412,7 @@ def test_the_run_log_of_a_day() -> None:
     assert run_log_page(ROWS, run_id="2026-02-26T14:30:00Z", day=DAY) == snapshot("""\
 # Run log of 2026-02-26
 
-Run `2026-02-26T14:30:00Z`. Every row is one call of an agent, written by Assay when the call ended.
+Run `2026-02-26T14:30:00Z`. Every row is one call of an agent, written by Fair Witness when the call ended.
 
 ## Totals
 

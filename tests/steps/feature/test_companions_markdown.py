@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from assay.steps.feature.companions_markdown import (
+from fairwitness.steps.feature.companions_markdown import (
     LINE,
     PROSE,
     ROWS,

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.evidence import CheckRow, Phase, Provenance
-from assay.contracts.common.gates import Open
-from assay.contracts.common.words import Assessment, Size
-from assay.contracts.feature.verification import VerificationReport
-from assay.errors import NotReady, UsageError
-from assay.rules.gates import verification_sufficient
-from assay.steps.feature.criteria import judge
-from assay.steps.verify.model import Stopped
+from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance
+from fairwitness.contracts.common.gates import Open
+from fairwitness.contracts.common.words import Assessment, Size
+from fairwitness.contracts.feature.verification import VerificationReport
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.rules.gates import verification_sufficient
+from fairwitness.steps.feature.criteria import judge
+from fairwitness.steps.verify.model import Stopped
 from verify.subjects import RUN, World, branch, make
 
 TASK = "task-01"
@@ -288,7 +288,7 @@ def spawned(root: Path, head: str, *proposed: str, kill_at: str | None = None) -
     """A judging in a process of its own; how it ended."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     if kill_at is not None:
-        environment["ASSAY_KILL_AT"] = kill_at
+        environment["FAIRWITNESS_KILL_AT"] = kill_at
     command = [sys.executable, __file__, str(root), head, *proposed]
     return subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL).returncode
 
@@ -330,7 +330,7 @@ def test_whoever_is_killed_leaves_what_a_repeat_makes_whole(
 def test_a_stop_ends_it_and_what_was_cut_off_is_on_no_record(tmp_path: Path, world: Opened) -> None:
     repository(tmp_path)
     person_settings = SETTINGS.replace("timeout_s = 1\n", "")
-    (tmp_path / "repo" / "assay.toml").write_text(person_settings)
+    (tmp_path / "repo" / "fairwitness.toml").write_text(person_settings)
     here = world()
     stop, ended = threading.Event(), list[BaseException]()
 

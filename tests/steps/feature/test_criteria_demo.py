@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, Task
-from assay.app.demo_feature.repository import lay_out
-from assay.app.demo_feature.scripts import Call
-from assay.app.demo_feature.work import CALLS, CALLS_AGAIN, LYING_CALLS, SECOND
-from assay.contracts.common.tools import Role, Tool
-from assay.contracts.feature.verification import VerificationReport
-from assay.errors import NotReady
-from assay.ledger.verify import verify
-from assay.steps.feature.criteria import judge
+from fairwitness.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, Task
+from fairwitness.app.demo_feature.repository import lay_out
+from fairwitness.app.demo_feature.scripts import Call
+from fairwitness.app.demo_feature.work import CALLS, CALLS_AGAIN, LYING_CALLS, SECOND
+from fairwitness.contracts.common.tools import Role, Tool
+from fairwitness.contracts.feature.verification import VerificationReport
+from fairwitness.errors import NotReady
+from fairwitness.ledger.verify import verify
+from fairwitness.steps.feature.criteria import judge
 from git.person import Person
 from verify.subjects import RUN, World
 

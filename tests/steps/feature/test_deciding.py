@@ -5,16 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo_feature import groundwork
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.decisions import Advance, AskHuman, Decision, ErrorCause, Halt, HaltOutcome, Retry, Wait
-from assay.contracts.common.tools import Role
-from assay.contracts.feature.events import ApprovalAnswered, DispatchStatus, RunResumed
-from assay.contracts.feature.facts import Choice, HumanGate, Step
-from assay.rules.decide import decide
-from assay.rules.routing import CALLS_OF
-from assay.steps.feature.deciding import DECISION, Taken, answered, facts_behind, read, take
-from assay.steps.feature.room import Room
+from fairwitness.app.demo_feature import groundwork
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.decisions import (
+    Advance,
+    AskHuman,
+    Decision,
+    ErrorCause,
+    Halt,
+    HaltOutcome,
+    Retry,
+    Wait,
+)
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.events import ApprovalAnswered, DispatchStatus, RunResumed
+from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
+from fairwitness.rules.decide import decide
+from fairwitness.rules.routing import CALLS_OF
+from fairwitness.steps.feature.deciding import DECISION, Taken, answered, facts_behind, read, take
+from fairwitness.steps.feature.room import Room
 from steps.feature.landing import dies, points
 from steps.feature.rooms import room as made
 from steps.feature.telling import ask, call, reopened

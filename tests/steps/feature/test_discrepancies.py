@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.agents.dispatch import Change, ChangedPath
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.evidence import Phase, SandboxTier
-from assay.contracts.common.words import Assessment, Size
-from assay.contracts.feature.implementation import ImplementationReport
-from assay.contracts.feature.order import FeatureOrder
-from assay.ledger.ledger import Ledger
-from assay.rules.gates import verification_sufficient
-from assay.steps.feature.discrepancies import compare, record, untrue_baseline
-from assay.steps.feature.room import Room
-from assay.store.artifacts import Store
+from fairwitness.contracts.agents.dispatch import Change, ChangedPath
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.evidence import Phase, SandboxTier
+from fairwitness.contracts.common.words import Assessment, Size
+from fairwitness.contracts.feature.implementation import ImplementationReport
+from fairwitness.contracts.feature.order import FeatureOrder
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.gates import verification_sufficient
+from fairwitness.steps.feature.discrepancies import compare, record, untrue_baseline
+from fairwitness.steps.feature.room import Room
+from fairwitness.store.artifacts import Store
 from git.person import Person
 from rules.build import baseline, claimed, failed, nothing, row, tally
 
@@ -180,7 +180,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
         mode=ApprovalMode.AUTONOMOUS,
         base_commit=commit,
         baseline_tag="pipeline-baseline-2026-02-26T14-30-00Z",
-        target="assay/x",
+        target="fairwitness/x",
         verify={},
         settings_hash="sha256:" + "0" * 64,
         started_by="Ada",

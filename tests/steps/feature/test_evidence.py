@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo_feature import plans, work
-from assay.contracts.common.evidence import Phase
-from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Risk, Size
-from assay.contracts.feature.verification import VerificationReport
-from assay.contracts.graph.orders import AttemptOrder
-from assay.contracts.verify.checks import VerifySettings
-from assay.ledger.verify import verify
-from assay.rules.gates import is_verified
-from assay.rules.plan import MAX_PRODUCTION_LINES
-from assay.sandbox.scripted import ScriptedRunner
-from assay.steps.feature import discrepancies
-from assay.steps.feature.briefs_task import writes_of
-from assay.steps.feature.evidence import LINES, Evidence
-from assay.steps.feature.facts_tasks import attempt_facts
-from assay.steps.feature.room import Room
-from assay.steps.feature.tasks import Attempted, note_attempt, task_of
-from assay.steps.verify.subject import Parts
+from fairwitness.app.demo_feature import plans, work
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Risk, Size
+from fairwitness.contracts.feature.verification import VerificationReport
+from fairwitness.contracts.graph.orders import AttemptOrder
+from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.ledger.verify import verify
+from fairwitness.rules.gates import is_verified
+from fairwitness.rules.plan import MAX_PRODUCTION_LINES
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.steps.feature import discrepancies
+from fairwitness.steps.feature.briefs_task import writes_of
+from fairwitness.steps.feature.evidence import LINES, Evidence
+from fairwitness.steps.feature.facts_tasks import attempt_facts
+from fairwitness.steps.feature.room import Room
+from fairwitness.steps.feature.tasks import Attempted, note_attempt, task_of
+from fairwitness.steps.verify.subject import Parts
 from steps.feature.rooms import room as made
 from steps.feature.runs import check
 from steps.feature.telling import played
@@ -60,8 +60,8 @@ def _order(attempt: int = 1) -> AttemptOrder:
             "run_id": "2026-02-26T14:30:00Z",
             "node": TASK,
             "attempt": attempt,
-            "branch": f"assay/{TASK}/attempt-{attempt}",
-            "target": "assay/target",
+            "branch": f"fairwitness/{TASK}/attempt-{attempt}",
+            "target": "fairwitness/target",
             "phase": str(attempt),
         }
     )

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from assay.app.demo_feature import groundwork, plans, reviews, specification
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Risk, Severity, Size
-from assay.contracts.feature.events import (
+from fairwitness.app.demo_feature import groundwork, plans, reviews, specification
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Risk, Severity, Size
+from fairwitness.contracts.feature.events import (
     BudgetExhausted,
     Degradation,
     Degraded,
@@ -20,13 +20,13 @@ from assay.contracts.feature.events import (
     StepOutcome,
     TaskReverted,
 )
-from assay.contracts.feature.facts import CallFacts, CanStart, Choice, FeatureFacts, HumanGate, Step
-from assay.contracts.feature.review import ReviewScope
-from assay.rules.feature_moves import Raised
-from assay.steps.feature.facts import call_facts, facts_of, raised_here, review_subject
-from assay.steps.feature.facts_tasks import WHOLE
-from assay.steps.feature.room import Room
-from assay.steps.feature.tasks import (
+from fairwitness.contracts.feature.facts import CallFacts, CanStart, Choice, FeatureFacts, HumanGate, Step
+from fairwitness.contracts.feature.review import ReviewScope
+from fairwitness.rules.feature_moves import Raised
+from fairwitness.steps.feature.facts import call_facts, facts_of, raised_here, review_subject
+from fairwitness.steps.feature.facts_tasks import WHOLE
+from fairwitness.steps.feature.room import Room
+from fairwitness.steps.feature.tasks import (
     FIX,
     FIX_NODE,
     TASKS,

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from assay.app.demo_feature import designs, plans, specification
-from assay.contracts.common.decisions import ErrorCause
-from assay.contracts.common.policy import Policy, RetryPolicy
-from assay.contracts.feature.facts import Step
-from assay.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Worked
-from assay.ledger.verify import verify
-from assay.steps.feature.implementing import FeatureGraphDesk, Implementing
-from assay.steps.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of, nodes_of, plan_of
-from assay.testing.feature_paper import Ground, PaperRun, _no_proof
-from assay.testing.feature_paper_graph import PaperEvidence, hash_of
-from assay.testing.feature_paper_script import Ending, How, Rows, Script, error, fails
+from fairwitness.app.demo_feature import designs, plans, specification
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.policy import Policy, RetryPolicy
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Worked
+from fairwitness.ledger.verify import verify
+from fairwitness.steps.feature.implementing import FeatureGraphDesk, Implementing
+from fairwitness.steps.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of, nodes_of, plan_of
+from fairwitness.testing.feature_paper import Ground, PaperRun, _no_proof
+from fairwitness.testing.feature_paper_graph import PaperEvidence, hash_of
+from fairwitness.testing.feature_paper_script import Ending, How, Rows, Script, error, fails
 from steps.feature.telling import enter, played
 
 TASK = "task-01"
@@ -48,7 +48,7 @@ class Bench:
             "run_id": self.room.run_id,
             "node": node,
             "attempt": number,
-            "branch": f"assay/{node}/attempt-{number}",
+            "branch": f"fairwitness/{node}/attempt-{number}",
             "target": self.room.order.target,
             "phase": str(number),
         }

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.feature.instructions import InstructionUpdate
-from assay.contracts.feature.order import FeatureOrder
-from assay.errors import UsageError
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.ledger.ledger import Ledger
-from assay.steps.feature.bundle_telemetry import evaluations
-from assay.steps.feature.instructions import APPROVED, REFUSED, apply, diff_of, proposals, propose, proposed_text
-from assay.steps.feature.room import ORDER, Room
-from assay.store.artifacts import Store
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.feature.instructions import InstructionUpdate
+from fairwitness.contracts.feature.order import FeatureOrder
+from fairwitness.errors import UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.steps.feature.bundle_telemetry import evaluations
+from fairwitness.steps.feature.instructions import APPROVED, REFUSED, apply, diff_of, proposals, propose, proposed_text
+from fairwitness.steps.feature.room import ORDER, Room
+from fairwitness.store.artifacts import Store
 from steps.feature.rooms import RUN, clock
 from steps.feature.rooms import room as begun
 
@@ -129,7 +129,7 @@ def test_a_change_that_was_begun_is_finished_once(tmp_path: Path, point: str) ->
     room.ledger.close()
     code = f"from steps.feature.test_instructions import *; go_on(Path({str(tmp_path)!r}))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    kill = {"ASSAY_KILL_AT": f"feature.instruction.{point}"}
+    kill = {"FAIRWITNESS_KILL_AT": f"feature.instruction.{point}"}
     killed = subprocess.run([sys.executable, "-c", code], env=environment | kill, check=False)
     assert killed.returncode == -signal.SIGKILL
     room = opened(tmp_path)
@@ -169,7 +169,7 @@ def go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("P10")
-@pytest.mark.parametrize("approver", ["knowledge-agent", "assay", "", "planner"])
+@pytest.mark.parametrize("approver", ["knowledge-agent", "fairwitness", "", "planner"])
 def test_nobody_but_a_person_approves(room: Room, approver: str) -> None:
     propose(room, [_update()])
     with pytest.raises(UsageError, match=r"is not changed: (approved_by_no_person|not_approved)"):

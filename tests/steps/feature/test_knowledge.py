@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from assay.app.demo_feature.lessons import learned
-from assay.contracts.feature.knowledge import DecisionLog, KnowledgeOutput, StoredVia
-from assay.errors import DatabaseUnusable
-from assay.kit import yaml_text
-from assay.ledger.verify import verify
-from assay.steps.feature.bundle_telemetry import evaluations
-from assay.steps.feature.instructions import proposals
-from assay.steps.feature.knowledge import FAILED, REFUSED, REMEMBERED, WITHHELD, learn
-from assay.steps.feature.memory import FILE, Memory
-from assay.steps.feature.room import Room
+from fairwitness.app.demo_feature.lessons import learned
+from fairwitness.contracts.feature.knowledge import DecisionLog, KnowledgeOutput, StoredVia
+from fairwitness.errors import DatabaseUnusable
+from fairwitness.kit import yaml_text
+from fairwitness.ledger.verify import verify
+from fairwitness.steps.feature.bundle_telemetry import evaluations
+from fairwitness.steps.feature.instructions import proposals
+from fairwitness.steps.feature.knowledge import FAILED, REFUSED, REMEMBERED, WITHHELD, learn
+from fairwitness.steps.feature.memory import FILE, Memory
+from fairwitness.steps.feature.room import Room
 from steps.feature.rooms import room as begun
 from steps.feature.test_instructions import opened
 
@@ -268,14 +268,14 @@ def test_killed_after_any_of_its_own_writes_it_comes_to_the_same(tmp_path: Path)
     (tmp_path / "begun").mkdir()
     begun(tmp_path / "begun").ledger.close()
     whole = Path(shutil.copytree(tmp_path / "begun", tmp_path / "whole"))
-    assert _learning(whole, ASSAY_KILL_LOG=str(tmp_path / "points")) == 0
+    assert _learning(whole, FAIRWITNESS_KILL_LOG=str(tmp_path / "points")) == 0
     points = [point for point in (tmp_path / "points").read_text().split() if point.startswith("feature.")]
     numbered = [f"{point}#{points[: place + 1].count(point)}" for place, point in enumerate(points)]
     assert len(numbered) >= 8
     expected = _outcome(whole)
     for point in numbered:
         again = Path(shutil.copytree(tmp_path / "begun", tmp_path / point))
-        assert _learning(again, ASSAY_KILL_AT=point) == -signal.SIGKILL
+        assert _learning(again, FAIRWITNESS_KILL_AT=point) == -signal.SIGKILL
         go_on(again)
         assert _outcome(again) == expected, point
 

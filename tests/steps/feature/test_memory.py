@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.feature.knowledge import KnowledgeType
-from assay.errors import StoreError, UsageError
-from assay.kit import yaml_text
-from assay.steps.feature.memory import FILE, MOST_BYTES, MOST_ENTRIES, Memory, MemoryEntry
-from assay.store.artifacts import Store
+from fairwitness.contracts.feature.knowledge import KnowledgeType
+from fairwitness.errors import StoreError, UsageError
+from fairwitness.kit import yaml_text
+from fairwitness.steps.feature.memory import FILE, MOST_BYTES, MOST_ENTRIES, Memory, MemoryEntry
+from fairwitness.store.artifacts import Store
 
 RUN, LATER = "2026-02-26T14:30:00Z", "2026-02-27T09:00:00Z"
 
@@ -98,7 +98,7 @@ def test_a_key_can_be_forgotten(memory: Memory) -> None:
 def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(memory: Memory, content: bytes) -> None:
     memory.store.put(FILE, content)
     for use in (memory.entries, memory.boxed, lambda: memory.forget("a"), lambda: memory.remember([_entry("a")])):
-        with pytest.raises(UsageError, match=r"knowledge\.yaml is not what Assay wrote") as raised:
+        with pytest.raises(UsageError, match=r"knowledge\.yaml is not what Fair Witness wrote") as raised:
             use()
         assert raised.value.next_step
     assert memory.store.get(FILE) == content

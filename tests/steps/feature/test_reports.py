@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.evidence import CheckRow
-from assay.contracts.common.policy import Policy
-from assay.contracts.common.words import Assessment, Severity, Status
-from assay.contracts.feature.facts import TaskFacts
-from assay.contracts.feature.verification import CheckPhase, GateStatus, VerificationReport
-from assay.kit import yaml_text
-from assay.ledger.ledger import Ledger
-from assay.rules.reports import verification_problems
-from assay.steps.feature.reports import NO_ROWS, Shown, When, filled, shown
+from fairwitness.contracts.common.evidence import CheckRow
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import Assessment, Severity, Status
+from fairwitness.contracts.feature.facts import TaskFacts
+from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationReport
+from fairwitness.kit import yaml_text
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.reports import verification_problems
+from fairwitness.steps.feature.reports import NO_ROWS, Shown, When, filled, shown
 from rules.build import baseline, claimed, failed, nothing, observed, row, tally, task
 from steps.feature.runs import RUN, check, task_of
 

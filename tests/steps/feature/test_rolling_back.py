@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UsageError
-from assay.git.identity import FALLBACK
-from assay.steps.feature.rolling_back import commands_of
-from assay.steps.feature.setup import begin_files, keep_dirty
+from fairwitness.errors import UsageError
+from fairwitness.git.identity import FALLBACK
+from fairwitness.steps.feature.rolling_back import commands_of
+from fairwitness.steps.feature.setup import begin_files, keep_dirty
 from git.person import picture
 from steps.feature.landing import Land, dies, land, points
 from steps.feature.rooms import RUN
 
 BRANCH = "feature/gift-vouchers"
-KEPT = "refs/assay/rolled-back/2026-02-26T14-30-00Z"
+KEPT = "refs/fairwitness/rolled-back/2026-02-26T14-30-00Z"
 
 
 def check_back(run: Land) -> None:
@@ -26,7 +26,7 @@ def check_back(run: Land) -> None:
     assert (run.person.folder / "old.txt").read_text() == "old\n"
     assert not (run.person.folder / "new").exists()
     assert git("branch", "--list", "feature/*") == ""
-    assert git("rev-parse", f"{KEPT}^{{tree}}") == git("rev-parse", "assay/target^{tree}")
+    assert git("rev-parse", f"{KEPT}^{{tree}}") == git("rev-parse", "fairwitness/target^{tree}")
     assert not (run.person.folder / ".git" / "index.lock").exists()
 
 
@@ -55,7 +55,7 @@ def test_a_run_is_rolled_back_to_where_it_began(tmp_path: Path) -> None:
 
 def test_the_command_is_one_line(tmp_path: Path) -> None:
     with land(tmp_path).room() as room:
-        assert commands_of(room) == f"assay rollback {RUN}"
+        assert commands_of(room) == f"fairwitness rollback {RUN}"
 
 
 def test_a_checkout_that_is_elsewhere_stays_there(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ def test_a_checkout_that_is_elsewhere_stays_there(tmp_path: Path) -> None:
 
 def test_the_branch_it_began_on_may_have_moved_or_gone(tmp_path: Path) -> None:
     moved = committed(tmp_path / "moved")
-    moved.person.git("branch", "-f", "main", "assay/target~1")
+    moved.person.git("branch", "-f", "main", "fairwitness/target~1")
     moved.rollback()
     assert moved.person.git("status", "--porcelain", "-b") == "## main"
-    assert moved.person.git("rev-parse", "HEAD") == moved.person.git("rev-parse", "assay/target~1")
+    assert moved.person.git("rev-parse", "HEAD") == moved.person.git("rev-parse", "fairwitness/target~1")
     gone = committed(tmp_path / "gone")
     gone.person.git("branch", "-D", "main")
     gone.rollback()
@@ -139,7 +139,7 @@ def test_what_was_merged_or_built_upon_is_taken_back_only_if_asked(tmp_path: Pat
     head, branch = git("rev-parse", "HEAD"), git("symbolic-ref", "HEAD")
     with pytest.raises(UsageError, match="merged or built upon") as refused:
         run.rollback()
-    assert refused.value.next_step.endswith(f"assay rollback {RUN} --revert")
+    assert refused.value.next_step.endswith(f"fairwitness rollback {RUN} --revert")
     assert git("rev-parse", "HEAD") == head
     done = run.rollback(revert=True)
     assert done.reverted_by == git("rev-parse", "HEAD")

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.feature.events import ArtifactWritten
-from assay.errors import UsageError
-from assay.git.identity import FALLBACK
-from assay.git.repository import Repository
-from assay.kit.text import visible
-from assay.steps.feature.setup import (
+from fairwitness.contracts.feature.events import ArtifactWritten
+from fairwitness.errors import UsageError
+from fairwitness.git.identity import FALLBACK
+from fairwitness.git.repository import Repository
+from fairwitness.kit.text import visible
+from fairwitness.steps.feature.setup import (
     begin_files,
     free_run_id,
     keep_dirty,
@@ -78,7 +78,7 @@ def test_a_checkout_that_nothing_can_start_from_is_refused(tmp_path: Path) -> No
     person.git("checkout", "-q", "-b", "other")
     person.commit("clash", **{"app.py": "print(3)\n"})
     for command, name in (("merge", "merge"), ("rebase", "rebase"), ("cherry-pick", "cherry-pick")):
-        person.git(command, "assay/target~1", check=False)
+        person.git(command, "fairwitness/target~1", check=False)
         assert look(person.open()).in_progress == name
         with pytest.raises(UsageError, match=f"a {name} is under way"):
             ready(person.open())
@@ -95,7 +95,7 @@ def test_what_is_not_committed_is_kept_and_can_be_restored(tmp_path: Path) -> No
     assert ref == snapshot_ref(RUN)
     after = picture(person.folder)
     assert {path: after[path] for path in before} == before, "neither index nor files are touched"
-    assert all("/objects/" in path or "/refs/assay/" in path for path in after.keys() - before.keys())
+    assert all("/objects/" in path or "/refs/fairwitness/" in path for path in after.keys() - before.keys())
     assert person.git("show", f"{ref}^2:app.py") == "print('staged')", "the index is kept as well"
     meant = looks(person)
     person.git("reset", "-q", "--hard")

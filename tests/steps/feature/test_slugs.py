@@ -3,8 +3,8 @@
 import pytest
 from pydantic import TypeAdapter
 
-from assay.contracts.common.ids import Slug
-from assay.steps.feature.slugs import LIMIT, slug_of
+from fairwitness.contracts.common.ids import Slug
+from fairwitness.steps.feature.slugs import LIMIT, slug_of
 
 
 @pytest.mark.parametrize(

@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from assay.app.demo_feature import designs as designing
-from assay.app.demo_feature import groundwork, lessons, plans, reviews, specification, work
-from assay.app.demo_feature.scripts import Session
-from assay.app.demo_feature.team import HONEST
-from assay.contracts.common.evidence import Phase
-from assay.contracts.common.tools import Role
-from assay.contracts.common.words import Severity, Verdict
-from assay.contracts.feature.plan import PlanOutput
-from assay.contracts.feature.research import Focus
-from assay.contracts.feature.review import Perspective, ReviewScope
-from assay.contracts.feature.task import TaskDocument
-from assay.kit import yaml_text
-from assay.ledger.verify import verify
-from assay.steps.dispatch.model import Dispatched
-from assay.steps.feature.facts import review_subject
-from assay.steps.feature.room import Room
-from assay.steps.feature.storing import refusals, store
+from fairwitness.app.demo_feature import designs as designing
+from fairwitness.app.demo_feature import groundwork, lessons, plans, reviews, specification, work
+from fairwitness.app.demo_feature.scripts import Session
+from fairwitness.app.demo_feature.team import HONEST
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Severity, Verdict
+from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.kit import yaml_text
+from fairwitness.ledger.verify import verify
+from fairwitness.steps.dispatch.model import Dispatched
+from fairwitness.steps.feature.facts import review_subject
+from fairwitness.steps.feature.room import Room
+from fairwitness.steps.feature.storing import refusals, store
 from steps.feature.landing import dies, points
 from steps.feature.rooms import room as made
 from steps.feature.telling import files_of, id_of, outcome_of, played, reopened, tree_of, tree_with

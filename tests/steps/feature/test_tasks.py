@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.demo_feature import plans
-from assay.contracts.feature.events import ApprovalAnswered, ApprovalRequested, ReplanStarted, TaskReverted
-from assay.contracts.feature.facts import OPTIONS, Change, Choice, HumanGate, Step
-from assay.contracts.feature.task import TaskDocument
-from assay.contracts.forge.dag import DagNode
-from assay.contracts.graph.orders import GraphOptions
-from assay.git.changes import FileChange, Status
-from assay.rules.graph_run import GraphRun
-from assay.steps.feature.room import Room
-from assay.steps.feature.tasks import (
+from fairwitness.app.demo_feature import plans
+from fairwitness.contracts.feature.events import ApprovalAnswered, ApprovalRequested, ReplanStarted, TaskReverted
+from fairwitness.contracts.feature.facts import OPTIONS, Change, Choice, HumanGate, Step
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.forge.dag import DagNode
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.git.changes import FileChange, Status
+from fairwitness.rules.graph_run import GraphRun
+from fairwitness.steps.feature.room import Room
+from fairwitness.steps.feature.tasks import (
     FIX,
     FIX_NODE,
     TASKS,
@@ -33,7 +33,7 @@ from assay.steps.feature.tasks import (
     task_of,
     waiver_of,
 )
-from assay.steps.graph.book import GRAPH, GraphBook
+from fairwitness.steps.graph.book import GRAPH, GraphBook
 from steps.feature.landing import dies
 from steps.feature.rooms import room as made
 from steps.feature.telling import ask, attempt, enter, played, reopened, resume

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from assay.contracts.feature.design import DesignOutput
-from assay.contracts.feature.plan import PlanOutput
-from assay.contracts.feature.review import ReviewReturn
-from assay.contracts.feature.spec import SpecOutput
-from assay.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.design import DesignOutput
+from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.review import ReviewReturn
+from fairwitness.contracts.feature.spec import SpecOutput
+from fairwitness.contracts.feature.task import TaskDocument
 
 _COMPLETION = {
     "status": "DONE",

@@ -7,32 +7,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.agents.cassettes import NO_PROMPT, name_of
-from assay.app.graph_means import MeansMaker
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role
-from assay.contracts.forge.documents import ChangeRequest
-from assay.contracts.forge.events import RunStarted
-from assay.contracts.forge.returns import CaptainReturn
-from assay.contracts.graph.forge import ForgeOrder, ForgePlan, ForgeTable
-from assay.contracts.graph.orders import GraphOptions
-from assay.git.candidates import Candidates
-from assay.git.identity import read_identity
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktrees
-from assay.ledger.ledger import Ledger
-from assay.sandbox.scripted import ScriptedRunner
-from assay.steps.dispatch.account import ENDED, STARTED
-from assay.steps.dispatch.recording import ended
-from assay.steps.forge.book import ForgeBook
-from assay.steps.forge.captain import ForgeCaptain
-from assay.steps.forge.plan_files import plan_of
-from assay.steps.forge.requests import emit
-from assay.steps.graph.world import World
-from assay.store.artifacts import Store
-from assay.store.layout.forge import ForgeLayout
+from fairwitness.agents.cassettes import NO_PROMPT, name_of
+from fairwitness.app.graph_means import MeansMaker
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.forge.documents import ChangeRequest
+from fairwitness.contracts.forge.events import RunStarted
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan, ForgeTable
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.git.candidates import Candidates
+from fairwitness.git.identity import read_identity
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.steps.dispatch.account import ENDED, STARTED
+from fairwitness.steps.dispatch.recording import ended
+from fairwitness.steps.forge.book import ForgeBook
+from fairwitness.steps.forge.captain import ForgeCaptain
+from fairwitness.steps.forge.plan_files import plan_of
+from fairwitness.steps.forge.requests import emit
+from fairwitness.steps.graph.world import World
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
 from steps.dispatch.world import Ticking
 
@@ -150,7 +150,7 @@ class PlanRoom:
             slug="shop",
             mode=mode,
             base_commit=person.git("rev-parse", "HEAD"),
-            options=GraphOptions(target="assay/target"),
+            options=GraphOptions(target="fairwitness/target"),
             limits=limits or ForgeTable(),
             verify={},
             settings_hash=NO_PROMPT,

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.forge.dag import DagOverlay
-from assay.contracts.forge.documents import ChangeRequestStatus
-from assay.contracts.forge.events import RunResumed
-from assay.contracts.graph.forge import ForgeTable
-from assay.errors import UsageError
-from assay.rules.forge_course import MoveKind, next_move
-from assay.steps.forge.captain import NOBODY, approve
-from assay.steps.forge.plan_files import read_plan, write_plan
-from assay.steps.forge.standings import request_of, standing_of
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.forge.dag import DagOverlay
+from fairwitness.contracts.forge.documents import ChangeRequestStatus
+from fairwitness.contracts.forge.events import RunResumed
+from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.errors import UsageError
+from fairwitness.rules.forge_course import MoveKind, next_move
+from fairwitness.steps.forge.captain import NOBODY, approve
+from fairwitness.steps.forge.plan_files import read_plan, write_plan
+from fairwitness.steps.forge.standings import request_of, standing_of
 from steps.forge.planroom import ADA, RUN, PlanRoom, added, as_plan, node, planned, rejected
 
 AUTONOMOUS = ApprovalMode.AUTONOMOUS
@@ -54,7 +54,7 @@ def test_a_plan_is_proposed_and_stands_in_its_files(room: PlanRoom) -> None:
     assert "it is asked, and you are called again" in prompt
     assert "`dag.runId`" not in prompt
     assert "`overlay`:" not in prompt
-    assert room.repository.git.run("for-each-ref", "refs/heads/assay") == b""
+    assert room.repository.git.run("for-each-ref", "refs/heads/fairwitness") == b""
 
 
 @pytest.mark.req("F9")
@@ -252,7 +252,7 @@ def test_what_does_not_fit_is_told_the_captain_and_the_second_time_it_is_the_end
     room.replan()
     assert "task-777" in room.prompt("captain-cr-001-2").partition("Why your last answer could not be applied")[2]
     assert room.types()[-2:] == ["overlay.refused", "cr.rejected"]
-    assert room.said("cr.rejected")["actor"] == "assay"
+    assert room.said("cr.rejected")["actor"] == "fairwitness"
     assert "did not fit, 2 times" in room.said("cr.rejected")["reason"]
     assert room.ended() == ["captain-cr-001-1", "captain-cr-001-2"]
     assert room.book.course().active() == ()
@@ -280,7 +280,7 @@ def test_a_request_that_gets_no_answer_is_given_up_with_the_reason(room: PlanRoo
     room.start()
     room.request()
     room.replan()
-    assert room.said("cr.rejected")["actor"] == "assay"
+    assert room.said("cr.rejected")["actor"] == "fairwitness"
     assert room.said("cr.rejected")["reason"].startswith("the captain gave no answer: ")
 
 
@@ -293,7 +293,7 @@ def test_killed_anywhere_one_plan_is_proposed_and_paid_once(tmp_path: Path, poin
     room.script("captain-1", planned())
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "steps.forge.planning", str(tmp_path)]
-    killed = subprocess.run(command, env={**environment, "ASSAY_KILL_AT": point}, check=False)
+    killed = subprocess.run(command, env={**environment, "FAIRWITNESS_KILL_AT": point}, check=False)
     assert killed.returncode == -signal.SIGKILL
     room.plan()
     assert room.types() == ["plan.proposed"]

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.agents.dispatch import OutcomeStatus
-from assay.contracts.common.budgets import BudgetCaps, Caps
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command
-from assay.contracts.common.tools import Role, Scope
-from assay.contracts.graph.forge import ForgeTable
-from assay.errors import UsageError
-from assay.ledger.verify import verify
-from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
-from assay.steps.dispatch.account import CANCELLED
-from assay.steps.forge.helpers import Asker, Helpers, Place
-from assay.steps.forge.subtasks import Subtasks
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.errors import UsageError
+from fairwitness.ledger.verify import verify
+from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.steps.dispatch.account import CANCELLED
+from fairwitness.steps.forge.helpers import Asker, Helpers, Place
+from fairwitness.steps.forge.subtasks import Subtasks
 from steps.forge.workshop import RUN, Workshop, agent, create, part, walkthrough
 from steps.forge.workshop_killed import NODE, killed, record
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.forge.events import RunStarted
-from assay.errors import Immutable, StoreError, UsageError
-from assay.ledger.ledger import Ledger
-from assay.steps.forge.book import ForgeBook
-from assay.steps.forge.plan_files import broken_locks, lock_specs, plan_problems, read_plan, write_plan
-from assay.store.artifacts import Store
-from assay.store.layout.forge import ForgeLayout
-from assay.store.seal import broken_seals
+from fairwitness.contracts.forge.events import RunStarted
+from fairwitness.errors import Immutable, StoreError, UsageError
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.steps.forge.book import ForgeBook
+from fairwitness.steps.forge.plan_files import broken_locks, lock_specs, plan_problems, read_plan, write_plan
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.store.seal import broken_seals
 from steps.forge.planroom import ADA, RUN, PlanRoom, as_plan, planned, task
 
 LAYOUT = ForgeLayout(RUN)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.approvals import ApprovalMode, ApprovalRequest
-from assay.contracts.forge.documents import ChangeRequestStatus
-from assay.contracts.graph.forge import Decider, ForgeTable
-from assay.errors import UsageError
-from assay.rules.forge_course import MoveKind, next_move
-from assay.steps.forge.plan_files import write_plan
-from assay.steps.forge.questions import answer, open_question
-from assay.steps.forge.standings import request_of
+from fairwitness.contracts.common.approvals import ApprovalMode, ApprovalRequest
+from fairwitness.contracts.forge.documents import ChangeRequestStatus
+from fairwitness.contracts.graph.forge import Decider, ForgeTable
+from fairwitness.errors import UsageError
+from fairwitness.rules.forge_course import MoveKind, next_move
+from fairwitness.steps.forge.plan_files import write_plan
+from fairwitness.steps.forge.questions import answer, open_question
+from fairwitness.steps.forge.standings import request_of
 from steps.forge.planroom import ADA, RUN, PlanRoom, as_plan, planned
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from assay.agents.toolset.model import TEXT_LIMIT, Unable
-from assay.agents.toolset.toolbox import Toolbox
-from assay.contracts.common.tools import POLICIES, Role, Scope, Tool
-from assay.contracts.forge.documents import ChangeRequest
-from assay.contracts.graph.orders import AttemptOrder, MergeMember, Prepared
-from assay.sandbox.scripted import ScriptedRunner
-from assay.steps.forge.refining import sources
+from fairwitness.agents.toolset.model import TEXT_LIMIT, Unable
+from fairwitness.agents.toolset.toolbox import Toolbox
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
+from fairwitness.contracts.forge.documents import ChangeRequest
+from fairwitness.contracts.graph.orders import AttemptOrder, MergeMember, Prepared
+from fairwitness.sandbox.scripted import ScriptedRunner
+from fairwitness.steps.forge.refining import sources
 
 MARKED = "one\n<<<<<<< ours\ntwo\n=======\nthree\n>>>>>>> theirs\nfour\n"
 BODY = "## Description\nWhat.\n## Impact Assessment\nLittle.\n## Proposed Resolution\nAdd it.\n"
@@ -25,14 +25,14 @@ ORDER = AttemptOrder(
     run_id="run-1",
     node="refinery-01",
     attempt=2,
-    branch="assay/run-1/refinery-01/attempt-2",
-    target="assay/run-1/target",
+    branch="fairwitness/run-1/refinery-01/attempt-2",
+    target="fairwitness/run-1/target",
     includes=(
         MergeMember(node="task-01", attempt=1, commit="a" * 40),
         MergeMember(node="task-02", attempt=3, commit="b" * 40),
     ),
 )
-FIRST, SECOND = "assay/run-1/task-01/attempt-1", "assay/run-1/task-02/attempt-3"
+FIRST, SECOND = "fairwitness/run-1/task-01/attempt-1", "fairwitness/run-1/task-02/attempt-3"
 REQUEST = {
     "title": "A part is missing",
     "reason": "Two parts do not meet.",
@@ -134,7 +134,9 @@ def test_without_conflicts_there_are_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("F9")
-@pytest.mark.parametrize("branch", ["main", "assay/run-1/task-01/attempt-2", "assay/run-2/task-01/attempt-1", ""])
+@pytest.mark.parametrize(
+    "branch", ["main", "fairwitness/run-1/task-01/attempt-2", "fairwitness/run-2/task-01/attempt-1", ""]
+)
 def test_a_branch_that_was_not_given_is_refused(refinery: Refinery, branch: str) -> None:
     with pytest.raises(Unable, match=f"was not given to you; the branches are: {FIRST}, {SECOND}"):
         refinery.call(Tool.MERGE_BRANCHES, branches=(FIRST, branch))

@@ -10,25 +10,25 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.forge.dag import Dag
-from assay.contracts.forge.documents import ChangeRequest, ForgeTask
-from assay.contracts.forge.events import RunFailed, RunStarted
-from assay.contracts.forge.returns import CaptainReturn, SpecFile
-from assay.contracts.graph.forge import ForgeOrder, ForgePlan
-from assay.contracts.graph.orders import AttemptOrder, GraphOptions
-from assay.errors import Immutable, UsageError
-from assay.kit.documents import Format, read
-from assay.ledger.ledger import Ledger
-from assay.ledger.verify import verify
-from assay.rules import graph_moves
-from assay.rules.change_requests import Verdict
-from assay.steps.forge.book import ForgeBook
-from assay.steps.forge.requests import decide, emit, extend, give_up, write_files
-from assay.steps.forge.standings import request_of, requests_of, standing_of
-from assay.store.artifacts import Store
-from assay.store.layout.forge import ForgeLayout
-from assay.store.seal import broken_seals
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.forge.dag import Dag
+from fairwitness.contracts.forge.documents import ChangeRequest, ForgeTask
+from fairwitness.contracts.forge.events import RunFailed, RunStarted
+from fairwitness.contracts.forge.returns import CaptainReturn, SpecFile
+from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan
+from fairwitness.contracts.graph.orders import AttemptOrder, GraphOptions
+from fairwitness.errors import Immutable, UsageError
+from fairwitness.kit.documents import Format, read
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.verify import verify
+from fairwitness.rules import graph_moves
+from fairwitness.rules.change_requests import Verdict
+from fairwitness.steps.forge.book import ForgeBook
+from fairwitness.steps.forge.requests import decide, emit, extend, give_up, write_files
+from fairwitness.steps.forge.standings import request_of, requests_of, standing_of
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.store.seal import broken_seals
 
 RUN = "run-1"
 MOMENT = "2026-02-26T14:30:00Z"
@@ -96,7 +96,7 @@ def order() -> ForgeOrder:
         slug="catalogue",
         mode=ApprovalMode.AUTONOMOUS,
         base_commit="a" * 40,
-        options=GraphOptions(target="assay/target"),
+        options=GraphOptions(target="fairwitness/target"),
         verify={},
         settings_hash="sha256:" + "0" * 64,
         started_by=ADA,
@@ -125,7 +125,7 @@ def start(book: ForgeBook, name: str) -> None:
     """An attempt at a node begins."""
     _, dag = book.effective()
     (found,) = (each for each in dag.nodes if each.id == name)
-    said = AttemptOrder(run_id=RUN, node=name, attempt=1, branch="assay/b", target="assay/target")
+    said = AttemptOrder(run_id=RUN, node=name, attempt=1, branch="fairwitness/b", target="fairwitness/target")
     book.write(lambda now: graph_moves.started(book.run().nodes[name], found, said, now))
 
 
@@ -442,7 +442,7 @@ def test_a_request_that_nothing_comes_of_is_given_up_once(book: ForgeBook) -> No
     for cr_id in ("cr-001", "cr-001", "cr-002", "cr-003"):
         give_up(book, cr_id, "The captain found no answer.")
     assert [each.status for each in requests_of(book)] == ["rejected", "rejected", "applied"]
-    assert [each.decided_by for each in requests_of(book)] == ["assay", "assay", "captain"]
+    assert [each.decided_by for each in requests_of(book)] == ["fairwitness", "fairwitness", "captain"]
     assert told(book).count("cr.rejected cr-001") == 1
 
 

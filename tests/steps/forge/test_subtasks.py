@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.tools import Role
-from assay.contracts.forge.documents import Subtask, SubtaskStatus
-from assay.errors import UnsafePath, UsageError
-from assay.kit.documents import Format, read
-from assay.steps.forge.subtasks import Subtasks
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus
+from fairwitness.errors import UnsafePath, UsageError
+from fairwitness.kit.documents import Format, read
+from fairwitness.steps.forge.subtasks import Subtasks
 from steps.forge.workshop import Workshop
 from support import check_value
 

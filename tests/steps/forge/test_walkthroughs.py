@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.evidence import Execution, Phase, SandboxTier
-from assay.contracts.common.words import Assessment
-from assay.contracts.forge.documents import Walkthrough
-from assay.contracts.graph.orders import Collision
-from assay.errors import AlreadyWritten
-from assay.kit.documents import Format, read
-from assay.steps.forge.walkthroughs import (
+from fairwitness.contracts.common.evidence import Execution, Phase, SandboxTier
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.forge.documents import Walkthrough
+from fairwitness.contracts.graph.orders import Collision
+from fairwitness.errors import AlreadyWritten
+from fairwitness.kit.documents import Format, read
+from fairwitness.steps.forge.walkthroughs import (
     changed_files,
     dispute,
     keep_walkthrough,
@@ -23,7 +23,7 @@ from support import check_value
 
 
 def told(node: str, attempt: int, *files: str, **more: Any) -> Walkthrough:
-    known = {"task_id": node, "branch": f"assay/{RUN}/{node}/attempt-{attempt}", "base_ref": TARGET}
+    known = {"task_id": node, "branch": f"fairwitness/{RUN}/{node}/attempt-{attempt}", "base_ref": TARGET}
     return Walkthrough.model_validate({**known, **walkthrough(*files, **more)})
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from assay.contracts.common.budgets import BudgetCaps, Caps
-from assay.contracts.common.tools import Role
-from assay.contracts.graph.orders import Collision, MergeMember
-from assay.rules.graph_moves import failed
-from assay.steps.forge.walkthroughs import WALKTHROUGH
+from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import Collision, MergeMember
+from fairwitness.rules.graph_moves import failed
+from fairwitness.steps.forge.walkthroughs import WALKTHROUGH
 from steps.forge.workshop import MOMENT, TARGET, Workshop, create, refined, request, walkthrough
 from steps.forge.workshop_killed import killed
 

@@ -7,37 +7,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.agents.cassettes import name_of
-from assay.app.graph_means import CAPS, MeansMaker
-from assay.contracts.common.approvals import ApprovalMode
-from assay.contracts.common.budgets import BudgetCaps
-from assay.contracts.common.events import EventData
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.tools import Role
-from assay.contracts.forge.dag import AgentType, Dag, DagMetadata, DagNode, NodeState, NodeType
-from assay.contracts.forge.documents import Complexity, ForgeTask
-from assay.contracts.forge.events import NodeChanged
-from assay.contracts.forge.returns import SpecFile
-from assay.contracts.graph.forge import ForgeOrder, ForgePlan, ForgeTable
-from assay.contracts.graph.orders import AttemptOrder, Collision, GraphOptions, MergeMember, Prepared, Worked
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.git.worktrees import Worktrees
-from assay.ledger.ledger import Ledger
-from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
-from assay.steps.dispatch import Dispatched
-from assay.steps.dispatch.account import ENDED, STARTED
-from assay.steps.dispatch.recording import ended
-from assay.steps.forge.book import ForgeBook
-from assay.steps.forge.working import ForgeWorker
-from assay.store.artifacts import Store
-from assay.store.layout.forge import ForgeLayout
+from fairwitness.agents.cassettes import name_of
+from fairwitness.app.graph_means import CAPS, MeansMaker
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.budgets import BudgetCaps
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.forge.dag import AgentType, Dag, DagMetadata, DagNode, NodeState, NodeType
+from fairwitness.contracts.forge.documents import Complexity, ForgeTask
+from fairwitness.contracts.forge.events import NodeChanged
+from fairwitness.contracts.forge.returns import SpecFile
+from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan, ForgeTable
+from fairwitness.contracts.graph.orders import AttemptOrder, Collision, GraphOptions, MergeMember, Prepared, Worked
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.steps.dispatch import Dispatched
+from fairwitness.steps.dispatch.account import ENDED, STARTED
+from fairwitness.steps.dispatch.recording import ended
+from fairwitness.steps.forge.book import ForgeBook
+from fairwitness.steps.forge.working import ForgeWorker
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
 from steps.dispatch.world import Ticking
 
 RUN = "run-2026-02-26-143000"
 MOMENT = "2026-02-26T14:30:00Z"
-TARGET = f"assay/{RUN}/target"
+TARGET = f"fairwitness/{RUN}/target"
 SECTIONS = ("Summary", "Approach", "Issues Encountered", "Testing")
 PARTS: Mapping[str, tuple[AgentType, tuple[str, ...]]] = {
     "task-001": (2, ()),
@@ -201,7 +201,7 @@ class Workshop:
         includes: tuple[MergeMember, ...] = (),
         conflict: Collision | None = None,
     ) -> AttemptOrder:
-        branch = f"assay/{RUN}/{node}/attempt-{attempt}"
+        branch = f"fairwitness/{RUN}/{node}/attempt-{attempt}"
         return AttemptOrder(
             run_id=RUN,
             node=node,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from assay.contracts.common.tools import Role
+from fairwitness.contracts.common.tools import Role
 from steps.forge.workshop import Workshop, agent, create, part
 
 NODE = "task-002"
@@ -21,7 +21,7 @@ def record(shop: Workshop, first: str = "src/a.py", *, number: int = 1) -> None:
 
 def killed(root: Path, point: str, node: str = NODE) -> None:
     """Makes the attempt up to a point, and not beyond."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ASSAY_KILL_AT": point}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FAIRWITNESS_KILL_AT": point}
     command = [sys.executable, "-m", "steps.forge.workshop_killed", str(root), node]
     assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
 

@@ -2,7 +2,7 @@
 
 from textwrap import dedent
 
-from assay.steps.inspections.model import ChangedFile, Finding
+from fairwitness.steps.inspections.model import ChangedFile, Finding
 
 
 def change(path: str, before: str | None, after: str | None) -> ChangedFile:

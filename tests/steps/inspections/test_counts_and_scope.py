@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.inspections.counts import Counts, Drift, count
-from assay.steps.inspections.declared import outside
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.places import SUFFIXES
+from fairwitness.steps.inspections.counts import Counts, Drift, count
+from fairwitness.steps.inspections.declared import outside
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.places import SUFFIXES
 
 PYTHON = '''
 import unittest

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.mutants import Mutant, mutants, mutants_of_covered
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.mutants import Mutant, mutants, mutants_of_covered
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]
 

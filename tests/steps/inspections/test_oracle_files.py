@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.oracle_files import oracle_files
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.oracle_files import oracle_files
 from steps.inspections.changes import blocking, change, said
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]
@@ -293,7 +293,7 @@ LOOSER = [
     ("pom.xml", "<plugin>surefire</plugin>\n", "</plugin>", "</plugin>\n<skipTests>true</skipTests>", "skipTests"),
     ("build.gradle", "test {\n}\n", "test {\n", "test {\n  ignoreFailures = true // tests\n", "ignoreFailures"),
     ("noxfile.py", "@nox.session\ndef tests(s):\n    s.run('pytest')\n", "'pytest'", "'true'", "pytest"),
-    ("assay.toml", "[verify]\nmutants = 20\n", "20", "0", "Assay"),
+    ("fairwitness.toml", "[verify]\nmutants = 20\n", "20", "0", "Fair Witness"),
 ]
 
 HARMLESS = [

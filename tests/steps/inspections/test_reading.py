@@ -6,13 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.inspections.config_values import NotRead, items_of, settings_of, spelled
-from assay.steps.inspections.diffing import line_changes, lines_of
-from assay.steps.inspections.lexing import lexed
-from assay.steps.inspections.literals import literal_atoms
-from assay.steps.inspections.model import FINDINGS_PER_FILE, TEXT_LENGTH, ChangedFile, Rule, bounded, found, quoted
-from assay.steps.inspections.places import Lang
-from assay.steps.inspections.python_source import DEPTH, Unreadable, parse, shape
+from fairwitness.steps.inspections.config_values import NotRead, items_of, settings_of, spelled
+from fairwitness.steps.inspections.diffing import line_changes, lines_of
+from fairwitness.steps.inspections.lexing import lexed
+from fairwitness.steps.inspections.literals import literal_atoms
+from fairwitness.steps.inspections.model import (
+    FINDINGS_PER_FILE,
+    TEXT_LENGTH,
+    ChangedFile,
+    Rule,
+    bounded,
+    found,
+    quoted,
+)
+from fairwitness.steps.inspections.places import Lang
+from fairwitness.steps.inspections.python_source import DEPTH, Unreadable, parse, shape
 
 FEW_LINES = st.lists(st.sampled_from(["a", "b", "c", "d", "", "x"]), max_size=30).map(lambda lines: "\n".join(lines))
 

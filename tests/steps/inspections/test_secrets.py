@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.secrets import CANARY, masked, secrets
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.secrets import CANARY, masked, secrets
 from steps.inspections.changes import blocking, said
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]
@@ -32,7 +32,7 @@ KNOWN_FORMS = {
     "npm token": "npm_" + MIXED * 2 + "q7Zr",
     "npm line": "//registry.invalid/:_authToken=" + MIXED,
     "JSON web token": "eyJ" + MIXED + ".eyJ" + MIXED + "." + MIXED,
-    "canary": "assay-canary-" + "0123456789abcdef",
+    "canary": "fairwitness-canary-" + "0123456789abcdef",
 }
 VALUE = MIXED + "q7Zr9LmW"
 
@@ -114,8 +114,8 @@ def test_a_mask_shows_little(secret: str) -> None:
 
 
 def test_the_canary_has_one_form() -> None:
-    assert CANARY.fullmatch("assay-canary-" + "ab" * 16)
-    assert not CANARY.search("assay-canary-short")
+    assert CANARY.fullmatch("fairwitness-canary-" + "ab" * 16)
+    assert not CANARY.search("fairwitness-canary-short")
 
 
 @given(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.places import SUFFIXES
-from assay.steps.inspections.special_cases import special_cases
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.places import SUFFIXES
+from fairwitness.steps.inspections.special_cases import special_cases
 from steps.inspections.changes import blocking, change, said
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]

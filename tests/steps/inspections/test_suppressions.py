@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.places import SUFFIXES, Lang
-from assay.steps.inspections.suppressions import marks, suppressions
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.places import SUFFIXES, Lang
+from fairwitness.steps.inspections.suppressions import marks, suppressions
 from steps.inspections.changes import change, said
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.inspections.model import ChangedFile
-from assay.steps.inspections.tests_changed import moved_tests
-from assay.steps.inspections.tests_changed import tests_changed as inspect_tests
+from fairwitness.steps.inspections.model import ChangedFile
+from fairwitness.steps.inspections.tests_changed import moved_tests
+from fairwitness.steps.inspections.tests_changed import tests_changed as inspect_tests
 from steps.inspections.changes import blocking, change, said
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from assay.contracts.verify.checks import ReportFormat
-from assay.contracts.verify.results import Report
-from assay.steps.reports import read_report
+from fairwitness.contracts.verify.checks import ReportFormat
+from fairwitness.contracts.verify.results import Report
+from fairwitness.steps.reports import read_report
 
 SAMPLES = Path(__file__).parent / "samples"
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.verify.checks import ReportFormat
-from assay.contracts.verify.results import RED, Report
-from assay.steps.reports import read_report
-from assay.steps.reports.found import message, spelled
-from assay.steps.reports.reader import READERS
+from fairwitness.contracts.verify.checks import ReportFormat
+from fairwitness.contracts.verify.results import RED, Report
+from fairwitness.steps.reports import read_report
+from fairwitness.steps.reports.found import message, spelled
+from fairwitness.steps.reports.reader import READERS
 from steps.reports.reading import REAL, SAMPLES
 
 QUICK = settings(max_examples=150, deadline=None, derandomize=True, database=None)

@@ -3,8 +3,8 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.verify.checks import ReportFormat
-from assay.contracts.verify.results import Outcome
+from fairwitness.contracts.verify.checks import ReportFormat
+from fairwitness.contracts.verify.results import Outcome
 from steps.reports.reading import places, read, report, told
 
 J = ReportFormat.JUNIT

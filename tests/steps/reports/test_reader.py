@@ -3,11 +3,11 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.verify.checks import TEST_FORMATS, ReportFormat
-from assay.contracts.verify.results import RED
-from assay.steps.reports import read_report
-from assay.steps.reports.exits import CONVENTIONS, Tool, exit_problem
-from assay.steps.reports.reader import BYTES, READERS, SILENT_WHEN_CLEAN
+from fairwitness.contracts.verify.checks import TEST_FORMATS, ReportFormat
+from fairwitness.contracts.verify.results import RED
+from fairwitness.steps.reports import read_report
+from fairwitness.steps.reports.exits import CONVENTIONS, Tool, exit_problem
+from fairwitness.steps.reports.reader import BYTES, READERS, SILENT_WHEN_CLEAN
 from steps.reports.reading import REAL, SAMPLES, read, report, told
 
 F = ReportFormat

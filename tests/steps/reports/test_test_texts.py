@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from assay.contracts.verify.checks import ReportFormat
+from fairwitness.contracts.verify.checks import ReportFormat
 from steps.reports.reading import places, read, report, told
 
 TAP, CARGO, GO, UNITTEST = ReportFormat.TAP, ReportFormat.CARGO, ReportFormat.GO_TEST, ReportFormat.UNITTEST

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Command
-from assay.contracts.verify.checks import CheckSpec, Discovered, Language, Project, ReportFormat, VerifySettings
-from assay.contracts.verify.report import Side
-from assay.contracts.verify.results import Comparison, Evidence, Item, Move, Moved, Outcome, Ran
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.kit.clock import system_clock
-from assay.ledger.ledger import Ledger
-from assay.sandbox.scripted import Answer, Reply, ScriptedRunner
-from assay.steps.environment.model import Environment
-from assay.steps.verify.cascade import Checked
-from assay.steps.verify.harness import Harness
-from assay.steps.verify.model import Change
-from assay.steps.verify.proofs import _noticed, is_no_worse
-from assay.steps.verify.verify import Proven, verify_change
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command
+from fairwitness.contracts.verify.checks import CheckSpec, Discovered, Language, Project, ReportFormat, VerifySettings
+from fairwitness.contracts.verify.report import Side
+from fairwitness.contracts.verify.results import Comparison, Evidence, Item, Move, Moved, Outcome, Ran
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit.clock import system_clock
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.steps.environment.model import Environment
+from fairwitness.steps.verify.cascade import Checked
+from fairwitness.steps.verify.harness import Harness
+from fairwitness.steps.verify.model import Change
+from fairwitness.steps.verify.proofs import _noticed, is_no_worse
+from fairwitness.steps.verify.verify import Proven, verify_change
 from git.person import Person
 
 ID = "t::luck"

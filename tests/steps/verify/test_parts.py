@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.common.evidence import SandboxTier
-from assay.contracts.common.sandbox import Confined, End, Limits, Stream, Violation
-from assay.contracts.common.words import Assessment
-from assay.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat
-from assay.contracts.verify.report import Side
-from assay.contracts.verify.results import Evidence, Item, Outcome, Report
-from assay.git.repository import Repository
-from assay.git.shadow import Shadow
-from assay.rules.judging import judge
-from assay.sandbox.held import sweep
-from assay.steps.verify.canary import planted
-from assay.steps.verify.model import Accept, Change
-from assay.steps.verify.proofs import _is_assertion
-from assay.steps.verify.question import Question, narrowed
-from assay.steps.verify.trees import production, protected_tree, red_tree
-from assay.steps.verify.workroom import STARTS_WITH, Workroom
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Confined, End, Limits, Stream, Violation
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat
+from fairwitness.contracts.verify.report import Side
+from fairwitness.contracts.verify.results import Evidence, Item, Outcome, Report
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.rules.judging import judge
+from fairwitness.sandbox.held import sweep
+from fairwitness.steps.verify.canary import planted
+from fairwitness.steps.verify.model import Accept, Change
+from fairwitness.steps.verify.proofs import _is_assertion
+from fairwitness.steps.verify.question import Question, narrowed
+from fairwitness.steps.verify.trees import production, protected_tree, red_tree
+from fairwitness.steps.verify.workroom import STARTS_WITH, Workroom
 from git.person import Person
 
 SHA = "sha256:" + "0" * 64

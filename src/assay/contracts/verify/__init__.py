@@ -1,1 +1,0 @@
-"""What `assay verify` asks of a repository and what it is told: checks, results by identity, and the report."""

@@ -1,0 +1,169 @@
+"""Finds the answer in what an agent said, fills in what the harness knows, and holds it against its contract.
+
+The last block decides: agents think aloud, quote examples and correct themselves. A tagged block that cannot be read
+is a broken answer and not a reason to believe an earlier one.
+"""
+
+import copy
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.problems import Level, spell_path
+from fairwitness.contracts.common.words import Status
+from fairwitness.errors import BadDocument
+from fairwitness.kit.documents import Format, read
+from fairwitness.kit.limits import CHECKED
+from fairwitness.kit.text import visible
+from fairwitness.rules.validation import problems_in
+
+MOST_TEXT = 1 << 20
+"""So much of the end of a text is looked at."""
+_MOST_OBJECTS = 5_000
+_FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*([A-Za-z]*)[^\n]*$")
+_TAGS = {"json": Format.JSON, "yaml": Format.YAML, "yml": Format.YAML}
+NO_ANSWER = "there is no JSON or YAML block in it"
+
+
+class Found(NamedTuple):
+    """What was found in a text: a mapping, or why there is none."""
+
+    value: dict[str, Any] | None
+    problem: str = ""
+
+
+class Read(NamedTuple):
+    """An answer as it stands with its known fields, and everything that is wrong with it."""
+
+    value: dict[str, Any] | None
+    problems: tuple[str, ...]
+
+
+class _Block(NamedTuple):
+    tag: str
+    text: str
+
+
+def read_answer(
+    text: str,
+    submitted: Mapping[str, Any] | None,
+    contract: str,
+    known: Mapping[str, Any],
+    statuses: Collection[Status] = (),
+) -> Read:
+    """The answer of an agent, held against its contract and the rules; what was handed in outranks what was written."""
+    found = Found(dict(submitted)) if submitted is not None else find(text)
+    if found.value is None:
+        return Read(None, (found.problem,))
+    value = filled(found.value, known)
+    problems = tuple(
+        visible(f"{spell_path(problem.where)}: expected {problem.expected}, found {problem.found}")
+        for problem in problems_in(value, BY_NAME[contract], strict=True)
+        if problem.level is Level.ERROR
+    )
+    return Read(value, (*problems, *_status_problems(value, statuses)))
+
+
+def _status_problems(value: Mapping[str, Any], statuses: Collection[Status]) -> tuple[str, ...]:
+    completion = value.get("completion")
+    said = completion.get("status") if isinstance(completion, dict) else None
+    if not statuses or said is None or said in {status.value for status in statuses}:
+        return ()
+    allowed = " or ".join(status.value for status in statuses)
+    return (visible(f"completion.status: expected {allowed}, found '{said}'"),)
+
+
+def filled(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The value with the known fields set, whatever stood there; a way that leads through no mapping is left alone.
+
+    >>> filled({"a": {"b": 1}}, {"a.b": 2, "a.c": 3})
+    {'a': {'b': 2, 'c': 3}}
+    """
+    answer = copy.deepcopy(dict(value))
+    for way, content in known.items():
+        *parents, last = way.split(".")
+        inner: Any = answer
+        for parent in parents:
+            inner = inner.setdefault(parent, {}) if isinstance(inner, dict) else None
+        if isinstance(inner, dict):
+            inner[last] = copy.deepcopy(content)
+    return answer
+
+
+def find(text: str) -> Found:
+    """The last JSON or YAML mapping of a text.
+
+    >>> find('Done.\\n```json\\n{"a": 1}\\n```\\nBye.').value
+    {'a': 1}
+    """
+    text = text[-MOST_TEXT:].replace("\r\n", "\n")
+    for block in reversed(list(_blocks(text))):
+        form = _TAGS.get(block.tag.lower())
+        if form is not None:
+            return _mapping(block.text, form)
+        if not block.tag:
+            found = _untagged(block.text)
+            if found.value is not None:
+                return found
+    bare = _last_object(text)
+    if bare is not None:
+        return _mapping(bare, Format.JSON)
+    whole = _untagged(text)
+    return whole if whole.value is not None else Found(None, NO_ANSWER)
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """Fenced blocks, in order; one that is never closed reaches to the end."""
+    fence, tag, inside = "", "", list[str]()
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if not fence:
+            if match is not None:
+                fence, tag, inside = match[1], match[2], []
+        elif match is not None and match[1].startswith(fence) and not line[len(match[1]) :].strip():
+            yield _Block(tag, "\n".join(inside))
+            fence = ""
+        else:
+            inside.append(line)
+    if fence and inside:
+        yield _Block(tag, "\n".join(inside))
+
+
+def _mapping(text: str, form: Format) -> Found:
+    try:
+        value = read(text.encode("utf-8", "replace"), form, limits=CHECKED).value
+    except BadDocument as error:
+        return Found(None, f"the {form.value} block cannot be read: {visible(error.what)}")
+    if not isinstance(value, dict):
+        return Found(None, f"the {form.value} block is not a mapping of fields")
+    return Found(value)
+
+
+def _untagged(text: str) -> Found:
+    """A mapping without a word of what it is; plain prose with a colon in it is none."""
+    stripped = text.strip()
+    if stripped.startswith("{"):
+        return _mapping(stripped, Format.JSON)
+    lines = stripped.splitlines()
+    if len(lines) < 2 or not re.match(r"[A-Za-z_][\w-]*:(\s|$)", lines[0]):
+        return Found(None, NO_ANSWER)
+    return _mapping(stripped, Format.YAML)
+
+
+def _last_object(text: str) -> str | None:
+    """The last JSON object that stands in a text without a fence; objects inside it are part of it."""
+    decoder = json.JSONDecoder()
+    at, last = 0, None
+    for _ in range(_MOST_OBJECTS):
+        at = text.find("{", at)
+        if at < 0:
+            break
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at += 1
+            continue
+        last, at = text[at:end], end
+    return last

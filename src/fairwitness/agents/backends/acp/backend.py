@@ -1,0 +1,139 @@
+"""Agents that speak the Agent Client Protocol, each behind the same promise as every other backend."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AbstractAsyncContextManager
+from importlib import util
+from typing import TYPE_CHECKING, Any
+
+from fairwitness.agents.backends.acp import installation, launching
+from fairwitness.agents.backends.acp.carried import carried
+from fairwitness.agents.backends.acp.filling import role_kind
+from fairwitness.agents.backends.acp.installation import Installed, Lookup
+from fairwitness.agents.base import Job, Session
+from fairwitness.contracts.agents.dispatch import Kind, Probe
+from fairwitness.contracts.agents.profile import AgentProfile
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.sandbox import held
+from fairwitness.sandbox.private import Private
+
+if TYPE_CHECKING:
+    from fairwitness.agents.backends.acp.session import AcpSession
+
+_EXTRA = "pip install 'fairwitness[acp]'"
+
+
+class AcpBackend:
+    """One agent."""
+
+    def __init__(self, profile: AgentProfile, *, lookup: Lookup = installation.which) -> None:
+        self.profile = profile
+        self._lookup = lookup
+
+    @property
+    def name(self) -> str:
+        """The agent's name."""
+        return self.profile.name
+
+    def probe(self) -> Probe:
+        """Whether it is installed, and in which version; it is asked for nothing else."""
+        profile = self.profile
+        installed = installation.find(profile, self._lookup)
+        missing, steps = [], []
+        if installed is None:
+            missing.append(f"the program {profile.program} (package {profile.package})")
+            steps.append(profile.install)
+        node = installation.node_version(self._lookup) if profile.node is not None else None
+        if profile.node is not None and (node is None or node < profile.node):
+            missing.append(f"Node.js {profile.node} or newer ({'none' if node is None else node} is here)")
+            steps.append(f"install Node.js {profile.node} or newer")
+        if util.find_spec("acp") is None:
+            missing.append("the library of the protocol")
+            steps.append(_EXTRA)
+        return Probe(
+            name=profile.name,
+            kind="acp",
+            found=installed is not None,
+            version=installation.version(profile, installed) if installed is not None else None,
+            tier=profile.tier,
+            where=installed.where if installed is not None else None,
+            missing=tuple(missing),
+            next_step=", then ".join(steps),
+        )
+
+    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+        """A session with the agent in the sandbox; leaving it ends everything it started, and removes its home."""
+        return self._open(job)
+
+    @contextlib.asynccontextmanager
+    async def _open(self, job: Job) -> AsyncIterator[Session]:
+        installed = self._installed(job)
+        own = held.make("run")
+        try:
+            session = await self._start(job, installed, _rooms(own))
+            try:
+                yield session
+            finally:
+                await undisturbed(session.close())
+        finally:
+            await undisturbed(asyncio.to_thread(own.remove))
+
+    def _installed(self, job: Job) -> Installed:
+        """Where the agent is, if this dispatch may use it at all."""
+        profile = self.profile
+        launching.refuse_unkept(profile, job)
+        if job.endpoint is not None and job.endpoint.dialect is not profile.dialect:
+            raise UsageError(
+                f"{profile.title} speaks {profile.dialect.value} to its model, not {job.endpoint.dialect.value}",
+                next_step="choose the model's dialect by the agent's profile",
+            )
+        if job.endpoint is not None and job.endpoint.socket is None:
+            raise UsageError("there is no socket that leads to the model", next_step="let the gateway listen on one")
+        installed = installation.find(profile, self._lookup)
+        if installed is None:
+            raise NotReady(f"{profile.title} is not installed ({profile.program})", next_step=profile.install)
+        if util.find_spec("acp") is None:
+            raise NotReady("the library of the Agent Client Protocol is not installed", next_step=_EXTRA)
+        return installed
+
+    async def _start(self, job: Job, installed: Installed, own: Private) -> "AcpSession":
+        from fairwitness.agents.backends.acp.handing import Handing
+        from fairwitness.agents.backends.acp.session import AcpSession
+
+        profile, kind = self.profile, role_kind(job.spec.role)
+        fill = launching.filled(profile, job, own)
+        launching.furnish(profile, fill, own)
+        for note in carried(profile, job).notes(profile):
+            job.happened(Kind.NOTE, note)
+        hand = Handing(job.form, own) if profile.submit else None
+        meta = fill.value(profile.meta.get(kind, {}))
+        process = await launching.Process.start(job.runner, launching.command(profile, job, installed, fill, own))
+        try:
+            return AcpSession(profile, job, process, meta, profile.modes.get(kind), hand)
+        except BaseException:
+            process.stop()
+            process.hang_up()
+            await undisturbed(process.reaped())
+            raise
+
+
+def _rooms(own: held.Held) -> Private:
+    """A home and a temporary folder beside each other: some agents mistrust a home that lies in the other."""
+    for name in ("home", "tmp"):
+        (own.path / name).mkdir(mode=0o700)
+    return Private(str(own.path), str(own.path / "home"), str(own.path / "tmp"))
+
+
+async def undisturbed(work: Coroutine[Any, Any, None]) -> None:
+    """Waits until the work is done, also if whoever waits is cancelled meanwhile; that is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    disturbed: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            disturbed = error
+    task.result()
+    if disturbed is not None:
+        raise disturbed

@@ -1,0 +1,66 @@
+"""Answers an agent that asks before it acts: yes to what its role may do, once; no to everything else."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fairwitness.agents.backends.acp.understanding import Relative, Unclear, understand
+from fairwitness.agents.backends.acp.updates import Updates
+from fairwitness.agents.base import Job
+from fairwitness.contracts.agents.dispatch import Denial, Layer
+from fairwitness.contracts.agents.profile import AgentProfile
+from fairwitness.contracts.common.tools import Refused
+from fairwitness.kit.text import visible
+
+CANCELLED: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
+_YES, _NO = "allow_once", "reject_once"
+_TARGET = 2_000
+
+
+class Permissions:
+    """Decides for one session."""
+
+    def __init__(self, profile: AgentProfile, job: Job, updates: Updates, relative: Relative) -> None:
+        self._profile, self._job, self._updates, self._relative = profile, job, updates, relative
+
+    def decide(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to `session/request_permission`."""
+        told = params.get("toolCall")
+        call = self._updates.call(told if isinstance(told, Mapping) else {})
+        offered = params.get("options")
+        options = {
+            option.get("kind"): option.get("optionId")
+            for option in reversed(offered if isinstance(offered, list) else [])
+            if isinstance(option, Mapping) and isinstance(option.get("optionId"), str)
+        }
+        if self._is_allowed(call):
+            if _YES in options:
+                return _selected(options[_YES])
+            self._updates.note("it offers no way to allow this just once, so it is refused")
+        return _selected(options[_NO]) if _NO in options else CANCELLED
+
+    def _is_allowed(self, call: Mapping[str, Any]) -> bool:
+        meant = understand(self._profile, call, self._relative)
+        if isinstance(meant, Unclear):
+            self._job.tools.deny(unclear(meant.name, _told(call), meant.why))
+            return False
+        if meant.is_submission:
+            return True
+        # every part is judged, so that every refusal is on record
+        return not [answer for answer in map(self._job.tools.judge, meant.calls) if isinstance(answer, Refused)]
+
+
+def unclear(name: str, target: str, why: str) -> Denial:
+    """The refusal of a call that nobody can judge, by the name that the agent gives it."""
+    tool, reason = visible(name).strip() or "(no name)", visible(why)
+    return Denial(layer=Layer.DECISION, tool=tool, target=visible(target), reason=reason)
+
+
+def _told(call: Mapping[str, Any]) -> str:
+    """What a call says about itself beside its name."""
+    told = {name: call[name] for name in ("rawInput", "kind", "locations") if call.get(name)}
+    return json.dumps(told, ensure_ascii=False, default=str)[:_TARGET] if told else ""
+
+
+def _selected(option: Any) -> Mapping[str, Any]:
+    return {"outcome": {"outcome": "selected", "optionId": option}}

@@ -1,0 +1,108 @@
+"""What is said to an agent, in order: who we are, a session in its worktree, its mode, a prompt, a stop."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from acp import AGENT_METHODS, PROTOCOL_VERSION
+from acp.core import Connection
+from acp.schema import (
+    AuthenticateRequest,
+    CancelNotification,
+    ClientCapabilities,
+    FileSystemCapabilities,
+    Implementation,
+    InitializeRequest,
+    McpServerStdio,
+    NewSessionRequest,
+    PromptRequest,
+    SetSessionConfigOptionSelectRequest,
+    SetSessionModeRequest,
+    TextContentBlock,
+)
+from pydantic import BaseModel
+
+from fairwitness import __version__
+from fairwitness.contracts.agents.profile import AgentProfile
+from fairwitness.errors import FairWitnessError
+
+
+class Unfit(FairWitnessError):
+    """The agent does not behave as its profile says, so it is not used."""
+
+
+class Protocol:
+    """Speaks to one agent."""
+
+    def __init__(self, connection: Connection, profile: AgentProfile) -> None:
+        self._connection, self._profile = connection, profile
+
+    async def initialize(self) -> None:
+        """Tells what we can do for it, and authenticates where that is wanted."""
+        told = await self._ask(
+            "initialize",
+            InitializeRequest(
+                protocol_version=PROTOCOL_VERSION,
+                client_capabilities=ClientCapabilities(
+                    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
+                ),
+                client_info=Implementation(name="fairwitness", title="Fair Witness", version=__version__),
+            ),
+        )
+        version = told.get("protocolVersion")
+        if version != PROTOCOL_VERSION:
+            raise Unfit(f"it speaks version {version!r} of the protocol, and we speak {PROTOCOL_VERSION}")
+        if self._profile.authenticate is not None:
+            await self._ask("authenticate", AuthenticateRequest(method_id=self._profile.authenticate))
+
+    async def new_session(self, cwd: str, meta: dict[str, Any], server: McpServerStdio | None, mode: str | None) -> str:
+        """A session in a folder; answers its id."""
+        servers = [] if server is None else [server]
+        request = NewSessionRequest(cwd=cwd, mcp_servers=[*servers], field_meta=meta or None)
+        told = await self._ask("session_new", request)
+        session = told.get("sessionId")
+        if not isinstance(session, str) or not session:
+            raise Unfit("it gave its session no id")
+        if mode is not None:
+            await self._set_mode(session, mode, told)
+        return session
+
+    async def _set_mode(self, session: str, mode: str, told: Mapping[str, Any]) -> None:
+        """Puts the session into a mode; one that the agent does not have is a reason not to go on."""
+        modes = _object(told.get("modes"))
+        available = modes.get("availableModes")
+        ids = [_object(each).get("id") for each in available] if isinstance(available, list) else []
+        if mode in ids:
+            if modes.get("currentModeId") != mode:
+                await self._ask("session_set_mode", SetSessionModeRequest(session_id=session, mode_id=mode))
+            return
+        options = told.get("configOptions")
+        for option in options if isinstance(options, list) else ():
+            if "mode" in (_object(option).get("category"), _object(option).get("id")):
+                if option.get("currentValue") != mode:
+                    config = str(option.get("id"))
+                    request = SetSessionConfigOptionSelectRequest(config_id=config, session_id=session, value=mode)
+                    await self._ask("session_set_config_option", request)
+                return
+        known = ", ".join(str(each) for each in ids) or "none"
+        raise Unfit(f"it has no session mode {mode!r} (it knows: {known})")
+
+    async def prompt(self, session: str, text: str) -> Mapping[str, Any]:
+        """One prompt to its end."""
+        block = TextContentBlock(type="text", text=text)
+        return await self._ask("session_prompt", PromptRequest(session_id=session, prompt=[block]))
+
+    async def cancel(self, session: str) -> None:
+        """Asks it to stop; whether it does is its own affair."""
+        params = _dumped(CancelNotification(session_id=session))
+        await self._connection.send_notification(AGENT_METHODS["session_cancel"], params)
+
+    async def _ask(self, method: str, request: BaseModel) -> Mapping[str, Any]:
+        return _object(await self._connection.send_request(AGENT_METHODS[method], _dumped(request)))
+
+
+def _dumped(request: BaseModel) -> dict[str, Any]:
+    return request.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

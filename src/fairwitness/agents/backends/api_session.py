@@ -1,0 +1,234 @@
+"""A conversation with a model over its interface: it is asked, its calls go through our toolbox, until its last word.
+
+The loop is ours and the library only speaks the dialects: how often a model is asked, what it is told of a bad call,
+and what ends a turn are this module's to decide, and every one of them is bounded.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
+
+from fairwitness.agents.backends.acting import SUBMIT, SUBMIT_WORDS, UNPARSED, Acted, Answered, Asked, act
+from fairwitness.agents.backends.api_errors import Failure, failed, failure_of
+from fairwitness.agents.backends.asking import Asking, Waits, room_problem
+from fairwitness.agents.base import Job, Turn
+from fairwitness.contracts.agents.dispatch import Kind, Stop, Usage, UsageSource
+from fairwitness.contracts.common.decisions import ErrorCause
+
+MOST_SIGNS = 1 << 20
+"""Of one turn, thoughts and arguments included; more is a flood, and is not listened to."""
+MOST_CALLS = 64
+"""So many calls of one turn are carried out."""
+_TOO_MANY = Answered(False, f"not done: more than {MOST_CALLS} calls in one turn")
+
+
+class ApiSession:
+    """One conversation; its history is what the model is told again each time."""
+
+    def __init__(self, model: Model, settings: ModelSettings, job: Job, waits: Waits) -> None:
+        self._model, self._settings, self._job, self._waits = model, settings, job, waits
+        self._asking = Asking()
+        self._history: list[ModelMessage] = []
+        self._unsaid: list[ModelRequestPart] = []
+        """What the model has not been told yet: prompts, and results of its calls."""
+        self._offered = ModelRequestParameters(function_tools=_offered(job))
+        self._requests = 0
+        self._responses: list[ModelResponse] = []
+
+    async def ask(self, prompt: str) -> Turn:
+        """One prompt, to the model's last word or to what kept it from saying one."""
+        return await self._asking.run(self._talk(prompt), lambda: self._turn(Stop.CANCELLED, error="it was cancelled"))
+
+    async def cancel(self) -> None:
+        """Ends the request or the tool that is under way."""
+        await self._asking.cancel()
+
+    async def _talk(self, prompt: str) -> Turn:
+        self._unsaid.append(UserPromptPart(prompt))
+        while True:
+            response = await self._response()
+            if isinstance(response, Failure):
+                return self._turn(response.stop, error=response.text, cause=response.cause)
+            self._tell(response)
+            acted = await self._act(response)
+            if acted is None:
+                refused = response.finish_reason == "content_filter"
+                return self._turn(Stop.REFUSED if refused else Stop.DONE)
+            if acted.submitted is not None:
+                return self._turn(Stop.DONE, submitted=acted.submitted)
+
+    async def _act(self, response: ModelResponse) -> Acted | None:
+        """Carries out the calls of a response, and notes what the model is to be told of them; None without calls."""
+        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+        if not calls:
+            return None
+        asked = [Asked(call.tool_call_id, call.tool_name, _arguments(call)) for call in calls[:MOST_CALLS]]
+        acted = await act(self._job, asked)
+        answers = [*acted.answers, *[_TOO_MANY] * (len(calls) - len(asked))]  # a provider wants one for each call
+        for call, answer in zip(calls, answers, strict=True):
+            outcome: Literal["success", "failed"] = "success" if answer.ok else "failed"
+            self._unsaid.append(ToolReturnPart(call.tool_name, answer.text, call.tool_call_id, outcome=outcome))
+        return acted
+
+    async def _response(self) -> ModelResponse | Failure:
+        """The next turn of the model; a request that failed is made again as often as the rule says."""
+        tries = 0
+        while True:
+            tokens = sum(response.usage.total_tokens for response in self._responses)
+            full = room_problem(self._job.limits, self._requests, tokens)
+            if full is not None:
+                return Failure(Stop.LIMIT, None, full)
+            self._requests += 1
+            response = await self._request()
+            if not isinstance(response, Failure):
+                self._history += [ModelRequest(parts=self._unsaid), response]
+                self._unsaid = []
+                self._responses.append(response)
+                return response
+            waits = self._waits(response.cause) if response.cause is not None else ()
+            if tries >= len(waits):
+                return response
+            self._job.happened(Kind.NOTE, f"{response.text}; asking again in {waits[tries]:g} s")
+            await asyncio.sleep(waits[tries])
+            tries += 1
+
+    async def _request(self) -> ModelResponse | Failure:
+        messages = [*self._history, ModelRequest(parts=self._unsaid)]
+        size = 0
+        try:
+            async with model_request_stream(
+                self._model, messages, model_settings=self._settings, model_request_parameters=self._offered
+            ) as stream:
+                async for event in stream:
+                    size += _size(event)
+                    if size > MOST_SIGNS:
+                        await stream.cancel()
+                        return failed(ErrorCause.AGENT_ERROR, f"the model said more than {MOST_SIGNS} signs at once")
+                response = stream.get()
+        except Exception as error:  # noqa: BLE001 -- whatever a provider's package makes of nonsense is the model's failure
+            return failure_of(error)
+        if response.state != "complete":
+            return failed(ErrorCause.NETWORK, "the model's answer broke off")
+        return replace(response, parts=[_mended(part) for part in response.parts])
+
+    def _tell(self, response: ModelResponse) -> None:
+        thoughts = [part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content]
+        if thoughts:
+            self._job.happened(Kind.THOUGHT, "\n".join(thoughts))
+        if response.text:
+            self._job.happened(Kind.TEXT, response.text)
+        used = response.usage
+        if _is_counted(used):
+            self._job.happened(
+                Kind.USAGE,
+                f"{used.input_tokens} in, {used.output_tokens} out",
+                args={"tokens_in": used.input_tokens, "tokens_out": used.output_tokens},
+            )
+
+    def _turn(
+        self,
+        stop: Stop,
+        *,
+        error: str = "",
+        cause: ErrorCause | None = None,
+        submitted: dict[str, Any] | None = None,
+    ) -> Turn:
+        last = self._responses[-1] if self._responses else None
+        return Turn(
+            text=(last.text or "") if last is not None else "",
+            stop=stop,
+            usage=_usage([response.usage for response in self._responses]),
+            submitted=submitted,
+            cause=cause,
+            error=error,
+            model=last.model_name if last is not None else None,
+        )
+
+
+def _offered(job: Job) -> list[ToolDefinition]:
+    """The tools of the role, and the one that takes the answer."""
+    tools = [(tool.name, tool.description, tool.schema) for tool in job.tools.offered()]
+    return [
+        # not strict: providers differ in what they refuse to hold, and each call is checked here anyway
+        ToolDefinition(name=name, description=words, parameters_json_schema=schema, strict=False)
+        for name, words, schema in (*tools, (SUBMIT, SUBMIT_WORDS, job.form.schema))
+    ]
+
+
+def _mended(part: ModelResponsePart) -> ModelResponsePart:
+    """What a model said without halves of characters, which nobody could write down or send again."""
+    match part:
+        case TextPart() | ThinkingPart():
+            return replace(part, content=_whole(part.content))
+        case ToolCallPart():
+            name, number = _whole(part.tool_name), _whole(part.tool_call_id)
+            return replace(part, tool_name=name, tool_call_id=number, args=_whole(part.args))
+        case _:
+            return part
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+        case dict():
+            return {_whole(key): _whole(inner) for key, inner in value.items()}
+        case list():
+            return [_whole(inner) for inner in value]
+        case _:
+            return value
+
+
+def _arguments(call: ToolCallPart) -> dict[str, Any]:
+    try:
+        return call.args_as_dict(raise_if_invalid=True)
+    except (ValueError, AssertionError):
+        return {UNPARSED: str(call.args)}
+
+
+def _size(event: ModelResponseStreamEvent) -> int:
+    """How much was said, whatever it was."""
+    match event:
+        case PartStartEvent(part=said) | PartDeltaEvent(delta=said):
+            texts = (getattr(said, name, None) for name in ("content", "content_delta", "args", "args_delta"))
+            return sum(len(str(text)) for text in texts if text is not None)
+        case _:
+            return 0
+
+
+def _is_counted(used: RequestUsage) -> bool:
+    return used.unmeasured_requests == 0 and used.total_tokens > 0
+
+
+def _usage(used: list[RequestUsage]) -> Usage:
+    """The sum; unknown as soon as one turn is, since what is missing is not nothing."""
+    if not used or not all(map(_is_counted, used)):
+        return Usage(turns=len(used))
+    return Usage(
+        source=UsageSource.PROVIDER,
+        tokens_in=sum(one.input_tokens for one in used),
+        tokens_out=sum(one.output_tokens for one in used),
+        tokens_cached=sum(one.cache_read_tokens for one in used),
+        turns=len(used),
+    )

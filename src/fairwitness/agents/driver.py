@@ -1,0 +1,163 @@
+"""Drives one dispatch: opens a session, asks, validates, asks once more, and names the outcome. It believes nobody.
+
+The wall clock is ours; so is the decision whether an answer is one. A session is always left, and leaving it reaps
+whatever it had started.
+"""
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from fairwitness.agents.answer import Read, read_answer
+from fairwitness.agents.base import Backend, Job, Session, Turn
+from fairwitness.agents.prompting import retry_prompt
+from fairwitness.contracts.agents.dispatch import Kind, Outcome, OutcomeStatus, Stop, Usage
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.errors import FairWitnessError, NotReady, UsageError
+from fairwitness.kit.text import visible, visible_lines
+
+CANCEL_S = 5.0
+"""How long a session has to stop when it is asked to."""
+REAP_S = 30.0
+"""How long it has to leave nothing behind."""
+ASKED_AT_MOST = 2
+_NOTHING = Read(None, ())
+_KEPT = 64_000
+_LISTED = 20
+"""So many problems are told to the agent, and kept."""
+
+
+@dataclass(slots=True)
+class _Talk:
+    """How far the conversation has got."""
+
+    session: Session | None = None
+    asked: int = 0
+    turn: Turn | None = None
+    read: Read = _NOTHING
+
+
+class Cut:
+    """Whoever counts says here that the budget is spent; may be called from any thread of this loop's program."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.made = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def make(self, reason: str) -> None:
+        """Ends the dispatch; the first reason stands."""
+        self.reason = self.reason or reason
+        self._loop.call_soon_threadsafe(self.made.set)
+
+
+async def drive(backend: Backend, job: Job, *, stop: asyncio.Event | None = None, cut: Cut | None = None) -> Outcome:
+    """One dispatch to its end; `stop` and `cut` end it early. What an agent or a model does raises nothing here."""
+    talk = _Talk()
+    talking = asyncio.ensure_future(_converse(backend, job, talk))
+    events = [event for event in (stop, cut.made if cut is not None else None) if event is not None]
+    ends = {asyncio.ensure_future(event.wait()) for event in events}
+    try:
+        left = job.began + job.limits.wall_s - time.monotonic()
+        waited: set[asyncio.Future[Any]] = {talking, *ends}
+        await asyncio.wait(waited, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED)
+        if cut is not None and cut.reason:
+            early: _Ending = (OutcomeStatus.OVER_BUDGET, None, (visible(cut.reason),))
+        elif talking.done():
+            return _outcome(job, talk, talking.result())
+        elif stop is not None and stop.is_set():
+            early = (OutcomeStatus.CANCELLED, None, ("it was cancelled",))
+        else:
+            problem = f"it did not end within {job.limits.wall_s:g} s"
+            early = (OutcomeStatus.TIMED_OUT, ErrorCause.TIMEOUT, (problem,))
+        job.happened(Kind.NOTE, early[2][0])
+        await _end(talk, talking)
+        return _outcome(job, talk, early)
+    finally:
+        for end in ends:
+            end.cancel()
+        if not talking.done():
+            await asyncio.shield(_end(talk, talking))
+
+
+_Ending = tuple[OutcomeStatus, ErrorCause | None, tuple[str, ...]]
+
+
+async def _converse(backend: Backend, job: Job, talk: _Talk) -> _Ending:
+    try:
+        async with backend.open(job) as session:
+            talk.session = session
+            return await _ask(session, job, talk)
+    except UsageError as error:  # the dispatch itself is not allowed
+        return OutcomeStatus.REFUSED, ErrorCause.PERMISSION_DENIED, (_said(error),)
+    except NotReady as error:
+        return OutcomeStatus.AGENT_ERROR, ErrorCause.NOT_FOUND, (_said(error),)
+    except Exception as error:  # noqa: BLE001 -- whatever a backend trips over is an outcome, and says what it was
+        problem = visible(f"{backend.name} failed: {type(error).__name__}: {error}")[:_KEPT]
+        return OutcomeStatus.AGENT_ERROR, ErrorCause.AGENT_ERROR, (problem,)
+
+
+async def _ask(session: Session, job: Job, talk: _Talk) -> _Ending:
+    prompt = job.prompt
+    while True:
+        job.happened(Kind.PROMPT, prompt)
+        talk.asked += 1
+        turn = talk.turn = await session.ask(prompt)
+        if turn.stop is not Stop.DONE:
+            return _not_done(turn)
+        brief = job.brief
+        talk.read = read_answer(turn.text, turn.submitted, job.form.name, brief.known, job.spec.statuses)
+        if not talk.read.problems:
+            return OutcomeStatus.OK, None, ()
+        if talk.asked >= ASKED_AT_MOST:
+            return OutcomeStatus.INVALID_ANSWER, ErrorCause.SCHEMA_VIOLATION, talk.read.problems[:_LISTED]
+        prompt = retry_prompt(talk.read.problems[:_LISTED])
+
+
+def _not_done(turn: Turn) -> _Ending:
+    said = visible(turn.error)[:_KEPT]
+    match turn.stop:
+        case Stop.LIMIT:
+            return OutcomeStatus.OVER_BUDGET, turn.cause, (said or "a limit of turns, tokens or money is reached",)
+        case Stop.REFUSED:
+            return OutcomeStatus.REFUSED, turn.cause or ErrorCause.AGENT_ERROR, (said or "it would not go on",)
+        case Stop.CANCELLED:
+            cause = turn.cause or ErrorCause.AGENT_ERROR
+            return OutcomeStatus.AGENT_ERROR, cause, (said or "it cancelled the turn by itself",)
+        case _:
+            cause = turn.cause or ErrorCause.AGENT_ERROR
+            return OutcomeStatus.AGENT_ERROR, cause, (said or "it failed without a word",)
+
+
+async def _end(talk: _Talk, talking: "asyncio.Future[_Ending]") -> None:
+    """Stops a conversation: politely, then by taking it down; its context leaves nothing behind."""
+    if talk.session is not None:
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(talk.session.cancel(), CANCEL_S)
+    talking.cancel()
+    await asyncio.wait({talking}, timeout=REAP_S)
+    if talking.done() and not talking.cancelled():
+        talking.exception()  # it was seen; what it was no longer matters
+
+
+def _outcome(job: Job, talk: _Talk, ending: _Ending) -> Outcome:
+    status, cause, problems = ending
+    turn = talk.turn
+    return Outcome(
+        status=status,
+        answer=talk.read.value if status is OutcomeStatus.OK else None,
+        raw_text=visible_lines(turn.text)[-_KEPT:] if turn is not None else "",
+        problems=tuple(problem or "nothing was said" for problem in problems),
+        asked=talk.asked,
+        usage=turn.usage if turn is not None else Usage(),
+        denials=job.tools.denials,
+        cause=cause,
+        model=turn.model if turn is not None else None,
+        duration_ms=max(0, int((time.monotonic() - job.began) * 1000)),
+    )
+
+
+def _said(error: FairWitnessError) -> str:
+    return visible(f"{error.what} ({error.next_step})" if error.next_step else error.what)

@@ -1,0 +1,267 @@
+"""The gateway as an application: it knows every path of the four dialects, and nobody gets past it without a token.
+
+Needs starlette, so it is imported only where a gateway is started.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from fairwitness.agents.gateway.dialects import CODECS
+from fairwitness.agents.gateway.dialects.base import NotJson, load
+from fairwitness.agents.gateway.door import Grants, granted, is_local, without_key, without_secrets
+from fairwitness.agents.gateway.gauge import BYTES_FOR_A_TOKEN
+from fairwitness.agents.gateway.log import Log, Logged
+from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Grant, Hang, Mode, Raw, Turn
+from fairwitness.agents.gateway.reply import GONE, Stream, gone, in_half, in_pieces, unless_gone
+from fairwitness.contracts.agents.model import Dialect
+
+LONGEST = 32 * 1024 * 1024
+"""No provider takes a longer request."""
+# some agents put the version into their base address, some leave it out
+_VERSIONS = ("/v1", "")
+_GEMINI_VERSIONS = ("/v1beta", "/v1", "")
+_logger = logging.getLogger(__name__)
+
+
+class _Refused(Exception):
+    """A request that is not put to the mode."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def gateway(mode: Mode, grants: Grants, *, models: Sequence[str] = (), longest: int = LONGEST) -> "Gateway":
+    """The application for a mode; `models` are the ones it lists when asked."""
+    return Gateway(mode, grants, models, longest)
+
+
+class Gateway:
+    """An ASGI application with a log."""
+
+    def __init__(self, mode: Mode, grants: Grants, models: Sequence[str], longest: int) -> None:
+        self.log = Log()
+        self._mode = mode
+        self._grants = grants
+        self._models = tuple(models)
+        self._longest = longest
+        self._app = Starlette(
+            routes=[
+                *(Route(v + "/messages", self._messages, methods=["POST"]) for v in _VERSIONS),
+                *(Route(v + "/messages/count_tokens", self._counted, methods=["POST"]) for v in _VERSIONS),
+                *(Route(v + "/chat/completions", self._chat, methods=["POST"]) for v in _VERSIONS),
+                *(Route(v + "/responses", self._responses, methods=["POST"]) for v in _VERSIONS),
+                *(Route(v + "/models/{model}:{verb}", self._gemini, methods=["POST"]) for v in _GEMINI_VERSIONS),
+                *(Route(v + "/models", self._listed) for v in _GEMINI_VERSIONS),
+            ],
+            exception_handlers={
+                _Refused: _refused,
+                HTTPException: self._unknown,
+                ClientDisconnect: _left,
+                Exception: _crashed,
+            },
+        )
+        self._app.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, if it may come in at all."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "this gateway speaks plain HTTP"})
+            return
+        if scope["type"] == "http":
+            request = Request(scope)
+            if not is_local(request.headers.get("host", "")):
+                await self._turned_away(request, 403, "not addressed to this machine")(scope, receive, send)
+                return
+            grant = granted(request.headers, request.url.query, self._grants)
+            if grant is None:
+                await self._turned_away(request, 401, "no token, or none that is good here")(scope, receive, send)
+                return
+            scope["grant"] = grant
+        await self._app(scope, receive, send)
+
+    def _turned_away(self, request: Request, status: int, message: str) -> Response:
+        self.log.refused.append(f"{status} {request.method} {request.url.path}")
+        return _spelled(_dialect_of(request), status, message)
+
+    async def _unknown(self, request: Request, error: Exception) -> Response:
+        self.log.unknown.append(f"{request.method} {request.url.path}")
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        return _spelled(_dialect_of(request), status, "the gateway knows no such path")
+
+    async def _messages(self, request: Request) -> Response:
+        return await self._answer(request, Dialect.ANTHROPIC, "/v1/messages")
+
+    async def _chat(self, request: Request) -> Response:
+        return await self._answer(request, Dialect.OPENAI_CHAT, "/v1/chat/completions")
+
+    async def _responses(self, request: Request) -> Response:
+        return await self._answer(request, Dialect.OPENAI_RESPONSES, "/v1/responses")
+
+    async def _gemini(self, request: Request) -> Response:
+        model, verb = request.path_params["model"], request.path_params["verb"]
+        if verb == "countTokens":
+            return JSONResponse({"totalTokens": _estimate(await self._body(request))})
+        if verb not in ("generateContent", "streamGenerateContent"):
+            raise HTTPException(404)
+        return await self._answer(
+            request,
+            Dialect.GEMINI,
+            f"/v1beta/models/{model}:{verb}",
+            model=model,
+            stream=verb == "streamGenerateContent",
+        )
+
+    async def _counted(self, request: Request) -> Response:
+        """An estimate, in every mode: nothing that is free is worth a way to the network."""
+        return JSONResponse({"input_tokens": _estimate(await self._body(request))})
+
+    async def _listed(self, _request: Request) -> Response:
+        """One document that the readers of all dialects accept, since they ask for it by the same path."""
+        dated = {"created": 0, "created_at": "1970-01-01T00:00:00Z"}
+        fixed = {"object": "model", "type": "model", "owned_by": "fairwitness"} | dated
+        found = [{"id": model, "display_name": model} | fixed for model in self._models]
+        ends = {"first_id": self._models[0], "last_id": self._models[-1]} if self._models else {}
+        verbs = {"supportedGenerationMethods": ["generateContent", "countTokens"]}
+        named = [{"name": f"models/{model}", "displayName": model} | verbs for model in self._models]
+        return JSONResponse({"object": "list", "data": found, "has_more": False, "models": named} | ends)
+
+    async def _body(self, request: Request) -> bytes:
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise _Refused(415, "the gateway reads plain bodies only")
+        said = request.headers.get("content-length", "")
+        if said.isdecimal() and int(said) > self._longest:
+            raise _Refused(413, f"a request may have {self._longest} bytes")
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self._longest:
+                raise _Refused(413, f"a request may have {self._longest} bytes")
+        return bytes(body)
+
+    async def _answer(
+        self, request: Request, dialect: Dialect, path: str, *, model: str | None = None, stream: bool | None = None
+    ) -> Response:
+        raw = await self._body(request)
+        asked = _read(raw, request, dialect, path, model, stream)
+        answered = await unless_gone(request.receive, self._mode.answer(asked))
+        self._note(asked, answered)
+        match answered:
+            case None:
+                return Response(status_code=GONE)
+            case Hang():
+                await gone(request.receive)
+                return Response(status_code=GONE)
+            case Failed():
+                return _spelled(dialect, answered.status, answered.message, dict(answered.headers))
+            case Raw():
+                return Stream(answered.body, answered.status, answered.headers)
+            case Turn():
+                return _said(answered, asked)
+
+    def _note(self, asked: Asked, answered: Answered | None) -> None:
+        self.log.requests.append(
+            Logged(
+                dispatch_id=asked.grant.dispatch_id,
+                dialect=asked.dialect,
+                path=asked.path,
+                model=asked.model,
+                stream=asked.stream,
+                tools=tuple(offer.name for offer in asked.tools),
+                size=len(asked.raw),
+                status=_status(answered),
+                step=answered.step if answered else None,
+            )
+        )
+
+
+def _read(raw: bytes, request: Request, dialect: Dialect, path: str, model: str | None, stream: bool | None) -> Asked:
+    try:
+        body: Any = load(raw.decode())
+    except (NotJson, UnicodeDecodeError) as error:
+        raise _Refused(400, f"the request is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise _Refused(400, "the request is not a JSON object")
+    heard = CODECS[dialect].read(body)
+    name = heard.model if model is None else model
+    if not name.strip():
+        raise _Refused(400, "the request names no model")
+    grant: Grant = request.scope["grant"]
+    return Asked(
+        dialect=dialect,
+        model=name,
+        stream=heard.stream if stream is None else stream,
+        body=body,
+        raw=raw,
+        path=path,
+        headers=without_secrets(request.headers),
+        grant=grant,
+        tools=heard.tools,
+        messages=heard.messages,
+        max_tokens=heard.max_tokens,
+        query=without_key(request.url.query),
+        system=heard.system,
+        wants_json=heard.wants_json,
+    )
+
+
+def _status(answered: Answered | None) -> int | None:
+    match answered:
+        case None | Hang():
+            return None
+        case Raw() | Failed():
+            return answered.status
+        case Turn():
+            return 200
+
+
+def _said(answered: Turn, asked: Asked) -> Response:
+    codec = CODECS[asked.dialect]
+    if asked.stream:
+        frames = codec.frames(answered.turn, asked)
+        kind = {"content-type": codec.stream_type(asked), "cache-control": "no-cache"}
+        return Stream(in_half(b"".join(frames)) if answered.is_cut else in_pieces(frames), 200, kind)
+    whole = JSONResponse(codec.plain(answered.turn, asked))
+    return Stream(in_half(bytes(whole.body)), 200, {"content-type": "application/json"}) if answered.is_cut else whole
+
+
+def _estimate(body: bytes) -> int:
+    return len(body) // BYTES_FOR_A_TOKEN + 1
+
+
+def _dialect_of(request: Request) -> Dialect:
+    """The dialect of whoever asks, for those who are refused before it is known what they ask for."""
+    path = request.url.path
+    if path.startswith("/v1beta") or ":" in path.rpartition("/")[2] or "x-goog-api-key" in request.headers:
+        return Dialect.GEMINI
+    if "/messages" in path or "anthropic-version" in request.headers:
+        return Dialect.ANTHROPIC
+    return Dialect.OPENAI_RESPONSES if path.endswith("/responses") else Dialect.OPENAI_CHAT
+
+
+def _spelled(dialect: Dialect, status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse(CODECS[dialect].failure(status, message), status, headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, _Refused)
+    return _spelled(_dialect_of(request), error.status, error.message)
+
+
+async def _left(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=GONE)
+
+
+async def _crashed(request: Request, error: Exception) -> Response:
+    """A fault of ours: the agent learns that there was one, the program's log learns which."""
+    _logger.error("the gateway failed at %s", request.url.path, exc_info=error)
+    return _spelled(_dialect_of(request), 500, "the gateway itself failed")

@@ -1,0 +1,232 @@
+"""What the four dialects share: reading JSON without trust, spelling streams, and gathering a turn piece by piece."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from fairwitness.agents.gateway.modes import UNPARSED, Asked, Said, ToolOffer
+from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
+
+Json = dict[str, Any]
+
+_HALF_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF = re.compile("[\ud800-\udfff]")
+_PIECES = 64
+"""A text is streamed in about this many pieces, however long it is."""
+_PIECE = 24
+"""No piece is shorter than this, but the last."""
+
+
+class NotJson(ValueError):
+    """A text is not one JSON object, or an ambiguous one."""
+
+
+def load(text: str) -> Any:
+    """A JSON value; duplicate keys and numbers that are not finite are refused, since two readers could differ."""
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from None
+    return _mended(value) if _HALF_ESCAPE.search(text) else value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Json:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise NotJson("a key stands twice")
+    return value
+
+
+def _constant(word: str) -> Any:
+    raise NotJson(f"{word} is no number")
+
+
+def _mended(value: Any) -> Any:
+    """Agents cut texts in the middle of a character; half of one cannot be written again, so a mark takes its place."""
+    match value:
+        case str():
+            return _HALF.sub("�", value)
+        case list():
+            return [_mended(item) for item in value]
+        case dict():
+            return {_mended(key): _mended(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def dump(value: Any) -> str:
+    """JSON in plain ASCII on one line, so that no text can break a stream."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def a_dict(value: Any) -> Json:
+    """The value if it is an object, and an empty one otherwise."""
+    return value if isinstance(value, dict) else {}
+
+
+def a_list(value: Any) -> list[Any]:
+    """The value if it is a list, and an empty one otherwise."""
+    return value if isinstance(value, list) else []
+
+
+def a_str(value: Any) -> str:
+    """The value if it is a text, and an empty one otherwise."""
+    return value if isinstance(value, str) else ""
+
+
+def a_count(value: Any) -> int | None:
+    """The value if it is a whole number of things."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def texts_of(content: Any) -> str:
+    """The words of a message's content: a text, or a list of parts; parts without words leave their type as a mark."""
+    if isinstance(content, str):
+        return content
+    parts = [a_dict(part) for part in a_list(content)]
+    return "\n".join(a_str(part["text"]) if "text" in part else f"[{a_str(part.get('type'))}]" for part in parts)
+
+
+def args_of(text: str) -> Json:
+    """The arguments of a call that were sent as text."""
+    if not text.strip():
+        return {}
+    try:
+        value = load(text)
+    except NotJson:
+        return {UNPARSED: text}
+    return value if isinstance(value, dict) else {UNPARSED: text}
+
+
+def args_text(args: Mapping[str, Any]) -> str:
+    """The arguments of a call as they are sent; malformed ones exactly as they were."""
+    text = args.get(UNPARSED)
+    return text if isinstance(text, str) and len(args) == 1 else dump(args)
+
+
+def freeform_text(args: Mapping[str, Any]) -> str:
+    """What a freeform tool is sent."""
+    text = args.get("input")
+    return text if isinstance(text, str) else args_text(args)
+
+
+def is_freeform(asked: Asked, tool: str) -> bool:
+    """Whether the agent offered the tool as one that takes plain text."""
+    return any(offer.name == tool and offer.is_freeform for offer in asked.tools)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text in the pieces it is streamed in."""
+    size = max(_PIECE, len(text) // _PIECES + 1)
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+def sse(data: Json, event: str = "") -> bytes:
+    """One event of a stream."""
+    name = f"event: {event}\n" if event else ""
+    return f"{name}data: {dump(data)}\n\n".encode()
+
+
+def answer_id(prefix: str, asked: Asked) -> str:
+    """The same for the same question, so that nothing here is drawn by lot."""
+    return prefix + hashlib.sha256(asked.raw).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a dialect reads in a request."""
+
+    model: str = ""
+    """Empty where the dialect says it elsewhere."""
+    stream: bool = False
+    tools: tuple[ToolOffer, ...] = ()
+    messages: tuple[Said, ...] = ()
+    system: str = ""
+    max_tokens: int | None = None
+    wants_json: bool = False
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A call that is still arriving."""
+
+    id: str = ""
+    name: str = ""
+    text: list[str] = field(default_factory=list)
+    args: Json | None = None
+    """Where the dialect sends arguments whole."""
+    is_freeform: bool = False
+
+    def whole(self, number: int) -> ToolUse:
+        """The call as far as it came."""
+        text = "".join(self.text)
+        args = self.args if self.args is not None else {"input": text} if self.is_freeform else args_of(text)
+        return ToolUse(id=self.id.strip() or f"call_{number}", name=self.name.strip() or "unnamed", args=args)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """A turn that is still arriving."""
+
+    text: list[str] = field(default_factory=list)
+    calls: dict[Any, PartialCall] = field(default_factory=dict)
+    usage: Json = field(default_factory=dict)
+    """As the dialect spells it; later counts replace earlier ones."""
+    model: str = ""
+    has_begun: bool = False
+    is_complete: bool = False
+    error: str = ""
+
+    def call(self, key: Any) -> PartialCall:
+        """The call by the name its pieces come under."""
+        return self.calls.setdefault(key, PartialCall())
+
+
+class Codec(NamedTuple):
+    """One dialect: how it is read, spelled and overheard."""
+
+    read: Callable[[Json], Heard]
+    plain: Callable[[ModelTurn, Asked], Json]
+    frames: Callable[[ModelTurn, Asked], Iterable[bytes]]
+    stream_type: Callable[[Asked], str]
+    failure: Callable[[int, str], Json]
+    on_event: Callable[[Gathered, Json], None]
+    on_body: Callable[[Gathered, Json], None]
+    usage: Callable[[Json], ModelUsage | None]
+
+
+def counted(
+    tokens_in: int | None, tokens_out: int | None, cached: int | None, written: int | None = None
+) -> ModelUsage | None:
+    """What was used, if both sides of it were said."""
+    if tokens_in is None or tokens_out is None:
+        return None
+    return ModelUsage(
+        tokens_in=tokens_in, tokens_out=tokens_out, tokens_cached=cached or 0, tokens_cache_written=written or 0
+    )
+
+
+def turn_of(gathered: Gathered, usage: ModelUsage | None) -> ModelTurn | None:
+    """The turn as far as it came; None if there was none, or what came cannot be one."""
+    if not gathered.has_begun:
+        return None
+    try:
+        return ModelTurn(
+            text="".join(gathered.text),
+            calls=tuple(call.whole(number) for number, call in enumerate(gathered.calls.values())),
+            usage=usage,
+            model=gathered.model.strip() or None,
+        )
+    except ValidationError:
+        return None
+
+
+def event_stream(_asked: Asked) -> str:
+    """The type of a stream of server-sent events."""
+    return "text/event-stream; charset=utf-8"

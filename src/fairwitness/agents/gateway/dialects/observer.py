@@ -1,0 +1,88 @@
+"""Someone who listens to an answer as it passes: fed with its bytes, they tell the turn, as far as it came."""
+
+from fairwitness.agents.gateway.dialects.base import Codec, Gathered, NotJson, a_dict, load, turn_of
+from fairwitness.contracts.agents.model import ModelTurn
+
+LONGEST = 64 * 1024 * 1024
+"""Whoever says more than this is not listened to any further, and has not finished."""
+
+
+class Observer:
+    """Takes bytes in any pieces, and knows by the first of them whether this is a stream of events or one document."""
+
+    def __init__(self, codec: Codec, *, longest: int = LONGEST) -> None:
+        self._codec = codec
+        self._longest = longest
+        self._heard = 0
+        self._is_document: bool | None = None
+        self._pending: list[bytes] = []
+        """What came since the last line end; of a document, everything."""
+        self._data: list[bytes] = []
+        """The lines of the event that is arriving."""
+        self._gathered = Gathered()
+        self._read_at = 0
+        """How much of a document had come when it was last read."""
+
+    def feed(self, chunk: bytes) -> None:
+        """The next bytes."""
+        self._heard += len(chunk)
+        if self._heard > self._longest:
+            self._pending.clear()
+            return
+        if self._is_document is None:
+            first = chunk.lstrip()[:1]
+            if not first:
+                return
+            self._is_document = first in (b"{", b"[")
+        self._pending.append(chunk)
+        if not self._is_document and b"\n" in chunk:
+            *lines, rest = b"".join(self._pending).split(b"\n")
+            self._pending = [rest]
+            for line in lines:
+                self._line(line.removesuffix(b"\r"))
+
+    def _line(self, line: bytes) -> None:
+        if line.startswith(b"data:"):
+            self._data.append(line.removeprefix(b"data:").removeprefix(b" "))
+        elif not line and self._data:
+            data, self._data = b"\n".join(self._data), []
+            try:
+                event = load(data.decode("utf-8", "replace"))
+            except NotJson:
+                return  # `[DONE]`, or nothing that the agent could read either
+            self._codec.on_event(self._gathered, a_dict(event))
+
+    def _all(self) -> Gathered:
+        """A document is read anew whenever more of it has come."""
+        if self._is_document and self._read_at < self._heard <= self._longest:
+            self._read_at = self._heard
+            self._gathered = self._document()
+        return self._gathered
+
+    def _document(self) -> Gathered:
+        gathered = Gathered()
+        try:
+            body = load(b"".join(self._pending).decode("utf-8", "replace"))
+        except NotJson:
+            return gathered
+        if isinstance(body, list):
+            for event in body:
+                self._codec.on_event(gathered, a_dict(event))
+        else:
+            self._codec.on_body(gathered, a_dict(body))
+        return gathered
+
+    def turn(self) -> ModelTurn | None:
+        """The turn as far as it came; None if nothing of one came, or an error did instead."""
+        gathered = self._all()
+        return turn_of(gathered, self._codec.usage(gathered.usage))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the model said that it had finished; a turn that broke off may not be taken for one that did not."""
+        return self._heard <= self._longest and self._all().is_complete
+
+    @property
+    def error(self) -> str:
+        """What the provider said went wrong, in the middle of a stream or instead of an answer."""
+        return self._all().error

@@ -1,0 +1,177 @@
+"""Any mode, counted: reserves before a call, settles before the agent reads the end of the answer, cuts off at the cap.
+
+A turn that came whole is settled at what the model's server said it used. One that broke off costs what was promised
+to it; one that is longer than was promised asks for more on the way, and is cut off where there is no more.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from fairwitness.agents.gateway.dialects import CODECS, observe
+from fairwitness.agents.gateway.dialects.base import sse
+from fairwitness.agents.gateway.dialects.observer import Observer
+from fairwitness.agents.gateway.flow import Ending, Flow, close
+from fairwitness.agents.gateway.gauge import Gauge, estimate
+from fairwitness.agents.gateway.meter import Hold, Lost, Meter, Refusal
+from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Hang, Mode, Raw, Turn
+from fairwitness.contracts.agents.model import Dialect, ModelUsage
+
+OVER_BUDGET = 402
+"""What an agent is answered at the cap: of the errors, one that no agent takes for passing."""
+STEP = 1024
+"""So many tokens are asked for, at least, when an answer is longer than was promised."""
+
+Priced = Callable[[Asked, ModelUsage], int | None]
+"""What a call's usage costs, in millionths of a dollar; None where nobody knows."""
+
+
+class Metered:
+    """A mode behind a meter."""
+
+    def __init__(self, inner: Mode, meter: Meter, priced: Priced) -> None:
+        self._inner = inner
+        self._meter = meter
+        self._priced = priced
+        self._settling: set[asyncio.Task[None]] = set()
+
+    @property
+    def name(self) -> str:
+        """That of the mode itself: being counted is no mode of its own."""
+        return self._inner.name
+
+    async def answer(self, asked: Asked) -> Answered:
+        """The inner mode's answer, once it is paid for."""
+        expected = estimate(asked)
+        hold = await self._meter.reserve(asked.grant, expected, self._priced(asked, expected))
+        if isinstance(hold, Refusal):
+            return Failed(OVER_BUDGET, hold.reason, {"x-should-retry": "false"})
+        call = _Call(self, asked, hold, expected)
+        try:
+            answered = await self._inner.answer(asked)
+        except BaseException:
+            await call.lost()
+            raise
+        match answered:
+            case Turn():
+                await call.settle(answered.turn.usage)
+            case Lost() | Hang():
+                await call.lost()
+            case Failed():
+                await call.release()
+            case Raw(status=status) if status >= 400:
+                await call.release()
+            case Raw():
+                return Raw(answered.status, answered.headers, call.overheard(answered), answered.step)
+        return answered
+
+    async def settle(self, hold: Hold, usage: ModelUsage, cost: int | None) -> None:
+        """Settles, also while the agent goes away and takes its request with it."""
+        await self._firmly(self._meter.settle(hold, usage, cost))
+
+    async def release(self, hold: Hold) -> None:
+        """Releases, in the same way."""
+        await self._firmly(self._meter.release(hold))
+
+    async def extend(self, asked: Asked, hold: Hold, more: ModelUsage) -> Refusal | None:
+        """Asks for more."""
+        return await self._meter.extend(hold, more, self._priced(asked, more))
+
+    def price(self, asked: Asked, usage: ModelUsage) -> int | None:
+        """What this costs."""
+        return self._priced(asked, usage)
+
+    async def _firmly(self, settling: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(settling)
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        await asyncio.shield(task)
+
+
+class _Call:
+    """One call that was promised something; it is settled, or released, exactly once."""
+
+    def __init__(self, mode: Metered, asked: Asked, hold: Hold, promised: ModelUsage) -> None:
+        self._mode = mode
+        self._asked = asked
+        self._hold = hold
+        self._promised = promised
+        self._is_settled = False
+
+    async def settle(self, usage: ModelUsage | None) -> None:
+        """At what was said; at what was promised, if nobody said anything."""
+        usage = self._promised if usage is None else usage
+        if not self._is_settled:
+            self._is_settled = True
+            await self._mode.settle(self._hold, usage, self._mode.price(self._asked, usage))
+
+    async def lost(self, partial: ModelUsage | None = None) -> None:
+        """At what was promised, or at what had been said by then if that is more."""
+        await self.settle(_larger(self._promised, partial))
+
+    async def release(self) -> None:
+        """At nothing: there was no turn."""
+        if not self._is_settled:
+            self._is_settled = True
+            await self._mode.release(self._hold)
+
+    def overheard(self, raw: Raw) -> Flow:
+        """The answer as it passes, counted."""
+        observer = observe(self._asked.dialect)
+
+        async def ended() -> None:
+            try:
+                await self.lost(_usage(observer))  # nothing to do if it came to its end
+            finally:
+                await close(raw.body)
+
+        return Flow(self._pieces(raw, observer), ended)
+
+    async def _pieces(self, raw: Raw, observer: Observer) -> AsyncIterator[bytes]:
+        gauge, end = Gauge(self._asked.dialect), Ending(raw.headers, observer)
+        async for piece in raw.body:
+            is_held = end.holds(piece)
+            refusal = await self._more(gauge.feed(piece)) if end.is_stream else None
+            if refusal is not None:
+                yield _cut(self._asked.dialect, refusal)
+                return
+            if not is_held:
+                yield piece
+        if observer.is_complete:
+            await self.settle(_usage(observer))
+        else:
+            await self.lost(_usage(observer))
+        for piece in end.held:
+            yield piece
+
+    async def _more(self, said: int) -> Refusal | None:
+        short = said - self._promised.tokens_out
+        if short <= 0:
+            return None
+        more = ModelUsage(tokens_in=0, tokens_out=max(short, STEP))
+        refusal = await self._mode.extend(self._asked, self._hold, more)
+        if refusal is None:
+            self._promised = ModelUsage(
+                tokens_in=self._promised.tokens_in, tokens_out=self._promised.tokens_out + more.tokens_out
+            )
+        return refusal
+
+
+def _cut(dialect: Dialect, refusal: Refusal) -> bytes:
+    """The end of an answer that is cut off: an error, so that nobody takes what came of it for a whole one."""
+    name = "" if dialect is Dialect.GEMINI else "error"  # Gemini's events have no names, and its clients expect none
+    return b"\n\n" + sse(CODECS[dialect].failure(OVER_BUDGET, refusal.reason), name)
+
+
+def _usage(observer: Observer) -> ModelUsage | None:
+    turn = observer.turn()
+    return None if turn is None else turn.usage
+
+
+def _larger(promised: ModelUsage, partial: ModelUsage | None) -> ModelUsage:
+    if partial is None:
+        return promised
+    return ModelUsage(
+        tokens_in=max(promised.tokens_in, partial.tokens_in),
+        tokens_out=max(promised.tokens_out, partial.tokens_out),
+    )

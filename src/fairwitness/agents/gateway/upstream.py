@@ -1,0 +1,260 @@
+"""Passes a request on to a real provider, with a key that the agent never sees, and its answer back.
+
+A provider is not trusted either: it is not followed elsewhere, its answer is bounded in size and time and may not be
+packed, and a key that it echoes is struck out before the agent reads it.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING
+
+from fairwitness.agents.gateway.flow import BrokenOff, Flow, close, once
+from fairwitness.agents.gateway.keys import Eraser, Key
+from fairwitness.agents.gateway.meter import Lost
+from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Grant, Raw
+from fairwitness.agents.gateway.outgoing import Outgoing, Unsendable, outgoing
+from fairwitness.agents.gateway.pricing import Prices
+from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.kit.addresses import is_loopback, split
+
+if TYPE_CHECKING:
+    import httpx
+
+_RETURNED = ("content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id")
+"""Of the provider's headers these go back to the agent; no cookie, no address, nothing about our account."""
+_ERROR_LIMIT = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where models are sold, or run."""
+
+    name: str
+    dialect: Dialect
+    base_url: str
+    """Up to where the dialect's own paths begin: `https://api.openai.com/v1`, `https://api.anthropic.com`."""
+    key: Key | None
+    """None only for a server on this machine that wants none."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Names of ours for models of theirs."""
+
+    def __post_init__(self) -> None:
+        where = split(self.base_url)
+        is_odd = where.username is not None or where.query or where.fragment or not where.hostname
+        if is_odd or where.scheme not in ("http", "https") or (where.scheme == "http" and not self.is_local):
+            named = f"{where.scheme}://{where.hostname}" if where.hostname else "an address without a host"
+            raise UsageError(
+                f"the provider {self.name} is not spoken to at {named}",
+                next_step="set its base_url to an https address, or to one of this machine, and to nothing more",
+            )
+        if self.key is None and not self.is_local:
+            raise NotReady(
+                f"the provider {self.name} has no key", next_step="set its environment variable, key_cmd or key file"
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine's loopback, said by number or as `localhost`."""
+        return is_loopback(self.base_url)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which model a dispatch speaks to, and where."""
+
+    provider: Provider
+    model: str
+
+    @property
+    def sold_as(self) -> str:
+        """The model as its provider calls it."""
+        return self.provider.models.get(self.model, self.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how much we take from a provider."""
+
+    connect_s: float = 15.0
+    silence_s: float = 300.0
+    """Between two pieces of an answer; a model may think for minutes before the first."""
+    whole_s: float = 3600.0
+    largest: int = 64 * 1024 * 1024
+
+
+_OPENAI = frozenset({Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES})
+_ONE_PROVIDER = dict.fromkeys(_OPENAI, _OPENAI)
+"""Dialects that the same address speaks; an agent chooses between them by the model's name."""
+
+
+class PassMode:
+    """The mode `pass`; the route of each dispatch is its owner's to say, and without one nothing is passed."""
+
+    name = "pass"
+
+    def __init__(self, route: Callable[[Grant], Route | None], patience: Patience = Patience()) -> None:  # noqa: B008
+        self._route = route
+        self._patience = patience
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+
+    async def answer(self, asked: Asked) -> Answered:
+        """The provider's answer, as it streams in."""
+        route = self._route(asked.grant)
+        if route is None:
+            return Failed(403, "no model was granted to this dispatch")
+        if not {route.provider.dialect, asked.dialect} <= _ONE_PROVIDER.get(asked.dialect, {asked.dialect}):
+            return Failed(400, f"the model of this dispatch speaks {route.provider.dialect}, not {asked.dialect}")
+        try:
+            sent = outgoing(asked, route.sold_as)
+        except Unsendable as error:
+            return Failed(400, str(error))
+        return await self._pass(route.provider, sent)
+
+    async def aclose(self) -> None:
+        """Closes every connection."""
+        clients, self._clients = tuple(self._clients.values()), {}
+        for client in clients:
+            await client.aclose()
+
+    async def _pass(self, provider: Provider, sent: Outgoing) -> Answered:
+        client = self._client(provider)
+        import httpx
+
+        request = client.build_request(
+            "POST",
+            provider.base_url.rstrip("/") + sent.path,
+            headers={**sent.headers, **_credentials(provider), "user-agent": "fairwitness"},
+            content=sent.content,
+        )
+        try:
+            response = await client.send(request, stream=True)
+        except (httpx.ConnectTimeout, httpx.PoolTimeout):
+            return Failed(504, f"{provider.name} could not be reached within {self._patience.connect_s:g} s")
+        except httpx.ConnectError:
+            return Failed(502, f"{provider.name} could not be reached")
+        except httpx.TimeoutException:
+            return Lost(504, f"{provider.name} did not answer within {self._patience.silence_s:g} s")
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return Lost(502, f"the connection to {provider.name} broke before it had answered")
+        try:
+            return await self._answered(provider, response)
+        except BaseException:
+            await response.aclose()
+            raise
+
+    async def _answered(self, provider: Provider, response: "httpx.Response") -> Answered:
+        refused = _refused(provider, response, self._patience.largest)
+        if refused is not None:
+            await response.aclose()
+            return refused
+        headers = _returned(response, Eraser(provider.key))
+        if response.is_success:
+            return Raw(response.status_code, headers, Flow(self._pieces(provider, response), response.aclose))
+        said = await self._error(provider, response)
+        await response.aclose()
+        if said is None:
+            return Failed(response.status_code, f"{provider.name} answered {response.status_code}")
+        return Raw(response.status_code, headers, once(said))
+
+    async def _error(self, provider: Provider, response: "httpx.Response") -> bytes | None:
+        """What the provider says went wrong; None if it goes on and on, or breaks off."""
+        said = b""
+        try:
+            async with contextlib.aclosing(self._pieces(provider, response)) as pieces:
+                async for piece in pieces:
+                    said += piece
+                    if len(said) > _ERROR_LIMIT:
+                        return None
+        except BrokenOff:
+            return None
+        return said
+
+    async def _pieces(self, provider: Provider, response: "httpx.Response") -> AsyncGenerator[bytes, None]:
+        import httpx
+
+        eraser = Eraser(provider.key)
+        coming, size, give_up = response.aiter_raw(), 0, time.monotonic() + self._patience.whole_s
+        try:
+            async for piece in coming:
+                size += len(piece)
+                if size > self._patience.largest:
+                    raise BrokenOff(f"{provider.name} sent more than {self._patience.largest} bytes")
+                if time.monotonic() > give_up:
+                    raise BrokenOff(f"{provider.name} did not end within {self._patience.whole_s:g} s")
+                if clean := eraser.feed(piece):
+                    yield clean
+        except httpx.TimeoutException:
+            raise BrokenOff(f"{provider.name} fell silent for {self._patience.silence_s:g} s") from None
+        except httpx.HTTPError:
+            raise BrokenOff(f"the connection to {provider.name} broke") from None
+        finally:
+            await close(coming)
+        if rest := eraser.end():
+            yield rest
+
+    def _client(self, provider: Provider) -> "httpx.AsyncClient":
+        """One for this machine, with no proxy between, and one for the world, by the person's own settings."""
+        if (client := self._clients.get(provider.is_local)) is not None:
+            return client
+        try:
+            import httpx
+        except ImportError:
+            raise NotReady(
+                "providers cannot be reached: httpx is not installed", next_step="pip install 'fairwitness[gateway]'"
+            ) from None
+        # at DEBUG it would write down a provider's headers, and a provider may echo the key in one
+        logging.getLogger("httpcore").setLevel(logging.WARNING)
+        patience = self._patience
+        self._clients[provider.is_local] = client = httpx.AsyncClient(
+            follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one dispatch must not go on with another's
+            trust_env=not provider.is_local,
+            timeout=httpx.Timeout(patience.silence_s, connect=patience.connect_s, pool=patience.connect_s),
+            limits=httpx.Limits(max_connections=100, keepalive_expiry=30),
+        )
+        return client
+
+
+def _credentials(provider: Provider) -> dict[str, str]:
+    if provider.key is None:
+        return {}
+    secret = provider.key.reveal()
+    match provider.dialect:
+        case Dialect.ANTHROPIC:
+            return {"x-api-key": secret}
+        case Dialect.GEMINI:
+            return {"x-goog-api-key": secret}
+        case Dialect.OPENAI_CHAT | Dialect.OPENAI_RESPONSES:
+            return {"authorization": f"Bearer {secret}"}
+
+
+def _returned(response: "httpx.Response", eraser: Eraser) -> dict[str, str]:
+    found = {name: eraser.clean(response.headers[name]) for name in _RETURNED if name in response.headers}
+    return {name: value for name, value in found.items() if value.isascii() and value.isprintable()}
+
+
+def _refused(provider: Provider, response: "httpx.Response", largest: int) -> Failed | None:
+    """Why an answer is not passed on at all, if it is not."""
+    if 300 <= response.status_code < 400:
+        return Failed(502, f"{provider.name} tried to send us elsewhere, and is not followed")
+    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        return Lost(502, f"{provider.name} packed its answer, which was not asked for")
+    length = response.headers.get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > largest:
+        return Lost(502, f"{provider.name} wants to send more than {largest} bytes")
+    return None
+
+
+def priced(route: Callable[[Grant], Route | None], prices: Prices) -> Callable[[Asked, ModelUsage], int | None]:
+    """What a dispatch's calls cost, by its route; what has no route is not sent, so it has no price."""
+
+    def price(asked: Asked, usage: ModelUsage) -> int | None:
+        found = route(asked.grant)
+        return None if found is None else prices.micros(found.sold_as, usage, url=found.provider.base_url)
+
+    return price

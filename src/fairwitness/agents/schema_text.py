@@ -1,0 +1,311 @@
+"""A contract as an agent is shown it: the JSON Schema of what it writes itself, and every field of that in words.
+
+Fields that the harness fills in are in neither. What an agent's signature fixes (which status, which nulls) is.
+"""
+
+import ast
+import copy
+import inspect
+import json
+import sys
+from collections.abc import Collection, Iterator
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
+
+from fairwitness.agents.base import Form
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName
+from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.feature.document import SIGNATURES, Presence, SignedDocument
+from fairwitness.errors import UsageError
+from fairwitness.kit.text import visible
+
+Schema = dict[str, Any]
+
+
+def form_of(answer: str, known: Collection[str]) -> Form:
+    """What an answer must look like: the contract's JSON Schema without the fields that are known already."""
+    schema = copy.deepcopy(_documented(answer))
+    _narrow(schema, BY_NAME[answer].shape)
+    for way in sorted(known):
+        if not _without(schema, schema, way.split(".")):
+            raise UsageError(f"{answer} has no field {visible(way)}, so nobody can fill it in")
+    return Form(name=answer, schema=_tidy(schema))
+
+
+def explain(answer: str, known: Collection[str]) -> str:
+    """Every field of an answer on a line of its own: its way, what stands there, and what it means."""
+    schema = form_of(answer, known).schema
+    return "\n".join(f"- `{field.way}`: {_sentence(schema, field)}" for field in fields_of(schema))
+
+
+class Field(NamedTuple):
+    """One field on the way through a schema; `[]` enters a list, `*` a mapping."""
+
+    way: str
+    node: Schema
+    required: bool
+
+
+def fields_of(schema: Schema) -> Iterator[Field]:
+    """Every field of a schema in order, each before those inside it."""
+    yield from _fields(schema, schema, "")
+
+
+@cache
+def _documented(answer: str) -> Schema:
+    if answer not in BY_NAME:
+        raise UsageError(f"there is no contract called {visible(answer)!r}", next_step="fairwitness schema list")
+    return TypeAdapter(BY_NAME[answer].shape).json_schema(schema_generator=_WithFieldDocs)
+
+
+class _WithFieldDocs(GenerateJsonSchema):
+    """Published schemas hold the words of classes only; an agent also needs those of single fields."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        for name, words in _field_docs(model).items():
+            made["properties"][model.model_fields[name].alias or name]["description"] = words
+        return made
+
+
+@cache
+def _field_docs(model: type[BaseModel]) -> dict[str, str]:
+    """The texts that stand below the fields of a class, read from its source: Python itself does not keep them."""
+    docs: dict[str, str] = {}
+    for shape in reversed(model.__mro__):
+        if not issubclass(shape, BaseModel) or "[" in shape.__name__ or shape is BaseModel:
+            continue
+        made = _classes(shape.__module__)[shape.__qualname__]
+        for field, below in pairwise(made.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+                docs[field.target.id] = str(ast.literal_eval(below.value))
+    return docs
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """The classes of a module; read once, since Python would read the whole of it for each class."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return dict(_named(tree, ""))
+
+
+def _named(inside: ast.Module | ast.ClassDef, way: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for node in inside.body:
+        if isinstance(node, ast.ClassDef):
+            yield f"{way}{node.name}", node
+            yield from _named(node, f"{way}{node.name}.")
+
+
+def _narrow(schema: Schema, shape: Any) -> None:
+    """A signed document's completion, with what this signer may say and nothing else."""
+    if not (isinstance(shape, type) and issubclass(shape, SignedDocument)):
+        return
+    signature = SIGNATURES[shape.signer]
+    said = schema["$defs"]["Completion"]["properties"]
+    allowed = [status.value for status in Status if status in signature.statuses]
+    said["status"] = {"enum": allowed, "type": "string"}
+    for name in ("severity", "risk_level", "evidence_summary"):
+        presence = getattr(signature, name)
+        if presence is Presence.REQUIRED:
+            said[name] = next(kind for kind in said[name]["anyOf"] if kind.get("type") != "null")
+        elif presence is Presence.NULL and name in schema["$defs"]["Completion"]["required"]:
+            said[name] = {"type": "null"}
+        elif presence is Presence.NULL:
+            del said[name]
+
+
+def _without(root: Schema, node: Schema, way: list[str]) -> bool:
+    """Takes one field away; an object that has none left goes with it. False if there is no such field."""
+    step, *rest = way
+    for kind in _kinds(root, node):
+        fields = kind.get("properties", {})
+        if step not in fields:
+            continue
+        if rest:
+            fields[step] = _own(root, fields[step])
+            if not _without(root, fields[step], rest):
+                return False
+            if any(_fields(root, fields[step], "")):
+                return True
+        del fields[step]
+        kind["required"] = [name for name in kind.get("required", ()) if name != step]
+        return True
+    return False
+
+
+def _own(root: Schema, node: Schema) -> Schema:
+    """A node that nothing else refers to, so that changing it changes no other field of the same shape."""
+    if "$ref" in node:
+        beside = {key: value for key, value in node.items() if key != "$ref"}
+        return {**copy.deepcopy(_at(root, node)), **beside}
+    if "anyOf" in node:
+        return {**node, "anyOf": [_own(root, kind) for kind in node["anyOf"]]}
+    return node
+
+
+def _at(root: Schema, node: Schema) -> Schema:
+    found: Schema = root["$defs"][node["$ref"].removeprefix("#/$defs/")]
+    return found
+
+
+def _kinds(root: Schema, node: Schema) -> list[Schema]:
+    """The shapes that a value may have, references followed."""
+    if "$ref" in node:
+        return _kinds(root, _at(root, node))
+    several = node.get("anyOf") or node.get("oneOf")
+    return [inner for kind in several for inner in _kinds(root, kind)] if several else [node]
+
+
+def _tidy(schema: Schema) -> Schema:
+    """Without titles, which only repeat the names, and without definitions that nothing uses any more."""
+    definitions = schema.pop("$defs", {})
+    plain = _untitled(schema)
+    used: Schema = {}
+    waiting = [plain]
+    while waiting:
+        for name in _references(waiting.pop()):
+            if name not in used:
+                used[name] = _untitled(definitions[name])
+                waiting.append(used[name])
+    return {**plain, "$defs": dict(sorted(used.items()))} if used else plain
+
+
+def _untitled(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_untitled(entry) for entry in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: {name: _untitled(field) for name, field in value.items()} if key == "properties" else _untitled(value)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str))
+    }
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].removeprefix("#/$defs/")
+        for value in node.values():
+            yield from _references(value)
+    elif isinstance(node, list):
+        for entry in node:
+            yield from _references(entry)
+
+
+def _fields(root: Schema, node: Schema, way: str) -> Iterator[Field]:
+    for kind in _kinds(root, node):
+        for name, field in kind.get("properties", {}).items():
+            inner = f"{way}.{name}" if way else name
+            yield Field(inner, field, name in kind.get("required", ()))
+            yield from _fields(root, field, inner)
+        if "items" in kind:
+            yield from _fields(root, kind["items"], f"{way}[]")
+        for value in _values(kind):
+            yield from _fields(root, value, f"{way}.*")
+
+
+def _values(kind: Schema) -> list[Schema]:
+    """The shapes of a mapping's values, where its keys are free."""
+    free = kind.get("additionalProperties")
+    return [*kind.get("patternProperties", {}).values(), *([free] if isinstance(free, dict) else [])]
+
+
+def _sentence(root: Schema, field: Field) -> str:
+    kinds = _kinds(root, field.node)
+    told = [kind for kind in kinds if kind.get("type") != "null"] or kinds
+    words = " or ".join(dict.fromkeys(_words(root, kind) for kind in told))
+    is_nullable = ", or null" if field.required and len(told) < len(kinds) else ""
+    is_optional = "" if field.required else "; optional"
+    docs = (field.node, *(inner for kind in told for inner in _described(root, kind)))
+    about = dict.fromkeys(_first(node["description"]) for node in docs if node.get("description"))
+    return " ".join((f"{words}{is_nullable}{is_optional}.", *about))
+
+
+def _described(root: Schema, kind: Schema) -> Iterator[Schema]:
+    """What has a docstring of its own: an object or a closed list of words, and those that a list holds."""
+    yield kind
+    if "items" in kind:
+        yield from _kinds(root, kind["items"])
+
+
+def _first(description: str) -> str:
+    return " ".join(description.strip().split("\n\n")[0].split())
+
+
+def _schema_of(annotation: Any) -> Schema:
+    return TypeAdapter(annotation).json_schema()
+
+
+_SPELLED = {
+    r"\S": "text",
+    _schema_of(SafeName)["pattern"]: "a name of letters, digits, `.`, `_` and `-`",
+    _schema_of(RelPath)["pattern"]: "a relative path with `/`, without `..`",
+}
+_REF = _schema_of(GitRef)
+
+
+def _words(root: Schema, kind: Schema) -> str:
+    if "const" in kind or "enum" in kind:
+        values = kind.get("enum") or [kind["const"]]
+        are_words = all(isinstance(value, str) for value in values)
+        spelled = [f"`{value if are_words else json.dumps(value)}`" for value in values]
+        return spelled[0] if len(spelled) == 1 else f"one of {', '.join(spelled)}"
+    match kind.get("type"):
+        case "null":
+            return "null"
+        case "boolean":
+            return "true or false"
+        case "integer":
+            return f"whole number{_bounds(kind)}"
+        case "number":
+            return f"number{_bounds(kind)}"
+        case "string":
+            return _text(kind)
+        case "array":
+            items = " or ".join(dict.fromkeys(_words(root, item) for item in _kinds(root, kind["items"])))
+            size = _size(kind, "minItems", "maxItems")
+            return f"list of objects{size}" if items == "object" else f"list{size}, each entry {items}"
+        case "object":
+            values = " or ".join(_words(root, inner) for value in _values(kind) for inner in _kinds(root, value))
+            return f"object with a value for each name: {values}" if values else "object"
+        case _:
+            raise AssertionError(f"no words for {kind}")
+
+
+def _text(kind: Schema) -> str:
+    if kind.get("format") == "date-time":
+        return "a time such as `2026-02-26T14:30:00Z`"
+    if {**kind, **_REF} == kind and "pattern" not in kind:
+        return "the name of a git branch or commit"
+    pattern = kind.get("pattern")
+    if pattern is None:
+        return f'text or `""`{_size(kind, "minLength", "maxLength")}'
+    if pattern not in _SPELLED:
+        return f"text like `{pattern}`{_size(kind, 'minLength', 'maxLength')}"
+    # the longest path that any disk takes is nothing an agent needs to hear
+    return _SPELLED[pattern] + ("" if "minLength" in kind else _size(kind, "minLength", "maxLength"))
+
+
+def _bounds(kind: Schema) -> str:
+    low, high = kind.get("minimum"), kind.get("maximum")
+    if low is not None and high is not None:
+        return f" from {low:g} to {high:g}"
+    return f", {low:g} or more" if low is not None else f", {high:g} or less" if high is not None else ""
+
+
+_UNITS = {"minItems": "entries", "minLength": "characters"}
+
+
+def _size(kind: Schema, least: str, most: str) -> str:
+    low, high = kind.get(least), kind.get(most)
+    if low and high is not None:
+        return f", {low} to {high} {_UNITS[least]}"
+    return f", {low} or more" if low else f", at most {high} {_UNITS[least]}" if high is not None else ""

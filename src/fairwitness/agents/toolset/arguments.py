@@ -1,0 +1,266 @@
+"""What each tool takes: checked before anything is judged, and shown to the model as JSON Schema."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+
+from fairwitness.agents.toolset.model import FILE_LIMIT, Unable
+from fairwitness.agents.toolset.plain import one_line
+from fairwitness.contracts.common.tools import Tool, ToolCall
+
+Relative = Callable[[str], str]
+"""Makes a path one from the worktree on."""
+_SHOWN_PROBLEMS = 3
+
+
+def _relative(path: str, info: ValidationInfo) -> str:
+    return str(info.context(path)) if info.context is not None else path
+
+
+PathArgument = Annotated[
+    str, Field(max_length=4096, description="Path from the worktree's root on."), AfterValidator(_relative)
+]
+Body = Annotated[str, Field(max_length=FILE_LIMIT)]
+Words = Annotated[str, Field(min_length=1, max_length=20_000)]
+Line = Annotated[int, Field(ge=1)]
+Results = Annotated[int, Field(ge=1, le=200)]
+
+
+class Arguments(BaseModel):
+    """The arguments of one tool; an argument nobody knows is a mistake, since something was meant by it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def judged(self) -> dict[str, Any]:
+        """What the policy has to see of them: fields of a `ToolCall`."""
+        return {}
+
+
+class _OnPath(Arguments):
+    path: PathArgument
+
+    def judged(self) -> dict[str, Any]:
+        return {"paths": (self.path,)}
+
+
+class ReadFile(_OnPath):
+    """A file, or some lines of it."""
+
+    start_line: Line = 1
+    end_line: Line | None = Field(default=None, description="The last line; left out, as many as fit.")
+
+
+class ListDir(_OnPath):
+    """A folder."""
+
+    path: PathArgument = "."
+
+
+class GrepSearch(_OnPath):
+    """A text or a pattern, and where to look."""
+
+    query: Annotated[str, Field(min_length=1, max_length=1000, description="What a line must hold.")]
+    is_regex: bool = Field(default=False, description="Whether the query is a regular expression of Python.")
+    ignore_case: bool = False
+    path: PathArgument = "."
+    include: str = Field(default="", max_length=500, description="Only files that fit this glob, such as *.py.")
+    max_results: Results = 100
+
+
+class FileSearch(Arguments):
+    """A glob."""
+
+    pattern: Annotated[str, Field(min_length=1, max_length=500, description="A glob, such as src/**/*.py or *.toml.")]
+    max_results: Results = 200
+
+
+class CreateFile(_OnPath):
+    """A file and all of its text."""
+
+    content: Body
+
+
+class ReplaceString(_OnPath):
+    """One place in one file."""
+
+    old_string: Annotated[Body, Field(min_length=1, description="Exactly as it stands in the file, and only once.")]
+    new_string: Body
+
+
+class MultiReplace(Arguments):
+    """Several places, in one file or in many."""
+
+    replacements: Annotated[tuple[ReplaceString, ...], Field(min_length=1, max_length=50)]
+
+    def judged(self) -> dict[str, Any]:
+        return {"paths": tuple(dict.fromkeys(each.path for each in self.replacements))}
+
+
+class RunInTerminal(Arguments):
+    """A command line."""
+
+    command: Annotated[str, Field(min_length=1, max_length=10_000, description="One program and its arguments.")]
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words of the line; quotes are understood, nothing else is."""
+        if "\n" in self.command.strip():
+            raise Unable("one command at a time, on one line")
+        try:
+            return tuple(shlex.split(self.command))
+        except ValueError as error:
+            raise Unable(f"the command line cannot be read: {str(error).lower()}") from None
+
+    def judged(self) -> dict[str, Any]:
+        return {"argv": self.argv}
+
+
+class TerminalOutput(Arguments):
+    """Lines of the last command's output."""
+
+    start_line: Line = 1
+    end_line: Line | None = None
+
+
+class GetErrors(Arguments):
+    """Files, or everything."""
+
+    paths: Annotated[tuple[PathArgument, ...], Field(max_length=100)] = ()
+
+    def judged(self) -> dict[str, Any]:
+        return {"paths": self.paths}
+
+
+class Query(Arguments):
+    """What is looked for, in words."""
+
+    query: Words
+
+
+class Symbol(Arguments):
+    """A name in the code."""
+
+    symbol: Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class MapQuestion(Arguments):
+    """One of the six questions about the structure of the code."""
+
+    question: Literal["importers", "callers", "callees", "definition", "exists", "exports"]
+    name: Annotated[str, Field(min_length=1, max_length=500, description="A function, a class, or a file.")]
+
+
+class Sql(Arguments):
+    """One statement."""
+
+    sql: Words
+
+    def judged(self) -> dict[str, Any]:
+        return {"sql": self.sql}
+
+
+class AskQuestions(Arguments):
+    """A question for a person."""
+
+    question: Words
+    options: Annotated[tuple[Words, ...], Field(max_length=10)] = ()
+
+
+class Note(Arguments):
+    """Something to remember."""
+
+    text: Words
+
+
+class StartAgent(Arguments):
+    """A helper and its task."""
+
+    agent: Annotated[str, Field(min_length=1, max_length=100, description="The role to start.")]
+    task: Words
+
+    def judged(self) -> dict[str, Any]:
+        return {"agent": self.agent}
+
+
+class Nothing(Arguments):
+    """No arguments."""
+
+
+class WriteSubtask(Arguments):
+    """A part of the task, for another agent."""
+
+    id: Annotated[str, Field(min_length=1, max_length=128)]
+    title: Words
+    type: Literal[1, 2, 3]
+    body: Body
+    depends_on: Annotated[tuple[str, ...], Field(max_length=50)] = ()
+
+
+class Branches(Arguments):
+    """Branches to bring together."""
+
+    branches: Annotated[tuple[str, ...], Field(min_length=1, max_length=50)]
+
+
+class Resolution(Arguments):
+    """A conflicting file as it should be."""
+
+    path: PathArgument
+    content: Body
+
+
+class EmitChangeRequest(Arguments):
+    """Why the plan should change, and how."""
+
+    title: Words
+    reason: Words
+    affected_tasks: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    suggested_changes: Words
+    body: Body
+
+
+ARGUMENTS: Mapping[Tool, type[Arguments]] = {
+    Tool.READ_FILE: ReadFile,
+    Tool.LIST_DIR: ListDir,
+    Tool.GREP_SEARCH: GrepSearch,
+    Tool.SEMANTIC_SEARCH: Query,
+    Tool.FILE_SEARCH: FileSearch,
+    Tool.CREATE_FILE: CreateFile,
+    Tool.REPLACE_STRING: ReplaceString,
+    Tool.MULTI_REPLACE: MultiReplace,
+    Tool.RUN_IN_TERMINAL: RunInTerminal,
+    Tool.TERMINAL_OUTPUT: TerminalOutput,
+    Tool.GET_ERRORS: GetErrors,
+    Tool.MEMORY: Note,
+    Tool.ASK_QUESTIONS: AskQuestions,
+    Tool.LIST_USAGES: Symbol,
+    Tool.AGENT: StartAgent,
+    Tool.QUERY_LEDGER: Sql,
+    Tool.QUERY_MAP: MapQuestion,
+    Tool.READ_SUBTASKS: Nothing,
+    Tool.WRITE_SUBTASK: WriteSubtask,
+    Tool.MERGE_BRANCHES: Branches,
+    Tool.RUN_TESTS: Nothing,
+    Tool.FIX_CONFLICT: Resolution,
+    Tool.EMIT_CR: EmitChangeRequest,
+}
+
+
+def read_arguments(tool: Tool, given: Mapping[str, Any], relative: Relative) -> Arguments:
+    """The arguments of a call; `Unable` with what is wrong with them."""
+    try:
+        return ARGUMENTS[tool].model_validate(given, context=relative)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, each['loc'])) or 'they'}: {each['msg'][:1].lower()}{each['msg'][1:]}"
+            for each in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+        shown = "; ".join(one_line(problem, 200) for problem in problems[:_SHOWN_PROBLEMS])
+        raise Unable(f"the arguments of {tool.value} do not fit: {shown}") from None
+
+
+def as_judged(tool: Tool, arguments: Arguments) -> ToolCall:
+    """The call as the policy judges it."""
+    return ToolCall(tool=tool.value, **arguments.judged())

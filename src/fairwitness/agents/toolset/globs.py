@@ -1,0 +1,80 @@
+"""Patterns of paths: globs as people write them, and the lines of a `.gitignore`.
+
+A pattern comes from a model or from a repository, so matching takes time in proportion to the path, whatever it says.
+"""
+
+import fnmatch
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairwitness.rules.globs import ANY, covers
+
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_ALTERNATIVES = 64
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a path fits a glob: `*` and `?` stay in one folder, `**` does not, `{a,b}` is either.
+
+    A pattern without a slash is meant for the name alone, in whatever folder.
+    """
+    return any(_fits(_segments(each), path.split("/")) for each in alternatives(pattern))
+
+
+def alternatives(pattern: str) -> tuple[str, ...]:
+    """A pattern with its braces written out; so many at most that nobody waits for them."""
+    found = [pattern]
+    while len(found) <= _ALTERNATIVES:
+        index = next((index for index, each in enumerate(found) if _BRACES.search(each)), None)
+        if index is None:
+            break
+        braces = _BRACES.search(found[index])
+        assert braces is not None
+        before, after = found[index][: braces.start()], found[index][braces.end() :]
+        found[index : index + 1] = [f"{before}{choice}{after}" for choice in braces[1].split(",")]
+    return tuple(found[:_ALTERNATIVES])
+
+
+def _segments(pattern: str) -> list[str]:
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    return parts if "/" in pattern.strip("/") or pattern.startswith("/") else [ANY, *parts]
+
+
+def _fits(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    return covers(list(pattern), path, fits=_names)
+
+
+def _names(pattern: str, name: str) -> bool:
+    return fnmatch.fnmatchcase(name, pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    segments: tuple[str, ...]
+    folders_only: bool
+    ignores: bool
+
+
+class Ignored:
+    """What the `.gitignore` at the root names; those further in, and git's own lists, are not looked at."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = tuple(line for each in text.splitlines()[:2000] if (line := _read(each)) is not None)
+
+    def names(self, path: str, *, is_folder: bool) -> bool:
+        """Whether a path is ignored; the last line that fits it decides."""
+        parts = path.split("/")
+        for line in reversed(self._lines):
+            if (is_folder or not line.folders_only) and _fits(line.segments, parts):
+                return line.ignores
+        return False
+
+
+def _read(line: str) -> _Line | None:
+    pattern = line.rstrip()
+    ignores = not pattern.startswith("!")
+    pattern = pattern.removeprefix("!").replace("\\", "")
+    if not pattern.strip("/") or pattern.startswith("#") or len(pattern) > 500:
+        return None
+    return _Line(tuple(_segments(pattern.removesuffix("/"))), pattern.endswith("/"), ignores)

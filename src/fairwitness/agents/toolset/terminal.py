@@ -1,0 +1,144 @@
+"""Commands of an agent: found on the surroundings' path, run in the sandbox without a shell, and told in short."""
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairwitness.agents.toolset.files import split_lines, window
+from fairwitness.agents.toolset.model import Stopped, Surroundings, Unable
+from fairwitness.agents.toolset.plain import head_and_tail, one_line, spelled, without_codes
+from fairwitness.contracts.common.sandbox import Command, Confined, Confinement, End, Limits, Violation
+from fairwitness.errors import UsageError
+from fairwitness.sandbox.request import PATH
+from fairwitness.sandbox.runner import Finished, Runner
+
+_QUIET: Mapping[str, str] = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+"""No colours, and no files that nobody asked for; the surroundings may say otherwise."""
+_OUT_ROOM, _ERR_ROOM = 14_000, 7_000
+_SHOWN_VIOLATIONS = 10
+
+
+class Terminal:
+    """Runs one command after the other and keeps the output of the last."""
+
+    def __init__(self, worktree: Path, runner: Runner, surroundings: Surroundings, *, writable: bool) -> None:
+        self._worktree, self._runner, self._surroundings = worktree, runner, surroundings
+        self._writable = writable
+        self._last: list[str] | None = None
+
+    def run(self, argv: tuple[str, ...], cancel: threading.Event) -> str:
+        """Runs a command line that was judged; a command that ran and failed has an answer too."""
+        program = self._program(argv[0])
+        try:
+            finished = self._runner.run(self._command(program, argv), cancel=cancel)
+        except UsageError as error:
+            raise Unable(f"it was not run: {error.what}") from None
+        result = finished.result
+        if result.end is End.CANCELLED:
+            raise Stopped
+        if result.end is End.SANDBOX_ERROR:
+            raise Unable(f"it has no result: the sandbox was lost: {one_line(result.sandbox_error or '')}")
+        text = self._told(finished)
+        if result.end in (End.OK, End.FAILED):
+            return text
+        raise Unable(text, violations=result.violations)
+
+    def keep(self, text: str) -> str:
+        """Output of a command that was answered elsewhere."""
+        plain = without_codes(text)
+        self._last = split_lines(plain)
+        return head_and_tail(spelled(plain), _OUT_ROOM) or "no output"
+
+    def output(self, start: int, end: int | None) -> str:
+        """Lines of the last command's output."""
+        if self._last is None:
+            raise Unable("no command was run yet")
+        if not self._last:
+            return "no output"
+        shown, first, last = window(self._last, start, end, "the output")
+        return "\n".join([f"lines {first} to {last} of {len(self._last)}", *shown])
+
+    def _command(self, program: str, argv: tuple[str, ...]) -> Command:
+        around = self._surroundings
+        limits = around.limits or Limits(wall_s=around.wall_s)
+        return Command(
+            argv=(program, *argv[1:]),
+            confinement=Confinement(
+                worktree=str(self._worktree),
+                writable=self._writable,
+                read=around.read,
+                write=around.write,
+                network=around.network,
+                env={**_QUIET, **around.env},
+                min_tier=around.min_tier,
+            ),
+            limits=limits.model_copy(update={"wall_s": min(limits.wall_s, around.wall_s)}),
+            purpose="a command of an agent",
+        )
+
+    def _program(self, name: str) -> str:
+        """The program as an absolute path; a name is looked for on the path, and never in the worktree by chance."""
+        if "/" in name:
+            path = Path(self._worktree, name)
+            found = str(path) if _is_program(path) else None
+        else:
+            folders = self._surroundings.env.get("PATH", PATH).split(os.pathsep)
+            places = (Path(folder, name) for folder in folders if folder.startswith("/"))
+            found = next((str(place) for place in places if _is_program(place)), None)
+        if found is None:
+            raise Unable(f"there is no program {one_line(name)} here")
+        return found
+
+    def _told(self, finished: Finished) -> str:
+        result = finished.result
+        half = result.limits.output_kept - result.limits.output_kept // 2
+        out = _text(finished.stdout, result.stdout.total, half)
+        err = _text(finished.stderr, result.stderr.total, half)
+        self._last = [*split_lines(out), *(["stderr:", *split_lines(err)] if err.strip() else [])] if out + err else []
+        parts = [_ending(result), *_violations(result.violations)]
+        for name, text, room in (("stdout", out, _OUT_ROOM), ("stderr", err, _ERR_ROOM)):
+            if text.strip():
+                parts += [f"{name}:", head_and_tail(spelled(text), room).rstrip("\n")]
+        if not (out + err).strip():
+            parts[0] += ", no output"
+        return "\n".join(parts)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _text(kept: bytes, total: int, head: int) -> str:
+    """What was kept of a stream, with a mark where something is missing."""
+    if total > len(kept):
+        missing = f"\n[… {total - len(kept)} bytes left out …]\n".encode()
+        kept = kept[:head] + missing + kept[head:]
+    return without_codes(kept.decode("utf-8", "replace"))
+
+
+def _ending(result: Confined) -> str:
+    if result.limit_hit == "wall":
+        return f"stopped: it ran longer than the {result.limits.wall_s:g} s it may"
+    if result.limit_hit is not None:
+        return f"stopped: it went beyond its limit of {result.limit_hit}"
+    if result.signal is not None:
+        return f"ended by signal {result.signal}{_name_of(result.signal)}"
+    return f"exit code {result.exit_code}" if result.exit_code is not None else "it did not come to an end"
+
+
+def _name_of(number: int) -> str:
+    try:
+        return f" ({signal.Signals(number).name})"
+    except ValueError:
+        return ""
+
+
+def _violations(violations: tuple[Violation, ...]) -> list[str]:
+    lines = [
+        f"the sandbox {'stopped' if each.blocked else 'saw'} {each.kind}: {one_line(each.path)} ({each.call})"
+        for each in violations[:_SHOWN_VIOLATIONS]
+    ]
+    more = len(violations) - _SHOWN_VIOLATIONS
+    return [*lines, f"and {more} more"] if more > 0 else lines

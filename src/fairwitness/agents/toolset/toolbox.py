@@ -1,0 +1,232 @@
+"""One agent's tools: only its role's are offered, each call is judged, and what it came to is a text for a model.
+
+Nothing a model does raises. Calls on files take turns, and a few commands may run beside each other; what is answered
+from elsewhere (`sources`) waits for nobody. A call that is cancelled has ended its command first.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fairwitness.agents.toolset import arguments as given
+from fairwitness.agents.toolset.edits import multi_replace, replace_string
+from fairwitness.agents.toolset.files import create_file, list_dir, read_file
+from fairwitness.agents.toolset.model import GitReader, Source, Stopped, Surroundings, ToolResult, ToolSpec, Unable
+from fairwitness.agents.toolset.offers import offer
+from fairwitness.agents.toolset.plain import Veil, one_line
+from fairwitness.agents.toolset.searching import file_search, grep_search
+from fairwitness.agents.toolset.terminal import Terminal
+from fairwitness.agents.toolset.tree import Tree
+from fairwitness.contracts.agents.dispatch import Denial, Layer
+from fairwitness.contracts.common.tools import POLICIES, Allowed, Refused, Role, Scope, Tool, ToolCall
+from fairwitness.errors import FairWitnessError, UsageError
+from fairwitness.rules.tools import may_call, path_problem
+from fairwitness.sandbox.runner import Runner
+
+__all__ = ["Source", "Surroundings", "ToolResult", "ToolSpec", "Toolbox"]
+
+OWN_TOOLS = frozenset(
+    {
+        Tool.READ_FILE,
+        Tool.LIST_DIR,
+        Tool.GREP_SEARCH,
+        Tool.FILE_SEARCH,
+        Tool.CREATE_FILE,
+        Tool.REPLACE_STRING,
+        Tool.MULTI_REPLACE,
+        Tool.RUN_IN_TERMINAL,
+        Tool.TERMINAL_OUTPUT,
+    }
+)
+"""What is answered here; everything else is answered by a source, or not offered."""
+COMMANDS_AT_ONCE = 4
+_NAMES = frozenset(tool.value for tool in Tool)
+_TARGET = 2_000
+_SHOWN_VIOLATIONS = 10
+_ALONE = Surroundings()
+_NO_SOURCES: Mapping[Tool, Source] = {}
+
+
+class Toolbox:
+    """The tools of one dispatch."""
+
+    def __init__(
+        self,
+        *,
+        role: Role,
+        scope: Scope,
+        worktree: Path,
+        runner: Runner,
+        surroundings: Surroundings = _ALONE,
+        sources: Mapping[Tool, Source] = _NO_SOURCES,
+        git: GitReader | None = None,
+        denied: Callable[[Denial], None] | None = None,
+    ) -> None:
+        """`git` answers git's reading commands outside the sandbox, where the repository is; without it they run
+        inside like any other. `denied` is told of every refusal as it happens."""
+        if not worktree.is_absolute() or worktree == Path("/"):
+            raise UsageError(f"{worktree} is no place for a worktree", next_step="name a folder from the root on")
+        if doubled := OWN_TOOLS & set(sources):
+            raise UsageError(f"{min(doubled)} is answered by the toolset itself", next_step="leave out its source")
+        self.role, self.scope, self.worktree = role, scope, worktree
+        self._sources, self._git, self._denied = dict(sources), git, denied
+        self._tree, self._veil = Tree(worktree), Veil(worktree)
+        self._terminal = Terminal(worktree, runner, surroundings, writable=POLICIES[role].source)
+        self._denials: list[Denial] = []
+        self._files, self._commands = asyncio.Semaphore(1), asyncio.Semaphore(COMMANDS_AT_ONCE)
+        self._pool = ThreadPoolExecutor(max_workers=1 + COMMANDS_AT_ONCE, thread_name_prefix="fairwitness-tools")
+        self._working: dict[asyncio.Future[str], threading.Event] = {}
+        self._is_closed = False
+
+    @property
+    def denials(self) -> tuple[Denial, ...]:
+        """Everything that was refused so far."""
+        return tuple(self._denials)
+
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """What the role has and something here can answer; nothing else is ever shown to a model."""
+        return tuple(offer(tool, self.role, self.scope) for tool in Tool if self._has(tool))
+
+    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | Refused:
+        """May the role make this call? A refusal is kept, and told; `target` says of what, if the call cannot."""
+        answer = may_call(self.role, call, self.scope)
+        if isinstance(answer, Refused):
+            self._deny(Layer.DECISION, call.tool, target or _target(call), answer.reason)
+        return answer
+
+    def deny(self, denial: Denial) -> None:
+        """Keeps and tells a refusal that was found elsewhere: by the sandbox, or by who could not tell what was meant.
+
+        Its texts may be an agent's own words: they are kept short, visible and without the worktree's place.
+        """
+        self._deny(denial.layer, denial.tool, denial.target, denial.reason)
+
+    async def call(self, tool: str, args: Mapping[str, Any]) -> ToolResult:
+        """Makes one call. Whatever is wrong with it is said in the result."""
+        try:
+            return ToolResult(True, self._veil.over(await self._call(tool, args)))
+        except Unable as why:
+            for violation in why.violations[:_SHOWN_VIOLATIONS]:
+                reason = f"{violation.kind}: {violation.call}{'' if violation.blocked else ', which nothing stopped'}"
+                self._deny(Layer.SANDBOX, tool, violation.path, reason)
+            return ToolResult(False, self._veil.over(str(why)))
+
+    async def close(self) -> None:
+        """Ends what is running; nothing is answered afterwards."""
+        self._is_closed = True
+        for stop in self._working.values():
+            stop.set()
+        if self._working:
+            await asyncio.wait(set(self._working))
+        self._pool.shutdown(wait=False)
+
+    def _has(self, tool: Tool) -> bool:
+        return tool in POLICIES[self.role].tools and (tool in OWN_TOOLS or tool in self._sources)
+
+    def _deny(self, layer: Layer, tool: str, target: str, reason: str) -> None:
+        denial = Denial(
+            layer=layer,
+            tool=one_line(tool, 200).strip() or "(nothing)",
+            target=self._veil.over(one_line(target, _TARGET)),
+            reason=self._veil.over(one_line(reason, _TARGET)),
+        )
+        self._denials.append(denial)
+        if self._denied is not None:
+            self._denied(denial)
+
+    def _require(self, call: ToolCall, target: str = "") -> None:
+        answer = self.judge(call, target=target)
+        if isinstance(answer, Refused):
+            raise Unable(f"refused: {one_line(answer.reason, _TARGET)}")
+
+    async def _call(self, name: str, args: Mapping[str, Any]) -> str:
+        if self._is_closed:
+            raise Unable("the dispatch is over")
+        if name not in _NAMES or Tool(name) not in POLICIES[self.role].tools:
+            self._require(ToolCall(tool=name))
+        tool = Tool(name)
+        if not self._has(tool):
+            raise Unable(f"{name} is not available here")
+        arguments = given.read_arguments(tool, args, self._veil.relative)
+        self._require(given.as_judged(tool, arguments))
+        if tool in self._sources:
+            return await self._from_source(tool, arguments)
+        if isinstance(arguments, given.RunInTerminal) and self._git is not None and arguments.argv[0] == "git":
+            return await self._from_git(self._git, arguments.argv)
+        return await self._in_turn(arguments)
+
+    async def _from_source(self, tool: Tool, arguments: given.Arguments) -> str:
+        if isinstance(arguments, given.Resolution) and (problem := path_problem(arguments.path)) is not None:
+            reason = f"{one_line(arguments.path)}: {problem}"
+            self._deny(Layer.DECISION, tool, arguments.path, reason)
+            raise Unable(f"refused: {reason}")
+        values = {name: getattr(arguments, name) for name in type(arguments).model_fields}
+        return await _answered(lambda: self._sources[tool](**values))
+
+    async def _from_git(self, git: GitReader, argv: tuple[str, ...]) -> str:
+        return self._terminal.keep(await _answered(lambda: git(argv)))
+
+    async def _in_turn(self, arguments: given.Arguments) -> str:
+        async with self._commands if isinstance(arguments, given.RunInTerminal) else self._files:
+            if self._is_closed:
+                raise Unable("the dispatch is over")
+            stop = threading.Event()
+            working = asyncio.get_running_loop().run_in_executor(self._pool, self._work, arguments, stop)
+            self._working[working] = stop
+            try:
+                return await asyncio.shield(working)
+            except asyncio.CancelledError:
+                stop.set()
+                while not working.done():  # its command is dead when it returns, and not before
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await asyncio.wait({working})
+                working.exception()  # it was seen; nobody waits for it any more
+                raise
+            except Stopped:
+                raise Unable("it was stopped") from None
+            finally:
+                del self._working[working]
+
+    def _work(self, arguments: given.Arguments, cancel: threading.Event) -> str:
+        match arguments:
+            case given.ReadFile():
+                return read_file(self._tree, arguments)
+            case given.ListDir():
+                return list_dir(self._tree, arguments)
+            case given.GrepSearch():
+                return grep_search(self._tree, arguments, cancel)
+            case given.FileSearch():
+                return file_search(self._tree, arguments, cancel)
+            case given.CreateFile():
+                return create_file(self._tree, arguments)
+            case given.ReplaceString():
+                return replace_string(self._tree, arguments)
+            case given.MultiReplace():
+                return multi_replace(self._tree, arguments.replacements)
+            case given.RunInTerminal():
+                return self._terminal.run(arguments.argv, cancel)
+            case given.TerminalOutput():
+                return self._terminal.output(arguments.start_line, arguments.end_line)
+            case _:
+                raise AssertionError(f"{type(arguments).__name__} has no tool of ours")
+
+
+def _target(call: ToolCall) -> str:
+    """What a call is about."""
+    return " ".join([*call.paths, *(call.argv or ()), *filter(None, (call.sql, call.agent))])
+
+
+async def _answered(ask: Callable[[], Any]) -> str:
+    """What a source says; what it cannot do is a sentence like any other."""
+    try:
+        answer = ask()
+        return str(await answer if inspect.isawaitable(answer) else answer)
+    except FairWitnessError as error:
+        raise Unable(error.what) from None
+    except (ValueError, LookupError, OSError) as error:
+        raise Unable(f"it failed: {type(error).__name__}: {one_line(str(error))}") from None

@@ -1,0 +1,159 @@
+"""The files of one worktree: reached part by part without following a link, and never waiting on one.
+
+What cannot be read or written becomes one sentence. Whatever stands behind a planted link is neither.
+"""
+
+import contextlib
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fairwitness.agents.toolset.globs import Ignored
+from fairwitness.agents.toolset.model import FILE_LIMIT, Stopped, Unable
+from fairwitness.errors import NotStored, StoreError
+from fairwitness.kit.beneath import PLAIN, Place
+from fairwitness.kit.files import Entry, list_folder, read_plain, replace_file
+from fairwitness.rules.tools import path_problem
+
+_IGNORE_LIMIT = 256 << 10
+_EXECUTABLE = 0o111
+FILES_LIMIT = 50_000
+"""Names that one walk looks at."""
+
+
+def name_problem(path: str) -> str | None:
+    """Why a path that was found cannot be used by an agent, or None."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return "its name is not UTF-8"
+    return path_problem(path)
+
+
+class Tree:
+    """A worktree, by paths that were judged before."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def kind(self, path: str) -> Literal["file", "folder", "none"]:
+        """What stands at a path; a link, a pipe or a device is refused."""
+        if path == ".":
+            return "folder"
+        try:
+            with Place("look at", self.root, path) as place:
+                status = place.status()
+                if stat.S_ISDIR(status.st_mode):
+                    return "folder"
+                place.refuse_unplain(status)
+                return "file"
+        except NotStored:
+            return "none"
+        except StoreError as error:
+            raise Unable(error.what) from None
+
+    def require(self, path: str, wanted: Literal["file", "folder"]) -> None:
+        """A sentence for whoever asked for something else."""
+        found = self.kind(path)
+        if found == "none":
+            raise Unable(f"there is no {wanted} {path}")
+        if found != wanted:
+            raise Unable(f"{path} is a {found}, not a {wanted}")
+
+    def read(self, path: str, limit: int = FILE_LIMIT) -> bytes:
+        """The bytes of a plain file."""
+        try:
+            return read_plain(self.root, path, limit=limit)
+        except StoreError as error:
+            raise Unable(error.what) from None
+
+    def read_text(self, path: str) -> str:
+        """The text of a file exactly as it stands, line ends included."""
+        self.require(path, "file")
+        data = self.read(path)
+        if b"\0" in data:
+            raise Unable(f"{path} is binary ({len(data)} bytes)")
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Unable(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from None
+
+    def write(self, path: str, data: bytes) -> None:
+        """A file written whole; one that could be executed still can."""
+        if len(data) > FILE_LIMIT:
+            raise Unable(f"{len(data)} bytes are more than the {FILE_LIMIT} that a file may have")
+        try:
+            mode = self._mode(path)
+            replace_file(self.root, path, data)
+            if mode is not None and mode & _EXECUTABLE:
+                self._set_mode(path, mode)
+        except StoreError as error:
+            raise Unable(error.what) from None
+
+    def _mode(self, path: str) -> int | None:
+        try:
+            with Place("look at", self.root, path) as place:
+                return stat.S_IMODE(place.status().st_mode)
+        except NotStored:
+            return None
+
+    def _set_mode(self, path: str, mode: int) -> None:
+        with Place("write", self.root, path) as place:
+            handle = os.open(place.name, os.O_RDONLY | PLAIN, dir_fd=place.folder)
+            try:
+                place.refuse_unplain(os.fstat(handle))
+                os.fchmod(handle, mode & 0o777)
+            finally:
+                os.close(handle)
+
+    def entries(self, path: str) -> tuple[Entry, ...]:
+        """What stands in a folder, sorted."""
+        try:
+            return list_folder(self.root, "" if path == "." else path)
+        except StoreError as error:
+            raise Unable(error.what) from None
+
+    def walk(self, start: str, cancel: threading.Event) -> "Walk":
+        """All plain files beneath a folder that an agent may touch and git does not ignore, in order."""
+        try:
+            ignored = Ignored(read_plain(self.root, ".gitignore", limit=_IGNORE_LIMIT).decode("utf-8", "replace"))
+        except StoreError:
+            ignored = Ignored("")
+        return Walk(self, start, ignored, cancel)
+
+
+@dataclass
+class Walk:
+    """One walk; `cut_short` tells afterwards whether there was more than it looks at."""
+
+    tree: Tree
+    start: str
+    ignored: Ignored
+    cancel: threading.Event
+    most: int = FILES_LIMIT
+    cut_short: bool = False
+
+    def __iter__(self) -> Iterator[str]:
+        waiting = [(self.start, entry) for entry in reversed(self.tree.entries(self.start))]
+        seen = 0
+        while waiting:
+            folder, entry = waiting.pop()
+            seen += 1
+            if self.cancel.is_set():
+                raise Stopped
+            if seen > self.most:
+                self.cut_short = True
+                return
+            path = entry.name if folder == "." else f"{folder}/{entry.name}"
+            is_folder = entry.kind == "folder"
+            if name_problem(path) is not None or self.ignored.names(path, is_folder=is_folder):
+                continue
+            if is_folder:
+                with contextlib.suppress(Unable):  # it went, or became something else, while we walked
+                    waiting += [(path, entry) for entry in reversed(self.tree.entries(path))]
+            elif entry.kind == "file":
+                yield path

@@ -1,0 +1,103 @@
+"""The desk of an autopilot run: everything that carrying it needs, put together from what stands on record."""
+
+from typing import TYPE_CHECKING
+
+from fairwitness.app.graph_means import MeansMaker, prover
+from fairwitness.app.state import state_of, workroom
+from fairwitness.app.wiring import runner
+from fairwitness.contracts.autopilot.order import AutopilotOrder
+from fairwitness.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
+from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.git.candidates import Candidates
+from fairwitness.git.identity import read_identity
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.steps.autopilot.asking import Asker
+from fairwitness.steps.autopilot.book import AutopilotBook
+from fairwitness.steps.autopilot.briefs import Briefs
+from fairwitness.steps.autopilot.commands import Harness
+from fairwitness.steps.autopilot.desk import AutopilotRunDesk
+from fairwitness.steps.autopilot.executing import Executing
+from fairwitness.steps.autopilot.graph_desk import AutopilotGraphDesk
+from fairwitness.steps.autopilot.learnings import Learnings
+from fairwitness.steps.autopilot.room import Room
+from fairwitness.steps.autopilot.tasks import graph_of
+from fairwitness.steps.graph.world import World
+from fairwitness.steps.verify.subject import Parts
+from fairwitness.store.artifacts import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PREFIX = "fairwitness"
+"""What the branches of a run's attempts begin with."""
+
+
+def autopilot_caps(order: AutopilotOrder, budget: BudgetTable) -> BudgetCaps:
+    """What a run, a phase of it and a dispatch may use: the breaker's caps, and what a person set beside them."""
+    none = Caps(tokens=None, money_micros=None, milliseconds=None)
+    breaker = order.limits.breaker
+    tokens = min(breaker.cost_cap_tokens_total, budget.tokens or breaker.cost_cap_tokens_total)
+    money = None if budget.dollars is None else round(budget.dollars * 1_000_000)
+    time = None if budget.minutes is None else budget.minutes * 60_000
+    return BudgetCaps(
+        dispatch=none,
+        phase=Caps(tokens=breaker.cost_cap_tokens_per_phase, money_micros=None, milliseconds=None),
+        run=Caps(tokens=tokens, money_micros=money, milliseconds=time),
+    )
+
+
+def autopilot_desk_of(
+    repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock = system_clock
+) -> AutopilotRunDesk:
+    """Everything that carrying a run needs."""
+    state = state_of(repository)
+    book = AutopilotBook(ledger, run_id, clock=clock)
+    order = book.order()
+    shadow = Shadow.open(state / "git", repository)
+    sandbox = runner()
+    place = workroom(state, sandbox.tier)
+    worktrees = Worktrees(repository, shadow, place / "worktrees", prefix=PREFIX)
+    identity = read_identity(repository)
+    world = World(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
+    chosen = {"agents": order.agents, "cassettes": order.cassettes}
+    caps = autopilot_caps(order, book.budget())
+    maker = MeansMaker(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
+    parts = _parts(repository, shadow, ledger, state, place, order, clock)
+    files = Store(repository.top or state)
+    harness = Harness(book, parts, order.commands, order.limits.command_seconds)
+    asker = Asker(book, maker.context, maker.means, worktrees, identity)
+    briefs = Briefs(book, repository, shadow, Learnings(book, files).text)
+    room = Room(book=book, world=world, shadow=shadow, files=files, harness=harness, asker=asker, briefs=briefs)
+
+    def graph_desk(number: int) -> AutopilotGraphDesk:
+        graph = graph_of(book, number)
+        work = Executing(book, graph, repository, shadow, harness, asker, briefs)
+        return AutopilotGraphDesk(world, book, graph, work, prover(parts, run_id))
+
+    return AutopilotRunDesk(room, graph_desk)
+
+
+def _parts(
+    repository: Repository,
+    shadow: Shadow,
+    ledger: Ledger,
+    state: "Path",
+    place: "Path",
+    order: AutopilotOrder,
+    clock: Clock,
+) -> Parts:
+    return Parts(
+        repository=repository,
+        runner=runner(),
+        shadow=shadow,
+        ledger=ledger,
+        state=state,
+        room=place,
+        settings=VerifySettings.model_validate(order.verify),
+        digest=order.settings_hash.removeprefix("sha256:"),
+        clock=clock,
+    )

@@ -1,0 +1,149 @@
+"""What the autopilot runs of a repository came to before: which one is not over, and which phases are done.
+
+Whether a phase is done is a matter of where the person stands: what an earlier run completed on a branch that is not
+merged is not there for a run that begins elsewhere.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from fairwitness.contracts.autopilot.gaps import Deficiency
+from fairwitness.contracts.autopilot.order import EarlierPhase
+from fairwitness.contracts.autopilot.rating import RatingReturn
+from fairwitness.contracts.autopilot.roadmap import Roadmap
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
+from fairwitness.contracts.common.ids import AutopilotRunId
+from fairwitness.errors import UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.kit.text import visible
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.cost import standing_score
+from fairwitness.rules.ways_up import deficiencies
+from fairwitness.steps.autopilot.book import ORDER, AutopilotBook
+from fairwitness.steps.autopilot.lineage import standing_rating
+
+_ENDED = (PhaseStatus.COMPLETED, PhaseStatus.FAILED)
+_RUN_ID: TypeAdapter[str] = TypeAdapter(AutopilotRunId)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A phase as the last run left it that ended it."""
+
+    run_id: str
+    phase: EarlierPhase
+    target: str
+    """The branch of that run."""
+    commit: str | None
+    """Where the phase left the branch, if the run said so."""
+
+
+def autopilot_runs(ledger: Ledger) -> tuple[str, ...]:
+    """The autopilot runs of a ledger, the oldest first."""
+    return tuple(run for run in ledger.runs() if _is_run_id(run) and _has_order(ledger, run))
+
+
+def _is_run_id(run_id: str) -> bool:
+    try:
+        _RUN_ID.validate_python(run_id)
+    except ValidationError:
+        return False
+    return True
+
+
+def _has_order(ledger: Ledger, run_id: str) -> bool:
+    row = ledger.observation(run_id, ORDER)
+    return row is not None and isinstance(row.detail.get("order"), dict) and "roadmap" in row.detail["order"]
+
+
+def latest_run(ledger: Ledger, wanted: str | None = None) -> str:
+    """The run that a person means: by its id, or the one that was begun last."""
+    runs = autopilot_runs(ledger)
+    if wanted is not None and wanted != "last":
+        if wanted not in runs:
+            raise UsageError(f"{visible(wanted)} is no autopilot run", next_step="fairwitness status lists the runs")
+        return wanted
+    if not runs:
+        raise UsageError("there is no autopilot run here yet", next_step="fairwitness autopilot next")
+    return runs[-1]
+
+
+def refuse_beside_another(ledger: Ledger) -> None:
+    """Two runs would share one state file: what is begun is ended first."""
+    for run_id in autopilot_runs(ledger):
+        status = AutopilotBook(ledger, run_id).state().state.meta.status
+        if status in (RunStatus.RUNNING, RunStatus.PAUSED):
+            raise UsageError(
+                f"{run_id} is {status.value}, and there is one autopilot run at a time",
+                next_step=f"fairwitness autopilot resume {run_id}, or fairwitness cancel {run_id}",
+            )
+
+
+def known_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> dict[str, Known]:
+    """Every phase that a run ended, as the last such run left it; `target_tenths` is what its criteria should reach."""
+    known: dict[str, Known] = {}
+    listed = repository.git.run("ls-tree", "-r", "-z", "--name-only", "HEAD").decode(errors="replace")
+    paths = frozenset(listed.split("\0"))
+    for run_id in autopilot_runs(ledger):
+        book = AutopilotBook(ledger, run_id)
+        commits = _commits(book)
+        for phase, record in book.state().state.phases.items():
+            if record.status in _ENDED:
+                found = _deficiencies(book, phase, paths, target_tenths)
+                if found is None:  # no rating of that run stands, so what was known before it still holds
+                    found = known[phase].phase.deficiencies if phase in known else ()
+                left = EarlierPhase(
+                    status=record.status,
+                    alignment_score=standing_score(record),
+                    deficiencies=found,
+                    completed_at=record.completed_at,
+                )
+                known[phase] = Known(run_id, left, book.order().target, commits.get(phase))
+    return known
+
+
+def _commits(book: AutopilotBook) -> dict[str, str]:
+    """Where each completed phase left the branch."""
+    said = (event for event in book.ledger.events(book.run_id) if event.type == "phase_completed")
+    return {event.phase: str(event.data["checkpoint_sha"]) for event in said if event.phase and _said(event.data)}
+
+
+def _said(data: dict[str, Any]) -> bool:
+    return data.get("checkpoint_sha") is not None
+
+
+def _deficiencies(
+    book: AutopilotBook, phase: str, known: Collection[str], target: int
+) -> tuple[Deficiency, ...] | None:
+    """What the last rating of a phase left below what `--gaps` goes for; None if no rating of this run stands."""
+    row = standing_rating(book, phase)
+    if row is None:
+        return None
+    rating = RatingReturn.model_validate(row.detail["document"]["settled"]["rating"])
+    return deficiencies(rating, {}, known, target)
+
+
+def earlier_phases(known: dict[str, Known], roadmap: Roadmap) -> dict[str, EarlierPhase]:
+    """What is known of the phases of a roadmap; a box that a person ticked says that a phase is done."""
+    found = {phase.id: known[phase.id].phase for phase in roadmap.phases if phase.id in known}
+    for phase in roadmap.ticked:
+        if phase not in found or found[phase].status is not PhaseStatus.COMPLETED:
+            found[phase] = EarlierPhase(status=PhaseStatus.COMPLETED, alignment_score=None, deficiencies=())
+    return found
+
+
+def refuse_unmerged(repository: Repository, known: dict[str, Known], needed: set[str], ticked: frozenset[str]) -> None:
+    """A phase that counts as done must be where the run begins; a branch that is gone was taken care of."""
+    for phase in sorted(needed & known.keys()):
+        left = known[phase]
+        tip = repository.ref(f"refs/heads/{left.target}")
+        if left.phase.status is not PhaseStatus.COMPLETED or phase in ticked or tip is None:
+            continue
+        if not repository.is_ancestor(left.commit or tip, "HEAD"):
+            raise UsageError(
+                f"phase {phase} was completed by {left.run_id} on a branch that is not merged here",
+                next_step=f"git merge {left.target}, or tick the phase in the roadmap",
+            )

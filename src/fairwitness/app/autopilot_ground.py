@@ -1,0 +1,202 @@
+"""What an autopilot run rests on in a checkout: roadmap, settings and commands of the project, specifications."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fairwitness.contracts.autopilot.roadmap import DEFAULT_SPEC_PATHS, CommandKind, ProjectConfig, Roadmap, UiFiles
+from fairwitness.contracts.autopilot.state import SpecLock
+from fairwitness.contracts.common.problems import Level, spell_path
+from fairwitness.errors import BadDocument, FairWitnessError, NotStored, StoreError, UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit import json_text
+from fairwitness.kit.clock import Clock, spell
+from fairwitness.kit.text import visible
+from fairwitness.rules.commands import MANIFESTS, commands_of, detect_commands
+from fairwitness.rules.markdown_lines import heading_of, said_lines
+from fairwitness.rules.roadmap import CRITERIA, GOAL, read_roadmap
+from fairwitness.rules.roadmap_fields import is_stub, phase_id_of, plain
+from fairwitness.rules.spec_lock import spec_locks, spec_paths
+from fairwitness.rules.violations import problems_of
+from fairwitness.steps.autopilot.ignored import is_our_gitignore, strangers
+from fairwitness.store.artifacts import Store, content_hash
+from fairwitness.store.layout import autopilot as layout
+
+GITIGNORE = ".gitignore"
+_LARGEST = 1_000_000
+_NAMED = 3
+_TO_BE_SAID = "TBD"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Everything that was read."""
+
+    text: str
+    """The roadmap as it stands."""
+    roadmap: Roadmap
+    commands: Mapping[CommandKind, str | None]
+    ui: UiFiles | None
+    specs: tuple[SpecLock, ...]
+    spec_paths: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def read_ground(repository: Repository, clock: Clock) -> Ground:
+    """What the checkout says now; `UsageError` with the file and the line for what cannot be meant."""
+    files = checkout_of(repository)
+    text = _text(files, layout.ROADMAP)
+    if text is None:
+        raise UsageError(f"there is no {layout.ROADMAP}", next_step="fairwitness autopilot init writes one to fill in")
+    reading = read_roadmap(text)
+    if reading.roadmap is None:
+        wrong = [problem for problem in reading.problems if problem.level is Level.ERROR]
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        place = spell_path(wrong[0].where).removeprefix("line ")
+        raise UsageError(
+            f"{layout.ROADMAP}:{place}: expected {wrong[0].expected}, found {wrong[0].found}{more}",
+            next_step=f"mend {layout.ROADMAP}",
+        )
+    config = read_config(files)
+    detected = detect_commands(manifests(files))
+    specs = current_locks(files, config, spell(clock()))
+    named = () if config is None else config.project.spec_paths or ()
+    expected = {*DEFAULT_SPEC_PATHS, *(lock.path for lock in specs)}  # the usual names may stand for nothing
+    warnings = [f"{path}, named in {layout.CONFIG}, is not there" for path in named if path not in expected]
+    warnings += [f"{spell_path(each.where)} cannot be read: {each.found}" for each in detected.problems]
+    return Ground(
+        text=text,
+        roadmap=reading.roadmap,
+        commands=commands_of(None if config is None else config.project, detected),
+        ui=None if config is None else config.project.ui,
+        specs=specs,
+        spec_paths=spec_paths(config),
+        warnings=tuple(map(visible, warnings)),
+    )
+
+
+def current_locks(files: Store, config: ProjectConfig | None, now: str) -> tuple[SpecLock, ...]:
+    """The specifications that exist, each with the hash it has now."""
+    paths = spec_paths(config)
+    hashes = {path: found for path in paths if (found := _hash(files, path)) is not None}
+    return spec_locks(paths, hashes, now)
+
+
+def _hash(files: Store, path: str) -> str | None:
+    try:
+        return content_hash(files.get(path, limit=_LARGEST))
+    except NotStored:
+        return None
+    except StoreError as error:
+        raise UsageError(error.what, next_step=error.next_step) from None
+
+
+def read_config(files: Store) -> ProjectConfig | None:
+    """The project's settings; None where there are none."""
+    text = _text(files, layout.CONFIG)
+    if text is None:
+        return None
+    try:
+        value = json_text.parse(text)
+    except BadDocument as error:
+        raise UsageError(f"{layout.CONFIG}: {error.what}", next_step=f"mend {layout.CONFIG}") from None
+    try:
+        return ProjectConfig.model_validate(value)
+    except ValidationError as error:
+        first = problems_of(value, error.errors(include_url=False))[0]
+        raise UsageError(
+            f"{layout.CONFIG}: {spell_path(first.where)}: expected {first.expected}, found {first.found}",
+            next_step=f"mend {layout.CONFIG}",
+        ) from None
+
+
+def manifests(files: Store) -> dict[str, str]:
+    """The manifests that are there, by name."""
+    return {name: text for name in MANIFESTS if (text := _text(files, name)) is not None}
+
+
+def _text(files: Store, path: str) -> str | None:
+    try:
+        return files.get(path, limit=_LARGEST).decode()
+    except NotStored:
+        return None
+    except StoreError as error:
+        raise UsageError(error.what, next_step=error.next_step) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8", next_step="save it as UTF-8") from None
+
+
+def stubs(ground: Ground, phases: Sequence[str]) -> Iterator[str]:
+    """What the roadmap still leaves open about these phases, each with its line: it could not be verified."""
+    for phase in ground.roadmap.phases:
+        if phase.id not in phases:
+            continue
+        if is_left_open(phase.goal):
+            yield _open_at(ground.text, phase.id, GOAL, "goal")
+        if not phase.criteria or any(is_left_open(each.text) for each in phase.criteria):
+            yield _open_at(ground.text, phase.id, CRITERIA, "success criteria")
+
+
+def is_left_open(text: str) -> bool:
+    """Whether a text only says that something is to be said.
+
+    >>> [is_left_open(text) for text in ("TBD", "TBD: one sentence", "[To be planned]", "Users can sign in")]
+    [True, True, True, False]
+    """
+    word, _, _ = text.partition(":")
+    return is_stub(text) or is_stub(word) or text.upper().startswith(f"{_TO_BE_SAID} ")
+
+
+def _open_at(text: str, phase_id: str, label: str, what: str) -> str:
+    return f"{layout.ROADMAP}:{_line_of(text, phase_id, label)}: phase {phase_id} has no {what} yet"
+
+
+def _line_of(text: str, phase_id: str, label: str) -> int:
+    """Where a field of a phase stands; its heading if the field has no line of its own."""
+    found = 1
+    is_inside = False
+    for line in said_lines(text).said:
+        heading = heading_of(line)
+        if heading is not None:
+            is_inside = _heads(heading.title, phase_id)
+            found = line.number if is_inside else found
+        elif is_inside and plain(line.text.partition(":")[0]).strip("*_- ").casefold().startswith(label):
+            return line.number
+    return found
+
+
+def _heads(title: str, phase_id: str) -> bool:
+    word, _, rest = plain(title.strip("*")).partition(" ")
+    return word.casefold() == "phase" and phase_id_of(rest.partition(":")[0].strip()) == phase_id
+
+
+def refuse_dirty(repository: Repository, state: Path) -> None:
+    """A run's agents see commits: what is not committed would be missing there, and is asked for before it begins."""
+    shadow = Shadow.open(state / "git", repository)
+    head, work = repository.tree_of("HEAD"), shadow.worktree_tree(repository)
+    changed = strangers(tuple(change.path for change in shadow.diff(head, work))) if head != work else ()
+    found = [path for path in changed if path != GITIGNORE or not _is_ours(repository)]
+    if found:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        listed = ", ".join(visible(path) for path in found[:_NAMED])
+        raise UsageError(
+            f"there are changes that are not committed: {listed}{more}", next_step="commit or stash them, then again"
+        )
+
+
+def _is_ours(repository: Repository) -> bool:
+    try:
+        before = repository.git.run("show", f"HEAD:{GITIGNORE}").decode(errors="replace")
+    except FairWitnessError:
+        before = ""
+    return is_our_gitignore(before, _text(checkout_of(repository), GITIGNORE) or "")
+
+
+def checkout_of(repository: Repository) -> Store:
+    """The files of the person's checkout."""
+    if repository.top is None:
+        raise UsageError("a bare repository has no checkout to read a roadmap from", next_step="go to a checkout of it")
+    return Store(repository.top)

@@ -1,0 +1,236 @@
+"""The definition of one role as a file: its words in the published sections, and its limits read from its policy."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from fairwitness.agents.prompting import PROMPTS
+from fairwitness.agents.roles import ROLES, VARIANTS
+from fairwitness.agents.schema_text import explain
+from fairwitness.app.export import completions
+from fairwitness.app.export.documents import DOCUMENTS, FOLDER, read_by, written_by
+from fairwitness.app.export.hosts import Host, started_by
+from fairwitness.app.export.pages import Page, code, item, table, worded
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.markdown import split_sections
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.tools import MATRIX_TOOLS, POLICIES, Access, Role, Tool
+from fairwitness.contracts.feature.document import SignedDocument
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.rules.retry import Loop, bounds
+from fairwitness.rules.routing import AGENT_OF
+from fairwitness.rules.tools import access
+
+SECTIONS = (
+    "Role & Purpose",
+    "Input Schema",
+    "Output Schema",
+    "Workflow",
+    "Completion Contract",
+    "Operating Rules",
+    "Self-Verification",
+    "Tool Access",
+    "Anti-Drift Anchor",
+)
+"""In every definition, in this order."""
+
+VALUES: Mapping[tuple[Role, str], tuple[str, ...]] = {
+    (Role.RESEARCHER, "focus"): tuple(Focus),
+    (Role.SPEC, "mode"): tuple(ApprovalMode),
+    (Role.REVIEWER, "perspective"): tuple(Perspective),
+    (Role.REVIEWER, "scope"): tuple(ReviewScope),
+    (Role.REVIEWER, "round"): tuple(str(number + 1) for number in range(Policy().review.code_rounds)),
+    (Role.PLANNER, "mode"): ("initial", "replan", "extension"),
+    (Role.IMPLEMENTER, "task_id"): ("task-01", "task-02", "…"),
+    (Role.VERIFIER, "task_id"): ("task-01", "task-02", "…"),
+}
+"""What the parameters of a role may be."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+def definition(role: Role, host: Host) -> Page:
+    """The file of one role for one program."""
+    spec = ROLES[role]
+    described = (
+        f"{_purpose(spec)} A role of Fair Witness's feature pipeline ({steps_of(role)}), to be called in a run only."
+    )
+    sections = zip(SECTIONS, _sections(spec, host), strict=True)
+    parts = (_opening(spec), *(f"## {heading}\n\n{text.strip()}" for heading, text in sections))
+    return Page(host.agent_path(role), "\n\n".join(parts) + "\n", host.head(role, host.tools_of(role), described))
+
+
+def steps_of(role: Role) -> str:
+    """The steps in which a role works, as people write them.
+
+    >>> steps_of(Role.REVIEWER), steps_of(Role.ORCHESTRATOR)
+    ('step-3b, step-7', 'step-0 to step-9')
+    """
+    if role is Role.ORCHESTRATOR:
+        return f"{Step.SETUP.value} to {Step.COMMIT.value}"
+    return ", ".join(step.value for step, agent in AGENT_OF.items() if agent == role.value)
+
+
+def _purpose(spec: RoleSpec) -> str:
+    if spec.is_dispatched:
+        return spec.purpose
+    return f"{spec.purpose} Here an agent plays it all the same, and nothing makes it keep to its tables."
+
+
+def _opening(spec: RoleSpec) -> str:
+    reads = code(each.contract for each in read_by(spec.role)) or "the request and the repository"
+    writes = code(POLICIES[spec.role].outputs) or "no file"
+    return "\n".join(
+        (
+            f"# {spec.title}",
+            "",
+            "> **Type:** Agent definition",
+            f"> **Pipeline Step:** {steps_of(spec.role)}",
+            f"> **Inputs:** {reads}",
+            f"> **Outputs:** {writes}{' and the files of its task' if POLICIES[spec.role].source else ''}",
+            "> **Enforcement:** none here. Fair Witness's runtime enforces these limits; without it they are advice.",
+            "",
+            "---",
+        )
+    )
+
+
+def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
+    introduction, told = _words(spec)
+    yield f"{_purpose(spec)}\n\n{introduction}"
+    yield "\n\n".join((told["What you get"].strip(), *_inputs(spec)))
+    yield "\n\n".join((told["What to return"].strip(), *_outputs(spec, host)))
+    yield told["How to work"] if spec.is_dispatched else f"{told['How to work'].strip()}\n\n{_leading()}"
+    signs = spec.answer is not None and issubclass(BY_NAME[spec.answer].shape, SignedDocument)
+    yield completions.contract(Agent(spec.role.value), signs=signs)
+    yield _rules(spec, host)
+    yield f"{told['Before you answer'].strip()}\n{_last_check(spec)}"
+    yield "\n\n".join(_reach(spec, host))
+    anchor = " ".join(told["Remember"].split())
+    yield f"**REMEMBER:** You are **{spec.title}** (`{spec.role.value}`). {anchor} Stay in this role."
+
+
+def _words(spec: RoleSpec) -> tuple[str, dict[str, str]]:
+    """The words of a role with its parameters named instead of filled in: the introduction, and the sections."""
+    text = (PROMPTS / f"{spec.prompt}.md").read_text(encoding="utf-8")
+    text = text.replace("{variant}", _variants(spec.role))
+    text = _PLACEHOLDER.sub(r"`\1`", text)
+    introduction = text.partition("\n")[2].partition("\n## ")[0].strip()
+    return introduction, dict(split_sections(text))
+
+
+def _variants(role: Role) -> str:
+    if role not in VARIANTS:
+        return ""
+    folder, parameter = VARIANTS[role]
+    return "\n".join(
+        item((PROMPTS / folder / f"{value}.md").read_text(encoding="utf-8")) for value in VALUES[role, parameter]
+    )
+
+
+def _inputs(spec: RoleSpec) -> Iterator[str]:
+    found = read_by(spec.role)
+    if found:
+        yield "Documents of the run that you may be given:"
+        yield "\n".join(
+            f"- `{each.contract}`: {each.what}{f' (`{FOLDER}/{each.path}`)' if each.path else ''}" for each in found
+        )
+    if spec.parameters:
+        listed = "\n".join(f"  {name}: {' | '.join(VALUES[spec.role, name])}" for name in spec.parameters)
+        yield f"Whoever calls you gives a value to each parameter:\n\n```yaml\nparameters:\n{listed}\n```"
+
+
+def _outputs(spec: RoleSpec, host: Host) -> Iterator[str]:
+    if spec.answer is None:
+        yield "Nobody fills in a form for you, and you write no file: what you return is the last line of the run."
+        return
+    answer = next(each for each in DOCUMENTS if each.contract == spec.answer)
+    where = f"`{FOLDER}/{answer.path}`" if answer.path else "your last message, in one fenced `yaml` block"
+    yield (
+        f"Your answer is one `{spec.answer}`, in {where}. No program fills anything in here: every field below is"
+        f" yours, header included. All are required but those marked optional; {host.link('schemas')} says the same."
+    )
+    yield explain(spec.answer, ())
+    for other in written_by(spec.role):
+        if other.contract != spec.answer:
+            yield f"Besides, `{FOLDER}/{other.path}`, a `{other.contract}`: {other.what}."
+            yield explain(other.contract, ())
+    pages = [output for output in POLICIES[spec.role].outputs if output.endswith(".md")]
+    if pages:
+        yield f"For people, the same in prose: {code(f'{FOLDER}/{page}' for page in pages)}."
+
+
+def _leading() -> str:
+    """What the program and another role do for the orchestrator in Fair Witness's runtime, and nobody else does here."""
+    _, intake = _words(ROLES[Role.INTAKE])
+    return worded(
+        "leading",
+        setup=Step.SETUP.value,
+        intake=intake["How to work"],
+        verify=Step.VERIFY.value,
+        commit=Step.COMMIT.value,
+    )
+
+
+def _rules(spec: RoleSpec, host: Host) -> str:
+    has_terminal = Tool.RUN_IN_TERMINAL in POLICIES[spec.role].tools
+    return worded(
+        "rules",
+        limits=_limits(spec),
+        who_verifies="Run it" if has_terminal else "You have no terminal: ask whoever leads to run it",
+        inside=str(bounds(Policy())[Loop.INSIDE_CALL].times),
+        schemas=host.link("schemas"),
+        patterns=host.link("dispatch-patterns"),
+        severities=host.link("severity-taxonomy"),
+    )
+
+
+def _limits(spec: RoleSpec) -> str:
+    if not spec.is_dispatched:
+        return "which agents you start and how often"
+    minutes, tokens = spec.timeout_s / 60, f"{spec.budget.tokens:,}"
+    return f"and that one call of you takes no more than {minutes:g} minutes, {spec.turns} turns and {tokens} tokens"
+
+
+def _last_check(spec: RoleSpec) -> str:
+    paths = [f"{FOLDER}/{each.path}" for each in written_by(spec.role)]
+    if not paths:
+        return "- `fairwitness schema check` accepts every document that you were handed."
+    if Tool.RUN_IN_TERMINAL in POLICIES[spec.role].tools:
+        return f"- `fairwitness schema check` accepts {code(paths)}."
+    return f"- You said that nobody has run `fairwitness schema check` on {code(paths)} yet: you have no terminal."
+
+
+def _reach(spec: RoleSpec, host: Host) -> Iterator[str]:
+    policy = POLICIES[spec.role]
+    shown = [tool for tool in Tool if tool in MATRIX_TOOLS or tool in policy.tools]
+    yield table(
+        ("tool", "access", host.name),
+        ((f"`{tool.value}`", access(spec.role, tool).value, _there(spec.role, tool, host)) for tool in shown),
+    )
+    writes = code(f"{FOLDER}/{output}" for output in policy.outputs)
+    lines = [f"- You may write only: {writes}{', and the files that your task declares' if policy.source else ''}."]
+    if not policy.outputs and not policy.source:
+        lines = ["- You may write no file."]
+    if Tool.RUN_IN_TERMINAL in policy.tools:
+        lines.append(
+            f"- You may run only commands that begin with: {code(' '.join(argv) for argv in policy.programs)}."
+        )
+        if policy.project_commands:
+            lines.append("- Besides, the project's own build, lint and test commands.")
+        lines.append(
+            "- Besides, `fairwitness verify`, `fairwitness schema check`, `fairwitness ledger` and `fairwitness evidence`."
+        )
+    if started_by(spec.role):
+        lines.append(f"- You may start only: {code(started_by(spec.role))}.")
+    yield "\n".join(lines)
+
+
+def _there(role: Role, tool: Tool, host: Host) -> str:
+    if access(role, tool) is Access.DENIED:
+        return ""
+    return f"`{host.tools[tool]}`" if tool in host.tools else "not there"

@@ -1,0 +1,120 @@
+"""The documents of a feature run in the order of its steps: what each is, who writes it and who reads it."""
+
+from typing import NamedTuple
+
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.tools import Role
+
+FOLDER = "docs/feature/<slug>"
+"""Where the documents of a run lie."""
+NINE: tuple[Role, ...] = tuple(Role(agent.value) for agent in Agent)
+"""The published set; intake is a part of the orchestrator's first step there."""
+
+
+class Document(NamedTuple):
+    """One kind of document."""
+
+    contract: str
+    path: str | None
+    """Beneath the folder of the run; None for what is only said at the end of a call."""
+    producers: tuple[Role, ...]
+    consumers: tuple[Role, ...]
+    what: str
+
+
+DOCUMENTS: tuple[Document, ...] = (
+    Document(
+        "completion-contract",
+        None,
+        NINE,
+        (Role.ORCHESTRATOR,),
+        "how a call ended, in three words; part of every signed document",
+    ),
+    Document(
+        "research-output",
+        "research/<focus>.yaml",
+        (Role.RESEARCHER,),
+        (Role.SPEC, Role.DESIGNER, Role.KNOWLEDGE),
+        "facts about one side of the repository, each with its place",
+    ),
+    Document(
+        "spec-output",
+        "spec-output.yaml",
+        (Role.SPEC,),
+        (Role.DESIGNER, Role.REVIEWER, Role.PLANNER, Role.IMPLEMENTER, Role.VERIFIER, Role.KNOWLEDGE),
+        "requirements and the criteria by which each can be seen to fail",
+    ),
+    Document(
+        "design-output",
+        "design-output.yaml",
+        (Role.DESIGNER,),
+        (Role.REVIEWER, Role.PLANNER, Role.IMPLEMENTER, Role.KNOWLEDGE),
+        "decisions with what was decided against",
+    ),
+    Document(
+        "plan-output",
+        "plan-output.yaml",
+        (Role.PLANNER,),
+        (Role.ORCHESTRATOR, Role.KNOWLEDGE),
+        "tasks with their order and their risk",
+    ),
+    Document(
+        "task-schema",
+        "tasks/<task-id>.yaml",
+        (Role.PLANNER,),
+        (Role.IMPLEMENTER, Role.VERIFIER),
+        "one task and the sections it needs",
+    ),
+    Document(
+        "implementation-report",
+        "implementation-reports/<task-id>.yaml",
+        (Role.IMPLEMENTER,),
+        (Role.VERIFIER, Role.KNOWLEDGE),
+        "what an implementer did and saw; a claim",
+    ),
+    Document(
+        "verification-report",
+        "verification-reports/<task-id>.yaml",
+        (Role.VERIFIER,),
+        (Role.ORCHESTRATOR, Role.REVIEWER, Role.KNOWLEDGE),
+        "what a verifier found; compared with the evidence",
+    ),
+    Document(
+        "review-return",
+        None,
+        (Role.REVIEWER,),
+        (Role.DESIGNER, Role.IMPLEMENTER, Role.ORCHESTRATOR),
+        "a reviewer's findings, from which its verdict follows",
+    ),
+    Document(
+        "review-findings",
+        "review-verdicts/<scope>-<perspective>.yaml",
+        (Role.REVIEWER,),
+        (Role.ORCHESTRATOR, Role.KNOWLEDGE),
+        "the verdict on each category, which is that of its worst finding",
+    ),
+    Document(
+        "knowledge-output",
+        "knowledge-output.yaml",
+        (Role.KNOWLEDGE,),
+        (),
+        "what the run taught",
+    ),
+    Document(
+        "decision-log",
+        "decisions.yaml",
+        (Role.KNOWLEDGE,),
+        (Role.KNOWLEDGE,),
+        "decisions that later runs must know; it only grows",
+    ),
+)
+
+
+def written_by(role: Role) -> tuple[Document, ...]:
+    """What a role writes into the folder of the run."""
+    return tuple(each for each in DOCUMENTS if each.path is not None and role in each.producers)
+
+
+def read_by(role: Role) -> tuple[Document, ...]:
+    """What a role may be given."""
+    return tuple(each for each in DOCUMENTS if role in each.consumers)

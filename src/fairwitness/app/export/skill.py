@@ -1,0 +1,47 @@
+"""The skill: how any agent gets evidence for a change, holds documents against their forms, and reports honestly."""
+
+from collections.abc import Iterator
+
+from fairwitness.app.export.pages import Page, table, worded
+from fairwitness.app.export.references import REFERENCES
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import Risk, Size
+from fairwitness.rules.policy import CHECKS, HEARD, CheckKind, depth_of, effective_size
+
+NAME = "fairwitness"
+FOLDERS = (".agents/skills/fairwitness", ".claude/skills/fairwitness")
+"""The open format's folder, and the one place where Claude Code looks."""
+
+_DESCRIPTION = (
+    "Proves code changes with `fairwitness verify` and checks pipeline documents with `fairwitness schema check`. Use it before"
+    " you say that a change works or that tests pass, after any change to code, tests or build files, when a"
+    " verification is blocked, and when you write or read documents under docs/feature/."
+)
+
+
+def skill() -> Iterator[Page]:
+    """Every file of the skill, in every folder where it is looked for."""
+    standard = depth_of(effective_size(Size.STANDARD, Risk.GREEN), Policy()).checks
+    large = depth_of(effective_size(Size.LARGE, Risk.RED), Policy()).checks
+    evidence = worded(
+        "evidence",
+        standard=str(standard),
+        large=str(large),
+        checks=table(("check", "a pass counts", "whose yes satisfies", "whose no shuts", "says"), _checks()),
+    )
+    for folder in FOLDERS:
+        yield Page(f"{folder}/SKILL.md", worded("skill"), {"name": NAME, "description": _DESCRIPTION})
+        yield Page(f"{folder}/references/evidence.md", evidence)
+        for name, text in REFERENCES.items():
+            yield Page(f"{folder}/references/{name}.md", text())
+
+
+def _checks() -> Iterator[tuple[str, str, str, str, str]]:
+    for kind in CHECKS:
+        heard = HEARD[kind.voice]
+        yes, no = (", ".join(sorted(voices)) or "nobody's" for voices in heard)
+        yield f"`{kind.name}`", _counts(kind), yes, no, kind.says
+
+
+def _counts(kind: CheckKind) -> str:
+    return "yes" if kind.counts else "no"

@@ -1,0 +1,95 @@
+"""The gates of a run as every surface shows them: the answer, and the query, values, count and threshold behind it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.common.words import Size
+from fairwitness.contracts.feature.review import ReviewScope
+from fairwitness.contracts.verify.report import Subject as Verified
+from fairwitness.errors import UsageError
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.subjects import Subject, subjects
+from fairwitness.rules import gates
+from fairwitness.steps.verify.asking import answer_of
+
+_REVIEWS = {f"-{scope.value}-review": scope for scope in ReviewScope}
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """One gate of one task or review, in its last round."""
+
+    task: str
+    round: int
+    answer: Open | Blocked
+
+    @property
+    def name(self) -> str:
+        """What a person calls it: `EG-2:task-03`."""
+        return f"{self.answer.gate.value}:{self.task}"
+
+    def plain(self) -> dict[str, Any]:
+        """The view as plain values."""
+        return {"name": self.name, "task": self.task, "round": self.round, **self.answer.plain()}
+
+
+def run_gates(ledger: Ledger, run_id: str, *, size: Size = Size.LARGE) -> tuple[GateView, ...]:
+    """Every gate of a run. How large a task is stands in the plan, not in the ledger: the stricter is assumed."""
+    views: list[GateView] = []
+    for subject in subjects(ledger.database, run_id):
+        verified = _verified(ledger, run_id, subject)
+        if verified is not None:
+            views.append(verified)
+            continue
+        scope = next((scope for end, scope in _REVIEWS.items() if subject.task_id.endswith(end)), None)
+        views += _review_gates(ledger, run_id, subject, scope) if scope else _task_gates(ledger, run_id, subject, size)
+    return tuple(views)
+
+
+def _verified(ledger: Ledger, run_id: str, subject: Subject) -> GateView | None:
+    """The gate of a change, an attempt or a merge, in the last round that was verified to its end."""
+    for round_ in range(subject.rounds.get(Phase.AFTER.value, 1), 0, -1):
+        answer = answer_of(ledger, run_id, Verified(task_id=subject.task_id, round=round_))
+        if answer is not None:
+            return GateView(subject.task_id, round_, answer)
+    return None
+
+
+def _task_gates(ledger: Ledger, run_id: str, subject: Subject, size: Size) -> list[GateView]:
+    iteration = subject.rounds.get(Phase.AFTER.value, 1)
+    before = ledger.tally(run_id, subject.task_id, Phase.BASELINE)
+    after = ledger.tally(run_id, subject.task_id, Phase.AFTER, iteration)
+    sufficient = gates.verification_sufficient(after, size=size, iteration=iteration, baseline=before)
+    return [
+        GateView(subject.task_id, 0, gates.baseline_exists(before)),
+        GateView(subject.task_id, iteration, sufficient),
+    ]
+
+
+def _review_gates(ledger: Ledger, run_id: str, subject: Subject, scope: ReviewScope) -> list[GateView]:
+    round_ = subject.rounds.get(Phase.REVIEW.value, 1)
+    tally = ledger.tally(run_id, subject.task_id, Phase.REVIEW, round_)
+    answers = (
+        gates.reviewers_submitted(tally, scope=scope, round=round_),
+        gates.no_blocker(tally, round=round_),
+        gates.categories_covered(tally, scope=scope, round=round_),
+        gates.majority_approves(tally, scope=scope, round=round_),
+    )
+    return [GateView(subject.task_id, round_, answer) for answer in answers]
+
+
+def one_gate(views: tuple[GateView, ...], wanted: str) -> GateView:
+    """The gate a person means: `EG-2:task-03`, or `EG-2` where only one task has it."""
+    known = {gate.value for gate in Gate}
+    if wanted.split(":", 1)[0] not in known:
+        raise UsageError(f"there is no gate {wanted!r}", next_step=f"the gates are {', '.join(sorted(known))}")
+    fitting = [view for view in views if wanted in (view.name, view.answer.gate.value)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise UsageError(f"the run has no gate {wanted!r} yet", next_step="fairwitness ledger gates RUN")
+    raise UsageError(
+        f"{wanted!r} could be {' or '.join(view.name for view in fitting)}", next_step="name it with its task"
+    )

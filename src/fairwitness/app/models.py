@@ -1,0 +1,203 @@
+"""Where the models of an agent are, whose key opens them, and the gateway through which a dispatch reaches them.
+
+A key goes only to the provider's own address, or to one that the person themselves wrote beside it.
+"""
+
+import hmac
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from fairwitness.agents.base import Endpoint
+from fairwitness.agents.gateway.keys import Key, find_key
+from fairwitness.agents.gateway.modes import Asked, Grant
+from fairwitness.agents.gateway.upstream import PassMode, Provider, Route, priced
+from fairwitness.agents.profiles import PROFILES
+from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage
+from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, ProviderKind
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.steps.dispatch.meter import RunMeter
+from fairwitness.steps.dispatch.model import Connection
+
+
+class Seller(NamedTuple):
+    """What is known of a provider before anybody says anything."""
+
+    dialect: Dialect
+    base_url: str
+    variable: str
+    model: str
+    """Taken where nobody names one."""
+
+
+SELLERS = {
+    ProviderKind.ANTHROPIC: Seller(
+        Dialect.ANTHROPIC, "https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-sonnet-5-5"
+    ),
+    ProviderKind.OPENAI: Seller(Dialect.OPENAI_CHAT, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5"),
+    ProviderKind.OPENAI_RESPONSES: Seller(
+        Dialect.OPENAI_RESPONSES, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.5"
+    ),
+    ProviderKind.GOOGLE: Seller(
+        Dialect.GEMINI, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", "gemini-2.5-pro"
+    ),
+}
+_API = (ProviderKind.ANTHROPIC, ProviderKind.OPENAI, ProviderKind.GOOGLE)
+"""Whose key is looked for, in this order, where `api` is chosen and nothing said about it."""
+
+
+class KeyRing:
+    """Where keys are looked for: in an environment, and in the person's own folder of keys."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
+        self._environment, self._folder = environment, folder
+
+    def find(self, name: str, *, variable: str | None, command: tuple[str, ...] = ()) -> Key:
+        """The key of that name; `NotReady` says how to provide one."""
+        return find_key(name, variable=variable, command=command, environment=self._environment, folder=self._folder)
+
+    def of(self, kind: ProviderKind) -> Key | None:
+        """The key of a provider, if there is one; one that is there and cannot be used is an error."""
+        try:
+            return self.find(kind.value, variable=SELLERS[kind].variable)
+        except NotReady as error:
+            if error.what.startswith("there is no key"):
+                return None
+            raise
+
+
+PERSONS = KeyRing()
+"""Of whoever called us."""
+
+
+def route_of(agent: str, model: str | None, settings: AgentsSettings, *, keys: KeyRing = PERSONS) -> Route:
+    """Which model an agent speaks to, and where; `NotReady` if there is no key for it."""
+    said = settings.backend.get(agent)
+    if said is not None:
+        return _said_route(agent, model, said, keys)
+    kind = _kind_of(agent, keys)
+    seller = SELLERS[kind]
+    key = keys.find(kind.value, variable=seller.variable)
+    return Route(Provider(kind.value, seller.dialect, seller.base_url, key), model or seller.model)
+
+
+def _kind_of(agent: str, keys: KeyRing) -> ProviderKind:
+    if agent in PROFILES:
+        dialect = PROFILES[agent].dialect
+        return next(kind for kind, seller in SELLERS.items() if seller.dialect is dialect)
+    found = next((kind for kind in _API if keys.of(kind) is not None), None)
+    if found is None:
+        variables = ", ".join(SELLERS[kind].variable for kind in _API)
+        step = f"set one of {variables}, or name a backend in your own fairwitness.toml"
+        raise NotReady("there is no key for a model", next_step=step)
+    return found
+
+
+def _said_route(agent: str, model: str | None, said: BackendSettings, keys: KeyRing) -> Route:
+    seller = SELLERS[said.provider]
+    if agent in PROFILES and PROFILES[agent].dialect is not seller.dialect:
+        speaks = PROFILES[agent].dialect
+        allowed = " or ".join(kind.value for kind, other in SELLERS.items() if other.dialect is speaks)
+        raise UsageError(
+            f"agents.backend.{agent}: {agent} speaks {speaks.value}, not {seller.dialect.value}",
+            next_step=f'set provider = "{allowed}"',
+        )
+    url = said.base_url or seller.base_url
+    key: Key | None = None
+    if said.key_env is not None or said.key_cmd is not None:
+        key = keys.find(agent, variable=said.key_env, command=said.key_cmd or ())
+    elif said.base_url is None:
+        key = keys.find(said.provider.value, variable=seller.variable)
+    return Route(Provider(agent, seller.dialect, url, key), model or said.model or seller.model)
+
+
+class GatewayModels:
+    """Reaches models through a gateway that lives as long as one try of a dispatch."""
+
+    def __init__(self, route: Route, meter: RunMeter, *, tcp: bool) -> None:
+        """`tcp` listens on loopback, for what runs in this process; otherwise there is only a socket."""
+        self._route, self._meter, self._tcp = route, meter, tcp
+        self._tries: Counter[str] = Counter()
+
+    def connect(
+        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+    ) -> AbstractAsyncContextManager[Connection]:
+        """See `Models`."""
+        return self._connected(dispatch_id, limits, cut)
+
+    @asynccontextmanager
+    async def _connected(
+        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+    ) -> AsyncIterator[Connection]:
+        try:
+            from fairwitness.agents.gateway.app import gateway
+            from fairwitness.agents.gateway.metered import Metered
+            from fairwitness.agents.gateway.pricing import Prices
+            from fairwitness.agents.gateway.server import serving
+        except ImportError as error:
+            raise NotReady(
+                f"the gateway to models is not installed ({error.name} is missing)",
+                next_step="pip install 'fairwitness[gateway]'",
+            ) from None
+        self._tries[dispatch_id] += 1
+        name = dispatch_id if self._tries[dispatch_id] == 1 else f"{dispatch_id}.{self._tries[dispatch_id]}"
+        grant = Grant(token=f"fairwitness-{secrets.token_urlsafe(32)}", dispatch_id=name)
+        passing = PassMode(lambda asked: self._route if asked == grant else None)
+        mode = Metered(passing, self._meter, _free_if_local(self._route, priced(lambda _grant: self._route, Prices())))
+        app = gateway(mode, lambda token: _granted(token, grant), models=(self._route.model,))
+        self._meter.open(name, limits, lambda refusal: cut(refusal.reason))
+        try:
+            with tempfile.TemporaryDirectory(prefix="fairwitness-gateway-") as folder:
+                socket = None if self._tcp else Path(folder) / "model"
+                async with serving(app, socket=socket, tcp=self._tcp) as served:
+                    endpoint = Endpoint(
+                        dialect=self._route.provider.dialect,
+                        token=grant.token,
+                        model=self._route.model,
+                        url=served.url,
+                        socket=served.socket,
+                    )
+                    yield Connection(endpoint, lambda: self._meter.close(name))
+        finally:
+            self._meter.close(name)
+            await passing.aclose()
+
+
+def _granted(token: str, grant: Grant) -> Grant | None:
+    return grant if hmac.compare_digest(token.encode(errors="replace"), grant.token.encode()) else None
+
+
+def _free_if_local(
+    route: Route, price: Callable[[Asked, ModelUsage], int | None]
+) -> Callable[[Asked, ModelUsage], int | None]:
+    """What runs on this machine costs nothing, unless somebody set a price."""
+
+    def micros(asked: Asked, usage: ModelUsage) -> int | None:
+        found = price(asked, usage)
+        return 0 if found is None and route.provider.is_local else found
+
+    return micros
+
+
+class NoModels:
+    """For recordings: no model is asked, and nobody counts."""
+
+    def connect(
+        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+    ) -> AbstractAsyncContextManager[Connection]:
+        """See `Models`."""
+        return _nobody()
+
+
+@asynccontextmanager
+async def _nobody() -> AsyncIterator[Connection]:
+    yield Connection(None, _nothing)
+
+
+def _nothing() -> Usage | None:
+    return None

@@ -1,0 +1,206 @@
+"""The contracts as a person meets them: listed, exported as JSON Schema, and held against documents."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairwitness.app.recognition import recognise
+from fairwitness.contracts.catalog import BY_NAME, CATALOG, Entry
+from fairwitness.contracts.common.problems import Level, Problem, spell_path
+from fairwitness.errors import BadDocument, FairWitnessError, Position, UsageError
+from fairwitness.kit import files, json_text
+from fairwitness.kit.documents import SUFFIXES, Document, Format, read
+from fairwitness.kit.limits import CHECKED, DEFAULT_LIMITS
+from fairwitness.kit.text import visible
+from fairwitness.rules.validation import LISTED, adapter, cut, problems_in
+
+_MODULE_PATH = re.compile(r"^(?:[a-z0-9_]+__)+(?=[A-Z])")
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing wrong with a document, at its place."""
+
+    line: int
+    column: int
+    level: Level
+    field: str
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of checking one file; `unread` says why it could not be checked at all."""
+
+    path: str
+    contract: str | None = None
+    violations: tuple[Violation, ...] = ()
+    unread: str | None = None
+    next_step: str = ""
+
+    @property
+    def errors(self) -> int:
+        """How many violations refuse the document."""
+        return sum(violation.level is Level.ERROR for violation in self.violations)
+
+
+def json_schema(entry: Entry) -> dict[str, Any]:
+    """One contract as JSON Schema 2020-12."""
+    schema = _without_module_paths(adapter(entry).json_schema())
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:fairwitness:schema:{entry.name}:{entry.version}",
+        "title": f"{entry.name} {entry.version}",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }
+
+
+def _without_module_paths(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with definitions named by class alone, so that moving a module changes no published schema.
+
+    Pydantic puts the module in front of a class name that occurs twice, such as `RunStarted.Details`.
+    """
+    text = json.dumps(schema)
+    short = {name: _MODULE_PATH.sub("", name) for name in schema.get("$defs", ())}
+    if len(set(short.values())) != len(short):
+        raise AssertionError(f"two definitions share a name: {sorted(short.values())}")
+    for name, to in short.items():
+        text = text.replace(f'"{name}"', f'"{to}"').replace(f'"#/$defs/{name}"', f'"#/$defs/{to}"')
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
+def entry_named(name: str) -> Entry:
+    """The contract of a name."""
+    if name not in BY_NAME:
+        raise UsageError(f"there is no contract called {visible(name)!r}", next_step="fairwitness schema list")
+    return BY_NAME[name]
+
+
+@dataclass(slots=True)
+class Export:
+    """What an export did, file by file."""
+
+    written: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+def export(folder: Path, *, replace: bool = False) -> Export:
+    """Writes every contract's schema; a published version with other content is left alone unless `replace`."""
+    done = Export()
+    folder.mkdir(parents=True, exist_ok=True)
+    for entry in CATALOG:
+        name = f"{entry.name}-{entry.version}.json"
+        content = json_text.render(json_schema(entry)).encode()
+        target = folder / name
+        present = target.read_bytes() if target.exists() else None
+        if present == content:
+            done.unchanged.append(name)
+        elif present is not None and not replace:
+            done.refused.append(name)
+        else:
+            files.replace_file(folder, name, content)
+            done.written.append(name)
+    return done
+
+
+def check(paths: Iterable[Path], *, contract: str | None = None, strict: bool = False) -> list[Report]:
+    """Holds documents against their contracts; a folder stands for every document below it.
+
+    A broken contract refuses a document. A broken rule between fields (a total that is no sum) only warns, unless
+    `strict`: published examples break some of their own.
+    """
+    entry = entry_named(contract) if contract else None
+    return [_check_file(path, entry, strict=strict) for path in _documents_below(paths)]
+
+
+def _documents_below(paths: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(
+                inner
+                for inner in path.rglob("*")
+                if inner.suffix in SUFFIXES and inner.is_file() and not files.is_temporary(inner.name)
+            )
+        else:
+            found.append(path)
+    return found
+
+
+def _check_file(path: Path, entry: Entry | None, *, strict: bool) -> Report:
+    source = visible(str(path))
+    form = SUFFIXES.get(path.suffix)
+    if form is None and entry is not None:
+        form = Format(entry.written_as)
+    if form is None:
+        known = ", ".join(SUFFIXES)
+        return Report(
+            source, unread=f"{source}: not a kind of file we read ({known})", next_step="name it with --as NAME"
+        )
+    try:
+        limits = DEFAULT_LIMITS if form is Format.JSONL else CHECKED
+        document = read(files.read_given(path, limit=limits.bytes), form, limits=limits)
+    except BadDocument as error:
+        return Report(source, entry.name if entry else None, (_unreadable(error),))
+    except FairWitnessError as error:
+        return Report(source, unread=error.what, next_step=error.next_step)
+    try:
+        known_entry = entry or recognise(document.value, form, source)
+    except UsageError as error:
+        return Report(source, unread=error.what, next_step=error.next_step)
+    return Report(source, known_entry.name, check_document(document, known_entry, strict=strict))
+
+
+def _unreadable(error: BadDocument) -> Violation:
+    return Violation(
+        error.position.line, error.position.column, Level.ERROR, "(document)", "a readable document", error.reason
+    )
+
+
+def check_document(document: Document, entry: Entry, *, strict: bool = False) -> tuple[Violation, ...]:
+    """Everything wrong with one document: what its schema refuses, or else what its rules say."""
+    problems = _problems(document, entry, strict=strict)
+    if not problems:
+        return ()
+    positions = document.positions([problem.where for problem in problems])
+    return tuple(
+        _violation(problem, position)
+        for position, problem in sorted(zip(positions, problems, strict=True), key=lambda pair: _order(pair[0]))
+    )
+
+
+def _problems(document: Document, entry: Entry, *, strict: bool) -> tuple[Problem, ...]:
+    """Everything wrong with a document; of JSON lines, with each line."""
+    if document.format is not Format.JSONL:
+        return problems_in(document.value, entry, strict=strict)
+    found: list[Problem] = []
+    for index, value in enumerate(document.value):
+        found += (
+            problem.model_copy(update={"where": (index, *problem.where)})
+            for problem in problems_in(value, entry, strict=strict)
+        )
+        if len(found) > LISTED:
+            break
+    return cut(found, len(found))
+
+
+def _order(position: Position) -> tuple[int, int]:
+    return (position.line, position.column)
+
+
+def _violation(problem: Problem, position: Position) -> Violation:
+    return Violation(
+        position.line,
+        position.column,
+        problem.level,
+        visible(spell_path(problem.where)),
+        visible(problem.expected),
+        visible(problem.found),
+    )

@@ -1,0 +1,52 @@
+"""Where Fair Witness keeps its state about a repository: `.fairwitness/` inside it, or the person's own folder where that fails."""
+
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from fairwitness.app.status import FOLDER, persons_folder
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.errors import NotReady
+from fairwitness.git.repository import Repository
+
+IGNORE = "# everything Fair Witness keeps here is for this machine only\n*\n"
+
+
+def state_of(repository: Repository) -> Path:
+    """The state folder, made if need be: 0700, and ignored by git through a file of its own."""
+    if repository.top is not None and os.access(repository.top, os.W_OK | os.X_OK):
+        return _made(repository.top / FOLDER)
+    return _made(persons_folder(repository.top or repository.common_dir))
+
+
+def workroom(state: Path, tier: SandboxTier) -> Path:
+    """Where checkouts and environments stand: in the state folder, unless commands run as another user.
+
+    Such a user must be able to walk there, and nobody but the person may walk through the state folder.
+    """
+    if tier is not SandboxTier.UID:
+        return state
+    name = f"fairwitness-{os.geteuid()}-{hashlib.sha256(os.fsencode(state)).hexdigest()[:16]}"
+    room = Path(tempfile.gettempdir()) / name
+    try:
+        room.mkdir(mode=0o711, exist_ok=True)
+        status = room.lstat()
+    except OSError as error:
+        raise NotReady(f"{room} cannot be made: {error.strerror}", next_step="make it writable") from None
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise NotReady(f"{room} belongs to somebody else", next_step="remove it")
+    room.chmod(0o711)
+    return room
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text(IGNORE)
+    except OSError as error:
+        raise NotReady(f"{folder} cannot be written: {error.strerror}", next_step="make it writable") from None
+    return folder

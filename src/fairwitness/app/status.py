@@ -1,0 +1,79 @@
+"""Which runs a repository holds, read from its evidence database without the engine and without writing to it."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairwitness.ledger.glance import RunGlance, glance, holds_a_ledger
+
+if TYPE_CHECKING:
+    from fairwitness.db.base import Database
+
+FOLDER = ".fairwitness"
+DATABASE = "evidence.db"
+URL = "FAIRWITNESS_DATABASE_URL"
+
+
+def repository_root(start: Path) -> Path:
+    """The nearest folder above that is a repository or holds a ledger; the start itself if there is none."""
+    for folder in (start, *start.parents):
+        if (folder / ".git").exists() or (folder / FOLDER).is_dir():
+            return folder
+    return start
+
+
+def persons_folder(place: Path) -> Path:
+    """Where the state of a repository is kept that cannot hold it itself."""
+    from platformdirs import user_state_path
+
+    name = f"{place.name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
+    return user_state_path("fairwitness") / "repositories" / name
+
+
+def state_in(root: Path) -> Path:
+    """Where the state of a repository is, or would be; nothing is made."""
+    inside = root / FOLDER
+    if inside.is_dir():
+        return inside
+    outside = persons_folder(root)
+    return outside if outside.is_dir() else inside
+
+
+@contextmanager
+def looking(root: Path) -> Iterator["Database | None"]:
+    """The database of a repository's ledger, to look at: on the server if one is set, else in its file.
+
+    None if there is no ledger yet.
+    """
+    database = _on_server(url) if (url := os.environ.get(URL)) else _in_file(root)
+    if database is None:
+        yield None
+        return
+    try:
+        yield database if holds_a_ledger(database) else None
+    finally:
+        database.close()
+
+
+def _on_server(url: str) -> "Database":
+    from fairwitness.db.postgres import PostgresDatabase
+
+    return PostgresDatabase(url)
+
+
+def _in_file(root: Path) -> "Database | None":
+    file = state_in(root) / DATABASE
+    if not file.exists():
+        return None
+    from fairwitness.db.sqlite import SqliteDatabase
+
+    return SqliteDatabase(file, read_only=True)
+
+
+def runs_of(root: Path) -> tuple[RunGlance, ...]:
+    """The runs of a repository, newest first."""
+    with looking(root) as database:
+        return () if database is None else glance(database)

@@ -1,0 +1,108 @@
+"""What is known and asked about phases before they run: scores, questions, answers."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fairwitness.contracts.autopilot.checks import expect
+from fairwitness.contracts.autopilot.words import Grade
+from fairwitness.contracts.common.base import AgentDocument, Contract, Fraction, SchemaVersion, Text, Texts, Timestamp
+from fairwitness.contracts.common.ids import PhaseId
+
+
+class QuestionCategory(StrEnum):
+    """What kind of knowledge is missing."""
+
+    BUILD_CONFIG = "build_config"
+    ARCHITECTURE = "architecture"
+    REQUIREMENTS = "requirements"
+    CRITERIA = "criteria"
+    DEPENDENCIES = "dependencies"
+    DOMAIN = "domain"
+
+
+class MappedQuestion(Contract):
+    """A question, and the answer once there is one."""
+
+    question: Text
+    category: QuestionCategory
+    why_needed: Text
+    answer: Text | None
+    answered_at: Timestamp | None
+
+    @model_validator(mode="after")
+    def _answer_has_a_time(self) -> Self:
+        expect(self, (self.answer is None) is (self.answered_at is None), "answer and answered_at together", "answer")
+        return self
+
+
+class MappedPhase(Contract):
+    """What is known about one phase; `score_after` is null until answers came in."""
+
+    phase_name: Text
+    context_score: Grade
+    score_after: Grade | None
+    questions: tuple[MappedQuestion, ...]
+    mapped_at: Timestamp
+
+
+class ContextMap(Contract):
+    """The context map, kept from run to run."""
+
+    version: SchemaVersion
+    last_updated: Timestamp
+    phases: Mapping[PhaseId, MappedPhase]
+
+
+class Question(AgentDocument):
+    """A question as the questioning agent puts it."""
+
+    question: Text
+    category: QuestionCategory
+    why_needed: Text
+
+
+class QuestioningReturn(AgentDocument):
+    """What the questioning agent wants to know.
+
+    Two to five questions are asked for; a single one is taken, more than five are not.
+    """
+
+    phase_id: PhaseId
+    current_score: Grade
+    questions: Annotated[tuple[Question, ...], Field(min_length=1, max_length=5)]
+    estimated_score_after: Grade
+
+
+class SufficiencyWeights(Contract):
+    """How much each factor counts; together exactly one."""
+
+    criteria_specificity: Fraction = 0.35
+    requirement_detail: Fraction = 0.35
+    documentation_coverage: Fraction = 0.15
+    dependency_status: Fraction = 0.15
+
+    @model_validator(mode="after")
+    def _together_one(self) -> Self:
+        total = (
+            self.criteria_specificity + self.requirement_detail + self.documentation_coverage + self.dependency_status
+        )
+        expect(self, abs(total - 1.0) < 1e-9, "weights that add up to 1.0")
+        return self
+
+
+class Sufficiency(Contract):
+    """When context is too thin to go on without a word."""
+
+    weights: SufficiencyWeights = SufficiencyWeights()
+    warning_threshold: Grade = 5.0
+    questioning_threshold: Grade = 8.0
+    stub_patterns: Annotated[Texts, Field(min_length=1)] = ("[To be planned]", "TBD", "[To be defined]")
+
+
+class ContextSufficiency(Contract):
+    """The sufficiency constants as a document."""
+
+    context_sufficiency: Sufficiency

@@ -1,0 +1,23 @@
+"""Every event of autopilot as one closed union, told apart by its name."""
+
+from typing import Annotated, get_args
+
+from pydantic import Field
+
+from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.events_audit import AuditEvent
+from fairwitness.contracts.autopilot.events_phase import PhaseEvent
+from fairwitness.contracts.autopilot.events_quality import QualityEvent
+from fairwitness.contracts.autopilot.events_run import RunEvent
+
+AutopilotEvent = Annotated[RunEvent | PhaseEvent | AuditEvent | QualityEvent, Field(discriminator="event")]
+
+EVENT_CLASSES: tuple[type[Event], ...] = get_args(get_args(AutopilotEvent)[0])
+
+
+def _name(event: type[Event]) -> str:
+    name: str = get_args(event.model_fields["event"].annotation)[0]
+    return name
+
+
+AUTOPILOT_EVENT_TYPES: tuple[str, ...] = tuple(_name(event) for event in EVENT_CLASSES)

@@ -1,0 +1,252 @@
+"""Events of confidence enforcement and of the quality flags."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, Strict, model_validator
+
+from fairwitness.contracts.autopilot.checks import expect
+from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.words import PhaseStatus, Threshold
+from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Flag, Maybe, Text, Texts
+from fairwitness.contracts.common.ids import PhaseId, RelPath
+
+_Cycle = Annotated[int, Strict(), Field(ge=1, le=2)]
+_QualityCycle = Annotated[int, Strict(), Field(ge=1, le=3)]
+_Iteration = Annotated[int, Strict(), Field(ge=1, le=5)]
+
+
+class RemediationStarted(Event):
+    """A phase below the threshold is worked on again."""
+
+    class Details(Contract):
+        """Which cycle, from which score, with how many deficiencies."""
+
+        phase_id: PhaseId
+        cycle: _Cycle
+        current_score: AlignmentScore
+        pass_threshold: Threshold
+        feedback_items: Count
+
+    event: Literal["remediation_started"]
+    details: Details
+
+
+class RemediationCompleted(Event):
+    """A remediation cycle is over."""
+
+    class Details(Contract):
+        """What it brought."""
+
+        phase_id: PhaseId
+        cycle: _Cycle
+        old_score: AlignmentScore
+        new_score: AlignmentScore
+        improved: Flag
+        reached_threshold: Flag
+
+        @model_validator(mode="after")
+        def _improved_means_higher(self) -> Self:
+            expect(
+                self, self.improved == (self.new_score > self.old_score), "improved as the two scores say", "improved"
+            )
+            return self
+
+    event: Literal["remediation_completed"]
+    details: Details
+
+
+class ConfidenceDiagnosticWritten(Event):
+    """The diagnostic of a phase below nine was written."""
+
+    class Details(Contract):
+        """Where it stands, and how many ways up it names."""
+
+        phase_id: PhaseId
+        alignment_score: AlignmentScore
+        pass_threshold: Threshold
+        diagnostic_path: RelPath
+        path_to_9_items: Count
+
+    event: Literal["confidence_diagnostic_written"]
+    details: Details
+
+
+class ForceIncompleteMarked(Event):
+    """A phase goes on below the threshold because remediation is exhausted."""
+
+    class Details(Contract):
+        """The score it ended with, and after how many cycles."""
+
+        phase_id: PhaseId
+        final_score: AlignmentScore
+        pass_threshold: Threshold
+        remediation_cycles: _Cycle
+        diagnostic_path: RelPath
+
+    event: Literal["force_incomplete_marked"]
+    details: Details
+
+
+class ForceReexecutionStarted(Event):
+    """`--force` runs a finished phase again."""
+
+    class Details(Contract):
+        """What it was before; a phase that a person passed may have no score."""
+
+        previous_score: AlignmentScore | None
+        previous_status: PhaseStatus
+
+    event: Literal["force_reexecution_started"]
+    details: Details
+
+
+class QualityRemediationStarted(Event):
+    """`--quality` begins a cycle."""
+
+    class Details(Contract):
+        """Which cycle, from which score, towards which."""
+
+        cycle: Maybe[_QualityCycle] = None
+        current_score: Maybe[AlignmentScore] = None
+        target: Maybe[Threshold] = None
+
+    event: Literal["quality_remediation_started"]
+    details: Details
+
+
+class QualityRemediationCompleted(Event):
+    """`--quality` ended a cycle."""
+
+    class Details(Contract):
+        """What it brought."""
+
+        cycle: _QualityCycle
+        old_score: AlignmentScore
+        new_score: AlignmentScore
+        target: Threshold
+
+    event: Literal["quality_remediation_completed"]
+    details: Details
+
+
+class QualityExhausted(Event):
+    """`--quality` used its cycles without reaching the target."""
+
+    class Details(Contract):
+        """Where it ended."""
+
+        cycles: Maybe[_QualityCycle] = None
+        final_score: Maybe[AlignmentScore] = None
+        target: Maybe[Threshold] = None
+
+    event: Literal["quality_exhausted"]
+    details: Details
+
+
+class GapsIterationStarted(Event):
+    """`--gaps` takes up one deficiency."""
+
+    class Details(Contract):
+        """Which one, from which score."""
+
+        iteration: Maybe[_Iteration] = None
+        deficiency: Maybe[Text] = None
+        current_score: Maybe[AlignmentScore] = None
+
+    event: Literal["gaps_iteration_started"]
+    details: Details
+
+
+class GapsIterationCompleted(Event):
+    """`--gaps` is done with one deficiency."""
+
+    class Details(Contract):
+        """What it brought, and what is left."""
+
+        iteration: _Iteration
+        deficiency_addressed: Text
+        old_score: AlignmentScore
+        new_score: AlignmentScore
+        remaining_deficiencies: Count
+
+    event: Literal["gaps_iteration_completed"]
+    details: Details
+
+
+class GapsExhausted(Event):
+    """`--gaps` used its iterations without reaching the target."""
+
+    class Details(Contract):
+        """Where it ended."""
+
+        iterations: Maybe[_Iteration] = None
+        final_score: Maybe[AlignmentScore] = None
+        target: Maybe[Threshold] = None
+
+    event: Literal["gaps_exhausted"]
+    details: Details
+
+
+class DiscussSessionStarted(Event):
+    """`--discuss` begins."""
+
+    class Details(Contract):
+        """Which phases are talked about."""
+
+        target_phases: Maybe[tuple[PhaseId, ...]] = None
+
+    event: Literal["discuss_session_started"]
+    details: Details
+
+
+class DiscussAnswersRecorded(Event):
+    """A person's answers about a phase were kept."""
+
+    class Details(Contract):
+        """How many questions were asked and answered."""
+
+        questions_asked: Count
+        questions_answered: Count
+
+        @model_validator(mode="after")
+        def _answered_were_asked(self) -> Self:
+            expect(
+                self,
+                self.questions_answered <= self.questions_asked,
+                "no more answers than questions",
+                "questions_answered",
+            )
+            return self
+
+    event: Literal["discuss_answers_recorded"]
+    details: Details
+
+
+class FlagMutualExclusivityError(Event):
+    """Flags that exclude each other were given together."""
+
+    class Details(Contract):
+        """Which ones."""
+
+        flags: Maybe[Annotated[Texts, Field(min_length=2)]] = None
+
+    event: Literal["flag_mutual_exclusivity_error"]
+    details: Details
+
+
+QualityEvent = (
+    RemediationStarted
+    | RemediationCompleted
+    | ConfidenceDiagnosticWritten
+    | ForceIncompleteMarked
+    | ForceReexecutionStarted
+    | QualityRemediationStarted
+    | QualityRemediationCompleted
+    | QualityExhausted
+    | GapsIterationStarted
+    | GapsIterationCompleted
+    | GapsExhausted
+    | DiscussSessionStarted
+    | DiscussAnswersRecorded
+    | FlagMutualExclusivityError
+)

@@ -1,0 +1,35 @@
+"""What a command that the harness ran for a criterion came to."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from fairwitness.contracts.autopilot.checks import expect
+from fairwitness.contracts.autopilot.words import Capture
+from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Text
+from fairwitness.contracts.common.words import Assessment
+
+
+class ExecutionResult(Contract):
+    """One command; it has no exit code only if it did not end by itself."""
+
+    criterion: Text
+    command: Text
+    exit_code: Integer | None
+    stdout_truncated: Capture
+    stderr_truncated: Capture
+    duration_ms: Count
+    sandbox_violation: Flag
+    assessment: Assessment
+
+    @model_validator(mode="after")
+    def _assessment_follows_the_facts(self) -> Self:
+        passed = self.assessment is Assessment.PASS
+        expect(self, self.exit_code == 0 or not passed, "exit_code 0 with the assessment pass", "exit_code")
+        ended = self.assessment in (Assessment.PASS, Assessment.FAIL)
+        expect(self, self.exit_code is not None or not ended, "an exit_code of a command that ended", "exit_code")
+        violation = self.assessment is Assessment.VIOLATION
+        expect(
+            self, self.sandbox_violation is violation, "sandbox_violation exactly for a violation", "sandbox_violation"
+        )
+        return self

@@ -1,0 +1,142 @@
+"""What autopilot's rules are told: the roadmap, how a step ended, what was used, and what an event says beside itself.
+
+The events' published details leave out what the state file keeps of a step. `EventFacts` travels beside them in an
+envelope's data, so that the state file is a fold over events and nothing else.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fairwitness.contracts.autopilot.checks import expect
+from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification, PhaseSteps
+from fairwitness.contracts.autopilot.state import SpecLock, State
+from fairwitness.contracts.autopilot.words import FailureCategory, Grade, Percent, PhaseType, StepName
+from fairwitness.contracts.common.base import Contract, Count, Fraction, Maybe, Positive, Text, Texts
+from fairwitness.contracts.common.ids import PhaseId, RelPath
+
+
+class RoadmapPhase(Contract):
+    """One phase of the roadmap, as far as its order is concerned."""
+
+    id: PhaseId
+    name: Text
+    type: PhaseType
+    depends_on: tuple[PhaseId, ...]
+
+
+class RunSetup(Contract):
+    """What a run is begun with: its roadmap, its locked specifications, and how many events the file keeps."""
+
+    roadmap_path: RelPath
+    phases: Annotated[tuple[RoadmapPhase, ...], Field(min_length=1)]
+    spec: SpecLock
+    specs: tuple[SpecLock, ...]
+    deferral_threshold: Fraction
+    kept_events: Positive | None
+    """How many of the last events the state file holds; None for the archive, which holds all."""
+
+    @model_validator(mode="after")
+    def _one_entry_per_phase(self) -> Self:
+        expect(self, len({phase.id for phase in self.phases}) == len(self.phases), "one entry per phase", "phases")
+        return self
+
+
+class StepError(Contract):
+    """Why a step ended badly: its category, and the first line of what was printed."""
+
+    category: FailureCategory
+    first_line: Text
+
+
+class StepOutcome(Contract):
+    """How a step ended, as the harness saw it."""
+
+    step: StepName
+    new_commits: Count
+    newly_passing: Count
+    score_gained: Count
+    """Tenths of a point above the best score so far."""
+    error: StepError | None
+
+
+class Usage(Contract):
+    """What a phase and the whole run have used up so far, whole minutes and tokens."""
+
+    phase_tokens: Count
+    phase_minutes: Count
+    total_tokens: Count
+    total_minutes: Count
+    total_retries: Count
+
+
+class RetryKind(StrEnum):
+    """The three ways of trying again that count against the run; a remediation cycle is none of them."""
+
+    TASK = "task_retry"
+    DEBUG = "debug"
+    REPLAN = "replan"
+
+
+class Retries(Contract):
+    """How often each kind was used: tasks, debugging and replanning in this phase, and all of them in the run."""
+
+    debug_in_phase: Count
+    replan_in_phase: Count
+    total: Count
+
+
+class DeferralFacts(Contract):
+    """Why a phase is put to a person."""
+
+    reason: Text
+    autonomous_confidence: Grade | None
+    justification: HumanVerifyJustification
+
+
+class EventFacts(Contract):
+    """What an event says beside its published details, for the state file."""
+
+    steps: Maybe[PhaseSteps] = None
+    """The entry of the step that ended; entries of other steps are left out."""
+    outcome: Maybe[StepOutcome] = None
+    tokens: Maybe[Count] = None
+    """Tokens used since the event before."""
+    deferral: Maybe[DeferralFacts] = None
+    context_pct: Maybe[Percent] = None
+
+
+class FailureCount(Contract):
+    """How many failures of one category a run had."""
+
+    category: FailureCategory
+    count: Positive
+
+
+class AutopilotState(Contract):
+    """A folded run: the state file, and what the fold must remember to go on."""
+
+    state: State
+    seq: Positive
+    last_event_id: Text
+    failures: tuple[FailureCount, ...]
+    forced: tuple[PhaseId, ...]
+    """Phases that `--force` runs again and that have not ended since."""
+    scored: tuple[PhaseId, ...]
+    """Phases with a score since they were last started."""
+
+
+class PathItem(Contract):
+    """One way up in a diagnostic: the file, what is wrong in it, and what mending it would bring."""
+
+    file: RelPath
+    deficiency: Text
+    impact: Text
+
+
+class PathProblems(Contract):
+    """Why an item is no way up."""
+
+    item: PathItem
+    problems: Annotated[Texts, Field(min_length=1)]

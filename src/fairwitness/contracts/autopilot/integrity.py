@@ -1,0 +1,121 @@
+"""What the integrity checks look at when a phase returns, and what each of them may answer.
+
+Nothing here is an agent's account of itself, except where the field says so: who ran, how long it took, which commits
+exist and how commands ended is what the harness saw.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, Strict
+
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
+from fairwitness.contracts.autopilot.phase_return import PhaseReturn
+from fairwitness.contracts.autopilot.returns import JudgeReturn
+from fairwitness.contracts.autopilot.verifying import VerifierReturn
+from fairwitness.contracts.autopilot.words import FailureCategory, Grade, PhaseType, StepName
+from fairwitness.contracts.common.base import Amount, Contract, Count, Flag, Prose, Text
+from fairwitness.contracts.common.ids import Commit, RelPath, SafeName
+
+
+class IntegrityAnswer(StrEnum):
+    """What a check says of a phase, mildest first: an enforcement starts steps again, once."""
+
+    NOTHING = "nothing"
+    WARNING = "warning"
+    ENFORCEMENT = "enforcement"
+    FAILURE = "failure"
+
+
+class Remark(Contract):
+    """One thing a check has to say: its answer, one sentence, and the steps an enforcement starts again."""
+
+    answer: IntegrityAnswer
+    because: Text
+    again: tuple[StepName, ...] = ()
+
+
+class IntegrityFinding(Remark):
+    """A remark with the number and the name of the check that made it."""
+
+    number: Annotated[int, Strict(), Field(ge=1, le=16)]
+    name: Text
+
+
+class IntegritySettings(Contract):
+    """What is too quick to be true, in seconds; a verification by the harness itself may be as quick as it is."""
+
+    quick_phase_seconds: Count = 300
+    minimum_verification_seconds: Count = 120
+
+
+class StepRun(Contract):
+    """One time a step was done: by the agent of this session, or by the harness itself."""
+
+    step: StepName
+    session: Text | None
+
+
+class HarnessFacts(Contract):
+    """What the harness did and measured itself."""
+
+    ran: tuple[StepRun, ...]
+    phase_seconds: Amount
+    verification_seconds: Amount | None
+    """How long the verification took by the harness's clock; None if there was none."""
+    commits: tuple[Commit, ...]
+    """The commits of the phase that exist, by their full hashes."""
+    checks: AutomatedChecks
+    """The project's own commands; false is one that the phase left broken."""
+    executions: tuple[ExecutionResult, ...]
+    """The last run of the command of each criterion that the plan or the roadmap names."""
+
+
+class Opinions(Contract):
+    """What the agents that judge returned, and the text in which the rater wrote its score."""
+
+    verification: VerifierReturn | None
+    judgement: JudgeReturn | None
+    judge_report: Prose | None
+    written_score: Text | None
+
+
+class PlannedTasks(Contract):
+    """The tasks of the plan: which of them ask for a person, and how the others came out."""
+
+    checkpoints: tuple[SafeName, ...]
+    auto_passed: Count
+    auto_total: Count
+
+
+class PhaseStanding(Contract):
+    """Where the phase stands in its run: scores before it, the threshold, and what was done to reach it."""
+
+    earlier_tenths: tuple[Count, ...]
+    threshold_tenths: Count
+    cycles: Count
+    cycle_limit: Count
+    deferral_limit: Grade
+    """The verifier's confidence from which a phase is not put to a person."""
+    category: FailureCategory | None
+    """Why it failed, if it did."""
+    way_up: tuple[PathItem, ...] | None
+    """The items of its diagnostic; None if there is no diagnostic."""
+    paths: frozenset[RelPath]
+    """Every file that an item may name: those that exist, and those that the plan would create."""
+    enforced: Flag
+    """Whether steps were started again already because a check asked for it."""
+
+
+class IntegrityFacts(Contract):
+    """Everything the integrity checks are told about a phase that returned."""
+
+    returned: PhaseReturn
+    phase_type: PhaseType
+    seen: HarnessFacts
+    said: Opinions
+    planned: PlannedTasks
+    standing: PhaseStanding
+    settings: IntegritySettings

@@ -1,0 +1,115 @@
+"""The metrics of finished runs, and the trend between them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import ConfigDict, Field, RootModel, Strict, model_validator
+from pydantic_core import PydanticCustomError
+
+from fairwitness.contracts.autopilot.checks import expect, is_ratio
+from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus
+from fairwitness.contracts.common.base import (
+    AlignmentScore,
+    Amount,
+    Contract,
+    Count,
+    Fraction,
+    Integer,
+    Number,
+    Positive,
+    Score,
+    Timestamp,
+)
+from fairwitness.contracts.common.ids import AutopilotRunId, PhaseId
+
+
+class PhaseMetrics(Contract):
+    """One phase of a finished run; a phase that was never rated has no score."""
+
+    phase_id: PhaseId
+    status: PhaseStatus
+    alignment_score: AlignmentScore | None
+    estimated_tokens: Count
+    duration_minutes: Amount
+
+
+class RunMetrics(Contract):
+    """One finished run."""
+
+    run_id: AutopilotRunId
+    timestamp: Timestamp
+    phases_attempted: Count
+    phases_succeeded: Count
+    phases_failed: Count
+    phases_human_deferred: Count
+    failure_taxonomy_histogram: Mapping[FailureCategory, Positive]
+    avg_alignment_score: Score | None
+    total_duration_minutes: Amount
+    total_estimated_tokens: Count
+    total_debug_loops: Count
+    total_replan_attempts: Count
+    success_rate: Fraction
+    per_phase_summary: tuple[PhaseMetrics, ...]
+
+    @model_validator(mode="after")
+    def _counts_fit(self) -> Self:
+        ended = self.phases_succeeded + self.phases_failed + self.phases_human_deferred
+        expect(self, ended <= self.phases_attempted, "no more phases ended than attempted", "phases_attempted")
+        rate = is_ratio(self.success_rate, self.phases_succeeded, self.phases_attempted)
+        expect(self, rate, "success_rate equal to phases_succeeded of phases_attempted", "success_rate")
+        return self
+
+
+class MetricsFile(RootModel[tuple[RunMetrics, ...]]):
+    """All finished runs, oldest first; the file is a bare array."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="after")
+    def _one_entry_per_run(self) -> Self:
+        runs = [entry.run_id for entry in self.root]
+        if len(set(runs)) != len(runs):
+            raise PydanticCustomError("run_ids", "one entry per run")
+        return self
+
+    def plain(self) -> list[dict[str, Any]]:
+        """The file as plain values."""
+        return [entry.plain() for entry in self.root]
+
+
+class Spread(Contract):
+    """A number over all runs."""
+
+    min: Number
+    max: Number
+    avg: Number
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        expect(self, self.min <= self.avg <= self.max, "min, avg and max in ascending order")
+        return self
+
+
+class History(Contract):
+    """All runs together."""
+
+    total_runs: Annotated[int, Strict(), Field(ge=2)]  # a trend needs two
+    success_rate: Spread
+    avg_alignment: Spread | None
+    total_cost: Spread
+
+
+class TrendSummary(Contract):
+    """This run against the one before: a positive delta is a rise."""
+
+    success_rate_delta: Annotated[Number, Field(ge=-1, le=1)]
+    avg_alignment_delta: Annotated[float, Strict(), Field(ge=-10, le=10, allow_inf_nan=False)] | None
+    estimated_cost_delta: Integer
+    recurring_failures: tuple[FailureCategory, ...]
+    historical: History
+
+
+class Trend(Contract):
+    """The trend as a document."""
+
+    trend_summary: TrendSummary

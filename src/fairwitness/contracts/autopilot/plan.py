@@ -1,0 +1,79 @@
+"""The plan of a phase as its planner returns it: tasks, each with criteria, commands and a script of its own."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fairwitness.contracts.autopilot.checks import expect
+from fairwitness.contracts.autopilot.returns import PlannerReturn
+from fairwitness.contracts.autopilot.words import Complexity
+from fairwitness.contracts.common.base import AgentDocument, Maybe, Positive, Prose, Text, Texts
+from fairwitness.contracts.common.ids import RelPath, SafeName
+
+
+class TaskKind(StrEnum):
+    """Who can decide whether a task is done: commands, or only a person."""
+
+    AUTO = "auto"
+    HUMAN_VERIFY = "checkpoint:human-verify"
+
+
+class PlanCriterion(AgentDocument):
+    """What must hold, and the command that fails as long as it does not."""
+
+    criterion: Text
+    command: Text
+
+
+ID_LIMIT = 64
+RESERVED = frozenset({"cycle", "debug"})
+"""What the work of a phase is called that stands in no plan."""
+
+
+class PlanTask(AgentDocument):
+    """One task of the plan, with all that somebody who carries it out will see."""
+
+    id: SafeName
+    kind: TaskKind
+    complexity: Complexity
+    wave: Positive
+    files: tuple[RelPath, ...]
+    action: Text
+    criteria: Annotated[tuple[PlanCriterion, ...], Field(min_length=1)]
+    done: Text
+    requirements: Texts
+    """Requirements and success criteria of the phase that the task serves."""
+    script: Maybe[Prose] = None
+    """A shell script that prints PASS or FAIL for each criterion and ends with an error if one failed."""
+
+
+class PhasePlan(PlannerReturn):
+    """The plan with its tasks; its numbers are those of the tasks."""
+
+    tasks: Annotated[tuple[PlanTask, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _numbers_are_those_of_the_tasks(self) -> Self:
+        expect(self, self.total_tasks == len(self.tasks), "a total_tasks equal to the tasks listed", "total_tasks")
+        waves = {task.wave for task in self.tasks}
+        expect(self, len(waves) == max(waves) == self.waves, "waves counted from 1 without a gap", "waves")
+        names = {task.id.lower() for task in self.tasks}
+        expect(self, len(names) == len(self.tasks), "an id of its own for each task", "tasks")
+        expect(self, all(len(name) <= ID_LIMIT for name in names), f"ids of at most {ID_LIMIT} letters", "tasks")
+        return self
+
+    @model_validator(mode="after")
+    def _no_id_continues_another(self) -> Self:
+        """Attempts and checks are called after their task, so one id must not read as the check of another."""
+        names = {task.id.lower() for task in self.tasks}
+        continued = any(name.startswith(f"{other}-") for name in names for other in (*names, *RESERVED))
+        expected = "ids of which none is another one with something behind it, nor cycle or debug"
+        expect(self, not (continued or names & RESERVED), expected, "tasks")
+        return self
+
+    @model_validator(mode="after")
+    def _one_writer_per_file_and_wave(self) -> Self:
+        pairs = [(task.wave, path) for task in self.tasks for path in set(task.files)]
+        expect(self, len(set(pairs)) == len(pairs), "no file in two tasks of one wave", "tasks")
+        return self

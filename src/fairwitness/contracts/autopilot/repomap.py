@@ -1,0 +1,164 @@
+"""The exported map of a repository, `.autopilot/repo-map.json`."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fairwitness.contracts.autopilot.checks import expect
+from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text, Texts, Timestamp
+from fairwitness.contracts.common.ids import RelPath
+
+
+class Language(StrEnum):
+    """The language of a file, by its name."""
+
+    TYPESCRIPT = "typescript"
+    JAVASCRIPT = "javascript"
+    PYTHON = "python"
+    GO = "go"
+    RUST = "rust"
+    JAVA = "java"
+    MARKDOWN = "markdown"
+    JSON = "json"
+    OTHER = "other"
+
+
+class ExportType(StrEnum):
+    """What is exported."""
+
+    FUNCTION = "function"
+    CLASS = "class"
+    CONST = "const"
+    DEFAULT = "default"
+    TYPE = "type"
+    INTERFACE = "interface"
+    ENUM = "enum"
+
+
+class Export(Contract):
+    """A name other files may use."""
+
+    name: Text
+    type: ExportType
+    line: Positive
+
+
+class Import(Contract):
+    """Names taken from another file; `*` where they cannot be known."""
+
+    source: Text
+    names: Texts
+    line: Positive
+
+
+class Function(Contract):
+    """A function's signature; a result that is not declared is null."""
+
+    name: Text
+    params: Texts
+    line: Positive
+    returns: Text | None
+
+
+class Class(Contract):
+    """A class with its base, if any, and its public methods."""
+
+    name: Text
+    extends: Text | None
+    methods: Texts
+    line: Positive
+
+
+class Call(Contract):
+    """What one function of the file calls."""
+
+    caller: Text
+    callees: Texts
+    line: Positive
+
+
+class MappedFile(Contract):
+    """One file; all but the path may be missing once the size cap was applied."""
+
+    path: RelPath
+    language: Maybe[Language] = None
+    exports: Maybe[tuple[Export, ...]] = None
+    imports: Maybe[tuple[Import, ...]] = None
+    functions: Maybe[tuple[Function, ...]] = None
+    classes: Maybe[tuple[Class, ...]] = None
+    call_graph: Maybe[tuple[Call, ...]] = None
+
+    @property
+    def is_whole(self) -> bool:
+        """True if nothing was cut."""
+        parts = (self.language, self.exports, self.imports, self.functions, self.classes, self.call_graph)
+        return all(part is not None for part in parts)
+
+
+class Importer(Contract):
+    """A file that imports much."""
+
+    path: RelPath
+    import_count: Count
+
+
+class Exporter(Contract):
+    """A file that exports much."""
+
+    path: RelPath
+    export_count: Count
+
+
+class MapSummary(Contract):
+    """The repository at a glance."""
+
+    total_files: Count
+    languages: Mapping[Language, Positive]
+    top_importers: Annotated[tuple[Importer, ...], Field(max_length=5)]
+    top_exporters: Annotated[tuple[Exporter, ...], Field(max_length=5)]
+
+    @model_validator(mode="after")
+    def _languages_cover_the_files(self) -> Self:
+        expect(
+            self, sum(self.languages.values()) == self.total_files, "languages adding up to total_files", "languages"
+        )
+        return self
+
+
+class RepoMap(Contract):
+    """Every source file with what it offers, takes, and calls."""
+
+    generated_at: Timestamp
+    project_root: Annotated[str, Field(pattern=r"^/")]
+    version: Positive
+    size_cap_applied: Flag
+    files: tuple[MappedFile, ...]
+    summary: MapSummary
+
+    @model_validator(mode="after")
+    def _each_file_once(self) -> Self:
+        expect(self, len({file.path for file in self.files}) == len(self.files), "each path once", "files")
+        expect(
+            self,
+            len(self.files) <= self.summary.total_files,
+            "total_files of at least the files listed",
+            "summary",
+            "total_files",
+        )
+        if not self.size_cap_applied:
+            expect(
+                self,
+                all(file.is_whole for file in self.files),
+                "whole files unless the cap was applied",
+                "size_cap_applied",
+            )
+            expect(
+                self,
+                len(self.files) == self.summary.total_files,
+                "total_files equal to the files listed",
+                "summary",
+                "total_files",
+            )
+        return self

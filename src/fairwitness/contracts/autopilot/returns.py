@@ -1,0 +1,144 @@
+"""What the step agents return that research, plan, execute, judge and repair."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fairwitness.contracts.autopilot.checks import expect
+from fairwitness.contracts.autopilot.words import Complexity, FailureCategory, Grade, Recommendation, Tally, tally
+from fairwitness.contracts.common.base import AgentDocument, Count, Flag, Maybe, Positive, Text, Texts
+from fairwitness.contracts.common.ids import Commit, SafeName
+
+
+class ResearcherReturn(AgentDocument):
+    """What research found.
+
+    Three to five findings are asked for; fewer are taken, since a small phase may have one, but more than five are not.
+    """
+
+    key_findings: Annotated[Texts, Field(min_length=1, max_length=5)]
+    recommended_approach: Text
+    risks: Texts
+    open_questions: Texts
+
+
+class PlannerReturn(AgentDocument):
+    """How large the plan became."""
+
+    plans_created: Positive
+    waves: Positive
+    total_tasks: Positive
+    complexity: Complexity
+    dependencies: Texts
+    concerns: Texts
+
+
+class TaskEvidence(AgentDocument):
+    """What an executor claims for one task."""
+
+    task_id: SafeName
+    criteria_met: Texts
+    commands_run: Texts
+
+
+class ExecutorReturn(AgentDocument):
+    """What an executor says it did."""
+
+    tasks_completed: Tally
+    tasks_failed: Tally
+    commit_shas: tuple[Commit, ...]
+    evidence: tuple[TaskEvidence, ...]
+    deviations: Texts
+
+    @model_validator(mode="after")
+    def _one_total(self) -> Self:
+        completed, total = tally(self.tasks_completed)
+        failed, same = tally(self.tasks_failed)
+        expect(self, total == same and completed + failed <= total, "tallies of the same tasks", "tasks_failed")
+        return self
+
+
+class PreflightReturn(AgentDocument):
+    """Whether a phase may begin."""
+
+    all_clear: Flag
+    spec_hash_match: Flag
+    working_tree_clean: Flag
+    dependencies_met: Flag
+    unresolved_debug: Texts
+    issues: Texts
+
+    @model_validator(mode="after")
+    def _clear_means_all(self) -> Self:
+        every = self.spec_hash_match and self.working_tree_clean and self.dependencies_met
+        expect(self, every or not self.all_clear, "all_clear only when every check holds", "all_clear")
+        return self
+
+
+class PlanIssueSeverity(StrEnum):
+    """How much a flaw of the plan matters; a blocker keeps it from being executed."""
+
+    BLOCKER = "blocker"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class PlanIssue(AgentDocument):
+    """One flaw of the plan."""
+
+    severity: PlanIssueSeverity
+    description: Text
+    plan: Maybe[Text] = None
+    dimension: Maybe[Text] = None
+    fix_hint: Maybe[Text] = None
+
+
+class PlanCheckerReturn(AgentDocument):
+    """Whether the plan will reach the phase's goal."""
+
+    pass_: Flag = Field(alias="pass")
+    issues: tuple[PlanIssue, ...]
+    confidence: Grade
+    blocker_count: Count
+    warning_count: Count
+
+    @model_validator(mode="after")
+    def _counts_follow_the_issues(self) -> Self:
+        severities = [issue.severity for issue in self.issues]
+        blockers = severities.count(PlanIssueSeverity.BLOCKER) == self.blocker_count
+        expect(self, blockers, "a blocker_count equal to the blockers among the issues", "blocker_count")
+        warnings = severities.count(PlanIssueSeverity.WARNING) == self.warning_count
+        expect(self, warnings, "a warning_count equal to the warnings among the issues", "warning_count")
+        expect(self, not (self.pass_ and self.blocker_count), "pass only without a blocker", "pass")
+        return self
+
+
+class JudgeReturn(AgentDocument):
+    """The adversarial second opinion; it recommends and never scores."""
+
+    recommendation: Recommendation
+    concerns: Annotated[Texts, Field(min_length=1)]
+    independent_evidence: Texts
+    verifier_agreement: Flag
+    verifier_missed: Texts
+    scope_creep: Texts
+    missing_requirements: Texts
+    notes: Text
+
+
+class ClassifiedFailure(AgentDocument):
+    """A failure with its place in the taxonomy."""
+
+    failure: Text
+    category: FailureCategory
+
+
+class DebuggerReturn(AgentDocument):
+    """What a repair came to."""
+
+    fixed: Flag
+    changes: Texts
+    commits: tuple[Commit, ...]
+    remaining_issues: Texts
+    failure_categories: tuple[ClassifiedFailure, ...]

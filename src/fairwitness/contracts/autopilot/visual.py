@@ -1,0 +1,146 @@
+"""Visual testing: what to look at, what each screenshot showed, and the bug report."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fairwitness.contracts.autopilot.checks import expect
+from fairwitness.contracts.common.base import Contract, Count, Flag, Positive, Text, Timestamp
+from fairwitness.contracts.common.ids import PhaseId, RelPath, SafeName
+
+RoutePath = Annotated[str, Field(pattern=r"^/")]
+
+
+class Viewport(Contract):
+    """The size of the browser's window."""
+
+    width: Positive = 1280
+    height: Positive = 720
+
+
+class VisualRoute(Contract):
+    """One screen; its name becomes part of a file name."""
+
+    path: RoutePath
+    name: SafeName
+    wait_ms: Count = 2000
+
+
+class VisualTesting(Contract):
+    """How the application is started and which of its screens are looked at."""
+
+    enabled: Flag
+    framework: Text = "playwright"
+    launch_command: Text
+    launch_wait_ms: Count = 5000
+    base_url: Annotated[str, Field(pattern=r"^https?://\S+$")]
+    screenshot_dir: RelPath = ".planning/screenshots"
+    routes: Annotated[tuple[VisualRoute, ...], Field(min_length=1)]
+    viewport: Viewport = Viewport()
+    headless: Flag = True
+
+    @model_validator(mode="after")
+    def _one_name_per_route(self) -> Self:
+        expect(
+            self,
+            len({route.name for route in self.routes}) == len(self.routes),
+            "routes with different names",
+            "routes",
+        )
+        return self
+
+
+class VisualConfig(Contract):
+    """The configuration as a document."""
+
+    visual_testing: VisualTesting
+
+
+class IssueType(StrEnum):
+    """What kind of thing looks wrong."""
+
+    LAYOUT = "layout"
+    RENDERING = "rendering"
+    REGRESSION = "regression"
+    ACCESSIBILITY = "accessibility"
+
+
+class IssueSeverity(StrEnum):
+    """How much it matters to whoever uses the screen."""
+
+    CRITICAL = "critical"
+    MAJOR = "major"
+    MINOR = "minor"
+
+
+class VisualIssue(Contract):
+    """One thing that looks wrong, where, and what might mend it."""
+
+    type: IssueType
+    severity: IssueSeverity
+    description: Text
+    location: Text
+    suggested_fix: Text
+
+
+class VisualAssessment(StrEnum):
+    """What a screenshot came to; an error means that nothing could be seen."""
+
+    PASS = "pass"
+    ISSUES_FOUND = "issues_found"
+    ERROR = "error"
+
+
+class ScreenshotAnalysis(Contract):
+    """What was seen on one screenshot."""
+
+    issues_found: Count
+    issues: tuple[VisualIssue, ...]
+    overall_assessment: VisualAssessment
+
+    @model_validator(mode="after")
+    def _assessment_follows_the_issues(self) -> Self:
+        expect(self, self.issues_found == len(self.issues), "issues_found equal to the issues listed", "issues_found")
+        if self.overall_assessment is not VisualAssessment.ERROR:
+            found = self.overall_assessment is VisualAssessment.ISSUES_FOUND
+            expect(self, found is bool(self.issues), "the overall_assessment of the issues", "overall_assessment")
+        return self
+
+
+class ScreenshotResult(Contract):
+    """One screenshot and its analysis."""
+
+    route: RoutePath
+    name: SafeName
+    screenshot_path: RelPath
+    viewport: Viewport
+    capture_timestamp: Timestamp
+    analysis: ScreenshotAnalysis
+
+
+class RegressionStatus(StrEnum):
+    """This state against the baseline."""
+
+    NEW_ISSUES = "new_issues"
+    RESOLVED = "resolved"
+    NO_CHANGE = "no_change"
+
+
+class VisualBugReport(Contract):
+    """All screenshots of a phase."""
+
+    phase_id: PhaseId
+    timestamp: Timestamp
+    total_routes_tested: Count
+    routes_passed: Count
+    routes_with_issues: Count
+    screenshots: tuple[ScreenshotResult, ...]
+    summary: Text
+    regression_status: RegressionStatus
+
+    @model_validator(mode="after")
+    def _routes_fit(self) -> Self:
+        fit = self.routes_passed + self.routes_with_issues <= self.total_routes_tested
+        expect(self, fit, "routes_passed and routes_with_issues within total_routes_tested", "routes_passed")
+        return self

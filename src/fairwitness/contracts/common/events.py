@@ -1,0 +1,37 @@
+"""The envelope every event travels in; what is inside is typed by the workflow's own closed union."""
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from fairwitness.contracts.common.base import Contract, Maybe, Positive, Timestamp
+from fairwitness.contracts.common.ids import PhaseId, RunId, SafeName
+from fairwitness.contracts.common.words import Workflow
+
+EventType = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$", max_length=64)]
+
+
+def _type_is_required(schema: dict[str, Any]) -> None:
+    schema["required"] = ["type", *schema.get("required", ())]
+
+
+class EventData(Contract):
+    """What is inside an envelope. Each kind fills in its own `type`; a document must say it."""
+
+    model_config = ConfigDict(json_schema_extra=_type_is_required)
+
+
+class Envelope(Contract):
+    """One append-only record: `seq` counts from 1 within its run, without gaps."""
+
+    event_id: SafeName
+    seq: Positive
+    timestamp: Timestamp
+    workflow: Workflow
+    run_id: RunId
+    phase: Maybe[PhaseId] = None
+    task: Maybe[SafeName] = None
+    attempt: Maybe[Positive] = None
+    type: EventType
+    version: Positive
+    data: dict[str, Any]

@@ -1,0 +1,47 @@
+"""What a gate answers: open, with the evidence that opened it, or blocked, with what is missing."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fairwitness.contracts.common.base import Contract, Count, Positive, Text, Texts
+from fairwitness.contracts.common.evidence import Query
+
+
+class Gate(StrEnum):
+    """The questions that evidence answers: six of the pipeline, and the one of `fairwitness verify`."""
+
+    BASELINE_EXISTS = "EG-1"
+    VERIFICATION_SUFFICIENT = "EG-2"
+    REVIEWERS_SUBMITTED = "EG-3"
+    NO_BLOCKER = "EG-4"
+    CATEGORIES_COVERED = "EG-5"
+    MAJORITY_APPROVES = "EG-6"
+    CHANGE_HOLDS = "verify"
+
+
+class Open(Contract):
+    """Enough evidence, and exactly which."""
+
+    answer: Literal["open"] = "open"
+    gate: Gate
+    evidence: tuple[Positive, ...]
+    count: Count
+    threshold: Count
+    query: Query
+
+
+class Blocked(Contract):
+    """Not enough, what is missing, and why what is there does not do."""
+
+    answer: Literal["blocked"] = "blocked"
+    gate: Gate
+    missing: Annotated[Texts, Field(min_length=1)]
+    because: Text
+    count: Count
+    threshold: Count
+    query: Query
+
+
+GateAnswer = Annotated[Open | Blocked, Field(discriminator="answer")]

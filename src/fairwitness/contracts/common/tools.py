@@ -1,0 +1,255 @@
+"""Who may use which tool: roles, tools, what each role has, a call as it is judged, its scope, and the answer."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from fairwitness.contracts.common.base import Contract, Flag, Maybe, Text
+
+
+class Role(StrEnum):
+    """Every role an agent can be given, in the three workflows."""
+
+    ORCHESTRATOR = "orchestrator"
+    INTAKE = "intake"
+    RESEARCHER = "researcher"
+    SPEC = "spec"
+    DESIGNER = "designer"
+    REVIEWER = "adversarial-reviewer"
+    PLANNER = "planner"
+    IMPLEMENTER = "implementer"
+    VERIFIER = "verifier"
+    KNOWLEDGE = "knowledge-agent"
+    PHASE_RESEARCHER = "phase-researcher"
+    PHASE_PLANNER = "phase-planner"
+    PLAN_CHECKER = "plan-checker"
+    EXECUTOR = "executor"
+    MINI_VERIFIER = "mini-verifier"
+    PHASE_VERIFIER = "phase-verifier"
+    JUDGE = "judge"
+    RATER = "rater"
+    DEBUGGER = "debugger"
+    QUESTIONING = "questioning"
+    SELF_AUDIT = "self-audit"
+    CAPTAIN = "captain"
+    THROWAWAY = "worker-1"
+    WORKER = "worker-2"
+    SUB_EXECUTOR = "worker-3"
+    REFINERY = "refinery"
+
+
+class Tool(StrEnum):
+    """Every tool there is: the fourteen of the published matrix, and those that our own runtime and forge add."""
+
+    READ_FILE = "read_file"
+    LIST_DIR = "list_dir"
+    GREP_SEARCH = "grep_search"
+    SEMANTIC_SEARCH = "semantic_search"
+    FILE_SEARCH = "file_search"
+    CREATE_FILE = "create_file"
+    REPLACE_STRING = "replace_string_in_file"
+    MULTI_REPLACE = "multi_replace_string_in_file"
+    RUN_IN_TERMINAL = "run_in_terminal"
+    TERMINAL_OUTPUT = "get_terminal_output"
+    GET_ERRORS = "get_errors"
+    MEMORY = "memory"
+    ASK_QUESTIONS = "ask_questions"
+    LIST_USAGES = "list_code_usages"
+    AGENT = "agent"
+    QUERY_LEDGER = "query_ledger"
+    QUERY_MAP = "query_map"
+    READ_SUBTASKS = "read_subtasks"
+    WRITE_SUBTASK = "write_subtask"
+    MERGE_BRANCHES = "merge_branches"
+    RUN_TESTS = "run_tests"
+    FIX_CONFLICT = "fix_conflict"
+    EMIT_CR = "emit_cr"
+
+
+MATRIX_TOOLS: tuple[Tool, ...] = tuple(Tool)[:14]
+"""The tools of the published matrix."""
+
+
+class Access(StrEnum):
+    """A field of the matrix: always, only within a scope, or never."""
+
+    ALLOWED = "allowed"
+    SCOPED = "scoped"
+    DENIED = "denied"
+
+
+Argv = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class ToolCall(Contract):
+    """A call as it is judged. What a tool needs to be judged and does not say is a reason to refuse."""
+
+    tool: str
+    paths: tuple[str, ...] = ()
+    argv: Maybe[tuple[str, ...]] = None
+    sql: Maybe[str] = None
+    agent: Maybe[str] = None
+
+
+class Scope(Contract):
+    """What one dispatch is about; the empty scope allows the least."""
+
+    folder: str = ""
+    """The folder of the run's documents, without which no role writes one."""
+    writes: tuple[str, ...] = ()
+    """Globs of the source files that the task declared; `*` stays in one folder, `**` does not."""
+    commands: tuple[Argv, ...] = ()
+    """Beginnings of command lines that the project's settings allow, such as its test command."""
+    interactive: Flag = False
+    """Whether a person is there to be asked."""
+
+
+class Allowed(Contract):
+    """The call may be made."""
+
+    answer: Literal["allowed"] = "allowed"
+
+
+class Refused(Contract):
+    """The call may not be made, and why."""
+
+    answer: Literal["refused"] = "refused"
+    reason: Text
+
+
+_LOOK = frozenset({Tool.READ_FILE, Tool.LIST_DIR})
+_SEARCH = _LOOK | {Tool.GREP_SEARCH, Tool.SEMANTIC_SEARCH, Tool.FILE_SEARCH, Tool.QUERY_MAP}
+_WRITE = frozenset({Tool.CREATE_FILE, Tool.REPLACE_STRING})
+_RUN = frozenset({Tool.RUN_IN_TERMINAL, Tool.TERMINAL_OUTPUT, Tool.GET_ERRORS})
+_SEVEN = _LOOK | _WRITE | {Tool.GREP_SEARCH, Tool.RUN_IN_TERMINAL, Tool.GET_ERRORS}
+_REFINE = frozenset({Tool.MERGE_BRANCHES, Tool.RUN_TESTS, Tool.FIX_CONFLICT, Tool.EMIT_CR})
+_SUBTASKS = frozenset({Tool.READ_SUBTASKS, Tool.WRITE_SUBTASK})
+
+
+class Policy(NamedTuple):
+    """What a role has."""
+
+    tools: frozenset[Tool]
+    outputs: tuple[str, ...] = ()
+    """Globs of the documents it writes, beneath the run's folder."""
+    source: bool = False
+    """Whether it writes the files that its task declared."""
+    programs: tuple[tuple[str, ...], ...] = ()
+    """Beginnings of the commands it may run."""
+    project_commands: bool = False
+    """Whether it may also run what the project's settings allow."""
+    spawns: frozenset[Role] = frozenset()
+
+
+_GIT_LOOK = (("git", "diff"), ("git", "show"), ("git", "log"))
+_GIT_READ = (*_GIT_LOOK, ("git", "status"), ("git", "blame"), ("git", "ls-files"), ("git", "rev-parse"))
+_BUILDER = (*_GIT_READ, ("rm",), ("mv",))
+
+_DISPATCHED = frozenset(
+    {
+        Role.INTAKE,
+        Role.RESEARCHER,
+        Role.SPEC,
+        Role.DESIGNER,
+        Role.REVIEWER,
+        Role.PLANNER,
+        Role.IMPLEMENTER,
+        Role.VERIFIER,
+        Role.KNOWLEDGE,
+    }
+)
+
+POLICIES: Mapping[Role, Policy] = {
+    Role.ORCHESTRATOR: Policy(
+        _LOOK
+        | {
+            Tool.RUN_IN_TERMINAL,
+            Tool.TERMINAL_OUTPUT,
+            Tool.MEMORY,
+            Tool.ASK_QUESTIONS,
+            Tool.AGENT,
+            Tool.QUERY_LEDGER,
+        },
+        programs=_GIT_READ,
+        spawns=_DISPATCHED,
+    ),
+    Role.INTAKE: Policy(_LOOK | {Tool.GREP_SEARCH, Tool.FILE_SEARCH}),
+    Role.RESEARCHER: Policy(_SEARCH | {Tool.CREATE_FILE}, outputs=("research/*.yaml",)),
+    Role.SPEC: Policy(_SEARCH | _WRITE | {Tool.ASK_QUESTIONS}, outputs=("spec-output.yaml", "feature.md")),
+    Role.DESIGNER: Policy(_SEARCH | _WRITE, outputs=("design-output.yaml", "design.md")),
+    Role.PLANNER: Policy(_SEARCH | _WRITE, outputs=("plan-output.yaml", "plan.md", "tasks/*.yaml")),
+    Role.IMPLEMENTER: Policy(
+        _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},
+        outputs=("implementation-reports/*.yaml",),
+        source=True,
+        programs=_BUILDER,
+        project_commands=True,
+    ),
+    Role.VERIFIER: Policy(
+        (_SEARCH - {Tool.SEMANTIC_SEARCH}) | _RUN | {Tool.CREATE_FILE},
+        outputs=("verification-reports/*.yaml",),
+        programs=_GIT_READ,
+        project_commands=True,
+    ),
+    Role.REVIEWER: Policy(
+        _SEARCH | {Tool.CREATE_FILE, Tool.RUN_IN_TERMINAL},
+        outputs=("review-findings/*.md", "review-verdicts/*.yaml"),
+        programs=_GIT_LOOK,
+    ),
+    Role.KNOWLEDGE: Policy(
+        _SEARCH | _WRITE | {Tool.MEMORY, Tool.QUERY_LEDGER},
+        outputs=(
+            "knowledge-output.yaml",
+            "decisions.yaml",
+            "evidence-bundle.md",
+            "agent-metrics/*.md",
+            "post-mortems/*.md",
+        ),
+    ),
+    Role.PHASE_RESEARCHER: Policy(_SEARCH | {Tool.CREATE_FILE}, outputs=("RESEARCH.md",)),
+    Role.PHASE_PLANNER: Policy(_SEARCH),  # its plan is a typed document that the harness writes, scripts included
+    Role.PLAN_CHECKER: Policy(_SEARCH),
+    Role.EXECUTOR: Policy(
+        _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},
+        source=True,
+        programs=_BUILDER,
+        project_commands=True,
+    ),
+    Role.MINI_VERIFIER: Policy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
+    Role.PHASE_VERIFIER: Policy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
+    Role.JUDGE: Policy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
+    Role.RATER: Policy(frozenset()),  # it sees the criteria and the diff it is handed, and nothing else
+    Role.DEBUGGER: Policy(
+        _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},
+        source=True,
+        programs=_BUILDER,
+        project_commands=True,
+    ),
+    Role.QUESTIONING: Policy(_SEARCH),
+    Role.SELF_AUDIT: Policy(_SEARCH),
+    Role.CAPTAIN: Policy(_SEARCH | {Tool.ASK_QUESTIONS}),  # its plan is a typed document that the harness writes
+    Role.THROWAWAY: Policy(_SEVEN, source=True, programs=_BUILDER, project_commands=True),
+    Role.WORKER: Policy(
+        _SEVEN | {Tool.AGENT},
+        source=True,
+        programs=_BUILDER,
+        project_commands=True,
+        spawns=frozenset({Role.THROWAWAY}),
+    ),
+    Role.SUB_EXECUTOR: Policy(
+        _SEVEN | {Tool.AGENT} | _SUBTASKS,
+        source=True,
+        programs=_BUILDER,
+        project_commands=True,
+        spawns=frozenset({Role.THROWAWAY, Role.WORKER}),
+    ),
+    Role.REFINERY: Policy(
+        _SEVEN | {Tool.AGENT} | _SUBTASKS | _REFINE,
+        source=True,
+        programs=_BUILDER,
+        project_commands=True,
+        spawns=frozenset({Role.THROWAWAY, Role.WORKER, Role.SUB_EXECUTOR}),
+    ),
+}

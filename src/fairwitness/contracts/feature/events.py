@@ -1,0 +1,298 @@
+"""Everything that can happen in a feature run, as one closed union; each event is the `data` of an `Envelope`.
+
+Its tasks are carried out as a graph, and what happens to them is told by the events that every graph has; their
+envelopes name the graph as their phase.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.base import Count, Flag, Maybe, Positive, Prose, Text, Texts
+from fairwitness.contracts.common.completion import StepId
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.ids import Commit, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Confidence, Severity, Verdict
+from fairwitness.contracts.feature.pushback import PushbackOption
+from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
+from fairwitness.contracts.forge import events as graph
+
+
+class RunOutcome(StrEnum):
+    """How a run can end."""
+
+    COMMITTED = "committed"
+    LOW_CONFIDENCE = "low_confidence"
+    ABANDONED = "abandoned"
+    HALTED = "halted"
+    ERROR = "error"
+    OUT_OF_BUDGET = "out_of_budget"
+
+
+class StepOutcome(StrEnum):
+    """How a step can end."""
+
+    ADVANCED = "advanced"
+    SKIPPED = "skipped"
+    REVISED = "revised"
+    FAILED = "failed"
+
+
+class DispatchStatus(StrEnum):
+    """How a dispatch can end; a time-out is recorded by the harness."""
+
+    DONE = "DONE"
+    NEEDS_REVISION = "NEEDS_REVISION"
+    ERROR = "ERROR"
+    TIMEOUT = "TIMEOUT"
+
+
+class Degradation(StrEnum):
+    """Every way a run may go on with less than it wanted."""
+
+    FEWER_RESEARCHERS = "fewer_researchers"
+    KNOWLEDGE_FAILED = "knowledge_failed"
+    TIER3_INFEASIBLE = "tier3_infeasible"
+    SINGLE_MODEL = "single_model"
+    DESIGN_NOT_APPROVED = "design_not_approved"
+    REPLAN_EXHAUSTED = "replan_exhausted"
+    REVIEW_EXHAUSTED = "review_exhausted"
+    SANDBOX_TIER = "sandbox_tier"
+
+
+class RunStarted(EventData):
+    """A run began."""
+
+    type: Literal["run_started"] = "run_started"
+    slug: Slug
+    mode: ApprovalMode
+    base_commit: Commit
+    baseline_tag: GitRef
+    settings_hash: Sha256
+
+
+class RunResumed(EventData):
+    """A run went on after a stop."""
+
+    type: Literal["run_resumed"] = "run_resumed"
+    from_step: StepId
+
+
+class RunFinished(EventData):
+    """A run ended."""
+
+    type: Literal["run_finished"] = "run_finished"
+    outcome: RunOutcome
+    confidence: Confidence | None
+    commit: Maybe[Commit] = None
+    reason: Prose
+
+
+class StepStarted(EventData):
+    """A step began."""
+
+    type: Literal["step_started"] = "step_started"
+    step: StepId
+
+
+class StepFinished(EventData):
+    """A step ended."""
+
+    type: Literal["step_finished"] = "step_finished"
+    step: StepId
+    outcome: StepOutcome
+    reason: Maybe[Text] = None
+
+
+class DispatchStarted(EventData):
+    """An agent was called; its telemetry row follows when it ends."""
+
+    type: Literal["dispatch_started"] = "dispatch_started"
+    dispatch_id: SafeName
+    step: StepId
+    agent: Role
+    instance: Text
+
+
+class DispatchFinished(EventData):
+    """An agent's call ended."""
+
+    type: Literal["dispatch_finished"] = "dispatch_finished"
+    dispatch_id: SafeName
+    status: DispatchStatus
+    duration_ms: Count
+    tokens: Count
+    reason: Maybe[Text] = None
+    cause: Maybe[ErrorCause] = None
+    """Exactly if it failed; what may be tried again follows from it."""
+
+
+class CallRefused(EventData):
+    """An agent asked for something its role may not do."""
+
+    type: Literal["call_refused"] = "call_refused"
+    dispatch_id: SafeName
+    tool: Text
+    target: Prose
+    reason: Text
+
+
+class ArtifactWritten(EventData):
+    """A document was stored."""
+
+    type: Literal["artifact_written"] = "artifact_written"
+    path: RelPath
+    sha256: Sha256
+
+
+class PushbackRecorded(EventData):
+    """Concerns were raised and answered."""
+
+    type: Literal["pushback_recorded"] = "pushback_recorded"
+    step: StepId
+    concerns: Count
+    worst: Severity | None
+    selected_option: PushbackOption
+    auto_selected: Flag
+
+
+class ApprovalRequested(EventData):
+    """A question waits for a person."""
+
+    type: Literal["approval_requested"] = "approval_requested"
+    gate_id: SafeName
+    options: Annotated[tuple[SafeName, ...], Field(min_length=2)]
+
+
+class ApprovalAnswered(EventData):
+    """A question was answered."""
+
+    type: Literal["approval_answered"] = "approval_answered"
+    gate_id: SafeName
+    selected_option: SafeName
+    auto_selected: Flag
+    actor: Text
+
+
+class GateEvaluated(EventData):
+    """A gate was asked; what it lacked stands here too."""
+
+    type: Literal["gate_evaluated"] = "gate_evaluated"
+    gate: SafeName
+    open: Flag
+    count: Count
+    threshold: Count
+    missing: Texts
+
+
+class TaskReverted(EventData):
+    """A task's files were put back to the baseline."""
+
+    type: Literal["task_reverted"] = "task_reverted"
+    task: TaskId
+    files: tuple[RelPath, ...]
+
+
+class ReplanStarted(EventData):
+    """The planner was asked to replace failing tasks."""
+
+    type: Literal["replan_started"] = "replan_started"
+    iteration: Positive
+    failing: Annotated[tuple[TaskId, ...], Field(min_length=1)]
+
+
+class ReviewSubmitted(EventData):
+    """A reviewer's verdicts were recorded."""
+
+    type: Literal["review_submitted"] = "review_submitted"
+    scope: ReviewScope
+    round: Positive
+    perspective: Perspective
+    verdicts: dict[Category, Verdict]
+
+
+class Decided(EventData):
+    """The run's next move; the facts it rests on stand in the ledger under the same number."""
+
+    type: Literal["decided"] = "decided"
+    number: Positive
+    kind: SafeName
+    reason: Prose
+
+
+class Degraded(EventData):
+    """The run goes on with less than it wanted."""
+
+    type: Literal["degraded"] = "degraded"
+    kind: Degradation
+    detail: Text
+
+
+class BudgetExhausted(EventData):
+    """A cap was reached; nothing more is started."""
+
+    type: Literal["budget_exhausted"] = "budget_exhausted"
+    what: Text
+    cap: Count
+    used: Count
+
+
+class HeadRecorded(EventData):
+    """The ledger's chain head, so that a truncation shows."""
+
+    type: Literal["head_recorded"] = "head_recorded"
+    head: Sha256
+    rows: Count
+
+
+class Committed(EventData):
+    """The run's work stands in one commit."""
+
+    type: Literal["committed"] = "committed"
+    commit: Commit
+    rollback_command: Text
+
+
+FeatureEvent = Annotated[
+    RunStarted
+    | RunResumed
+    | RunFinished
+    | StepStarted
+    | StepFinished
+    | DispatchStarted
+    | DispatchFinished
+    | CallRefused
+    | ArtifactWritten
+    | PushbackRecorded
+    | ApprovalRequested
+    | ApprovalAnswered
+    | GateEvaluated
+    | Decided
+    | graph.NodeChanged
+    | graph.TaskStarted
+    | graph.TaskStale
+    | graph.TaskRetried
+    | graph.TaskExhausted
+    | graph.TaskVerified
+    | graph.ConflictFound
+    | graph.MergeStarted
+    | graph.MergeFinished
+    | graph.TargetMoved
+    | graph.BranchMerged
+    | TaskReverted
+    | ReplanStarted
+    | ReviewSubmitted
+    | Degraded
+    | BudgetExhausted
+    | HeadRecorded
+    | Committed,
+    Field(discriminator="type"),
+]
+
+FEATURE_EVENT_TYPES: tuple[str, ...] = tuple(
+    event.model_fields["type"].default for event in get_args(get_args(FeatureEvent)[0])
+)

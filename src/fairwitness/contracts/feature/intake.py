@@ -1,0 +1,36 @@
+"""What the first look at a request returns: concerns, and whether it can be done at all."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from fairwitness.contracts.common.base import AgentDocument, Flag, Text
+from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.pushback import Concern
+
+
+class IntakeReturn(AgentDocument):
+    """The word of the intake role; a run stops here only for what cannot be done in any way."""
+
+    understanding: Text
+    """The request in the agent's own words, so that a misreading is seen before any work is done."""
+    concerns: tuple[Concern, ...]
+    """Nothing to worry about is an empty list, which is also on record."""
+    infeasible: Flag
+    """True only if no way of doing it exists; a bad idea is a concern."""
+    infeasible_because: Text | None
+    """What makes it impossible; null if it is possible."""
+
+    @model_validator(mode="after")
+    def _one_verdict(self) -> Self:
+        refusals = []
+        if self.infeasible is (self.infeasible_because is None):
+            expected = "the reason, since it is infeasible" if self.infeasible else "null, since it is feasible"
+            refusals.append(Refusal(("infeasible_because",), expected, self.infeasible_because))
+        blocked = any(concern.severity is Severity.BLOCKER for concern in self.concerns)
+        if self.infeasible is not blocked:
+            expected = "a Blocker, since it is infeasible" if self.infeasible else "no Blocker, since it is feasible"
+            refusals.append(Refusal(("concerns",), expected, [concern.severity.value for concern in self.concerns]))
+        refuse_if_any("IntakeReturn", refusals)
+        return self

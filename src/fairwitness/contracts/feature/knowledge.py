@@ -1,0 +1,165 @@
+"""Schema 10, `knowledge-output`: what was learned, decided and measured; the ledger, not this, sets confidence."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from fairwitness.contracts.common.base import AgentDocument, Amount, Count, Maybe, Number, Text
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.ids import RelPath
+from fairwitness.contracts.common.refusals import unique_ids
+from fairwitness.contracts.common.words import Confidence, Severity, Verdict
+from fairwitness.contracts.feature.document import SignedDocument
+from fairwitness.contracts.feature.instructions import InstructionUpdate
+
+
+class KnowledgeType(StrEnum):
+    """What kind of thing was learned."""
+
+    CONVENTION = "convention"
+    COMMAND = "command"
+    PATTERN = "pattern"
+    LESSON = "lesson"
+
+
+class StoredVia(StrEnum):
+    """Where an entry was put, or that the safety filter refused it."""
+
+    STORE_MEMORY = "store_memory"
+    DECISIONS = "decisions.yaml"
+    REJECTED = "rejected_by_safety_filter"
+
+
+class KnowledgeUpdate(AgentDocument):
+    """One thing later runs may want to know."""
+
+    type: KnowledgeType
+    key: Text
+    value: Text
+    stored_via: StoredVia
+
+
+class DecisionLogEntry(AgentDocument):
+    """One entry of `decisions.yaml`; ids count up and are never used twice."""
+
+    id: Annotated[str, Field(pattern=r"^DL-[0-9]{3,6}$")]
+    title: Text
+    rationale: Text
+    confidence: Confidence
+
+
+class DecisionLog(AgentDocument):
+    """`decisions.yaml`: an append-only list of decisions."""
+
+    decisions: Annotated[tuple[DecisionLogEntry, ...], AfterValidator(unique_ids("decision"))]
+
+
+class VerificationSummary(AgentDocument):
+    """Counts over all tasks."""
+
+    tasks_verified: Count
+    total_checks: Count
+    passed: Count
+    failed: Count
+    regressions: Count
+
+
+class ReviewRound(AgentDocument):
+    """How one review ended; keys are perspectives (older documents keyed them by model)."""
+
+    round: Count
+    verdicts: dict[Text, Verdict]
+
+
+class ReviewSummary(AgentDocument):
+    """Both reviews."""
+
+    design_review: Maybe[ReviewRound] = None
+    code_review: Maybe[ReviewRound] = None
+
+
+class BlastRadius(AgentDocument):
+    """How much was touched and how dangerous it was."""
+
+    files_modified: Count
+    risk_red_files: Count
+    risk_yellow_files: Count
+    risk_green_files: Count
+    regressions: Count
+
+
+class KnownIssue(AgentDocument):
+    """Something left open on purpose."""
+
+    description: Text
+    severity: Severity
+
+
+class EvidenceBundle(AgentDocument):
+    """The bundle as the agent narrates it; the harness assembles the real one from the ledger."""
+
+    overall_confidence: Confidence
+    verification_summary: VerificationSummary
+    review_summary: ReviewSummary
+    rollback_command: Text
+    blast_radius: BlastRadius
+    known_issues: tuple[KnownIssue, ...]
+
+
+class SlowStep(AgentDocument):
+    """A step and how long it took."""
+
+    step: Text
+    duration_seconds: Amount
+
+
+class RetriedAgent(AgentDocument):
+    """An agent that had to be asked again."""
+
+    agent: Text
+    instance: Maybe[Text] = None
+    retry_count: Count
+
+
+class TelemetrySummary(AgentDocument):
+    """Totals over all dispatches."""
+
+    total_dispatches: Count
+    total_duration_seconds: Amount
+    error_count: Count
+    slowest_steps: Maybe[tuple[SlowStep, ...]] = None
+    retries: Maybe[tuple[RetriedAgent, ...]] = None
+
+
+class WorstArtifact(AgentDocument):
+    """A document that those who had to use it rated low."""
+
+    artifact_path: RelPath
+    mean_usefulness: Number
+
+
+class EvaluationSummary(AgentDocument):
+    """What agents thought of one another's documents."""
+
+    total_evaluations: Count
+    mean_usefulness: Number | None
+    mean_clarity: Number | None
+    worst_artifacts: tuple[WorstArtifact, ...]
+
+
+class KnowledgePayload(AgentDocument):
+    """What the knowledge agent returns."""
+
+    knowledge_updates: tuple[KnowledgeUpdate, ...]
+    decision_log_entries: Maybe[Annotated[tuple[DecisionLogEntry, ...], AfterValidator(unique_ids("decision"))]] = None
+    evidence_bundle: Maybe[EvidenceBundle] = None
+    pipeline_telemetry_summary: Maybe[TelemetrySummary] = None
+    evaluation_summary: Maybe[EvaluationSummary] = None
+    instruction_updates: Maybe[tuple[InstructionUpdate, ...]] = None
+
+
+class KnowledgeOutput(SignedDocument[KnowledgePayload]):
+    """Schema 10: `knowledge-output.yaml`."""
+
+    signer = Agent.KNOWLEDGE

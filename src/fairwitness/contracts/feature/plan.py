@@ -1,0 +1,68 @@
+"""Schema 5, `plan-output`: tasks, their risk and their order. Waves are hints; `depends_on` binds."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from fairwitness.contracts.common.base import AgentDocument, Integer, Maybe, Positive, Text, Texts
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.ids import TaskId
+from fairwitness.contracts.common.refusals import unique_ids
+from fairwitness.contracts.common.words import Risk, Size
+from fairwitness.contracts.feature.document import SignedDocument
+
+
+class Wave(AgentDocument):
+    """Tasks the planner expects to run side by side."""
+
+    id: Text
+    tasks: Annotated[tuple[TaskId, ...], Field(min_length=1)]
+    max_concurrent: Annotated[Integer, Field(ge=1, le=4)]
+
+
+class PlannedTask(AgentDocument):
+    """A task in the plan's overview; its own document says the rest."""
+
+    id: TaskId
+    title: Text
+    size: Size
+    risk: Risk
+    depends_on: tuple[TaskId, ...] = ()
+    agent: Agent
+
+
+class Likelihood(StrEnum):
+    """High, medium or low."""
+
+    HIGH = "H"
+    MEDIUM = "M"
+    LOW = "L"
+
+
+class PreMortemEntry(AgentDocument):
+    """How a task could fail, told before it does."""
+
+    task: TaskId
+    scenario: Text
+    likelihood: Likelihood
+    impact: Likelihood
+    mitigation: Text
+
+
+class PlanPayload(AgentDocument):
+    """The plan."""
+
+    overall_risk_summary: Risk
+    total_tasks: Positive
+    waves: Annotated[tuple[Wave, ...], Field(min_length=1), AfterValidator(unique_ids("wave"))]
+    tasks: Annotated[tuple[PlannedTask, ...], Field(min_length=1), AfterValidator(unique_ids("task"))]
+    dependency_graph: Maybe[dict[TaskId, tuple[TaskId, ...]]] = None
+    pre_mortem: Maybe[tuple[PreMortemEntry, ...]] = None
+    key_assumptions: Maybe[Texts] = None
+
+
+class PlanOutput(SignedDocument[PlanPayload]):
+    """Schema 5: `plan-output.yaml`."""
+
+    signer = Agent.PLANNER

@@ -1,0 +1,53 @@
+"""Concerns raised against a request before work begins, and how they were answered."""
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import model_validator
+
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.base import AgentDocument, Count, Flag, Text
+from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
+from fairwitness.contracts.common.words import Severity
+
+
+class PushbackOption(StrEnum):
+    """What can be done about concerns."""
+
+    PROCEED = "proceed"
+    MODIFY = "modify"
+    ABANDON = "abandon"
+    OTHER = "other"
+
+
+class Concern(AgentDocument):
+    """One reason to think again."""
+
+    severity: Severity
+    title: Text
+    description: Text
+    recommendation: Text
+
+
+class PushbackLog(AgentDocument):
+    """Present even when there is nothing to say, so that silence is on record."""
+
+    concerns_identified: Count
+    mode: ApprovalMode
+    auto_selected: Flag
+    selected_option: PushbackOption
+    concerns: tuple[Concern, ...]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refusals = []
+        if self.concerns_identified != len(self.concerns):
+            refusals.append(
+                Refusal(
+                    ("concerns_identified",), f"the number of concerns, {len(self.concerns)}", self.concerns_identified
+                )
+            )
+        if self.auto_selected and self.mode is not ApprovalMode.AUTONOMOUS:
+            refusals.append(Refusal(("auto_selected",), "false in interactive mode", self.auto_selected))
+        refuse_if_any("PushbackLog", refusals)
+        return self

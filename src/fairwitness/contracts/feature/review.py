@@ -1,0 +1,109 @@
+"""Schema 9, `review-findings`: a reviewer's typed findings, and the verdict derived from them.
+
+The reviewer returns findings; Markdown, verdict file, counts and ledger rows are made from them, so that a verdict
+cannot be milder than what was found.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from fairwitness.contracts.common.base import AgentDocument, Count, Integer, Maybe, SchemaVersion, Text, Texts
+from fairwitness.contracts.common.words import Severity, Verdict
+from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
+
+
+class Perspective(StrEnum):
+    """The three eyes that look at everything."""
+
+    SECURITY = "security-sentinel"
+    ARCHITECTURE = "architecture-guardian"
+    PRAGMATIC = "pragmatic-verifier"
+
+
+class ReviewScope(StrEnum):
+    """What is under review."""
+
+    DESIGN = "design"
+    CODE = "code"
+
+
+class Category(StrEnum):
+    """What each reviewer judges, whatever its perspective."""
+
+    SECURITY = "security"
+    ARCHITECTURE = "architecture"
+    CORRECTNESS = "correctness"
+
+
+class CategoryVerdicts(AgentDocument):
+    """One verdict for each category."""
+
+    security: Verdict
+    architecture: Verdict
+    correctness: Verdict
+
+
+class FindingsCount(AgentDocument):
+    """How many findings of each severity."""
+
+    blocker: Count
+    critical: Count
+    major: Count
+    minor: Count
+
+
+class ReviewVerdict(AgentDocument):
+    """Schema 9: `review-verdicts/<scope>-<perspective>.yaml`. It carries no header and no completion."""
+
+    reviewer_perspective: Perspective
+    scope: ReviewScope
+    verdicts: CategoryVerdicts
+    overall: Verdict
+    findings_count: FindingsCount
+    summary: Annotated[str, Field(pattern=r"\S", max_length=500)]
+
+
+class Resolution(StrEnum):
+    """What became of an earlier round's finding."""
+
+    ADDRESSED = "addressed"
+    PARTLY = "partly"
+    UNRESOLVED = "unresolved"
+
+
+class ReviewFinding(AgentDocument):
+    """One thing a reviewer found, with what it rests on."""
+
+    id: Text
+    category: Category
+    severity: Severity
+    title: Text
+    description: Text
+    artifacts: Annotated[tuple[Text, ...], Field(min_length=1)]
+    recommendation: Text
+    evidence: Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+class EarlierFinding(AgentDocument):
+    """What a second round says of a finding of the first."""
+
+    id: Text
+    resolution: Resolution
+    note: Maybe[Text] = None
+
+
+class ReviewReturn(AgentDocument):
+    """What a reviewer returns: typed findings, and explicit word that a category without any is clean."""
+
+    schema_version: SchemaVersion
+    reviewer_perspective: Perspective
+    scope: ReviewScope
+    round: Annotated[Integer, Field(ge=1, le=2)]
+    findings: tuple[ReviewFinding, ...]
+    clean_categories: tuple[Category, ...]
+    summary: Annotated[str, Field(pattern=r"\S", max_length=500)]
+    earlier_findings: Maybe[tuple[EarlierFinding, ...]] = None
+    artifact_evaluations: Maybe[tuple[ArtifactEvaluation, ...]] = None
+    known_limits: Maybe[Texts] = None

@@ -1,0 +1,192 @@
+"""A feature run as its events tell it: the value every view of it is drawn from, and nothing writes by hand."""
+
+from collections.abc import Mapping
+
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts, Timestamp
+from fairwitness.contracts.common.completion import StepId
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.ids import (
+    Commit,
+    FeatureRunId,
+    GitRef,
+    NodeId,
+    RelPath,
+    SafeName,
+    Sha256,
+    Slug,
+    TaskId,
+)
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Confidence, Severity, Verdict
+from fairwitness.contracts.feature.events import Degradation, DispatchStatus, RunOutcome, StepOutcome
+from fairwitness.contracts.feature.pushback import PushbackOption
+from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
+
+
+class StepState(Contract):
+    """One step; without an outcome it is under way."""
+
+    runs: Positive
+    """How often it was begun: loops begin a step again."""
+    started_at: Timestamp
+    finished_at: Timestamp | None
+    outcome: StepOutcome | None
+    reason: Maybe[Text] = None
+
+
+class DispatchState(Contract):
+    """One agent's call; without a status it is under way."""
+
+    step: StepId
+    agent: Role
+    instance: Text
+    started_at: Timestamp
+    status: DispatchStatus | None
+    duration_ms: Count
+    tokens: Count
+    refused_calls: Count
+    reason: Maybe[Text] = None
+    cause: Maybe[ErrorCause] = None
+    visit: Count
+    """Which visit of its step it belongs to; 0 if it was made before the step began."""
+    attempt: Maybe[Positive] = None
+    """Of its task."""
+    life: Count
+    """How often the run had been resumed."""
+
+
+class AttemptState(Contract):
+    """One try at a task; without a verdict it is under way."""
+
+    attempt: Positive
+    branch: GitRef
+    started_at: Timestamp
+    verified: Flag | None
+    tree: Maybe[Commit] = None
+    reason: Maybe[Text] = None
+
+
+class TaskState(Contract):
+    """One task with all its tries."""
+
+    attempts: tuple[AttemptState, ...]
+    merged: Commit | None
+    merged_attempt: Positive | None
+    reverts: Count
+
+
+class ApprovalState(Contract):
+    """One question; without a selected option it waits."""
+
+    options: tuple[SafeName, ...]
+    asked_at: Timestamp
+    answered_at: Timestamp | None
+    selected_option: SafeName | None
+    auto_selected: Flag
+    actor: Maybe[Text] = None
+    visit: Count
+    """Which visit of its step asked it."""
+    spent: tuple[SafeName, ...]
+    """What was selected here before."""
+
+
+class GateState(Contract):
+    """What a gate said when it was last asked."""
+
+    open: Flag
+    count: Count
+    threshold: Count
+    missing: Texts
+    asked_at: Timestamp
+
+
+class ReviewState(Contract):
+    """What one reviewer said in one round."""
+
+    scope: ReviewScope
+    round: Positive
+    perspective: Perspective
+    verdicts: Mapping[Category, Verdict]
+
+
+class PushbackState(Contract):
+    """Concerns that were raised, and what was chosen."""
+
+    step: StepId
+    concerns: Count
+    worst: Severity | None
+    selected_option: PushbackOption
+    auto_selected: Flag
+
+
+class ReplanState(Contract):
+    """One round of replacing failing tasks."""
+
+    iteration: Positive
+    failing: tuple[TaskId, ...]
+
+
+class DegradationState(Contract):
+    """One way in which the run goes on with less."""
+
+    kind: Degradation
+    detail: Text
+
+
+class ExhaustedState(Contract):
+    """A cap that was reached."""
+
+    what: Text
+    cap: Count
+    used: Count
+
+
+class LedgerHead(Contract):
+    """The ledger's chain head as it was last recorded."""
+
+    head: Sha256
+    rows: Count
+
+
+class RunEnding(Contract):
+    """How the run ended."""
+
+    outcome: RunOutcome
+    confidence: Confidence | None
+    commit: Maybe[Commit] = None
+    reason: Prose
+    finished_at: Timestamp
+
+
+class FeatureState(Contract):
+    """The whole run up to one event."""
+
+    run_id: FeatureRunId
+    seq: Positive
+    last_event_id: SafeName
+    started_at: Timestamp
+    updated_at: Timestamp
+    slug: Slug
+    mode: ApprovalMode
+    base_commit: Commit
+    baseline_tag: GitRef
+    settings_hash: Sha256
+    resumed: Count = 0
+    current_step: StepId | None = None
+    steps: Mapping[StepId, StepState] = {}
+    dispatches: Mapping[SafeName, DispatchState] = {}
+    tasks: Mapping[NodeId, TaskState] = {}
+    approvals: Mapping[SafeName, ApprovalState] = {}
+    gates: Mapping[SafeName, GateState] = {}
+    reviews: tuple[ReviewState, ...] = ()
+    pushbacks: tuple[PushbackState, ...] = ()
+    replans: tuple[ReplanState, ...] = ()
+    artifacts: Mapping[RelPath, Sha256] = {}
+    degradations: tuple[DegradationState, ...] = ()
+    exhausted: tuple[ExhaustedState, ...] = ()
+    decisions: Count = 0
+    ledger_head: LedgerHead | None = None
+    commit: Commit | None = None
+    rollback_command: Maybe[Text] = None
+    ending: RunEnding | None = None

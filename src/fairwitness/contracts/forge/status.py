@@ -1,0 +1,112 @@
+"""`dag-status.json` and `run-state.json`: live state, written from a fold over events and by nothing else."""
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import model_validator
+
+from fairwitness.contracts.common.base import Contract, Count, Maybe, Positive, Text, Timestamp
+from fairwitness.contracts.common.ids import NodeId, RunId
+from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
+from fairwitness.contracts.forge.dag import CrId, NodeState
+
+
+class NodeStatus(Contract):
+    """Where one node stands."""
+
+    taskId: NodeId
+    status: NodeState
+    currentAttempt: Positive
+    maxAttempts: Positive
+    assignedAgent: Maybe[Text] = None
+    startedAt: Maybe[Timestamp] = None
+    completedAt: Maybe[Timestamp] = None
+    lastError: Maybe[Text] = None
+
+    @model_validator(mode="after")
+    def _within_its_attempts(self) -> Self:
+        if self.currentAttempt > self.maxAttempts:
+            refuse_if_any(
+                "NodeStatus",
+                [Refusal(("currentAttempt",), f"at most maxAttempts, {self.maxAttempts}", self.currentAttempt)],
+            )
+        return self
+
+
+class DagStatus(Contract):
+    """`dag-status.json`."""
+
+    runId: RunId
+    updatedAt: Timestamp
+    nodes: dict[NodeId, NodeStatus]
+
+    @model_validator(mode="after")
+    def _keys_are_the_nodes_own_ids(self) -> Self:
+        refuse_if_any(
+            "DagStatus",
+            [
+                Refusal(("nodes", key, "taskId"), f"the id of its own entry, '{key}'", node.taskId)
+                for key, node in self.nodes.items()
+                if node.taskId != key
+            ],
+        )
+        return self
+
+
+class RunStatus(StrEnum):
+    """How far a run is."""
+
+    PLANNING = "planning"
+    PLAN_REVIEW = "plan_review"
+    EXECUTING = "executing"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class RunPhase(StrEnum):
+    """What a run is busy with; a failed run keeps the last one."""
+
+    CAPTAIN_INTERVIEW = "captain_interview"
+    PLAN_REVIEW = "plan_review"
+    EXECUTION = "execution"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+
+
+_ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED})
+_BEGAN = frozenset({RunStatus.EXECUTING, RunStatus.PAUSED, RunStatus.COMPLETED})
+
+
+class RunState(Contract):
+    """`run-state.json`: the run as a whole."""
+
+    runId: RunId
+    repoUrl: Text
+    status: RunStatus
+    createdAt: Timestamp
+    startedAt: Maybe[Timestamp] = None
+    completedAt: Maybe[Timestamp] = None
+    currentPhase: RunPhase
+    model: Text
+    totalTasks: Count
+    completedTasks: Count
+    failedTasks: Count
+    runningTasks: Count
+    activeCRs: tuple[CrId, ...]
+    lastEventId: Text
+    lastEventSeq: Count
+
+    @model_validator(mode="after")
+    def _times_follow_the_status(self) -> Self:
+        refusals = []
+        if self.status in _BEGAN and self.startedAt is None:
+            refusals.append(Refusal(("startedAt",), f"a time, since the run is {self.status.value}", None))
+        if self.status in _ENDED and self.completedAt is None:
+            refusals.append(Refusal(("completedAt",), f"a time, since the run is {self.status.value}", None))
+        if self.status not in _ENDED and self.completedAt is not None:
+            refusals.append(
+                Refusal(("completedAt",), f"nothing, since the run is {self.status.value}", self.completedAt)
+            )
+        refuse_if_any("RunState", refusals)
+        return self

@@ -1,0 +1,183 @@
+"""A check that a repository offers: the command, how its report is read, and what it is worth."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from fairwitness.contracts.common.base import Contract, Flag, Maybe, Positive, Text, Texts
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Seconds
+
+CheckId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,119}$")]
+"""Names one check of one project within a repository: `pytest`, `api/ruff`."""
+
+QUICK_S = 60.0
+"""Wall time of smoke runs, linters and everything small."""
+LONG_S = 900.0
+"""Wall time of tests and builds."""
+
+
+class ReportFormat(StrEnum):
+    """How a check says what it found, thing by thing."""
+
+    JUNIT = "junit"
+    GO_TEST = "go-test"
+    TAP = "tap"
+    CARGO = "cargo"
+    UNITTEST = "unittest"
+    JEST = "jest-json"
+    """`jest --json`: it has no other report of its own."""
+    RUFF = "ruff"
+    FLAKE8 = "flake8"
+    MYPY = "mypy"
+    PYRIGHT = "pyright"
+    ESLINT = "eslint"
+    TSC = "tsc"
+    COMPILER = "compiler"
+    """gcc and clang: `file:line:column: error: text`."""
+    EXIT = "exit"
+    """Nothing but the exit code: one thing, the command itself."""
+
+
+TEST_FORMATS = frozenset(
+    {
+        ReportFormat.JUNIT,
+        ReportFormat.GO_TEST,
+        ReportFormat.TAP,
+        ReportFormat.CARGO,
+        ReportFormat.UNITTEST,
+        ReportFormat.JEST,
+    }
+)
+"""Formats whose things are tests; the others' are diagnostics, except `exit`."""
+
+
+class Language(StrEnum):
+    """What a project is written in, as far as its environment goes."""
+
+    PYTHON = "python"
+    NODE = "node"
+    RUST = "rust"
+    GO = "go"
+    JAVA = "java"
+    NATIVE = "native"
+    """C and C++."""
+    OTHER = "other"
+
+
+class CheckSpec(Contract):
+    """One command to run in a project, before and after a change.
+
+    In `argv`, `{python}` is the interpreter of the prepared environment, `{report}` the file the report is to be
+    written to, `{tmp}` a private folder for caches; `{ids}`, only in `select`, stands for the things to run again.
+    """
+
+    id: CheckId
+    name: Text
+    """The check's name in the ledger: `tests`, `lint`, `type-check`, `build`, `syntax-check`, …"""
+    tier: Annotated[int, Field(ge=1, le=4)]
+    root: str
+    """The project's folder, relative to the repository; `.` for its top."""
+    language: Language
+    tool: Text
+    """The program whose version counts: `pytest`, `ruff`, `node`."""
+    argv: Annotated[tuple[str, ...], Field(min_length=1)]
+    report: ReportFormat
+    report_on: Annotated[str, Field(pattern=r"^(file|stdout|stderr)$")] = "stdout"
+    select: Maybe[tuple[str, ...]] = None
+    """The command that runs only some of the things; None if the tool cannot."""
+    timeout_s: Seconds = QUICK_S
+    writes: Flag
+    """Whether it needs to write into the tree (tests, builds); what does not gets it read-only."""
+    required: Flag
+    network: Flag = False
+    found_in: Text
+    """Where it was discovered: `pyproject.toml [tool.pytest.ini_options]`, `fairwitness.toml`."""
+
+    def in_repository(self, path: str) -> str:
+        """A path or test of the project, as the repository names it."""
+        return path if self.root == "." else f"{self.root}/{path}"
+
+
+class Undiscovered(Contract):
+    """A check that is configured but cannot be run: no evidence, and why."""
+
+    id: CheckId
+    name: Text
+    root: str
+    required: Flag
+    reason: Text
+    found_in: Text
+    next_step: str = ""
+
+
+class Project(Contract):
+    """One project of a repository: a folder with its own manifest."""
+
+    root: str
+    language: Language
+    manifests: Texts
+    """Paths, relative to the repository, whose content decides the environment (manifests and locks)."""
+    packages: Texts = ()
+    """Python: top-level modules of its own. Node: its own package names."""
+    sources: Texts = ()
+    """Folders (relative to the repository) that its own code is imported from: `src`, `.`"""
+
+
+class Discovered(Contract):
+    """What a tree offers."""
+
+    projects: tuple[Project, ...]
+    checks: tuple[CheckSpec, ...]
+    undiscovered: tuple[Undiscovered, ...]
+
+
+class DeclaredCheck(Contract):
+    """A check that a person declares in fairwitness.toml; it is required unless they say otherwise."""
+
+    name: Text
+    argv: Annotated[Texts, Field(min_length=1)]
+    id: Maybe[CheckId] = None
+    tier: Annotated[int, Field(ge=1, le=4)] = 2
+    root: str = "."
+    report: ReportFormat = ReportFormat.EXIT
+    report_on: Annotated[str, Field(pattern=r"^(file|stdout|stderr)$")] = "stdout"
+    select: Maybe[Texts] = None
+    timeout_s: Seconds = LONG_S
+    network: Flag = False
+    required: Flag = True
+    writes: Flag = True
+
+
+class SetupSettings(Contract):
+    """How dependencies are prepared, outside the evidence runs."""
+
+    network: Flag = False
+    commands: tuple[Annotated[Texts, Field(min_length=1)], ...] = ()
+    """In `{env}`, run in order at the project's root instead of what would be discovered."""
+    env: dict[str, str] = Field(default_factory=dict)
+    timeout_s: Seconds = LONG_S
+
+
+class SandboxSettings(Contract):
+    """How strongly commands are confined."""
+
+    tier: SandboxTier = SandboxTier.UID
+    """The weakest that will do."""
+    memory_mb: Positive = 4096
+    processes: Positive = 512
+
+
+class VerifySettings(Contract):
+    """The part of fairwitness.toml that verification reads; always the person's, never the change's."""
+
+    check: tuple[DeclaredCheck, ...] = ()
+    disable: tuple[CheckId, ...] = ()
+    """Discovered checks that are not to be run; shown, never silent."""
+    roots: Maybe[tuple[str, ...]] = None
+    """Projects to look at; None for all that are found."""
+    setup: SetupSettings = SetupSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    mutants: Annotated[int, Field(ge=0, le=20)] = 10
+    mutants_s: Seconds = 60

@@ -1,0 +1,63 @@
+"""One try at a node, as a flow of its own: prepare, let agents work, commit, prove; whatever fails is told, not raised.
+
+A helper that solves a conflict is the same flow on a branch of its own: it begins with the conflict, and what it makes
+of it is proven like any other attempt.
+"""
+
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, Candidate, Prepared, Proof, Worked
+from fairwitness.dag.desk import Bench
+from fairwitness.engine.base import Flow, Json, StepFailed
+
+_SHOWN = 5
+_MACHINE = frozenset({"NotReady", "DatabaseUnusable", "DatabaseBusy", "DiskRefused", "MemoryError"})
+"""What a step raises when the machine is at fault and not the task: trying again would only use up attempts."""
+_FULL = "No space left on device"
+
+
+async def attempt(flow: Flow, bench: Bench, order: AttemptOrder) -> AttemptResult:
+    """Makes the attempt. A step that raises ends it; where the machine is at fault, nothing else is started either."""
+    try:
+        result = await _made(flow, bench, order)
+    except StepFailed as error:
+        reason = f"{error.key}: {error.message or error.kind}"
+        is_machine = error.kind in _MACHINE or _FULL in error.message
+        result = AttemptResult(verified=False, reason=reason, halt=reason if is_machine else None)
+
+    async def leave() -> Json:
+        await bench.leave(order, keep=result.verified)
+        return None
+
+    await flow.step("leave", leave)
+    return result
+
+
+async def _made(flow: Flow, bench: Bench, order: AttemptOrder) -> AttemptResult:
+    async def prepare() -> Json:
+        return (await bench.prepare(order)).plain()
+
+    prepared = Prepared.model_validate(await flow.step("prepare", prepare))
+
+    async def work() -> Json:
+        return (await bench.work(order, prepared)).plain()
+
+    worked = Worked.model_validate(await flow.step("work", work))
+    if not worked.done:
+        return AttemptResult(verified=False, reason=worked.reason or "the agent did not finish", halt=worked.halt)
+
+    async def commit() -> Json:
+        made = await bench.commit(order, prepared, worked)
+        return None if made is None else made.plain()
+
+    committed = await flow.step("commit", commit)
+    if committed is None:
+        return AttemptResult(verified=False, reason="nothing was changed")
+    candidate = Candidate.model_validate(committed)
+
+    async def prove() -> Json:
+        return (await bench.prove(order, prepared, candidate)).plain()
+
+    proof = Proof.model_validate(await flow.step("prove", prove))
+    if not proof.holds:
+        shown = "; ".join(proof.reasons[:_SHOWN]) or "it is not proven"
+        return AttemptResult(verified=False, reason=shown)
+    return AttemptResult(verified=True, commit=candidate.commit, tree=candidate.tree)

@@ -1,0 +1,228 @@
+"""Carries out a graph of tasks: one loop that can be killed and begun again at any point.
+
+Everything it knows it derives from the run's events; everything it decides it writes down before it acts on it. What it
+starts are children with fixed ids, so that starting one again changes nothing. At most `cap` attempts work at a time,
+one batch is merged at a time, and the loop ends when every node is merged or when nothing can move any more.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState
+from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS, AttemptResult, GraphEnd, GraphOptions, MergeResult
+from fairwitness.dag.children import Child, Children
+from fairwitness.dag.desk import Desk
+from fairwitness.engine.base import Flow, Outcome, RunStatus
+from fairwitness.errors import EventsBroken
+from fairwitness.rules import graph_moves
+from fairwitness.rules.frontier import Frontier
+from fairwitness.rules.graph_run import CHILDREN, GraphRun
+from fairwitness.rules.scheduling import DagOutcome, RunEnd, collected
+
+STALLED = "nothing is under way and nothing can be started, though the graph has not ended"
+
+
+async def carry_out(flow: Flow, desk: Desk, run_id: str, options: GraphOptions) -> GraphEnd:
+    """Runs a graph to its end, from wherever it stands. To be called inside one step of the run."""
+    executor = Executor(flow, desk, run_id, options)
+    await executor.load()
+    while (end := await executor.go_on()) is None:
+        pass
+    return end
+
+
+class Executor:
+    """One life of the loop."""
+
+    def __init__(self, flow: Flow, desk: Desk, run_id: str, options: GraphOptions) -> None:
+        self._flow, self._desk, self._options, self._run_id = flow, desk, options, run_id
+        self._children = Children(options)
+        self._begun: set[str] = set()
+        """Children that this life has submitted: what fails before our eyes is not tried again at once."""
+        self._halt: str | None = None
+        """Why nothing more is started in this life."""
+        self._stuck: str | None = None
+        """Why nothing more is merged in this life."""
+        self._merges_lost = 0
+        """Merges in a row whose workers gave no sign of life."""
+        self._nodes: dict[str, DagNode] = {}
+        self._dependencies: Mapping[str, tuple[str, ...]] = {}
+        self._collected: frozenset[str] = frozenset()
+
+    async def load(self) -> None:
+        """Derives where the graph stands."""
+        plan = await self._desk.plan()
+        self._run = GraphRun(
+            self._run_id,
+            plan.base,
+            plan.workflow,
+            max_attempts=self._options.max_attempts,
+            first_attempt=self._options.first_attempt,
+            phase=self._options.phase,
+        )
+        for envelope in await self._desk.events(0):
+            self._refuse(self._run.apply(envelope))
+        plan = await self._desk.plan()  # again: it must hold every overlay that these events tell of
+        self._frontier = Frontier(plan.dag, self._run.nodes, estimates=plan.estimates, writes=plan.writes)
+        self._know(plan.dag)
+
+    async def go_on(self) -> GraphEnd | None:
+        """One turn: hear what happened, write down what follows, start what may start, or wait. The end, if it came."""
+        await self._catch_up()
+        wanted = self._children.wanted(self._run)
+        ended = await self._flow.wait(wanted, timeout_s=0) if wanted else {}
+        for child in wanted.values():
+            if child.id not in self._begun and child.id not in ended:
+                args = self._children.args(self._run, self._dependencies, child)
+                await self._flow.submit(child.id, child.flow, args)
+                self._begun.add(child.id)
+        if ended:
+            await self._hear(ended)
+        elif not (await self._merge() or await self._start()):
+            outcome = self._frontier.outcome()
+            if not wanted and (self._is_over(outcome) or self._run.requests):
+                return await self._end(outcome)
+            if not wanted and not self._run.is_paused:
+                raise EventsBroken(f"run {self._run_id}: {STALLED}", next_step=f"fairwitness dag show {self._run_id}")
+            await self._flow.wait(wanted, timeout_s=self._options.look_s)
+            await self._give_up_lost(wanted)
+        return None
+
+    async def _hear(self, ended: Mapping[str, Outcome]) -> None:
+        """Takes in how children ended, with a record for each."""
+        for id_, outcome in ended.items():
+            # asked anew each time: an executor that was taken for dead may have heard of it already
+            child = self._children.wanted(self._run).get(id_)
+            if child is None:
+                continue
+            if child.node is None:
+                await self._merge_ended(id_, outcome)
+            else:
+                await self._attempt_ended(child.node, outcome)
+
+    async def _attempt_ended(self, node: str, outcome: Outcome) -> None:
+        status = self._run.nodes[node]
+        if outcome.status is RunStatus.CANCELLED:  # by `_give_up_lost`, or the whole run would be cancelled
+            since = await self._desk.moment_ago(self._options.stale_after_s)
+            await self._record(lambda now: graph_moves.lost(status, since, now))
+            return
+        if outcome.status is RunStatus.DONE:
+            result = AttemptResult.model_validate(outcome.value)
+        else:
+            result = AttemptResult(verified=False, reason=outcome.error or "its flow failed")
+        self._halt = self._halt or result.halt
+        is_collected = node in self._collected
+        await self._record(lambda now: graph_moves.attempt_ended(status, result, is_collected=is_collected, now=now))
+
+    async def _merge_ended(self, id_: str, outcome: Outcome) -> None:
+        if outcome.status is RunStatus.DONE:
+            result = MergeResult.model_validate(outcome.value)
+        else:
+            # nobody knows how far it came; the next batch finds what it did, and whether merged work is still there
+            tip = self._run.tip or await self._desk.tip(self._options.target)
+            result = MergeResult(tip=tip, landed=(), clashes=(), checks=0, halt=self._why_no_merge(id_, outcome))
+        self._stuck = self._stuck or result.halt
+        if await self._record(
+            lambda now: graph_moves.merge_ended(self._run, self._dependencies, self._options.target, result, now)
+        ):
+            self._merges_lost = self._merges_lost + 1 if outcome.status is RunStatus.CANCELLED else 0
+
+    def _why_no_merge(self, id_: str, outcome: Outcome) -> str | None:
+        """Why nothing more should be merged, if a merge ended like this; None if the next batch may do better."""
+        if outcome.status is RunStatus.CANCELLED:  # by `_give_up_lost`, too
+            lost = self._merges_lost + 1
+            # of a run with several graphs the numbers of attempts say nothing about how often to try
+            most = self._options.max_attempts if self._options.phase is None else DEFAULT_ATTEMPTS
+            return f"merging was lost {lost} times in a row" if lost >= most else None
+        if id_ not in self._begun:
+            return None  # it failed before this life, whose reason may be gone
+        return f"merging failed: {outcome.error or 'no reason is known'}"
+
+    async def _give_up_lost(self, wanted: Mapping[str, Child]) -> None:
+        """Ends children whose workers give no sign of life for good; the next turn hears of it."""
+        for id_, seconds in (await self._flow.silent(wanted) if wanted else {}).items():
+            if seconds > self._options.stale_after_s:
+                await self._flow.cancel(id_)
+
+    async def _merge(self) -> bool:
+        run = self._run
+        if run.batch is not None or not run.queue or self._stuck is not None:
+            return False
+        members = [run.member(node) for node in islice(run.queue, self._options.batch)]
+        await self._record(lambda _now: graph_moves.merge_started(run.batches + 1, members))
+        return True
+
+    async def _start(self) -> bool:
+        run = self._run
+        if run.is_paused or run.requests or self._halt is not None or self._stuck is not None:
+            return False
+        running = run.running()
+        resting = len(running) - len(run.in_stage(CHILDREN))
+        chosen = self._frontier.starts(running, self._options.cap + resting)
+        if not chosen:
+            return False
+        orders = {
+            name: self._children.order(run, self._dependencies, name, run.nodes[name].currentAttempt) for name in chosen
+        }
+        await self._record(
+            lambda now: [
+                event
+                for name, order in orders.items()
+                for event in graph_moves.started(run.nodes[name], self._nodes[name], order, now)
+            ]
+        )
+        return True
+
+    def _know(self, dag: Dag) -> None:
+        self._nodes = {node.id: node for node in dag.nodes}
+        self._dependencies = {node.id: node.dependencies for node in dag.nodes}
+        self._collected = collected(dag)
+
+    def _refuse(self, problem: Problem | None) -> None:
+        if problem is not None:
+            where = spell_path(problem.where)
+            raise EventsBroken(
+                f"run {self._run_id}: {where}: expected {problem.expected}; found {problem.found}",
+                next_step="fairwitness ledger verify",
+            )
+
+    def _is_over(self, outcome: DagOutcome) -> bool:
+        """Asked when nothing is under way, and so when nothing is left that could be merged either."""
+        return outcome.end is not RunEnd.GOING or (self._halt or self._stuck) is not None
+
+    async def _end(self, outcome: DagOutcome) -> GraphEnd:
+        """With requests that wait for an answer it is no end, whatever else is so: the graph may grow."""
+        merged = sum(node.status is NodeState.MERGED for node in self._run.nodes.values())
+        return GraphEnd(
+            completed=outcome.end is RunEnd.COMPLETED and not self._run.requests,
+            tip=await self._desk.tip(self._options.target),
+            merged=merged,
+            exhausted=outcome.exhausted,
+            stranded=outcome.stranded,
+            reason=self._stuck or self._halt,
+            requests=tuple(self._run.requests),
+        )
+
+    async def _record(self, make: Callable[[str], Iterable[EventData]]) -> bool:
+        """Writes down what follows from the state as it is; if it is no longer so, the next turn decides anew."""
+        is_written = await self._desk.record(make, after=self._run.seq)
+        await self._catch_up()
+        return is_written
+
+    async def _catch_up(self) -> None:
+        """Takes in every event since the last one that is known, whoever wrote it."""
+        for envelope in await self._desk.events(self._run.seq):
+            self._refuse(self._run.apply(envelope))
+            if not self._run.is_about(envelope):
+                continue
+            if envelope.type in ("node.changed", "task.reopened"):
+                self._frontier.moved(self._run.nodes[envelope.data["nodeId"]])
+            elif envelope.type == "overlay.applied":  # it may bring edges only
+                await self._grow()
+
+    async def _grow(self) -> None:
+        plan = await self._desk.plan()
+        self._frontier.grow(plan.dag, self._run.nodes, estimates=plan.estimates, writes=plan.writes)
+        self._know(plan.dag)

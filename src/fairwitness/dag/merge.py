@@ -1,0 +1,92 @@
+"""One batch of verified attempts on its way into the target, as a flow of its own.
+
+The batch is stacked beside the target, and the merged tree is checked there. The target moves once, to a tree that was
+green: so it is never red, and backing out costs nothing. If the whole batch is red, the highest green candidate is
+looked for by halves; what is just above it is at fault, and what is above that waits for the next batch.
+"""
+
+from fairwitness.contracts.graph.orders import (
+    Candidate,
+    Culprit,
+    Landed,
+    Landing,
+    MergeOrder,
+    MergeResult,
+    Proof,
+    Stack,
+)
+from fairwitness.dag.desk import Press
+from fairwitness.engine.base import Flow, Json
+
+
+async def merge(flow: Flow, press: Press, order: MergeOrder) -> MergeResult:
+    """Merges what can be merged."""
+
+    async def make() -> Json:
+        return (await press.stack(order)).plain()
+
+    stack = Stack.model_validate(await flow.step("stack", make))
+    if stack.halt is not None:
+        assert stack.moved is not None
+        # where the target should be, and not where it is: nothing is merged before it is back there
+        tip = stack.moved.expected
+        return MergeResult(tip=tip, landed=(), clashes=(), checks=0, moved=stack.moved, halt=stack.halt)
+    search = Search(flow, press, order, stack)
+    await search.go()
+    green = stack.candidates[: search.green]
+
+    async def land() -> Json:
+        return (await press.land(order, stack, green[-1] if green else None)).plain()
+
+    landing = Landing.model_validate(await flow.step("land", land))
+    landed = green if landing.landed else ()
+
+    async def tidy() -> Json:
+        await press.tidy(order, [candidate.node for candidate in landed])
+        return None
+
+    await flow.step("tidy", tidy)
+    return MergeResult(
+        # where somebody else moved it meanwhile is for the next batch to judge
+        tip=landing.tip if landing.landed else stack.onto,
+        landed=tuple(Landed(node=candidate.node, commit=candidate.commit) for candidate in landed),
+        # whoever is at fault was found on a target that has moved since: then nobody is
+        culprit=search.culprit if landing.moved is None else None,
+        clashes=stack.clashes if landing.moved is None else (),
+        checks=search.checks,
+        moved=landing.moved or stack.moved,
+    )
+
+
+class Search:
+    """The search for the highest candidate with a green tree."""
+
+    def __init__(self, flow: Flow, press: Press, order: MergeOrder, stack: Stack) -> None:
+        self._flow, self._press, self._order, self._stack = flow, press, order, stack
+        self.green = 0
+        """How many candidates, from the lowest, are green together."""
+        self.culprit: Culprit | None = None
+        self.checks = 0
+
+    async def go(self) -> None:
+        """Checks the top, and what is needed below it; the culprit is red, and all below it together are green."""
+        red = len(self._stack.candidates) + 1
+        reasons: tuple[str, ...] = ()
+        height = red - 1
+        while height > self.green:
+            proof = await self._check(self._stack.candidates[height - 1])
+            if proof.holds:
+                self.green = height
+            else:
+                red, reasons = height, proof.reasons
+            height = (self.green + red) // 2
+        if reasons:
+            self.culprit = Culprit(node=self._stack.candidates[red - 1].node, reasons=reasons)
+
+    async def _check(self, candidate: Candidate) -> Proof:
+        self.checks += 1
+
+        async def check() -> Json:
+            return (await self._press.check(self._order, self._stack, candidate)).plain()
+
+        return Proof.model_validate(await self._flow.step(f"check:{candidate.node}", check))

@@ -1,0 +1,102 @@
+"""Databases move forward by numbered functions, once each, after a backup; nobody moves one back."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from fairwitness.db.base import Database, Dialect, Transaction
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.errors import DatabaseUnusable
+from fairwitness.kit.killpoints import reach
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS migrations (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    applied_at TEXT NOT NULL
+)
+"""
+
+
+class Migration(NamedTuple):
+    """One step forward."""
+
+    name: str
+    apply: Callable[[Transaction, Dialect], None]
+
+
+def version_of(database: Database) -> int:
+    """How many migrations a database has had; 0 for an empty one, an error for a stranger's."""
+    tables = _tables(database)
+    if "migrations" not in tables:
+        if tables:
+            raise DatabaseUnusable(
+                f"{database.name} holds tables of something else ({', '.join(sorted(tables)[:3])})",
+                next_step="name another database; this one was not touched",
+            )
+        return 0
+    ((number,),) = database.read("SELECT COALESCE(MAX(number), 0) FROM migrations")
+    return int(number)
+
+
+def _tables(database: Database) -> set[str]:
+    if database.dialect is Dialect.SQLITE:
+        rows = database.read("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    else:
+        rows = database.read("SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()")
+    return {str(name) for (name,) in rows}
+
+
+def check_version(database: Database, known: int) -> int:
+    """The database's version, if this program can read it."""
+    version = version_of(database)
+    if version > known:
+        raise _newer(database, version, known)
+    return version
+
+
+def migrate(database: Database, migrations: Sequence[Migration], now: str) -> int:
+    """Applies what is missing, all in one transaction; returns how many were applied."""
+    if check_version(database, len(migrations)) == len(migrations):
+        return 0
+
+    def move_forward(transaction: Transaction) -> int:
+        transaction.take_turns("migrations")
+        transaction.run(_TABLE)
+        # Another process may have moved it while we waited for our turn.
+        ((done,),) = transaction.run("SELECT COALESCE(MAX(number), 0) FROM migrations")
+        if done > len(migrations):
+            raise _newer(database, done, len(migrations))
+        if 0 < done < len(migrations) and isinstance(database, SqliteDatabase):
+            # Nobody can write meanwhile, and a second connection still sees what stood before this transaction.
+            _back_up(database.path, done)
+            reach("db.migration.backed-up")
+        for number, migration in enumerate(migrations[done:], start=done + 1):
+            migration.apply(transaction, database.dialect)
+            transaction.run(
+                "INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, migration.name, now)
+            )
+            reach("db.migration.applied")
+        return len(migrations) - int(done)
+
+    return database.write(move_forward)
+
+
+def _newer(database: Database, version: int, known: int) -> DatabaseUnusable:
+    return DatabaseUnusable(
+        f"{database.name} has version {version}, written by a newer Fair Witness; this one knows {known}",
+        next_step="use the newer Fair Witness; the database was not touched",
+    )
+
+
+def _back_up(path: Path, version: int) -> None:
+    """A copy beside the database, made by SQLite itself so that it is whole; one from an earlier try is replaced."""
+    copy = path.with_name(f"{path.name}.v{version}.backup")
+    partial = path.with_name(f"{copy.name}.partial")
+    partial.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(partial)) as target:
+        source.backup(target)
+        target.execute("PRAGMA journal_mode=DELETE")  # one file that needs no other beside it
+    partial.replace(copy)

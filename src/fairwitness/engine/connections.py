@@ -1,0 +1,75 @@
+"""The library's connections to a file or to a server: what is set on each, and which errors say that it is away."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+POOL = 12
+"""For the worker and for what controls it together; one of them listens."""
+_BUSY_TIMEOUT_MS = 30_000
+_IDLE_IN_TRANSACTION_MS = 60_000
+"""So long a machine that froze in the middle of a transaction may hold its locks."""
+_CONNECT_S = 10
+
+
+def connect(place: Path | str) -> Any:
+    """The connections of one process, made as they are needed."""
+    return _to_file(place) if isinstance(place, Path) else _to_server(place)
+
+
+def _to_file(path: Path) -> Any:
+    """Left to itself, the library would not ask for FULL."""
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(
+        sqlalchemy.URL.create("sqlite", database=str(path)), pool_size=POOL, max_overflow=0
+    )
+
+    def set_up(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = "IMMEDIATE"
+        for setting in (f"busy_timeout={_BUSY_TIMEOUT_MS}", "foreign_keys=ON", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {setting}")
+
+    sqlalchemy.event.listen(engine, "connect", set_up)
+    return engine
+
+
+def _to_server(address: str) -> Any:
+    """Left to itself, the library would take some ways in which a server can be away for the end of a run."""
+    import sqlalchemy
+
+    url = sqlalchemy.make_url(address).set(drivername="postgresql+psycopg")
+    settings = {"application_name": "fairwitness", "connect_timeout": _CONNECT_S}
+    engine = sqlalchemy.create_engine(
+        url,
+        pool_size=POOL,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={name: value for name, value in settings.items() if name not in url.query},
+    )
+
+    def set_up(connection: Any, _record: object) -> None:
+        connection.execute(f"SET idle_in_transaction_session_timeout = {_IDLE_IN_TRANSACTION_MS}")
+        connection.commit()  # or the pool takes it back
+
+    def judge(context: Any) -> None:
+        if is_away(context.original_exception):
+            context.is_disconnect = True  # which the library waits for
+
+    sqlalchemy.event.listen(engine, "connect", set_up)
+    sqlalchemy.event.listen(engine, "handle_error", judge)
+    return engine
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Whether an error of a database's driver says that the server cannot be reached or goes down; of a file none does.
+
+    >>> is_away(sqlite3.OperationalError("disk I/O error"))
+    False
+    """
+    if "OperationalError" not in {base.__name__ for base in type(error).__mro__}:
+        return False
+    state = getattr(error, "sqlstate", "a file has none")
+    if state is None:  # nobody answered
+        return True
+    return state.startswith("08") or state in ("57P01", "57P02", "57P03")

@@ -1,0 +1,220 @@
+"""The engine on DBOS: runs and children from queues, with ids, keys, leases and gates of our own.
+
+A worker is one per process, since the library behind it keeps itself in a global variable; engines that only control
+can be any number.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from fairwitness.engine.audit import stranded
+from fairwitness.engine.base import (
+    JOURNAL_VERSION,
+    Body,
+    EngineError,
+    Json,
+    Outcome,
+    RunInfo,
+    RunStatus,
+    StepInfo,
+    Stranded,
+)
+from fairwitness.engine.found import Found
+from fairwitness.engine.json_values import check_name, encode
+from fairwitness.engine.locks import this_process
+from fairwitness.engine.office import ENDED, Office, set_up_lock, told
+from fairwitness.engine.shift import Shift
+from fairwitness.kit.killpoints import reach
+
+_SET_UP_S = 60.0
+_THREADS = 4
+
+_at_work: "DbosEngine | None" = None
+
+
+class DbosEngine:
+    """One engine in one process, on a file or on a Postgres server."""
+
+    def __init__(
+        self,
+        url_or_path: str | Path,
+        flows: Mapping[str, Body],
+        *,
+        executor: str | None = None,
+        version: str = JOURNAL_VERSION,
+        cap: int = 4,
+    ) -> None:
+        if cap < 1:
+            raise EngineError(f"a cap of {cap} lets no child run", next_step="give one of 1 or more")
+        self._where = _place(url_or_path)
+        self._flows = dict(flows)
+        self._executor = executor
+        self._version = version
+        self._cap = cap
+        self._threads: ThreadPoolExecutor | None = None
+        self._opened: Office | None = None
+        self._shift: Shift | None = None
+
+    async def open(self, *, worker: bool) -> None:
+        """As a worker it takes runs from the queue and recovers those of the dead; otherwise it only controls."""
+        if self._threads is not None:
+            raise EngineError("the engine is open already", next_step="close it first")
+        if worker:
+            self._claim_process()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="fairwitness-engine")
+        lock = set_up_lock(self._where)
+        loop = asyncio.get_running_loop()
+        try:
+            if lock is not None:
+                await lock.acquire(_SET_UP_S)
+            self._opened = await loop.run_in_executor(
+                self._threads, Office, self._where, self._flows, self._version, self._threads
+            )
+            if self._opened.is_new:  # once launched, the library looks for new queues only now and again
+                await self._opened.control.make_queues(self._cap)
+            if worker:
+                shift = Shift(self._opened, self._flows, self._executor or _name(), self._cap)
+                await shift.begin()
+                self._shift = shift
+        except BaseException:
+            self._let_go()
+            raise
+        finally:
+            if lock is not None:
+                lock.release()
+
+    async def close(self, *, grace_s: float = 5.0) -> None:
+        """Ends; runs that have not ended go on when a worker opens again."""
+        if self._threads is None:
+            return
+        try:
+            if self._shift is not None:
+                await self._shift.end(grace_s)
+        finally:
+            self._let_go()
+
+    def _claim_process(self) -> None:
+        global _at_work
+        if _at_work is not None:
+            raise EngineError(
+                "another engine works in this process, and the library behind them can be at work only once in each",
+                next_step="close the other one, or open this one with worker=False",
+            )
+        _at_work = self
+
+    def _let_go(self) -> None:
+        global _at_work
+        if _at_work is self:
+            _at_work = None
+            # The library made its own threads those of the loop, and they ended with it.
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+        self._shift = None
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
+
+    @property
+    def _office(self) -> Office:
+        if self._opened is None:
+            raise EngineError("the engine is not open", next_step="open it first")
+        return self._opened
+
+    async def submit(self, run_id: str, flow: str, args: Json) -> None:
+        """Starts a run under an id of the caller's choice; again it changes nothing."""
+        await self._office.submit(run_id, flow, args)
+
+    async def answer(self, run_id: str, gate: str, value: Json) -> bool:
+        """Answers a gate; only the first answer counts."""
+        text = encode(value)
+        check_name(gate)
+        await self._office.known(run_id)
+        is_first = await self._office.call(self._office.gates.answer, run_id, gate, text)
+        reach("engine.gate.answered")
+        self._look()
+        return is_first
+
+    async def cancel(self, run_id: str) -> None:
+        """Ends a run and its children; whoever works on them finds out within a moment."""
+        await self._office.known(run_id)
+        await self._office.cancel(run_id)
+        self._look()
+
+    async def rerun_from(self, run_id: str, key: str) -> None:
+        """Forgets the steps of an ended run from a key on, with the answers they had, and goes on from there."""
+        run = await self._ended(run_id)
+        steps = await self._office.control.steps(run_id, whole=False)
+        position = next((position for position, name, _ in steps if name == key), None)
+        if position is None:
+            raise EngineError(f"run {run_id} has no step {key}", next_step="take one of its recorded steps")
+        forgotten = [name for at, name, _ in steps if at >= position]
+        await self._office.call(self._office.gates.forget, run_id, forgotten)
+        await self._office.control.rewind(run, position, self._version)
+
+    async def resume(self, run_id: str) -> None:
+        """Goes on with a run that failed or was cancelled, with all it recorded but the failure of its last step."""
+        run = await self._office.known(run_id)
+        if run.status in (RunStatus.FAILED, RunStatus.CANCELLED):
+            steps = await self._office.control.steps(run_id)
+            last, _, failed = steps[-1] if steps else (0, "", False)
+            try:
+                await self._office.control.rewind(run, last if failed else last + 1, self._version)
+            except EngineError:
+                if (await self._office.known(run_id)).status in ENDED:  # and not resumed by another just now
+                    raise
+        elif run.status is RunStatus.RUNNING:
+            await self._office.call(self._office.leases.adopt, run_id)
+
+    async def _ended(self, run_id: str) -> Found:
+        run = await self._office.known(run_id)
+        if run.status not in ENDED:
+            raise EngineError(f"run {run_id} has not ended", next_step=f"cancel {run_id} first")
+        return run
+
+    async def outcome(self, run_id: str) -> Outcome | None:
+        """How a run ended; None while it has not."""
+        return await self._office.outcome(run_id)
+
+    async def runs(self) -> tuple[RunInfo, ...]:
+        """Every run, oldest first, children included."""
+        return tuple(_info(run) for run in await self._office.control.all())
+
+    async def steps(self, run_id: str) -> tuple[StepInfo, ...]:
+        """The recorded steps of a run."""
+        return tuple(StepInfo(key, failed) for _, key, failed in await self._office.control.steps(run_id))
+
+    async def audit(self) -> tuple[Stranded, ...]:
+        """Runs that go on by themselves no more."""
+        leases = await self._office.call(self._office.leases.all)
+        living = {lease.executor for lease in leases if not lease.is_dead}
+        runs = await self._office.control.all()
+        misfits = {run.id for run in runs if run.error is not None and run.error.kind == "ChangedOrder"}
+        return stranded(map(_info, runs), misfits, living, self._office.flows, self._version)
+
+    def _look(self) -> None:
+        """A worker in this very process need not wait for its next look."""
+        if _at_work is not None and _at_work._shift is not None:
+            _at_work._shift.look()
+
+
+def _place(url_or_path: str | Path) -> Path | str:
+    text = str(url_or_path)
+    if isinstance(url_or_path, str) and text.startswith(("postgresql://", "postgres://")):
+        return "postgresql://" + text.partition("://")[2]
+    return Path(url_or_path).absolute()
+
+
+def _name() -> str:
+    """Of this process and no other, also not of one that had its number before."""
+    me = this_process()
+    return f"{me.host.partition('/')[0]}-{me.pid}-{me.started}-{secrets.token_hex(4)}"
+
+
+def _info(run: Found) -> RunInfo:
+    executor = run.executor if run.status is RunStatus.RUNNING else None
+    return RunInfo(run.id, run.flow, run.status, run.version, executor, told(run.error), run.parent)

@@ -1,0 +1,279 @@
+"""The one module that knows DBOS: its settings, its calls and its errors, in our words.
+
+It is imported inside functions only, since it costs half a second: whoever does not work a queue never loads it.
+
+Everything goes through its public calls, but for what they cannot do in one statement with our own tables. An upgrade
+has to be held against this list, and `tests/engine/test_dbos_tables.py` does so with the installed version:
+
+- we write `workflow_status`: a run that is PENDING goes back to its queue as ENQUEUED, with `owner_xid` and
+  `started_at_epoch_ms` empty, if its `executor_id` is still the one we saw (`leases.py`);
+- we read `workflow_status`: `workflow_uuid`, `status`, `executor_id`, and `started_at_epoch_ms` as when a run was taken
+  (`bodies.py`); and whether there is such a table (`tables.py`);
+- we know every word that can be a status, and which of them mean that a run has ended (`found.py`);
+- we call `queue_worker_thread` of its module `_queue`, with a bell in place of the event that ends it (`bell.py`);
+- of a step we rely on its `function_id` counting from 1 in the order in which a body asks (`flow.py`).
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sqlite3
+import tempfile
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from fairwitness.engine.base import DEEPEST_GENERATION, ChangedOrder, EngineError, Json
+from fairwitness.engine.bell import Bell, Bells
+from fairwitness.engine.connections import connect
+from fairwitness.engine.found import RUNS, WORDS_OF_ENDING, WORDS_OF_WAITING, Found, found_of, queue_of
+from fairwitness.engine.json_values import Encoded, JsonSerializer
+from fairwitness.engine.tables import SCHEMA, batched
+from fairwitness.kit.killpoints import reach
+
+_NAME = "fairwitness"
+_QUEUE_POLL_S = 0.1
+_NOTICE_POLL_S = 0.25
+
+Start = Callable[[str, str, Json, tuple[str, ...]], Awaitable[Encoded]]
+"""What a run that was taken from a queue begins with: its id, its flow, its arguments and the runs it comes of."""
+
+
+def make_file(path: Path) -> None:
+    """Makes the library's tables in a new file. It appears whole: the library's own way is no transaction."""
+    from dbos import DBOS
+
+    _quiet()
+    partial = path.with_name(f"{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fairwitness-engine-") as folder:
+        made = Path(folder) / "engine.db"
+        DBOS.migrate(f"sqlite:///{made}")
+        with contextlib.closing(sqlite3.connect(made)) as source, contextlib.closing(sqlite3.connect(partial)) as copy:
+            source.backup(copy)
+    partial.replace(path)
+    reach("engine.file.made")
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_schema(url: str) -> None:
+    """Makes the library's tables on a server."""
+    from dbos import DBOS
+
+    _quiet()
+    DBOS.migrate(url, schema=SCHEMA)
+
+
+def _quiet() -> None:
+    """Nothing is printed: even a cancelled run would leave a trace on the screen."""
+    logger = logging.getLogger("dbos")
+    logger.setLevel(logging.CRITICAL)
+    logger.propagate = False
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
+class Store:
+    """Where the library keeps its journal: a file or a server."""
+
+    def __init__(self, place: Path | str) -> None:
+        _quiet()
+        self.engine = connect(place)
+
+    def dispose(self) -> None:
+        """Lets go of it."""
+        self.engine.dispose()
+
+
+class Control:
+    """The calls that need no worker."""
+
+    def __init__(self, store: Store) -> None:
+        from dbos import DBOSClient
+
+        self._client = DBOSClient(
+            system_database_engine=store.engine,
+            dbos_system_schema=SCHEMA,
+            serializer=_serializer(),
+            application_name=_NAME,
+        )
+
+    def destroy(self) -> None:
+        """Closes its connections."""
+        self._client.destroy()
+
+    async def make_queues(self, cap: int) -> None:
+        """Those of runs and of their children, and with this cap those of later generations that there are."""
+        await self._client.register_queue_async(RUNS, polling_interval_sec=_QUEUE_POLL_S)
+        reach("engine.queue.made")
+        known = {queue.name for queue in await self._client.list_queues_async()}
+        for generation in range(1, DEEPEST_GENERATION + 1):
+            if generation == 1 or queue_of(generation) in known:
+                await self.make_queue(generation, cap)
+
+    async def make_queue(self, generation: int, cap: int) -> None:
+        """Of one generation of children each worker takes at most so many at a time."""
+        await self._client.register_queue_async(
+            queue_of(generation), polling_interval_sec=_QUEUE_POLL_S, worker_concurrency=cap
+        )
+        reach("engine.queue.made")
+
+    async def enqueue(self, run_id: str, flow: str, args: Json, version: str, above: tuple[str, ...]) -> None:
+        """Queues a run, once."""
+        with _our_errors():
+            await self._client.enqueue_async(
+                {
+                    "workflow_name": flow,
+                    "queue_name": queue_of(len(above)),
+                    "workflow_id": run_id,
+                    "app_version": version,
+                    "attributes": {"parent": above[-1] if above else None, "generation": len(above)},
+                },
+                args,
+                list(above),
+            )
+
+    async def find(self, run_id: str, *, whole: bool = True) -> Found | None:
+        """One run."""
+        listed = await self._client.list_workflows_async(workflow_ids=[run_id], load_input=False, load_output=whole)
+        return found_of(listed[0]) if listed else None
+
+    async def ended(self, run_ids: Collection[str]) -> list[Found]:
+        """Those of some runs that have ended, whole."""
+        listed = []
+        for ids in batched(run_ids):
+            listed += await self._client.list_workflows_async(
+                workflow_ids=ids, status=WORDS_OF_ENDING, load_input=False
+            )
+        return [found_of(one) for one in listed]
+
+    async def all(self) -> list[Found]:
+        """Every run, oldest first. Only of failed ones is it told what they left."""
+        listed = await self._client.list_workflows_async(load_input=False, load_output=False)
+        failed = await self._client.list_workflows_async(status="ERROR", load_input=False)
+        errors = {one.workflow_id: found_of(one) for one in failed}
+        return [errors.get(one.workflow_id) or found_of(one) for one in listed]
+
+    async def waiting_children(self) -> list[Found]:
+        """Children that have not ended."""
+        queues = [queue_of(generation) for generation in range(1, DEEPEST_GENERATION + 1)]
+        listed = await self._client.list_workflows_async(
+            queue_name=queues, status=WORDS_OF_WAITING, load_input=False, load_output=False
+        )
+        return [found_of(one) for one in listed]
+
+    async def steps(self, run_id: str, *, whole: bool = True) -> list[tuple[int, str, bool]]:
+        """Position, key and failure of each recorded step; not whole, the failure is not looked at."""
+        listed = await self._client.list_workflow_steps_async(run_id, load_output=whole)
+        return [
+            (one["function_id"], one["function_name"], whole and not _is_good(one["output"]))
+            for one in sorted(listed, key=lambda one: one["function_id"])
+        ]
+
+    async def cancel(self, run_ids: Collection[str]) -> None:
+        """Ends runs that have not ended."""
+        await self._client.cancel_workflows_async(list(run_ids))
+
+    async def rewind(self, run: Found, position: int, version: str) -> None:
+        """Forgets what an ended run recorded from a position on, and queues it."""
+        with _our_errors():
+            await self._client.rewind_workflow_async(
+                run.id,
+                start_step=position,
+                application_version=version,
+                queue_name=queue_of(run.generation),
+            )
+        reach("engine.rewound")
+
+
+def _is_good(output: object) -> bool:
+    return isinstance(output, dict) and output.get("ok") is True
+
+
+def _serializer() -> Any:
+    return JsonSerializer()
+
+
+class Worker:
+    """The library at work in this process. There can be one: it keeps itself in a variable of its module."""
+
+    def __init__(self, store: Store, executor: str, version: str) -> None:
+        from dbos import DBOS, DBOSConfig
+
+        config = DBOSConfig(
+            name=_NAME,
+            dbos_system_schema=SCHEMA,
+            application_version=version,
+            executor_id=executor,
+            log_level="CRITICAL",
+            enable_otlp=False,
+            serializer=_serializer(),
+            system_database_engine=store.engine,
+            notification_listener_polling_interval_sec=_NOTICE_POLL_S,
+        )
+        self._library = DBOS
+        self._instance = DBOS(config=config)
+        self._bells = Bells(self._look)
+
+    def launch(self, flows: Collection[str], start: Start) -> None:
+        """Begins to take runs. They run on the loop of whoever calls."""
+        for flow in flows:
+            self._register(flow, start)
+        self._library.launch()
+
+    def _register(self, flow: str, start: Start) -> None:
+        library = self._library
+
+        # A run may be begun any number of times: every restart while it waits for a person is one.
+        @library.workflow(name=flow, max_recovery_attempts=None)
+        async def run(args: Json, above: list[str] | str | None) -> Encoded:
+            run_id = library.workflow_id
+            assert run_id is not None
+            if not isinstance(above, list):  # as a version before this one queued it
+                above = [] if above is None else [above]
+            return await start(run_id, flow, args, tuple(above))
+
+    async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
+        """The work as the next step of the run whose body calls."""
+        from dbos import error
+
+        async def named() -> Encoded:
+            return await work()
+
+        try:
+            return await self._library.run_step_async({"name": key}, named)
+        except error.DBOSUnexpectedStepError as unexpected:
+            raise ChangedOrder(str(unexpected), next_step="put the steps back as they were") from unexpected
+        except (error.DBOSWorkflowCancelledError, error.DBOSWorkflowConflictIDError) as lost:
+            raise asyncio.CancelledError(str(lost)) from None
+
+    def ring(self, generation: int) -> None:
+        """There is room for children of a generation: looks for some now."""
+        self._bells.ring(generation)
+
+    def _look(self, bell: Bell, generation: int) -> None:
+        from dbos._queue import queue_worker_thread
+
+        queue = self._library.retrieve_queue(queue_of(generation))
+        if queue is not None:
+            queue_worker_thread(bell, self._instance, queue)
+
+    def destroy(self) -> None:
+        """Ends its threads. Not on the loop, which they may be waiting for."""
+        self._bells.end()
+        self._library.destroy(destroy_registry=True)
+
+
+@contextlib.contextmanager
+def _our_errors() -> Iterator[None]:
+    from dbos import error
+
+    try:
+        yield
+    except error.DBOSException as refused:
+        raise EngineError(f"the engine refused: {refused}", next_step="look at the list of runs") from refused

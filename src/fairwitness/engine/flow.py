@@ -1,0 +1,228 @@
+"""What a body may do: steps with keys that are checked against the journal, gates, children and the time."""
+
+import math
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from fairwitness.engine.base import (
+    ChangedOrder,
+    EngineError,
+    Json,
+    Outcome,
+    RepeatedKey,
+    StepFailed,
+)
+from fairwitness.engine.json_values import Encoded, check_name, decode, encode, tellable
+from fairwitness.engine.place import OwnCancellation, Place
+from fairwitness.kit.clock import system_clock
+from fairwitness.kit.killpoints import reach
+
+_INSIDE: ContextVar[str] = ContextVar("inside")
+"""The step whose work runs here."""
+
+
+class Desk(Protocol):
+    """What bodies need of the engine that runs them."""
+
+    async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
+        """Runs the work as the next step of the body that calls, or gives what is recorded of it."""
+        ...
+
+    async def ask(self, run_id: str, gate: str, timeout_s: float | None) -> None:
+        """Opens a gate."""
+        ...
+
+    async def start_child(self, parent: str, child_id: str, flow: str, args: Json) -> None:
+        """Queues a child, once."""
+        ...
+
+    async def cancel_child(self, parent: str, child_id: str) -> None:
+        """Ends a child and whatever came of it."""
+        ...
+
+    async def ended(self, run_ids: Collection[str]) -> frozenset[str]:
+        """Those of some runs that have ended: a look that costs little."""
+        ...
+
+    async def outcomes(self, run_ids: Collection[str]) -> dict[str, Outcome]:
+        """How those of some runs ended that have."""
+        ...
+
+    async def silent(self, run_ids: Collection[str]) -> dict[str, float]:
+        """How long those of some runs that somebody has have given no sign of life."""
+        ...
+
+
+class DbosFlow:
+    """One body's way through its journal."""
+
+    def __init__(self, desk: Desk, place: Place, recorded: Mapping[int, str]) -> None:
+        self._desk = desk
+        self._place = place
+        self._recorded = dict(recorded)
+        self._stands = {key: position for position, key in recorded.items()}
+        self._asked: set[str] = set()
+        self.misfit: EngineError | None = None
+        """Why the code does not fit the journal. From then on nothing of this body counts, also if it caught it."""
+
+    @property
+    def run_id(self) -> str:
+        """The run this body belongs to."""
+        return self._place.run_id
+
+    async def step(
+        self, key: str, work: Callable[[], Awaitable[Json]], *, timeout_s: float | None = None, attempts: int = 1
+    ) -> Json:
+        """Runs the work once and records what it gave; on replay gives what is recorded."""
+        if attempts < 1:
+            raise EngineError(f"step {key} of {self.run_id} has {attempts} attempts", next_step="give it one or more")
+        self._check_time(key, timeout_s)
+        self._next(key)
+
+        async def attempt() -> Encoded:
+            failed = Encoded("")
+            for _ in range(attempts):
+                try:
+                    return _good(encode(await self._place.do(_marked(key, work), timeout_s)))
+                except OwnCancellation as error:
+                    failed = _bad("CancelledError", error)
+                except Exception as error:  # noqa: BLE001  # whatever a step raises is recorded
+                    failed = _bad(type(error).__name__, error)
+            return failed
+
+        return await self._recorded_result(key, attempt)
+
+    async def gate(self, key: str, *, timeout_s: float | None = None) -> Json:
+        """Waits for an answer; None when the time is up."""
+        self._check_time(key, timeout_s)
+        self._next(key)
+
+        async def wait() -> Encoded:
+            await self._desk.ask(self.run_id, key, timeout_s)
+            return _good(await self._place.wait_for(key))
+
+        return await self._recorded_result(key, wait)
+
+    async def submit(self, child_id: str, flow: str, args: Json) -> None:
+        """Starts a child, once."""
+        self._go_on()
+        await self._desk.start_child(self.run_id, child_id, flow, args)
+
+    async def outcome(self, child_id: str) -> Outcome | None:
+        """How a child ended."""
+        self._go_on()
+        return (await self._desk.outcomes(await self._desk.ended([child_id]))).get(child_id)
+
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+        """Until one of these children has ended or the time is up."""
+        if timeout_s != 0:  # without any time: what is known now
+            self._check_time("waiting for children", timeout_s)
+        self._go_on()
+        children = frozenset(child_ids)
+        ended = await self._desk.ended(children)
+        if not ended and timeout_s > 0:
+            ended = await self._place.wait_for_one(children, timeout_s)
+        return await self._desk.outcomes(ended)
+
+    async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
+        """How long children have given no sign of life."""
+        self._go_on()
+        return await self._desk.silent(child_ids)
+
+    async def cancel(self, child_id: str) -> None:
+        """Ends a child and whatever came of it."""
+        self._go_on()
+        await self._desk.cancel_child(self.run_id, child_id)
+
+    async def now(self, key: str) -> float:
+        """The time, recorded."""
+
+        async def look() -> Json:
+            return system_clock().timestamp()
+
+        moment = await self.step(key, look)
+        assert isinstance(moment, float)
+        return moment
+
+    def finish(self) -> None:
+        """At the end of a body: every step that stands in the journal must have been asked for."""
+        if self.misfit is None:
+            for position, key in sorted(self._recorded.items()):
+                if key not in self._asked:
+                    self._misfits(
+                        ChangedOrder(
+                            f"run {self.run_id} ended without step {key}, which stands at {position} in its journal",
+                            next_step="put the steps back as they were, or rerun from one that still fits",
+                        )
+                    )
+
+    def _check_time(self, key: str, timeout_s: float | None) -> None:
+        if timeout_s is not None and not 0 < timeout_s < math.inf:
+            raise EngineError(f"{key} of {self.run_id} has {timeout_s} s of time", next_step="give it some, or None")
+
+    def _go_on(self) -> None:
+        if self.misfit is not None:
+            raise self.misfit
+        self._place.go_on()
+
+    def _next(self, key: str) -> None:
+        """The next place in the journal must hold this key, and no other place may."""
+        self._go_on()
+        check_name(key)
+        inside = _INSIDE.get(None)
+        if inside is not None:
+            raise EngineError(
+                f"run {self.run_id} asks for step {key} inside step {inside}", next_step="take steps in the body only"
+            )
+        position = len(self._asked) + 1
+        if key in self._asked:
+            self._misfits(
+                RepeatedKey(
+                    f"run {self.run_id} asks for step {key} twice", next_step="give every step a key of its own"
+                )
+            )
+        self._asked.add(key)
+        there, stands = self._recorded.get(position, key), self._stands.get(key, position)
+        if there != key or stands != position:
+            found = f"{there} stands there" if there != key else f"it stands at {stands}"
+            self._misfits(
+                ChangedOrder(
+                    f"run {self.run_id} asks for step {key} at {position}, but in its journal {found}",
+                    next_step="put the steps back as they were, or rerun from one that still fits",
+                )
+            )
+
+    def _misfits(self, error: EngineError) -> None:
+        self.misfit = error
+        raise error
+
+    async def _recorded_result(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> Json:
+        try:
+            result = await self._desk.record(key, work)
+            reach("engine.step.recorded")
+        except ChangedOrder as error:
+            self._misfits(error)
+            raise
+        found = decode(result.text) if isinstance(result, Encoded) else result
+        assert isinstance(found, dict)
+        if not found["ok"]:
+            raise StepFailed(key, str(found["kind"]), str(found["message"]))
+        value: Json = found["value"]
+        return value
+
+
+def _marked(key: str, work: Callable[[], Awaitable[Json]]) -> Callable[[], Coroutine[Any, Any, Json]]:
+    async def marked() -> Json:
+        _INSIDE.set(key)
+        return await work()
+
+    return marked
+
+
+def _good(text: str) -> Encoded:
+    return Encoded(f'{{"ok":true,"value":{text}}}')
+
+
+def _bad(kind: str, error: BaseException) -> Encoded:
+    return Encoded(encode({"ok": False, "kind": kind, "message": tellable(error)}))

@@ -1,0 +1,64 @@
+"""A run as the library has it, in our words, and the queue that it waits in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairwitness.engine.base import Json, RunStatus
+from fairwitness.engine.json_values import RecordedError
+
+RUNS, CHILDREN = "fairwitness-runs", "fairwitness-children"
+"""Runs wait for their children and for people, so they have a queue without a limit. Children may wait for children of
+their own, so each generation of them has a queue with the cap: nobody takes the room of those it waits for."""
+
+_STATUS = {
+    "ENQUEUED": RunStatus.QUEUED,
+    "DELAYED": RunStatus.QUEUED,
+    "PENDING": RunStatus.RUNNING,
+    "SUCCESS": RunStatus.DONE,
+    "ERROR": RunStatus.FAILED,
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": RunStatus.FAILED,
+    "CANCELLED": RunStatus.CANCELLED,
+}
+WORDS_OF_WAITING = ["ENQUEUED", "DELAYED", "PENDING"]
+WORDS_OF_ENDING = [status for status in _STATUS if status not in WORDS_OF_WAITING]
+"""What the library says of runs that have not ended, and of those that have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One run as the library has it."""
+
+    id: str
+    flow: str
+    status: RunStatus
+    version: str
+    executor: str | None
+    parent: str | None
+    generation: int
+    """0 of a run, 1 of its children, 2 of their children."""
+    value: Json = None
+    error: RecordedError | None = None
+
+
+def queue_of(generation: int) -> str:
+    """Where runs of a generation wait."""
+    return RUNS if generation == 0 else CHILDREN if generation == 1 else f"{CHILDREN}-{generation}"
+
+
+def found_of(status: Any) -> Found:
+    """A run as it was read."""
+    error, attributes = status.error, status.attributes or {}
+    parent = attributes.get("parent")
+    if status.status == "MAX_RECOVERY_ATTEMPTS_EXCEEDED":
+        error = RecordedError("EngineError", "it was begun too often")
+    return Found(
+        id=status.workflow_id,
+        flow=status.name,
+        status=_STATUS[status.status],
+        version=status.app_version or "",
+        executor=status.executor_id,
+        parent=parent,
+        generation=attributes.get("generation", 0 if parent is None else 1),
+        value=status.output,
+        error=error if error is None or isinstance(error, RecordedError) else RecordedError("EngineError", str(error)),
+    )

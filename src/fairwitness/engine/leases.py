@@ -1,0 +1,133 @@
+"""Who works: a row with a heartbeat for every worker, and the one transaction that takes over what a dead one had."""
+
+from dataclasses import dataclass
+
+from fairwitness.db.base import Database, Transaction
+from fairwitness.engine.base import EngineError
+from fairwitness.engine.locks import Process, is_gone
+from fairwitness.engine.tables import Tables
+
+HEARTBEAT_S = 5.0
+DEAD_AFTER_S = 30.0
+"""How long a worker on another machine may be silent; on this one its process is looked at instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One worker, when it was last heard of, and at which of its heartbeats."""
+
+    executor: str
+    process: Process
+    silent_s: float
+    epoch: int
+    cap: int
+    """How many children it runs at a time."""
+
+    @property
+    def is_dead(self) -> bool:
+        """Gone from this machine, or silent for too long on another."""
+        gone = is_gone(self.process)
+        return self.silent_s > DEAD_AFTER_S if gone is None else gone
+
+
+class Leases:
+    """The rows of all workers."""
+
+    def __init__(self, database: Database, tables: Tables) -> None:
+        self._database = database
+        self._tables = tables
+
+    def join(self, executor: str, process: Process, cap: int) -> None:
+        """A worker's first sign of life. It comes before anything is taken from a queue."""
+        table, now = self._tables.lease, self._tables.now
+        joined = self._database.write(
+            lambda transaction: transaction.run(
+                f"INSERT INTO {table} (executor, host, pid, started, heartbeat, epoch, cap) "  # noqa: S608
+                f"VALUES (?, ?, ?, ?, {now}, 1, ?) ON CONFLICT (executor) DO NOTHING RETURNING 1",
+                (executor, process.host, process.pid, process.started, cap),
+            )
+        )
+        if not joined:
+            raise EngineError(
+                f"a worker {executor} is at work already", next_step="give this one another name, or end the other"
+            )
+
+    def beat(self, executor: str) -> bool:
+        """A sign of life; False if somebody took this worker for dead and has what it had."""
+        table, now = self._tables.lease, self._tables.now
+        return bool(
+            self._database.write(
+                lambda transaction: transaction.run(
+                    f"UPDATE {table} SET heartbeat = {now}, epoch = epoch + 1 WHERE executor = ? RETURNING 1",  # noqa: S608
+                    (executor,),
+                )
+            )
+        )
+
+    def all(self) -> list[Lease]:
+        """Every worker there is a row of."""
+        rows = self._database.read(
+            f"SELECT executor, host, pid, started, {self._tables.now} - heartbeat, epoch, cap "  # noqa: S608
+            f"FROM {self._tables.lease}"
+        )
+        return [
+            Lease(executor, Process(host, pid, started), silent_s, epoch, cap)
+            for executor, host, pid, started, silent_s, epoch, cap in rows
+        ]
+
+    def take_over(self, lease: Lease) -> bool:
+        """Removes a worker and queues what it had, all or nothing; False if it lives or another was quicker.
+
+        The library's own calls for this do not ask who has a run now, so of two takers the slower one would start
+        again what the quicker one already runs. Here only what the dead one still has is queued.
+        """
+
+        def work(transaction: Transaction) -> bool:
+            removed = transaction.run(
+                f"DELETE FROM {self._tables.lease} WHERE executor = ? AND epoch = ? RETURNING 1",  # noqa: S608
+                (lease.executor, lease.epoch),
+            )
+            if removed:
+                self._queue_again(transaction, lease.executor)
+            return bool(removed)
+
+        return self._database.write(work)
+
+    def leave(self, executor: str) -> None:
+        """A worker's own end: what it has not finished is queued for whoever comes next."""
+
+        def work(transaction: Transaction) -> None:
+            if transaction.run(f"DELETE FROM {self._tables.lease} WHERE executor = ? RETURNING 1", (executor,)):  # noqa: S608
+                self._queue_again(transaction, executor)
+
+        self._database.write(work)
+
+    def _queue_again(self, transaction: Transaction, executor: str) -> None:
+        transaction.run(f"DELETE FROM {self._tables.body} WHERE executor = ?", (executor,))  # noqa: S608
+        transaction.run(f"{self._queued} AND executor_id = ?", (executor,))
+
+    def give_back(self, run_id: str, executor: str) -> None:
+        """Queues a run again that a worker has taken and has no body of."""
+
+        def work(transaction: Transaction) -> None:
+            transaction.run(
+                f"DELETE FROM {self._tables.body} WHERE run_id = ? AND executor = ?",  # noqa: S608
+                (run_id, executor),
+            )
+            transaction.run(f"{self._queued} AND workflow_uuid = ? AND executor_id = ?", (run_id, executor))
+
+        self._database.write(work)
+
+    def adopt(self, run_id: str) -> None:
+        """Queues a run again whose worker has no row at all, as after a database was put back from a copy."""
+        living = f"SELECT executor FROM {self._tables.lease}"  # noqa: S608
+        statement = f"{self._queued} AND workflow_uuid = ? AND executor_id NOT IN ({living})"
+        self._database.write(lambda transaction: transaction.run(statement, (run_id,)))
+
+    @property
+    def _queued(self) -> str:
+        """Back to the queue a run came from; what is added says which, and that it is still whose it was."""
+        return (
+            f"UPDATE {self._tables.run} SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL "  # noqa: S608
+            "WHERE status = 'PENDING'"
+        )

@@ -1,0 +1,165 @@
+"""The engine's database, opened: the library's part of it, our part, and a few threads for the calls that wait."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from fairwitness.db.base import Database
+from fairwitness.db.postgres import PostgresDatabase
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.engine import dbos_library
+from fairwitness.engine.base import DEEPEST_GENERATION, EngineError, Json, Outcome, RunStatus
+from fairwitness.engine.bodies import Bodies
+from fairwitness.engine.connections import is_away
+from fairwitness.engine.dbos_library import Control, Store
+from fairwitness.engine.found import Found
+from fairwitness.engine.gates import Gates
+from fairwitness.engine.json_values import RecordedError, check_name, decode, encode
+from fairwitness.engine.leases import Leases
+from fairwitness.engine.locks import FileLock
+from fairwitness.engine.tables import is_prepared, make_tables
+from fairwitness.errors import DatabaseBusy, FairWitnessError
+from fairwitness.kit.killpoints import reach
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ENDED = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
+_BUSY_TIMEOUT_MS = 30_000
+_AWAY_S = 0.25
+_OWN_ERRORS = frozenset({"EngineError", "RepeatedKey", "ChangedOrder", "StepFailed"})
+
+
+class Office:
+    """What both a worker and a mere client need. All calls that wait do so in its threads."""
+
+    def __init__(self, place: Path | str, flows: Collection[str], version: str, threads: ThreadPoolExecutor) -> None:
+        self.place = place
+        self.flows = frozenset(flows)
+        self.version = version
+        self._threads = threads
+        self.cap = 1
+        """Of the worker in this process, if there is one."""
+        self._deepest = 1
+        """The generation of children up to which this process knows that there are queues."""
+        self._is_closed = False
+        self.is_patient = False
+        """Whether calls wait for a server that is away, as those of the library do."""
+        self.is_new = False
+        """Whether its queues have yet to be made."""
+        if isinstance(place, Path):
+            if not place.exists():
+                dbos_library.make_file(place)
+                self.is_new = True
+            self._database: Database = SqliteDatabase(place, busy_timeout_ms=_BUSY_TIMEOUT_MS)
+        else:
+            self._database = PostgresDatabase(place)
+        try:
+            if not is_prepared(self._database):
+                if isinstance(place, Path):
+                    raise EngineError(
+                        f"{place} is not an engine's database", next_step="name another file; this one was not touched"
+                    )
+                dbos_library.make_schema(place)
+                self.is_new = True
+            tables = make_tables(self._database)
+            self.leases = Leases(self._database, tables)
+            self.bodies = Bodies(self._database, tables)
+            self.gates = Gates(self._database, tables)
+            self.store = Store(place)
+            self.control = Control(self.store)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        self._is_closed = True
+        self.control.destroy()
+        self.store.dispose()
+        self._database.close()
+
+    async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """A call that waits for the database, off the loop. All of them may be made again: one that was cut off may
+        have been done or not."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._is_closed:  # work that would not end may come back when nothing is left
+                raise EngineError("the engine is closed", next_step="open it again")
+            try:
+                return await loop.run_in_executor(self._threads, functools.partial(function, *args, **kwargs))
+            except FairWitnessError as error:
+                is_passing = isinstance(error, DatabaseBusy) or is_away(error.__cause__ or error.__context__)
+                if not (self.is_patient and is_passing):
+                    raise
+            await asyncio.sleep(_AWAY_S)
+
+    async def submit(self, run_id: str, flow: str, args: Json, above: tuple[str, ...] = ()) -> None:
+        """Queues a run or a child, once; above it are those it comes of."""
+        if flow not in self.flows:
+            raise EngineError(f"there is no flow {flow}", next_step=f"there are {', '.join(sorted(self.flows))}")
+        check_name(run_id)
+        value = decode(encode(args))
+        generation = len(above)
+        if generation > DEEPEST_GENERATION:
+            raise EngineError(
+                f"{run_id} would be a child of the {generation}th generation", next_step="submit it from further above"
+            )
+        if generation > self._deepest:
+            leases = await self.call(self.leases.all)
+            await self.control.make_queue(generation, max([self.cap, *(lease.cap for lease in leases)]))
+            self._deepest = generation
+        await self.control.enqueue(run_id, flow, value, self.version, above)
+        reach("engine.queued")
+
+    async def known(self, run_id: str, *, whole: bool = False) -> Found:
+        """A run there must be."""
+        check_name(run_id)
+        found = await self.control.find(run_id, whole=whole)
+        if found is None:
+            raise EngineError(f"there is no run {run_id}", next_step="look at the list of runs")
+        return found
+
+    async def outcome(self, run_id: str) -> Outcome | None:
+        """How a run ended; None while it has not."""
+        return (await self.outcomes([run_id])).get(run_id)
+
+    async def outcomes(self, run_ids: Collection[str]) -> dict[str, Outcome]:
+        """How those of some runs ended that have."""
+        return {found.id: _outcome(found) for found in await self.control.ended(run_ids)}
+
+    async def cancel(self, run_id: str) -> None:
+        """Ends a run and whatever came of it, and tells their bodies."""
+        ended: set[str] = set()
+        doomed = {run_id}
+        while doomed:
+            await self.control.cancel(doomed)
+            reach("engine.cancelled")
+            await self.call(self.bodies.stop, doomed)
+            ended |= doomed
+            doomed = {child.id for child in await self.control.waiting_children() if child.parent in ended} - ended
+
+
+def _outcome(found: Found) -> Outcome:
+    value = found.value if found.status is RunStatus.DONE else None
+    return Outcome(found.status, value, told(found.error) or "")
+
+
+def told(error: RecordedError | None) -> str | None:
+    """An error in words; of our own ones their sentence is enough."""
+    if error is None:
+        return None
+    return error.message if error.kind in _OWN_ERRORS else f"{error.kind}: {error.message}"
+
+
+def recovery_lock(place: Path | str) -> FileLock | None:
+    """Whoever holds it is the one worker on a file that takes over from the dead; a server needs none."""
+    return FileLock(place.with_name(f"{place.name}-recovery")) if isinstance(place, Path) else None
+
+
+def set_up_lock(place: Path | str) -> FileLock | None:
+    """Held while a file is opened, since the library changes its tables outside of any transaction."""
+    return FileLock(place.with_name(f"{place.name}-setup")) if isinstance(place, Path) else None

@@ -1,0 +1,100 @@
+"""The engine's own tables beside those of its library: who works, which bodies live, and what gates were told."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from fairwitness.db.base import Database, Dialect, Transaction
+from fairwitness.kit.killpoints import reach
+
+SCHEMA = "fairwitness_engine"
+"""Where everything of the engine stands on Postgres; in SQLite it has a file of its own."""
+
+_DDL = (
+    # epoch counts the heartbeats: whoever removes a row names the one it saw, so a sign of life is never overlooked
+    """CREATE TABLE IF NOT EXISTS {lease} (
+        executor TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
+        heartbeat DOUBLE PRECISION NOT NULL, epoch INTEGER NOT NULL, cap INTEGER NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS {body} (
+        run_id TEXT PRIMARY KEY, executor TEXT NOT NULL, stop INTEGER NOT NULL DEFAULT 0, beat DOUBLE PRECISION)""",
+    """CREATE TABLE IF NOT EXISTS {gate} (
+        run_id TEXT NOT NULL, gate TEXT NOT NULL, until DOUBLE PRECISION, answer TEXT, PRIMARY KEY (run_id, gate))""",
+)
+_ADDED = (("{body}", "beat", "DOUBLE PRECISION"),)
+"""Table, name and type of columns that a database may lack since they came later."""
+
+_COLUMN = {
+    Dialect.SQLITE: "SELECT 1 FROM pragma_table_info(?) WHERE name = ?",
+    Dialect.POSTGRES: "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(?) AND attname = ? AND NOT attisdropped",
+}
+
+_MOST_VALUES = 10_000
+"""In one statement; each kind of database takes more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The names of the tables in one database, and how it tells the time."""
+
+    lease: str
+    body: str
+    gate: str
+    run: str
+    """The library's own table of runs. Only handing runs back to their queue writes to it."""
+    now: str
+    """The database's clock in seconds: machines that share it need not agree on the time."""
+
+
+def tables_of(dialect: Dialect) -> Tables:
+    """The names in each kind of database."""
+    if dialect is Dialect.SQLITE:
+        where, now = "", "(julianday('now') - 2440587.5) * 86400.0"
+    else:
+        where, now = f"{SCHEMA}.", "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
+    return Tables(
+        lease=f"{where}engine_lease",
+        body=f"{where}engine_body",
+        gate=f"{where}engine_gate",
+        run=f"{where}workflow_status",
+        now=now,
+    )
+
+
+def is_prepared(database: Database) -> bool:
+    """Whether the library has made its tables: in a file all at once, on a server one by one and before ours."""
+    if database.dialect is Dialect.SQLITE:
+        return bool(database.read("SELECT 1 FROM sqlite_master WHERE name = 'workflow_status'"))
+    return database.read(f"SELECT to_regclass('{SCHEMA}.engine_lease')")[0][0] is not None
+
+
+def is_complete(database: Database) -> bool:
+    """Whether our own tables are there as well: whoever is killed in between leaves the library's alone."""
+    if database.dialect is Dialect.SQLITE:
+        return bool(database.read("SELECT 1 FROM sqlite_master WHERE name = 'engine_lease'"))
+    return is_prepared(database)
+
+
+def make_tables(database: Database) -> Tables:
+    """Makes our tables where they are missing; those who come at once take turns."""
+    tables = tables_of(database.dialect)
+
+    def make(transaction: Transaction) -> None:
+        transaction.take_turns("engine-tables")
+        if database.dialect is Dialect.POSTGRES:
+            transaction.run(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        for statement in _DDL:
+            transaction.run(statement.format(lease=tables.lease, body=tables.body, gate=tables.gate))
+        for name, column, kind in _ADDED:
+            table = name.format(lease=tables.lease, body=tables.body, gate=tables.gate)
+            if not transaction.run(_COLUMN[database.dialect], (table, column)):
+                transaction.run(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+
+    database.write(make)
+    reach("engine.tables.made")
+    return tables
+
+
+def batched(ids: Collection[str]) -> Iterator[list[str]]:
+    """All of them at once, unless they are too many for one statement."""
+    left = list(ids)
+    for start in range(0, len(left), _MOST_VALUES):
+        yield left[start : start + _MOST_VALUES]

@@ -1,0 +1,189 @@
+"""Git called so that nothing in a repository or a home folder can make it run anything else.
+
+No system or user configuration, no hooks, no pager, no editor, no transport; an empty environment but for PATH. Only
+filters and drivers that a repository's own configuration defines have no switch. So files are never compared, added or
+written under a person's git directory, only under one of ours (`fairwitness.git.shadow`), and a person's configuration is
+hashed when it is opened and compared before every later call.
+"""
+
+import functools
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fairwitness.errors import NotReady
+from fairwitness.git.guard import Guard
+from fairwitness.git.process import LOOK, Answer, GitFailed, converse
+from fairwitness.kit.text import visible
+
+__all__ = ["Answer", "GitDir", "GitFailed", "Guard", "bytes_of", "failed", "git", "text_of"]
+
+_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.pager": "cat",
+    "core.editor": "/bin/false",
+    "core.sshCommand": "/bin/false",
+    "core.attributesFile": "/dev/null",
+    "core.alternateRefsCommand": "",
+    "diff.external": "",
+    "credential.helper": "",
+    # a repository may allow one transport by name, which outweighs the word on all of them
+    "protocol.allow": "never",
+    **{f"protocol.{name}.allow": "never" for name in ("ext", "file", "git", "ssh", "http", "https", "fd")},
+    "submodule.recurse": "false",
+    "diff.ignoreSubmodules": "all",
+    "safe.bareRepository": "explicit",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+}
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    # evidence is about the commits that exist, not about what a ref or a file puts in their place
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": "/dev/null",
+    "LC_ALL": "C",
+}
+_OF_THE_PERSON = (
+    *("HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "EMAIL", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
+    *("GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"),
+    *("GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "TERM"),
+)
+"""What reading a person's own configuration, or signing with their key, needs of their environment."""
+TIMEOUT_S = 60.0
+OUTPUT_LIMIT = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class GitDir:
+    """A git directory named outright: git never looks for one where an agent could have put it."""
+
+    path: Path
+    work_tree: Path | None = None
+    guard: Guard | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def given(
+        self,
+        *,
+        work_tree: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> "GitDir":
+        """The same directory with another work tree, more settings or more environment."""
+        return replace(
+            self,
+            work_tree=work_tree or self.work_tree,
+            env={**self.env, **(env or {})},
+            settings={**self.settings, **(settings or {})},
+        )
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        timeout_s: float = TIMEOUT_S,
+        limit: int = OUTPUT_LIMIT,
+        as_person: bool = False,
+    ) -> bytes:
+        """What a git command prints; `GitFailed` if it fails."""
+        answer = self.ask(*arguments, stdin=stdin, timeout_s=timeout_s, limit=limit, as_person=as_person)
+        if answer.code:
+            raise failed(arguments[0], self.work_tree or self.path, answer)
+        return answer.out
+
+    def ask(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        timeout_s: float = TIMEOUT_S,
+        limit: int = OUTPUT_LIMIT,
+        as_person: bool = False,
+    ) -> Answer:
+        """What a git command answers, for commands whose exit code is part of the answer."""
+        if self.guard is not None:
+            self.guard.check()
+        where = [f"--git-dir={self.path}", *([f"--work-tree={self.work_tree}"] if self.work_tree else [])]
+        environment = {**_environment(as_person=as_person), **self.env}
+        return converse(
+            [_executable(environment["PATH"]), *where, *_options(self.settings), *arguments],
+            name=arguments[0],
+            folder=self.work_tree or self.path,
+            environment=environment,
+            stdin=stdin,
+            timeout_s=timeout_s,
+            limit=limit,
+        )
+
+
+def git(work_tree: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+    """What a git command prints in a person's own checkout; `GitFailed` if it fails.
+
+    Git looks for the repository itself, so this is not for a folder that an agent could write.
+    """
+    environment = _environment(as_person=False)
+    answer = converse(
+        [_executable(environment["PATH"]), "-C", str(work_tree.absolute()), *_options({}), *arguments],
+        name=arguments[0],
+        folder=Path("/"),
+        environment=environment,
+        stdin=stdin,
+        timeout_s=TIMEOUT_S,
+        limit=OUTPUT_LIMIT,
+    )
+    if answer.code:
+        raise failed(arguments[0], work_tree, answer)
+    return answer.out
+
+
+def failed(command: str, where: Path, answer: Answer) -> GitFailed:
+    """A failed command as one sentence."""
+    return GitFailed(f"git {command} failed in {visible(str(where))}: {answer.words}", next_step=LOOK)
+
+
+def text_of(raw: bytes) -> str:
+    """A path or name as git prints it; bytes that are no UTF-8 survive the way there and back."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """A path or name as git reads it."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+@functools.cache
+def _executable(path: str) -> str:
+    found = shutil.which("git", path=path)
+    if found is None:
+        raise NotReady("git is not installed", next_step="install git 2.39 or newer")
+    return found
+
+
+def _path() -> str:
+    """The folders of PATH that mean the same everywhere: `.` would be the folder of whoever we look at."""
+    return os.pathsep.join(
+        folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")
+    )
+
+
+def _environment(*, as_person: bool) -> dict[str, str]:
+    environment = {"PATH": _path(), **_ENVIRONMENT}
+    if as_person:
+        del environment["GIT_CONFIG_NOSYSTEM"], environment["GIT_CONFIG_GLOBAL"]
+        environment |= {name: os.environ[name] for name in _OF_THE_PERSON if name in os.environ}
+    return environment
+
+
+def _options(more: Mapping[str, str]) -> list[str]:
+    return [word for name, value in {**_SETTINGS, **more}.items() for word in ("-c", f"{name}={value}")]

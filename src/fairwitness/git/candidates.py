@@ -1,0 +1,251 @@
+"""Merges that nobody has agreed to yet: commits stacked on a target that stays where it is until one of them is green.
+
+A stack is held by `refs/fairwitness/candidates/<run>/<batch>`. Its merge commits hold nothing that their parents do not, so
+they may go again; what a branch or quarantine does not hold is kept before the ref goes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from fairwitness.contracts.common.ids import is_safe_name, run_ref
+from fairwitness.errors import UsageError
+from fairwitness.git import quarantine
+from fairwitness.git.call import GitFailed
+from fairwitness.git.commits import commit_tree, delete_ref, move_ref
+from fairwitness.git.identity import Identity
+from fairwitness.git.merging import PATIENCE_S, Moved, merged_tree, refuse_checked_out, target_ref, turn
+from fairwitness.git.quarantine import Quarantined
+from fairwitness.git.reachability import unheld
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible
+
+PREFIX = "refs/fairwitness/candidates/"
+
+
+class Member(NamedTuple):
+    """A commit that waits to be merged, under the name its owner knows it by."""
+
+    name: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """A member merged onto everything before it: the commit and tree that hold them all."""
+
+    name: str
+    commit: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A member that does not fit onto those before it; no path at all means that it has no history in common."""
+
+    name: str
+    paths: tuple[str, ...]
+
+
+class Marked(NamedTuple):
+    """A merge as far as it went: conflicting files hold git's markers."""
+
+    commit: str
+    tree: str
+    conflicted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """The target now is the commit."""
+
+    commit: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class Already:
+    """The target held the commit before: a step repeated after a kill, or somebody else's merge."""
+
+    tip: str
+
+
+class Held(NamedTuple):
+    """A stack that is held, by the number of its batch."""
+
+    batch: int
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The candidates of one repository; new commits go into the person's store."""
+
+    repository: Repository
+    shadow: Shadow
+
+    def stack(
+        self,
+        onto: str,
+        members: Sequence[Member],
+        *,
+        run_id: str,
+        batch: int,
+        message: Callable[[Member], str],
+        identity: Identity,
+        sign: bool = False,
+    ) -> tuple[tuple[Stacked, ...], tuple[Clash, ...]]:
+        """Merges members one after the other; one that conflicts is set aside and the next is tried on the same top.
+
+        A member that descends from the top is the new top itself, and one that the top holds already adds nothing.
+        Asked again, it takes the merge commits that the batch's ref still holds instead of new ones.
+        """
+        ref = candidate_ref(run_id, batch)
+        top = self.repository.commit(onto)
+        store = self.shadow.into_store(self.repository)
+        before = self._merges(self.repository.ref(ref), top)
+        stacked: list[Stacked] = []
+        clashes: list[Clash] = []
+        for member in members:
+            commit = self.repository.commit(member.commit)
+            base = self.repository.merge_base(top, commit)
+            if base is None:
+                clashes.append(Clash(member.name, ()))
+                continue
+            if base == top:
+                top = commit
+            elif base != commit:
+                tree, paths = merged_tree(store, top, commit)
+                if paths is not None:
+                    clashes.append(Clash(member.name, paths))
+                    continue
+                top = before.get((tree, top, commit)) or commit_tree(
+                    store, tree, [top, commit], message(member), identity, sign=sign
+                )
+            stacked.append(Stacked(member.name, top, self.repository.tree_of(top)))
+        reach("git.candidate.stacked")
+        self._hold(run_id, batch, top)
+        reach("git.candidate.held")
+        return tuple(stacked), tuple(clashes)
+
+    def held(self, run_id: str) -> tuple[Held, ...]:
+        """Every stack of a run that still has its ref, by batch."""
+        under = f"{PREFIX}{_run(run_id)}/"
+        listed = self.repository.git.run("for-each-ref", "--format=%(refname) %(objectname)", under).decode()
+        pairs = (line.split(" ") for line in listed.splitlines())
+        return tuple(sorted(Held(int(ref.removeprefix(under)), commit) for ref, commit in pairs))
+
+    def drop(self, run_id: str, batch: int) -> Quarantined | None:
+        """Lets a stack go; if it held more than merges of what others hold too, that goes to quarantine first."""
+        ref = candidate_ref(run_id, batch)
+        top = self.repository.ref(ref)
+        if top is None:
+            return None
+        kept = self._keep(run_id, batch, top)
+        if not delete_ref(self.repository, ref, top):
+            raise GitFailed(f"{ref} moved while it was dropped", next_step="drop it again")
+        return kept
+
+    def marked(self, onto: str, commits: Sequence[str], message: str, identity: Identity) -> Marked:
+        """The merge of some commits onto another, finished or not: for whoever has to solve the conflict.
+
+        Without anything to merge it is the commit itself. No ref holds the new commit yet.
+        """
+        first = self.repository.commit(onto)
+        store = self.shadow.into_store(self.repository)
+        wanted = [self.repository.commit(commit) for commit in dict.fromkeys(commits)]
+        parents = [first, *(commit for commit in wanted if not self.repository.is_ancestor(commit, first))]
+        top, conflicted = first, dict[str, None]()
+        for number, commit in enumerate(parents[1:], start=2):
+            tree, paths = merged_tree(store, top, commit)
+            conflicted |= dict.fromkeys(paths or ())
+            # git merges commits only, so what is merged so far stands as one until the last is in
+            top = commit_tree(store, tree, parents[:number], message, identity)
+        return Marked(top, self.repository.tree_of(top), tuple(conflicted))
+
+    def land(
+        self,
+        target: str,
+        expected: str,
+        commit: str,
+        locks: Path,
+        *,
+        ours: Path | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> Landed | Moved | Already:
+        """Moves a branch forward from the commit that the evidence was made with, in one step, one process at a time.
+
+        `ours` is the folder of our worktrees: an agent that checks the target out there keeps nobody from landing.
+        """
+        ref = target_ref(target)
+        start, end = self.repository.commit(expected), self.repository.commit(commit)
+        if not self.repository.is_ancestor(start, end):
+            raise UsageError(
+                f"{visible(commit)} does not hold all of {visible(expected)}", next_step="stack it on the target first"
+            )
+        with turn(locks, ref, patience_s):
+            tip = self.repository.ref(ref)
+            if tip is not None and self.repository.is_ancestor(end, tip):
+                return Already(tip)
+            if tip != start:
+                return Moved(start, tip)
+            refuse_checked_out(self.repository, ref, ours=ours)
+            if not move_ref(self.repository, ref, end, start, why="candidate"):
+                return Moved(start, self.repository.ref(ref))
+            reach("git.landed")
+        return Landed(end, self.repository.tree_of(end))
+
+    def _merges(self, top: str | None, onto: str) -> dict[tuple[str, str, str], str]:
+        """The merge commits that an earlier try has written, by their tree and their two parents."""
+        if top is None:
+            return {}
+        listed = self.repository.git.run(
+            "rev-list", "--merges", "--no-commit-header", "--format=%T %P %H", top, f"^{onto}"
+        )
+        found = (row.split(" ") for row in listed.decode().splitlines())
+        return {(words[0], words[1], words[2]): words[3] for words in found if len(words) == 4}
+
+    def _hold(self, run_id: str, batch: int, top: str) -> None:
+        """Sets the batch's ref; what it held before, perhaps of other members, is let go as `drop` would."""
+        ref = candidate_ref(run_id, batch)
+        now = self.repository.ref(ref)
+        if now == top:
+            return
+        if now is not None:
+            self._keep(run_id, batch, now)
+        if not move_ref(self.repository, ref, top, now, why="candidate"):
+            raise GitFailed(f"{ref} moved while it was stacked", next_step="see who else runs this batch, then resume")
+
+    def _keep(self, run_id: str, batch: int, top: str) -> Quarantined | None:
+        """Keeps a stack that holds more than merges of what others hold too."""
+        if all(self._is_plain_merge(*commit) for commit in unheld(self.repository, run_id, top)):
+            return None
+        return quarantine.keep(self.repository, run_id, f"candidate-{batch}", top)
+
+    def _is_plain_merge(self, commit: str, *parents: str) -> bool:
+        """True if a commit holds nothing but what merging its parents gives again."""
+        if len(parents) != 2:
+            return False
+        tree, paths = merged_tree(self.shadow, *parents)
+        return paths is None and tree == self.repository.tree_of(commit)
+
+
+def candidate_ref(run_id: str, batch: int) -> str:
+    """The ref that holds a stack.
+
+    >>> candidate_ref("2026-02-26T14:30:00Z", 3)
+    'refs/fairwitness/candidates/2026-02-26T14-30-00Z/3'
+    """
+    if batch < 0:
+        raise UsageError(f"{batch} is not the number of a batch", next_step="count batches from 0 or 1")
+    return f"{PREFIX}{_run(run_id)}/{batch}"
+
+
+def _run(run_id: str) -> str:
+    name = run_ref(run_id)
+    if not is_safe_name(name):
+        raise UsageError(f"{visible(run_id)!r} cannot name a ref", next_step="use letters, digits and '-'")
+    return name

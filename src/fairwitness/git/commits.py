@@ -1,0 +1,70 @@
+"""Making a commit and moving a ref, each in one step that no hook sees and no other process can be lost to."""
+
+from collections.abc import Sequence
+
+from fairwitness.errors import UsageError
+from fairwitness.git.call import GitFailed, failed
+from fairwitness.git.identity import Identity
+from fairwitness.git.objects import Objects
+from fairwitness.git.repository import Repository
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible
+
+
+def commit_tree(
+    objects: Objects, tree: str, parents: Sequence[str], message: str, identity: Identity, *, sign: bool = False
+) -> str:
+    """Writes a commit and returns its hash; no ref moves.
+
+    A signature is made by git with the key and the program of the person's own configuration, never with a program
+    that the repository names.
+    """
+    git = objects.git.given(env=identity.env)
+    arguments = commit_arguments(tree, parents, identity, sign=sign)
+    answer = git.ask(*arguments, stdin=message.encode(), as_person=sign)
+    if answer.code and sign:
+        raise GitFailed(
+            f"the commit could not be signed: {answer.words}",
+            next_step="try `git commit -S` by hand, or switch signing off",
+        )
+    if answer.code:
+        raise failed(arguments[0], git.path, answer)
+    reach("git.commit.made")
+    return answer.out.decode().strip()
+
+
+def commit_arguments(tree: str, parents: Sequence[str], identity: Identity, *, sign: bool) -> list[str]:
+    """The command that makes a commit."""
+    signed = [f"-S{identity.signing_key}"] if sign else ["--no-gpg-sign"]
+    return ["commit-tree", *signed, *(word for parent in parents for word in ("-p", parent)), "-F", "-", tree]
+
+
+def move_ref(repository: Repository, ref: str, new: str, old: str | None, *, why: str) -> bool:
+    """Sets a ref if it still holds what it did (None: if there is none); False if somebody else has moved it."""
+    _refuse_others(ref)
+    null = "0" * len(new)
+    answer = repository.git.ask("update-ref", "-m", f"fairwitness: {why}", "--no-deref", ref, new, old or null)
+    if answer.code == 0:
+        reach("git.ref.moved")
+        return True
+    if repository.ref(ref) != old:
+        return False
+    raise failed("update-ref", repository.git_dir, answer)
+
+
+def delete_ref(repository: Repository, ref: str, old: str) -> bool:
+    """Removes a ref if it still holds what it did; False if it holds something else. A ref that is gone stays gone."""
+    _refuse_others(ref)
+    answer = repository.git.ask("update-ref", "--no-deref", "-d", ref, old)
+    if answer.code == 0:
+        reach("git.ref.deleted")
+        return True
+    now = repository.ref(ref)
+    if now is None or now != old:
+        return now is None
+    raise failed("update-ref", repository.git_dir, answer)
+
+
+def _refuse_others(ref: str) -> None:
+    if not ref.startswith(("refs/fairwitness/", "refs/heads/", "refs/tags/pipeline-baseline-")):
+        raise UsageError(f"{visible(ref)!r} is not a ref of ours", next_step="leave it to whoever owns it")

@@ -1,0 +1,232 @@
+"""A person's repository: what it is, what its refs name, and how its commits relate; reading it changes nothing."""
+
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairwitness.errors import UsageError
+from fairwitness.git.call import GitDir, GitFailed, text_of
+from fairwitness.git.discovery import find, refuse_foreign
+from fairwitness.git.guard import Guard
+from fairwitness.git.indexes import staged_tree, worktree_tree
+from fairwitness.git.objects import GITLINK, Objects
+from fairwitness.git.plain import lay_out
+from fairwitness.git.process import LOOK
+from fairwitness.kit.text import visible
+
+_MAIN_NAMES = ("main", "master")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository as it was when it was opened; `git` refuses to go on once its configuration changes."""
+
+    top: Path | None
+    """The checkout; None for a bare repository."""
+    git_dir: Path
+    common_dir: Path
+    """Where refs and objects are; other than `git_dir` in a linked worktree."""
+    is_bare: bool
+    is_shallow: bool
+    head: str | None
+    """The commit checked out; None before the first one."""
+    branch: str | None
+    """The branch checked out; None for a detached HEAD."""
+    object_format: str
+    git: GitDir
+    _trees: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def open(cls, path: Path) -> "Repository":
+        """The repository a person means by a path inside it, or one clear sentence why there is none."""
+        place = find(path)
+        refuse_foreign(place)
+        git = GitDir(place.git_dir)
+        facts = git.ask("rev-parse", "--is-shallow-repository", "--show-object-format", "--git-common-dir")
+        if facts.code:
+            raise GitFailed(
+                f"git cannot read the repository in {visible(str(place.top or place.git_dir))}: {facts.words}",
+                next_step="look at it with `git fsck`; if it is damaged, clone it again",
+            )
+        shallow, object_format, common = facts.out.split(b"\n", 2)
+        common_dir = (place.git_dir / text_of(common.removesuffix(b"\n"))).resolve()
+        if place.top is None and _says(git, "core.bare") != "true":
+            raise UsageError(
+                f"{visible(str(place.git_dir))} is the inside of a repository", next_step="go to its work tree"
+            )
+        git = GitDir(place.git_dir, guard=Guard.over(_deciding_files(git, place.git_dir, common_dir)))
+        branch = git.ask("symbolic-ref", "--quiet", "HEAD")
+        return cls(
+            top=place.top,
+            git_dir=place.git_dir,
+            common_dir=common_dir,
+            is_bare=place.top is None,
+            is_shallow=shallow == b"true",
+            head=_head(git, branch.out),
+            branch=text_of(branch.out.strip()).removeprefix("refs/heads/") or None,
+            object_format=object_format.decode(),
+            git=git,
+        )
+
+    @property
+    def objects_dir(self) -> Path:
+        """Where its objects are."""
+        return self.common_dir / "objects"
+
+    @property
+    def index_file(self) -> Path:
+        """The index that would be committed: inside a hook git names another than the usual one."""
+        usual = self.git_dir / "index"
+        named = os.environ.get("GIT_INDEX_FILE")
+        if not named or self.top is None:
+            return usual
+        given = Path(os.path.realpath(self.top / named))
+        return given if given.is_relative_to(self.git_dir) else usual
+
+    def checkout(self, wish: str) -> Path:
+        """The checkout's folder; `UsageError` for a bare repository, which has none."""
+        if self.top is None:
+            raise UsageError(
+                f"{visible(str(self.git_dir))} is a bare repository, so there is no {wish}",
+                next_step="name commits: --base REF --head REF",
+            )
+        return self.top
+
+    def commit(self, ref: str) -> str:
+        """The full hash of the commit that a ref, hash or expression names."""
+        if ref.startswith("-") or not ref or not ref.isprintable():
+            raise UsageError(f"{visible(ref)!r} cannot be a ref", next_step="name a branch, tag or commit")
+        answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        if answer.code == 0:
+            return answer.out.decode().split()[-1]
+        if self.head is None and ref.split("~")[0].split("^")[0] in ("HEAD", "@"):
+            raise UsageError("the repository has no commits yet", next_step="commit something first")
+        hint = "git fetch --unshallow, or name another" if self.is_shallow else "see `git branch --all` and `git tag`"
+        why = " (the clone is shallow)" if self.is_shallow else ""
+        raise UsageError(f"unknown ref {visible(ref)!r}{why}", next_step=hint)
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a commit; asked once of each full hash, which names one tree forever."""
+        known = self._trees.get(commit)
+        if known is not None:
+            return known
+        answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
+        if answer.code:
+            raise GitFailed(f"the tree of {visible(commit)} is missing: {answer.words}", next_step=LOOK)
+        tree = answer.out.decode().split()[-1]
+        if len(commit) == len(tree) and not commit.strip("0123456789abcdef"):  # a ref or a short hash may move
+            self._trees[commit] = tree
+        return tree
+
+    def merge_base(self, a: str, b: str) -> str | None:
+        """The best common ancestor of two commits, if they have one."""
+        answer = self.git.ask("merge-base", "--end-of-options", a, b)
+        if answer.code > 1:
+            raise GitFailed(f"{visible(a)} and {visible(b)} cannot be compared: {answer.words}", next_step=LOOK)
+        return answer.out.decode().strip() or None
+
+    def is_ancestor(self, a: str, b: str) -> bool:
+        """True if everything in commit `a` is in commit `b` too."""
+        answer = self.git.ask("merge-base", "--is-ancestor", "--end-of-options", a, b)
+        if answer.code > 1:
+            raise GitFailed(f"{visible(a)} and {visible(b)} cannot be compared: {answer.words}", next_step=LOOK)
+        return answer.code == 0
+
+    def ref(self, name: str) -> str | None:
+        """What a full ref name (`refs/…`) holds, or None."""
+        answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", name)
+        return answer.out.decode().split()[-1] if answer.code == 0 else None
+
+    def ids(self, *names: str) -> tuple[str | None, ...]:
+        """What several refs or expressions name, asked in one go; None for each that names nothing."""
+        if any(not name.isprintable() for name in names):
+            raise UsageError(f"{visible(' '.join(names))!r} cannot be refs", next_step="name branches, tags or commits")
+        given = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+        rows = self.git.run("cat-file", "--batch-check=%(objectname)", stdin=given).decode(errors="replace").split("\n")
+        return tuple(row if " " not in row else None for row in rows[:-1])
+
+    def default_base(self) -> str | None:
+        """What a change is compared with if nobody says: where it left the branch it came from, else the commit before.
+
+        None on the first commit.
+        """
+        if self.head is None:
+            return None
+        for ref in self._branches_it_may_come_from():
+            tip = self.ref(ref)
+            base = tip and self.merge_base(tip, self.head)
+            if base and base != self.head:
+                return base
+        return self.ref(f"{self.head}~1^{{commit}}")
+
+    def submodules(self, tree: str) -> tuple[str, ...]:
+        """Paths of a tree that are commits of other repositories."""
+        found = Objects(self.git, Path(tempfile.gettempdir())).entries(tree)
+        return tuple(path for path, entry in found.items() if entry.mode == GITLINK)
+
+    def is_dirty(self) -> bool:
+        """True if the index or the files differ from the commit; files that are ignored do not count."""
+        if self.top is None:
+            return False
+        with tempfile.TemporaryDirectory() as folder:
+            objects = self.throwaway(Path(folder))
+            was = self.tree_of(self.head) if self.head else objects.empty_tree()
+            return staged_tree(objects, self) != was or worktree_tree(objects, self) != was
+
+    def throwaway(self, folder: Path) -> Objects:
+        """Trees can be made in this folder that the repository never sees."""
+        git = lay_out(
+            folder / "git",
+            objects=self.objects_dir,
+            object_format=self.object_format,
+            shallow=self.common_dir / "shallow",
+        )
+        return Objects(git, folder / "passing", self.object_format)
+
+    def can_write(self) -> bool:
+        """True if refs and objects can be added."""
+        places = (self.common_dir, self.objects_dir, self.common_dir / "refs")
+        return all(os.access(place, os.W_OK | os.X_OK, effective_ids=True) for place in places)
+
+    def _branches_it_may_come_from(self) -> list[str]:
+        upstream = ""
+        if self.branch:
+            upstream = text_of(
+                self.git.run("for-each-ref", "--format=%(upstream)", f"refs/heads/{self.branch}").strip()
+            )
+        default = text_of(self.git.ask("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD").out.strip())
+        mains = [f"{where}{name}" for where in ("refs/heads/", "refs/remotes/origin/") for name in _MAIN_NAMES]
+        refs = [upstream, default, *(ref for ref in mains if ref != f"refs/heads/{self.branch}")]
+        if self.branch and upstream.endswith(f"/{self.branch}"):  # only its own published copy: the last thing to ask
+            refs = [*refs[1:], upstream]
+        return [ref for ref in refs if ref]
+
+
+def _head(git: GitDir, symbolic: bytes) -> str | None:
+    answer = git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if answer.code == 0:
+        return answer.out.decode().split()[-1]
+    named = git.ask("rev-parse", "--verify", "--quiet", "HEAD")
+    broken = symbolic and "broken" in git.ask("for-each-ref", text_of(symbolic.strip())).err
+    if named.code and symbolic and not broken:
+        return None  # a branch that has no commit yet
+    raise GitFailed("HEAD names a commit that cannot be read", next_step=LOOK)
+
+
+def _says(git: GitDir, name: str) -> str:
+    return git.ask("config", "--local", "--type=bool", "--get", name).out.decode().strip()
+
+
+def _deciding_files(git: GitDir, git_dir: Path, common_dir: Path) -> tuple[Path, ...]:
+    """Every file of the repository's own configuration, also those that it includes."""
+    files = [common_dir / "config", common_dir / "config.worktree", git_dir / "config.worktree", git_dir / "commondir"]
+    for scope in ("--local", "--worktree"):
+        listed = git.ask("config", scope, "--includes", "--show-origin", "-z", "--list").out.split(b"\0")[:-1]
+        for origin, said in zip(listed[::2], listed[1::2], strict=True):
+            file = Path(os.path.normpath(git_dir / text_of(origin.removeprefix(b"file:"))))
+            files.append(file)
+            name, _, value = text_of(said).partition("\n")
+            if name.startswith("include") and name.endswith(".path"):  # it may be empty now, and hold something later
+                files.append(file.parent / Path(value).expanduser())
+    return tuple(dict.fromkeys(files))

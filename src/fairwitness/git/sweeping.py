@@ -1,0 +1,74 @@
+"""The end of a run in git: its worktrees, branches and candidates go, and only its own; nothing they hold is lost."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairwitness.contracts.common.ids import run_ref
+from fairwitness.errors import UsageError
+from fairwitness.git.call import text_of
+from fairwitness.git.candidates import Candidates
+from fairwitness.git.commits import move_ref
+from fairwitness.git.folders import remove
+from fairwitness.git.identity import FALLBACK, Identity
+from fairwitness.git.merging import checked_out_by_people
+from fairwitness.git.places import ASIDE
+from fairwitness.git.quarantine import Quarantined
+from fairwitness.git.worktrees import Worktree, Worktrees
+
+_ATTEMPT = re.compile(r"(?P<task>[^/]+)/attempt-(?P<attempt>[1-9][0-9]*)(?:--(?P<sub>[^/]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What became of a run's branches."""
+
+    removed: tuple[str, ...]
+    quarantined: tuple[Quarantined, ...]
+    left: tuple[str, ...]
+    """Branches that a person has checked out: they stay until somebody removes them."""
+
+
+def sweep(worktrees: Worktrees, run_id: str, target: str, identity: Identity = FALLBACK) -> Swept:
+    """Takes away every attempt and candidate of a run; what is not in the target commit goes to quarantine first.
+
+    The target itself is never touched. A worktree whose branch is gone is kept as a change of the target.
+    """
+    repository = worktrees.repository
+    candidates = Candidates(repository, worktrees.shadow)
+    commit = repository.commit(target)
+    kept = [candidates.drop(run_id, held.batch) for held in candidates.held(run_id)]
+    removed: list[str] = []
+    left: list[str] = []
+    in_use = checked_out_by_people(repository, ours=worktrees.root)
+    for worktree in _attempts(worktrees, run_id):
+        if worktree.branch == target or worktree.ref in in_use:
+            left.append(worktree.branch)
+            continue
+        if worktrees.tip(worktree) is None:
+            move_ref(repository, worktree.ref, commit, None, why="sweep")  # so that its files are kept as leftovers
+        kept.append(worktrees.remove(worktree, commit, identity))
+        removed.append(worktree.branch)
+    remove(Path(os.path.realpath(worktrees.root)) / ASIDE / run_ref(run_id))
+    return Swept(tuple(removed), tuple(each for each in kept if each is not None), tuple(left))
+
+
+def _attempts(worktrees: Worktrees, run_id: str) -> list[Worktree]:
+    """Every attempt of a run that has a branch, or a folder that somebody worked in."""
+    under = f"{worktrees.prefix}/{run_ref(run_id)}/"
+    listed = worktrees.repository.git.run("for-each-ref", "--format=%(refname:lstrip=2)", f"refs/heads/{under}")
+    branches = text_of(listed).splitlines()
+    branches += [text_of(mark.read_bytes()) for mark in sorted(worktrees.root.glob("*.ready"))]
+    found = {}
+    for branch in branches:
+        parts = _ATTEMPT.fullmatch(branch.removeprefix(under)) if branch.startswith(under) else None
+        if parts is None:
+            continue
+        try:
+            worktree = worktrees.named(run_id, parts["task"], int(parts["attempt"]), sub=parts["sub"])
+        except UsageError:
+            continue  # not a name of ours
+        if worktree.branch == branch:
+            found[branch] = worktree
+    return list(found.values())

@@ -1,0 +1,350 @@
+"""Files read without trust, and written so that a reader sees the old or the new content, never a mixture.
+
+Every function takes a root that a person chose and a path inside it that may come from anywhere. Only plain files are
+touched: a link, a second hard link, a pipe, a socket or a device is refused, and nothing waits on one. New files are
+0644 less the person's umask, since documents of a repository are committed and read by other tools; what is private
+lies in a 0700 folder.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fairwitness.errors import AlreadyWritten, DiskRefused, NotStored, UnsafePath, UsageError
+from fairwitness.kit.beneath import (
+    CAREFUL,
+    PLAIN,
+    UNKNOWN_CALL,
+    Place,
+    errno_words,
+    is_temporary,
+    read_handle,
+    refusal,
+    rename_new,
+    temporary_name,
+)
+from fairwitness.kit.killpoints import reach
+
+__all__ = [
+    "Entry",
+    "append_line",
+    "create_file",
+    "is_file",
+    "is_temporary",
+    "list_folder",
+    "move",
+    "read_given",
+    "read_plain",
+    "replace_file",
+    "revise_file",
+    "sweep",
+]
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MODE = 0o644
+PATIENCE_S = 30.0
+"""How long a writer waits for its turn; whoever holds a lock longer than that is not one of ours."""
+_CHUNK = 65_536
+_BEGUN_S = time.time()
+"""When this process was begun, or a little later; none of its own files is older."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a folder."""
+
+    name: str
+    kind: Literal["file", "folder", "other"]
+
+
+def read_plain(root: Path, relative: str, *, limit: int, portable: bool = False) -> bytes:
+    """The bytes of a plain file inside the root, at most `limit` of them."""
+    with Place("read", root, relative, portable=portable) as place:
+        return place.read(limit)
+
+
+def read_given(path: Path, *, limit: int) -> bytes:
+    """The bytes of a file that a person named: links are theirs and followed, everything else is refused as above."""
+    if "\0" in str(path):
+        raise UnsafePath(f"{str(path)!r} is not the name of a file", next_step="name it without a NUL")
+    try:
+        handle = os.open(path, os.O_RDONLY | CAREFUL)
+        try:
+            return read_handle(handle, path, limit)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise refusal("read", path, error) from error
+
+
+def is_file(root: Path, relative: str) -> bool:
+    """True if a plain file stands there; for a planted link or pipe there is no answer but an error."""
+    try:
+        with Place("look at", root, relative) as place:
+            status = place.status()
+            if stat.S_ISDIR(status.st_mode):
+                return False
+            place.refuse_unplain(status)
+            return True
+    except NotStored:
+        return False
+
+
+def list_folder(root: Path, relative: str) -> tuple[Entry, ...]:
+    """What stands in a folder ("" is the root), sorted by name, without temporary files; empty if there is none."""
+    try:
+        with Place("list", root, relative, whole=True) as place, os.scandir(place.folder) as found:
+            entries = [Entry(entry.name, _kind(entry)) for entry in found if not is_temporary(entry.name)]
+    except NotStored:
+        return ()
+    return tuple(sorted(entries, key=lambda entry: entry.name))
+
+
+def replace_file(root: Path, relative: str, content: bytes) -> None:
+    """Write a file whole or not at all; what stood there is replaced in one step."""
+    with Place("write", root, relative, create=True) as place:
+        with contextlib.suppress(FileNotFoundError):
+            place.refuse_unplain(place.status())
+        _publish(place, content)
+
+
+def create_file(root: Path, relative: str, content: bytes, *, portable: bool = False) -> bool:
+    """Write a file once. False if it stands there with the same bytes: a repeated step has found its own work."""
+    with Place("write", root, relative, create=True, portable=portable) as place:
+        if place.is_taken():
+            return _adopt(place, content)
+        temporary = _write_temporary(place, content)
+        try:
+            _publish_new(place, temporary, portable=portable)
+        except FileExistsError:  # another process was quicker
+            _forget(place, temporary)
+            return _adopt(place, content)
+        except BaseException:
+            _forget(place, temporary)
+            raise
+        reach("store.write.renamed")
+        _sync_folder(place)
+        return True
+
+
+def revise_file(
+    root: Path, relative: str, revise: Callable[[bytes | None], bytes], *, limit: int, patience_s: float = PATIENCE_S
+) -> bytes:
+    """Replace a file by what `revise` makes of its present bytes; revisers of one folder take turns."""
+    with Place("write", root, relative, create=True) as place:
+        _lock(place.folder, patience_s)
+        old = place.read(limit) if place.is_taken() else None
+        new = revise(old)
+        if new != old:
+            _publish(place, new)
+        else:
+            _sync_folder(place)  # whoever wrote it may have died before this
+        return new
+
+
+def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = PATIENCE_S) -> int:
+    """Add one line and its newline; returns how many bytes of a torn last line were dropped first.
+
+    Appending processes take turns by a lock on the file, so that a line in flight is never taken for a torn one.
+    Readers take no lock: they pass over a last line that has no newline yet.
+    """
+    if b"\n" in line:
+        raise UsageError(f"a line for {relative} holds a newline", next_step="encode it as one line")
+    with Place("append to", root, relative, create=True) as place:
+        while True:
+            handle = os.open(place.name, os.O_RDWR | os.O_APPEND | os.O_CREAT | PLAIN, _MODE, dir_fd=place.folder)
+            try:
+                place.refuse_unplain(os.fstat(handle))
+                reach("store.append.opened")
+                _lock(handle, patience_s)
+                status = os.fstat(handle)
+                if status.st_nlink:  # none: it was replaced while we waited, so the new file is opened
+                    return _append(place, handle, status.st_size, line)
+            finally:
+                os.close(handle)
+
+
+def move(root: Path, source: str, target: str) -> bool:
+    """Move a file or folder to a free name. False if only the target is there: a repeated step did it before."""
+    with Place("move to", root, target, create=True) as there:
+        try:
+            with Place("move", root, source) as here:
+                status = here.status()
+                if not stat.S_ISDIR(status.st_mode):
+                    here.refuse_unplain(status)
+                _rename_free(here, there)
+                _sync_folder(there)
+                _sync_folder(here)
+        except NotStored:
+            if there.is_taken():
+                return False
+            raise
+        return True
+
+
+def sweep(root: Path, relative: str, *, older_than_s: float | None = None) -> tuple[str, ...]:
+    """Remove what dead writers left in a folder. Younger files stay: a living writer may still hold them.
+
+    Unless an age is given, whatever is older than this process counts as left: a write takes moments, and whoever goes
+    on for a process that was killed was begun after that.
+    """
+    removed = []
+    latest = _BEGUN_S if older_than_s is None else time.time() - older_than_s
+    try:
+        with Place("sweep", root, relative, whole=True) as place, os.scandir(place.folder) as found:
+            for entry in found:
+                if is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
+                    with contextlib.suppress(FileNotFoundError):  # its writer is alive and has just finished
+                        if entry.stat(follow_symlinks=False).st_mtime <= latest:
+                            os.unlink(entry.name, dir_fd=place.folder)
+                            removed.append(entry.name)
+    except NotStored:
+        return ()
+    return tuple(sorted(removed))
+
+
+def _kind(entry: "os.DirEntry[str]") -> Literal["file", "folder", "other"]:
+    if entry.is_dir(follow_symlinks=False):
+        return "folder"
+    return "file" if entry.is_file(follow_symlinks=False) else "other"
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    written = os.write(handle, content)
+    while written < len(content):
+        written += os.write(handle, memoryview(content)[written:])
+
+
+def _write_temporary(place: Place, content: bytes) -> str:
+    """The content, safe on disk under a name that no other writer has."""
+    temporary = temporary_name(place.name)
+    handle = os.open(temporary, _NEW, _MODE, dir_fd=place.folder)
+    try:
+        try:
+            reach("store.write.opened")
+            _write_all(handle, content)
+            reach("store.write.written")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except BaseException:
+        _forget(place, temporary)
+        raise
+    reach("store.write.synced")
+    return temporary
+
+
+def _publish(place: Place, content: bytes) -> None:
+    temporary = _write_temporary(place, content)
+    try:
+        os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+    except BaseException:
+        _forget(place, temporary)
+        raise
+    reach("store.write.renamed")
+    _sync_folder(place)
+
+
+def _publish_new(place: Place, temporary: str, *, portable: bool) -> None:
+    if not portable:
+        try:
+            return rename_new(place.folder, temporary, place.folder, place.name)
+        except OSError as error:
+            if error.errno not in UNKNOWN_CALL:
+                raise
+    os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False)
+    reach("store.create.linked")
+    return os.unlink(temporary, dir_fd=place.folder)
+
+
+def _rename_free(here: Place, there: Place) -> None:
+    taken = AlreadyWritten(f"{there.path} stands already, so {here.path} was not moved", next_step="compare the two")
+    try:
+        rename_new(here.folder, here.name, there.folder, there.name)
+    except FileExistsError:
+        raise taken from None
+    except OSError as error:
+        if error.errno not in UNKNOWN_CALL:
+            raise
+        if there.is_taken():  # without the newer call, a name taken in this very moment is not noticed
+            raise taken from None
+        os.rename(here.name, there.name, src_dir_fd=here.folder, dst_dir_fd=there.folder)
+
+
+def _forget(place: Place, temporary: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(temporary, dir_fd=place.folder)
+
+
+def _sync_folder(place: Place) -> None:
+    try:
+        os.fsync(place.folder)
+    except OSError as error:
+        raise DiskRefused(
+            f"{place.path} is written, but its folder could not be synced: {errno_words(error)}",
+            next_step="check the disk: a power cut may bring back what stood there before",
+        ) from error
+
+
+def _adopt(place: Place, content: bytes) -> bool:
+    """Take what stands there as ours if it is; the writer before us may have died before its folder was synced."""
+    status = place.status()
+    place.refuse_unplain(status)
+    if status.st_size != len(content) or place.read(len(content)) != content:
+        raise AlreadyWritten(
+            f"{place.path} is written once and stands with other content", next_step="write under a new name"
+        )
+    _sync_folder(place)
+    return False
+
+
+def _lock(handle: int, patience_s: float) -> None:
+    """Take turns; the lock goes when the handle is closed, also by a crash."""
+    import fcntl  # here and not above: not every system has it
+
+    give_up = time.monotonic() + patience_s
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                raise OSError(errno.ETIMEDOUT, "another process holds the lock") from None
+            time.sleep(0.001)
+
+
+def _append(place: Place, handle: int, size: int, line: bytes) -> int:
+    whole = _whole_lines(handle, size)
+    if whole != size:
+        os.ftruncate(handle, whole)
+    try:
+        _write_all(handle, line + b"\n")
+        reach("store.append.written")
+        os.fsync(handle)
+        reach("store.append.synced")
+    except OSError:
+        with contextlib.suppress(OSError):  # if even this fails, the next append drops the torn line
+            os.ftruncate(handle, whole)
+        raise
+    if size == 0:
+        _sync_folder(place)
+    return size - whole
+
+
+def _whole_lines(handle: int, size: int) -> int:
+    """How many bytes of the file are lines with their newline."""
+    if size and os.pread(handle, 1, size - 1) == b"\n":
+        return size
+    end = size
+    while end:
+        start = max(0, end - _CHUNK)
+        newline = os.pread(handle, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0

@@ -1,0 +1,136 @@
+"""Bytes to text: UTF-8 only, size first, no control codes, line ends made equal; and the places of values in a text."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fairwitness.errors import BadDocument, Position
+from fairwitness.kit.limits import Limits
+
+Way = tuple[str | int, ...]
+"""The way to a value in a document, through keys and list indexes."""
+Marks = dict[Way, Position]
+
+_BOM = b"\xef\xbb\xbf"
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def decode(data: bytes, limits: Limits) -> str:
+    """The text of a document, with `\\n` line ends and without a byte order mark."""
+    if len(data) > limits.bytes:
+        raise BadDocument(f"{len(data)} bytes are more than the limit of {limits.bytes}", Position(1, 1))
+    if data.startswith(_BOM):
+        data = data[len(_BOM) :]
+    try:
+        text = _with_equal_line_ends(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        before = _with_equal_line_ends(data[: error.start].decode("utf-8"))
+        raise BadDocument("the bytes here are not UTF-8", position_at(before, len(before))) from None
+    refuse_control(text)
+    return text
+
+
+def _with_equal_line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def refuse_control(text: str) -> None:
+    """`BadDocument` at the first character that commands a terminal rather than says something."""
+    control = _CONTROL.search(text)
+    if control is not None:
+        raise BadDocument(
+            f"control character U+{ord(control.group()):04X} is refused", position_at(text, control.start())
+        )
+
+
+def position_at(text: str, offset: int) -> Position:
+    """The line and column of an offset in a text."""
+    line = text.count("\n", 0, offset) + 1
+    return Position(line, offset - text.rfind("\n", 0, offset))
+
+
+class Lines:
+    """Positions of growing offsets in one text, each newline counted once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line = 1
+        self._line_start = 0
+
+    def at(self, offset: int) -> Position:
+        """The place of an offset that is not before the last one asked for."""
+        while (newline := self._text.find("\n", self._line_start, offset)) >= 0:
+            self._line += 1
+            self._line_start = newline + 1
+        return Position(self._line, offset - self._line_start + 1)
+
+
+@dataclass(slots=True)
+class _Inside:
+    """A list or mapping whose end has not come; `way` is None where nobody asks for anything in it."""
+
+    way: Way | None
+    index: int | None
+    key: tuple[str, Position] | None = None
+
+
+class Places:
+    """Goes through a document with its reader and keeps the places of some values, and of what holds them."""
+
+    def __init__(self, ways: Iterable[Way]) -> None:
+        self.found: Marks = {}
+        self._wanted = {way[:length] for way in ways for length in range(len(way) + 1)}
+        self._inside: list[_Inside] = []
+        self._way: Way | None = None
+
+    @property
+    def awaits_key(self) -> bool:
+        """True if what comes next in the document is a key."""
+        return bool(self._inside) and self._inside[-1].index is None and self._inside[-1].key is None
+
+    def key(self, key: str, here: Position) -> None:
+        """The reader met a key; the value after it is placed here."""
+        self._inside[-1].key = (key, here)
+
+    def value(self, here: Position) -> None:
+        """The reader met a value."""
+        self._way, here = self._next(here)
+        if self._way is not None:
+            self.found[self._way] = here
+
+    def enter(self, *, is_list: bool) -> None:
+        """The value met last is a list or mapping; what comes next is inside it."""
+        self._inside.append(_Inside(self._way, 0 if is_list else None))
+
+    def leave(self) -> None:
+        """The innermost list or mapping ended."""
+        self._inside.pop()
+
+    def _next(self, here: Position) -> tuple[Way | None, Position]:
+        if not self._inside:
+            return (), here
+        outer = self._inside[-1]
+        step: str | int
+        if outer.key is not None:
+            (step, here), outer.key = outer.key, None
+        else:
+            step = outer.index or 0
+            outer.index = step + 1
+        way = None if outer.way is None else (*outer.way, step)
+        return (way if way in self._wanted else None), here
+
+
+def visible(text: str) -> str:
+    """The text with everything a terminal would act on, or hide, spelled out.
+
+    >>> visible("a\\x1b[31m\\u202eb🟢")
+    'a\\\\x1b[31m\\\\u202eb🟢'
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
+
+
+def visible_lines(text: str) -> str:
+    """Several lines, each with everything a terminal would act on spelled out; tabs become spaces."""
+    return "\n".join(visible(line.expandtabs()) for line in text.split("\n"))

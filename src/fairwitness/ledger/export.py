@@ -1,0 +1,50 @@
+"""One run's ledger as a file of its own: `verification-ledger.db`, whichever database it came from."""
+
+import sqlite3
+import tempfile
+from pathlib import Path
+
+from fairwitness.db.base import Database, Transaction
+from fairwitness.db.migrations import migrate
+from fairwitness.db.sqlite import SqliteDatabase
+from fairwitness.errors import UsageError
+from fairwitness.ledger.ledger import MIGRATIONS
+from fairwitness.ledger.tables import CHAINED
+
+
+def exported(database: Database, run_id: str, now: str) -> bytes:
+    """The bytes of a SQLite file with the rows of one run, their ids and their chain; write them atomically."""
+    with tempfile.TemporaryDirectory(prefix="fairwitness-export-") as folder:
+        path = Path(folder) / "verification-ledger.db"
+        target = SqliteDatabase(path)
+        try:
+            migrate(target, MIGRATIONS, now)
+            if target.write(lambda transaction: _copy(database, transaction, run_id)) == 0:
+                raise UsageError(f"the ledger has no run {run_id!r}", next_step="fairwitness status")
+        finally:
+            target.close()
+        # One self-contained file: without its log and without the empty pages of the copying.
+        connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode=DELETE")
+            connection.execute("VACUUM")
+        finally:
+            connection.close()
+        return path.read_bytes()
+
+
+def _copy(database: Database, transaction: Transaction, run_id: str) -> int:
+    """Copies table by table, sources before the rows that point to them; returns the number of links."""
+    order = [name for name in CHAINED if name != "check_sources"] + ["check_sources"]
+    for name in order:
+        columns = ", ".join(CHAINED[name].columns)
+        _copy_rows(database, transaction, run_id, name, columns, CHAINED[name].key)
+    return _copy_rows(database, transaction, run_id, "chain", "run_id, seq, members, prev_hash, hash", "seq")
+
+
+def _copy_rows(database: Database, transaction: Transaction, run_id: str, table: str, columns: str, key: str) -> int:
+    rows = database.read(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {key}", (run_id,))
+    marks = ", ".join("?" * len(columns.split(", ")))
+    for row in rows:
+        transaction.run(f"INSERT INTO {table} ({columns}) VALUES ({marks})", row)
+    return len(rows)

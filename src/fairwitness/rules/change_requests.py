@@ -1,0 +1,101 @@
+"""Change requests: who may decide about one, when, and whether what the captain adds fits the plan that stands.
+
+A request goes from pending to approved and from there to applied, or it is rejected. One that was approved is rejected
+only if what the captain made of it does not fit: then there is nothing that could be applied.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.forge.dag import Dag, DagOverlay
+from fairwitness.contracts.forge.documents import ChangeRequestStatus
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.contracts.forge.status import DagStatus
+from fairwitness.rules.dag import overlay_problems
+
+
+class Verdict(StrEnum):
+    """What can be done about a request."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    APPLY = "apply"
+
+
+AFTER: Mapping[tuple[ChangeRequestStatus, Verdict], ChangeRequestStatus | None] = {
+    (ChangeRequestStatus.PENDING, Verdict.APPROVE): ChangeRequestStatus.APPROVED,
+    (ChangeRequestStatus.PENDING, Verdict.REJECT): ChangeRequestStatus.REJECTED,
+    (ChangeRequestStatus.PENDING, Verdict.APPLY): None,
+    (ChangeRequestStatus.APPROVED, Verdict.APPROVE): None,
+    (ChangeRequestStatus.APPROVED, Verdict.REJECT): ChangeRequestStatus.REJECTED,
+    (ChangeRequestStatus.APPROVED, Verdict.APPLY): ChangeRequestStatus.APPLIED,
+    (ChangeRequestStatus.REJECTED, Verdict.APPROVE): None,
+    (ChangeRequestStatus.REJECTED, Verdict.REJECT): None,
+    (ChangeRequestStatus.REJECTED, Verdict.APPLY): None,
+    (ChangeRequestStatus.APPLIED, Verdict.APPROVE): None,
+    (ChangeRequestStatus.APPLIED, Verdict.REJECT): None,
+    (ChangeRequestStatus.APPLIED, Verdict.APPLY): None,
+}
+"""Where a verdict leads; None where it cannot be given."""
+
+
+def verdict_problem(
+    status: ChangeRequestStatus, verdict: Verdict, *, actor: str, emitted_by: str, is_refused: bool
+) -> str | None:
+    """Why this verdict cannot be given; None if it can. `is_refused` says that what was to be applied did not fit.
+
+    >>> verdict_problem(ChangeRequestStatus.PENDING, Verdict.APPROVE, actor="r-1", emitted_by="r-1", is_refused=False)
+    'r-1 emitted the request and cannot decide about it'
+    """
+    if _same(actor, emitted_by):
+        return f"{actor} emitted the request and cannot decide about it"
+    after = AFTER[status, verdict]
+    if after is None or (status is ChangeRequestStatus.APPROVED and verdict is Verdict.REJECT and not is_refused):
+        return f"the request is {status.value}"
+    return None
+
+
+def _same(one: str, other: str) -> bool:
+    return one.strip().casefold() == other.strip().casefold()
+
+
+def extension_problems(
+    answer: CaptainReturn, cr_id: str, dag: Dag, status: DagStatus, sealed: Mapping[str, str]
+) -> tuple[Problem, ...]:
+    """Everything that forbids what a captain adds: `sealed` are the texts of the specs that stand, by their names."""
+    overlay = answer.overlay
+    if overlay is None:
+        return (Problem(where=("overlay",), expected="an overlay, or rejected", found="a whole new plan"),)
+    return (
+        *_about_another(overlay, cr_id),
+        *_sealed(answer, sealed),
+        *_unreached(overlay),
+        *overlay_problems(dag, overlay, status),
+    )
+
+
+def _about_another(overlay: DagOverlay, cr_id: str) -> Iterator[Problem]:
+    if overlay.crId != cr_id:
+        yield Problem(where=("overlay", "crId"), expected=cr_id, found=overlay.crId)
+
+
+def _sealed(answer: CaptainReturn, sealed: Mapping[str, str]) -> Iterator[Problem]:
+    for index, spec in enumerate(answer.specs):
+        if spec.name in sealed and sealed[spec.name] != spec.body:
+            where = ("specs", index, "name")
+            yield Problem(where=where, expected="a new name: what stands is sealed", found=spec.name)
+
+
+def _unreached(overlay: DagOverlay) -> Iterator[Problem]:
+    if not overlay.addedNodes and not overlay.addedEdges:
+        yield Problem(where=("overlay",), expected="at least one node or edge", found="nothing")
+
+
+def next_number(taken: Iterable[str]) -> str:
+    """The id of the next request.
+
+    >>> next_number(["cr-001", "cr-007"])
+    'cr-008'
+    """
+    return f"cr-{1 + max((int(name.removeprefix('cr-')) for name in taken), default=0):03d}"

@@ -1,0 +1,129 @@
+"""What agents say about commands that the harness ran itself, and in what it is not true.
+
+Only what a claim says clearly is compared: an exit code, or that a command passed or failed. A command that the harness
+did not run, and words that say neither, are no difference; they are no evidence either.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterionStatus
+from fairwitness.contracts.common.base import Texts
+from fairwitness.contracts.common.words import Assessment
+
+_ARROW = re.compile(r"->|=>|→")
+_EXIT = re.compile(
+    r"\b(?:exit(?:s|ed)?|exit[ _-]?(?:code|status)|return[ _-]?code|rc)\s?(?:with|was|is|of|:|=)?\s?(?:code\s?)?"
+    r"(-?[0-9]{1,5})\b",
+    re.IGNORECASE,
+)
+_NOTHING_RED = re.compile(
+    r"\b(?:no|0|zero|without(?: any)?) (?:test )?"
+    r"(?:failed|failing|fail(?:ure)?s?|errors?|issues?|problems?|warnings?)\b",
+    re.IGNORECASE,
+)
+_NOT_GREEN = re.compile(
+    r"(?:\bnot|n't|\bnever|\b0|\bno tests?) (?:ok|pass\w*|succeed\w*|successful|clean|green)\b", re.IGNORECASE
+)
+_RED = re.compile(
+    r"\b(?:fail\w*|errors?|errored|broken|breaks|timed out|time-?out|killed|crash\w*|red)\b", re.IGNORECASE
+)
+_GREEN = re.compile(r"\b(?:ok|okay|pass|passe[sd]|passing|success\w*|succeed\w*|clean|green)\b", re.IGNORECASE)
+
+
+class Said(NamedTuple):
+    """What the words behind a command claim; None where they do not say it."""
+
+    exit_code: int | None
+    passed: bool | None
+
+
+def said_of(result: str) -> Said:
+    """What a result claims. Anything red outweighs what is green beside it.
+
+    >>> said_of("14 passed, 0 failed"), said_of("exit code 2"), said_of("3 passed, 1 failed").passed
+    (Said(exit_code=None, passed=True), Said(exit_code=2, passed=False), False)
+    >>> said_of("does not pass").passed, said_of("no errors").passed, said_of("src/a.py:3").passed
+    (False, True, None)
+    """
+    found = _EXIT.search(result)
+    code = None if found is None else int(found[1])
+    rest = _NOTHING_RED.sub(" clean ", result)
+    if _NOT_GREEN.search(rest) or _RED.search(rest):
+        return Said(code, False)
+    if code is not None:
+        return Said(code, code == 0)
+    return Said(None, True if _GREEN.search(rest) else None)
+
+
+def plain_command(text: str) -> str:
+    """A command without the signs that only frame it.
+
+    >>> plain_command("`pytest  -q`"), plain_command("$ make test ")
+    ('pytest -q', 'make test')
+    """
+    return " ".join(text.strip().strip("`").removeprefix("$ ").split())
+
+
+def claim_differences(claims: Sequence[str], executions: Sequence[ExecutionResult]) -> Texts:
+    """In what claims of the form `command -> result` are not what the harness saw, one sentence each.
+
+    An arrow may stand in a command too, so each is tried: the command is what the harness ran.
+    """
+    return tuple(dict.fromkeys(each for claim in claims for each in _of_claim(claim, executions)))
+
+
+def _of_claim(claim: str, executions: Sequence[ExecutionResult]) -> Iterator[str]:
+    for arrow in _ARROW.finditer(claim):
+        command = plain_command(claim[: arrow.start()])
+        runs = [run for run in executions if plain_command(run.command) == command]
+        if runs:
+            said = said_of(claim[arrow.end() :])
+            yield from (_sentence(said, run) for run in runs if _differs(said, run))
+            return
+
+
+def _differs(said: Said, run: ExecutionResult) -> bool:
+    if said.exit_code is not None and said.exit_code != run.exit_code:
+        return True
+    return said.passed is not None and said.passed is not (run.assessment is Assessment.PASS)
+
+
+def _sentence(said: Said, run: ExecutionResult) -> str:
+    word = "passed" if said.passed else "failed"
+    claimed = f"have {word}" if said.exit_code is None else f"have ended with exit code {said.exit_code}"
+    return f"“{plain_command(run.command)}” is said to {claimed}; it {ended(run)}"
+
+
+def ended(run: ExecutionResult) -> str:
+    """How a command came out, as what a sentence says of it."""
+    code = "" if run.exit_code is None else f" (exit code {run.exit_code})"
+    return f"ended with {run.assessment.value}{code} when the harness ran it"
+
+
+def mini_differences(said: MiniVerifierReturn, executions: Sequence[ExecutionResult]) -> Texts:
+    """In what the check of a task is not what the harness saw.
+
+    A criterion may be refused although its command passes, for a command does not see everything. It may not be
+    passed although its command did not, nor be left out then of a check that says pass.
+    """
+    return tuple(dict.fromkeys((*_criteria(said, executions), *claim_differences(said.commands_run, executions))))
+
+
+def _criteria(said: MiniVerifierReturn, executions: Sequence[ExecutionResult]) -> Iterator[str]:
+    passed = [each for each in said.criteria_results if each.status is TaskCriterionStatus.PASS]
+    criteria = {_plain(each.criterion) for each in passed}
+    commands = {plain_command(each.command) for each in passed}
+    for run in executions:
+        if run.assessment is Assessment.PASS:
+            continue
+        if _plain(run.criterion) in criteria or plain_command(run.command) in commands:
+            yield f"“{run.criterion}” is said to pass; its command {ended(run)}"
+        elif said.pass_:
+            yield f"the task is said to pass without a word on “{run.criterion}”; its command {ended(run)}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

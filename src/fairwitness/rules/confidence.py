@@ -1,0 +1,107 @@
+"""How sure the evidence lets us be: High, Medium or Low from the ledger's facts, never from an agent's word."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from fairwitness.contracts.common.decisions import Graded
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import Confidence, Severity
+from fairwitness.contracts.feature.events import Degradation
+from fairwitness.contracts.feature.facts import ConfidenceFacts, FeatureFacts
+from fairwitness.contracts.feature.review import Perspective
+from fairwitness.rules.gates import approves, is_verified, task_rows, verdicts
+from fairwitness.rules.policy import Judged, Standing
+from fairwitness.rules.review import open_findings
+
+AT_MOST: Mapping[Degradation, Confidence] = {
+    Degradation.FEWER_RESEARCHERS: Confidence.MEDIUM,
+    Degradation.KNOWLEDGE_FAILED: Confidence.HIGH,  # says nothing about the code
+    Degradation.TIER3_INFEASIBLE: Confidence.MEDIUM,
+    Degradation.SINGLE_MODEL: Confidence.MEDIUM,
+    Degradation.DESIGN_NOT_APPROVED: Confidence.MEDIUM,
+    Degradation.REPLAN_EXHAUSTED: Confidence.LOW,
+    Degradation.REVIEW_EXHAUSTED: Confidence.LOW,
+    Degradation.SANDBOX_TIER: Confidence.MEDIUM,
+}
+"""The best that a run which went on with less can reach."""
+
+FINDING_AT_MOST: Mapping[Severity, Confidence] = {
+    Severity.BLOCKER: Confidence.LOW,
+    Severity.CRITICAL: Confidence.LOW,
+    Severity.MAJOR: Confidence.MEDIUM,
+    Severity.MINOR: Confidence.HIGH,
+}
+"""The best that a finding left open allows."""
+
+APPROVALS_AT_MOST: Mapping[int, Confidence] = {
+    0: Confidence.LOW,
+    1: Confidence.LOW,
+    2: Confidence.MEDIUM,
+    len(Perspective): Confidence.HIGH,
+}
+
+_BEST_FIRST = tuple(Confidence)
+
+
+def grade(facts: ConfidenceFacts) -> Graded:
+    """The worst of what each fact allows, with every reason why it is not High.
+
+    >>> facts = ConfidenceFacts(
+    ...     unverified=(), whole_verified=True, regressions=(), red_before_too=("lint",),
+    ...     approvals=3, open_findings=(), degradations=())
+    >>> grade(facts).level.value, grade(facts).because
+    ('Medium', ('at most Medium: lint failed before the change and fails still',))
+    """
+    limits = [(level, why) for level, why in _limits(facts) if level is not Confidence.HIGH]
+    return Graded(
+        level=max((level for level, _ in limits), key=_BEST_FIRST.index, default=Confidence.HIGH),
+        because=tuple(f"at most {level.value}: {why}" for level, why in limits),
+    )
+
+
+def _limits(facts: ConfidenceFacts) -> Iterator[tuple[Confidence, str]]:
+    if facts.unverified:
+        yield Confidence.LOW, f"without enough evidence: {', '.join(facts.unverified)}"
+    if not facts.whole_verified:
+        yield Confidence.LOW, "the tree to be committed has not passed its checks"
+    if facts.regressions:
+        yield Confidence.LOW, f"passed before the change and fails now: {', '.join(facts.regressions)}"
+    for check in facts.red_before_too:
+        yield Confidence.MEDIUM, f"{check} failed before the change and fails still"
+    yield APPROVALS_AT_MOST[facts.approvals], f"{facts.approvals} of {len(Perspective)} reviewers approve"
+    for severity in Severity:
+        left = facts.open_findings.count(severity)
+        if left:
+            yield FINDING_AT_MOST[severity], f"{left} open in severity {severity.value}"
+    for degradation in Degradation:
+        if degradation in facts.degradations:
+            yield AT_MOST[degradation], f"the run went on with less: {degradation.value}"
+
+
+def may_commit(level: Confidence) -> bool:
+    """Whether the run commits by itself.
+
+    >>> [level.value for level in Confidence if may_commit(level)]
+    ['High', 'Medium']
+    """
+    return level is not Confidence.LOW
+
+
+def confidence_facts(facts: FeatureFacts, policy: Policy) -> ConfidenceFacts:
+    """What a run's facts say that matters for confidence."""
+    review = facts.code_review
+    everything = (*facts.tasks, *([facts.whole] if facts.whole is not None else []))
+    rows = [item for task in everything for item in task_rows(task)]
+    said = verdicts(review.tally, scope=review.scope, round=review.round) if review is not None else {}
+    return ConfidenceFacts(
+        unverified=tuple(sorted(task.task for task in facts.tasks if not is_verified(task, policy))),
+        whole_verified=facts.whole is not None and is_verified(facts.whole, policy),
+        regressions=_checks(rows, Standing.REGRESSED),
+        red_before_too=_checks(rows, Standing.RED_BEFORE_TOO),
+        approvals=sum(approves(of_one) for of_one in said.values()),
+        open_findings=tuple(found.severity for found in open_findings(review)) if review is not None else (),
+        degradations=facts.degradations,
+    )
+
+
+def _checks(rows: Iterable[Judged], standing: Standing) -> tuple[str, ...]:
+    return tuple(sorted({row.check_name for row, worth in rows if worth is standing}))

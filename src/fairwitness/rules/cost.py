@@ -1,0 +1,161 @@
+"""What a phase will probably cost, what a run came to, and how finished runs compare."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from fairwitness.contracts.autopilot.cost import CostEstimation
+from fairwitness.contracts.autopilot.facts import AutopilotState
+from fairwitness.contracts.autopilot.metrics import History, MetricsFile, PhaseMetrics, RunMetrics, Spread, TrendSummary
+from fairwitness.contracts.autopilot.phase_record import PhaseRecord
+from fairwitness.contracts.autopilot.words import Complexity, PhaseStatus, PhaseType
+from fairwitness.contracts.common.base import Amount, Contract, Count, Positive, instant
+from fairwitness.rules.scoring import FAIL_BELOW_TENTHS, mean_score, tenths
+
+
+def estimated_tokens(
+    constants: CostEstimation, phase_type: PhaseType, tasks: Sequence[Complexity] | None = None
+) -> int:
+    """Tokens of a phase: by the tasks of its plan, or by its type as long as it has no plan; never rounded down.
+
+    >>> estimated_tokens(CostEstimation(), PhaseType.DATA)
+    120000
+    >>> estimated_tokens(CostEstimation(), PhaseType.DATA, [Complexity.SIMPLE, Complexity.COMPLEX])
+    150000
+    """
+    if tasks is None:
+        base = _default(constants)[phase_type]
+    else:
+        each = _task(constants)
+        base = constants.pipeline_overhead + sum(each[task] for task in tasks)
+    return (base * Fraction(repr(constants.buffer_multiplier))).__ceil__()
+
+
+def _default(constants: CostEstimation) -> Mapping[PhaseType, int]:
+    defaults = constants.default_estimates
+    return {
+        PhaseType.PROTOCOL: defaults.protocol,
+        PhaseType.UI: defaults.ui,
+        PhaseType.DATA: defaults.data,
+        PhaseType.MIXED: defaults.mixed,
+    }
+
+
+def _task(constants: CostEstimation) -> Mapping[Complexity, int]:
+    tokens = constants.task_tokens
+    return {
+        Complexity.SIMPLE: tokens.simple,
+        Complexity.MEDIUM: tokens.medium,
+        Complexity.COMPLEX: tokens.complex,
+    }
+
+
+class CostWarning(Contract):
+    """An estimate that comes near the cap of a phase, or goes beyond it."""
+
+    estimated: Count
+    cap: Positive
+    percent: Amount
+
+
+def cost_warning(constants: CostEstimation, estimated: int, cap: int) -> CostWarning | None:
+    """A warning if the estimate is above the share of the cap from which it is worth one.
+
+    >>> cost_warning(CostEstimation(), 400_000, 500_000) is None
+    True
+    >>> cost_warning(CostEstimation(), 400_001, 500_000).percent
+    80.0
+    """
+    if estimated * 100 <= cap * constants.warning_threshold_pct:
+        return None
+    return CostWarning(estimated=estimated, cap=cap, percent=round(estimated * 100 / cap, 1))
+
+
+def run_metrics(folded: AutopilotState, *, now: str) -> RunMetrics:
+    """The entry of a run in the metrics file."""
+    state = folded.state
+    attempted = {
+        phase: record
+        for phase, record in state.phases.items()
+        if record.status not in (PhaseStatus.NOT_STARTED, PhaseStatus.SKIPPED)
+    }
+    statuses = [record.status for record in attempted.values()]
+    scores = [score for record in attempted.values() if (score := standing_score(record)) is not None]
+    succeeded = sum(_succeeded(record) for record in attempted.values())
+    return RunMetrics(
+        run_id=state.meta.run_id,
+        timestamp=now,
+        phases_attempted=len(attempted),
+        phases_succeeded=succeeded,
+        phases_failed=statuses.count(PhaseStatus.FAILED),
+        phases_human_deferred=statuses.count(PhaseStatus.NEEDS_HUMAN_VERIFICATION),
+        failure_taxonomy_histogram={one.category: one.count for one in folded.failures},
+        avg_alignment_score=mean_score(scores) if scores else None,
+        total_duration_minutes=_minutes(state.meta.started_at, now),
+        total_estimated_tokens=sum(record.estimated_tokens or 0 for record in attempted.values()),
+        total_debug_loops=state.metrics.debug_loops_total,
+        total_replan_attempts=state.metrics.replan_count,
+        success_rate=round(succeeded / len(attempted), 4) if attempted else 0.0,
+        per_phase_summary=tuple(
+            PhaseMetrics(
+                phase_id=phase,
+                status=record.status,
+                alignment_score=standing_score(record),
+                estimated_tokens=record.estimated_tokens or 0,
+                duration_minutes=_minutes(record.started_at or now, record.completed_at or now),
+            )
+            for phase, record in attempted.items()
+        ),
+    )
+
+
+def standing_score(record: PhaseRecord) -> float | None:
+    """The score a phase has now, if it was rated."""
+    return None if record.steps.rate is None else record.steps.rate.alignment_score
+
+
+def _succeeded(record: PhaseRecord) -> bool:
+    """Completed, and not below the mark at which a phase fails; a phase that a person passed may have no score."""
+    score = standing_score(record)
+    good = tenths(score) >= FAIL_BELOW_TENTHS if score is not None else record.human_verdict is not None
+    return record.status is PhaseStatus.COMPLETED and good
+
+
+def _minutes(start: str, end: str) -> float:
+    return max(0.0, round((instant(end) - instant(start)).total_seconds() / 60, 2))
+
+
+def trend(metrics: MetricsFile) -> TrendSummary | None:
+    """The last run against the one before, and all runs together; a trend needs two."""
+    runs = metrics.root
+    if len(runs) < 2:
+        return None
+    before, last = runs[-2], runs[-1]
+    return TrendSummary(
+        success_rate_delta=round(last.success_rate - before.success_rate, 4),
+        avg_alignment_delta=_delta(before.avg_alignment_score, last.avg_alignment_score),
+        estimated_cost_delta=last.total_estimated_tokens - before.total_estimated_tokens,
+        recurring_failures=tuple(
+            category for category in last.failure_taxonomy_histogram if category in before.failure_taxonomy_histogram
+        ),
+        historical=_history(runs),
+    )
+
+
+def _delta(before: float | None, last: float | None) -> float | None:
+    return None if before is None or last is None else round(last - before, 2)
+
+
+def _history(runs: Sequence[RunMetrics]) -> History:
+    scores = [run.avg_alignment_score for run in runs if run.avg_alignment_score is not None]
+    return History(
+        total_runs=len(runs),
+        success_rate=_spread([run.success_rate for run in runs]),
+        avg_alignment=_spread(scores) if scores else None,
+        total_cost=_spread([float(run.total_estimated_tokens) for run in runs]),
+    )
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    lowest, highest = min(values), max(values)
+    mean = round(sum(values) / len(values), 4)
+    return Spread(min=lowest, max=highest, avg=min(max(mean, lowest), highest))

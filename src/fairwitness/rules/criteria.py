@@ -1,0 +1,260 @@
+"""How acceptance criteria are judged: their names in the ledger, what a verifier proposes, and what of it may be run.
+
+An agent chose the command. So it must be one of the project's own checks with other words behind it, or tests by their
+names; code that is handed over as text, a shell line and an option that makes a command unable to fail are none.
+"""
+
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from fairwitness.contracts.feature.facts import ChangedFile
+from fairwitness.contracts.feature.implementation import TaskType
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.verification import CriterionJudgement
+from fairwitness.contracts.verify.checks import CheckSpec, ReportFormat
+from fairwitness.rules.risk import is_configuration, is_documentation
+
+RED_AT_BASELINE = "red-at-baseline-new-tests"
+_PYTHON = "{python}"
+_PYTHONS = re.compile(r"python(?:3(?:\.[0-9]+)?)?")
+_OPEN = re.compile(r"\{(?:python|report|tmp|root|node_modules|ids)\}")
+_MODULES = "{node_modules}/.bin/"
+_INTERPRETERS = frozenset(
+    {"node", "sh", "bash", "dash", "zsh", "ksh", "ruby", "perl", "php", "lua", "deno", "bun", "java"}
+)
+"""Programs whose first word says what is run."""
+_LAUNCHERS = frozenset(
+    {"env", "timeout", "nice", "nohup", "xargs", "sudo", "uv", "uvx", "poetry", "pipenv", "hatch", "pdm", "npx", "npm"}
+    | {"pnpm", "yarn", "bundle", "docker", "tox", "nox"}
+)
+"""Programs that start any other: only the check's own words, to the last one, may stand at the beginning."""
+_SHELL = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "<<", "2>&1", "2>", "&>"})
+_VACUOUS = frozenset(
+    {"--version", "-V", "--help", "-h", "--collect-only", "--co", "--exit-zero", "--passWithNoTests", "--no-run"}
+    | {"--list-tests", "--listTests", "--fixtures", "--markers", "--dry-run"}
+)
+"""Options with which a command says yes to everything."""
+
+
+class Unjudged(NamedTuple):
+    """Why nobody can say whether a criterion is met."""
+
+    reason: str
+
+
+class ByCommand(NamedTuple):
+    """A command that the harness is to run; it says yes or no."""
+
+    spec: CheckSpec
+    of: CheckSpec
+    """The project's check that it is made of, whose environment it needs."""
+
+
+class ByPlace(NamedTuple):
+    """A place at which something is said to be true."""
+
+    path: str
+    line: int
+    claim: str
+    met: bool
+
+
+Proposal = ByCommand | ByPlace | Unjudged
+
+
+def check_name(number: int) -> str:
+    """Under which name the n-th criterion stands in the ledger.
+
+    >>> check_name(3)
+    'ac-3'
+    """
+    return f"ac-{number}"
+
+
+def task_type(files: Iterable[ChangedFile]) -> TaskType:
+    """What kind of work a change is, whatever its author calls it: what is neither text nor settings is code.
+
+    >>> from fairwitness.contracts.feature.facts import Change
+    >>> task_type([ChangedFile(path="docs/a.md", change=Change.ADDED)]).value
+    'documentation'
+    """
+    paths = [file.path for file in files]
+    if paths and all(is_documentation(path) for path in paths):
+        return TaskType.DOCUMENTATION
+    if paths and all(is_documentation(path) or is_configuration(path) for path in paths):
+        return TaskType.CONFIGURATION
+    return TaskType.CODE
+
+
+def required_checks(task: TaskDocument, files: Sequence[ChangedFile], *, is_waived: bool) -> tuple[str, ...]:
+    """The checks that a task's gate asks for: one for each criterion, and for code a new test that fails without it.
+
+    `files` is what was really changed; `is_waived` says that a person approved a plan that says why no test is needed.
+    """
+    criteria = tuple(check_name(number) for number, _ in enumerate(task.task.acceptance_criteria, start=1))
+    needs_test = task_type(files) is TaskType.CODE and not is_waived
+    return (*criteria, RED_AT_BASELINE) if needs_test else criteria
+
+
+def proposal(
+    number: int,
+    criterion: str,
+    judgements: Sequence[CriterionJudgement],
+    checks: Sequence[CheckSpec],
+    paths: Collection[str],
+) -> Proposal:
+    """How the n-th criterion is to be judged; `paths` are the files of the tree.
+
+    A command goes before a place: it was run, and the other only said.
+    """
+    own = {_said(each): each for each in judgements if _plain(each.criterion) == _plain(criterion)}
+    if not own:
+        return Unjudged("the verifier did not judge it")
+    if len(own) > 1:
+        return Unjudged("the verifier judged it in more than one way")
+    (judgement,) = own.values()
+    if judgement.command is not None:
+        return by_command(number, judgement.command, checks, paths)
+    if judgement.location is None:
+        return Unjudged("the verifier names neither a command nor a place")
+    if judgement.claim is None:
+        return Unjudged(f"the verifier names {judgement.location} and does not say what is true there")
+    path, _, line = judgement.location.rpartition(":")
+    return ByPlace(path.removeprefix("./"), int(line), judgement.claim, met=_is_met(judgement))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _said(judgement: CriterionJudgement) -> tuple[object, ...]:
+    return (judgement.command, judgement.location, judgement.claim, _is_met(judgement))
+
+
+def _is_met(judgement: CriterionJudgement) -> bool:
+    """To name a place is to say that it is met there; if the verifier says more, anything but yes is no."""
+    return (judgement.model_extra or {}).get("met", True) is True
+
+
+def by_command(number: int, command: str, checks: Sequence[CheckSpec], paths: Collection[str]) -> ByCommand | Unjudged:
+    """The command as a check, or why it may not be run."""
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        return Unjudged(f"`{command}` cannot be read as a command: {error}")
+    if not words or _SHELL.intersection(words) or any("$(" in word or "`" in word for word in words):
+        return Unjudged(f"`{command}` needs a shell, and none is given to it")
+    if any(_OPEN.search(word) for word in words[1:]):
+        return Unjudged(f"`{command}` has a placeholder in it")
+    vacuous = _VACUOUS.intersection(words)
+    if vacuous:
+        return Unjudged(f"`{command}` cannot fail, for it has {sorted(vacuous)[0]}")
+    found = _begun(words, checks) or _named(words, checks, paths)
+    if found is None:
+        return Unjudged(f"`{command}` was not run: no check of this project begins with {_beginning(words)}")
+    check, start, rest = found
+    return ByCommand(_as_check(number, check, start, rest), check)
+
+
+def _beginning(words: Sequence[str]) -> str:
+    return " ".join(words[:2]) if words[0] in _INTERPRETERS or _PYTHONS.fullmatch(words[0]) else words[0]
+
+
+_Begun = tuple[CheckSpec, tuple[str, ...], tuple[str, ...]]
+"""A check, how its command begins, and the words that follow."""
+
+
+def _begun(words: tuple[str, ...], checks: Sequence[CheckSpec]) -> _Begun | None:
+    """The check whose program a command begins with: by most words, then where its paths lie, then at the top."""
+    spoken = _neutral(words)
+    found: list[tuple[tuple[bool | int, ...], _Begun]] = []
+    for check in checks:
+        for form, start in _forms(check):
+            if spoken[: len(form)] == form:
+                rest = words[len(form) :]
+                inside = check.root != "." and any(word.startswith(f"{check.root}/") for word in rest)
+                found.append(((len(form), inside, check.root == "."), (check, start, rest)))
+    return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def _neutral(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words with one name for every way to call Python."""
+    return (_PYTHON, *words[1:]) if _PYTHONS.fullmatch(words[0]) else words
+
+
+def _forms(check: CheckSpec) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """How a person may write the beginning of a check's command, and how the check itself does."""
+    argv = check.argv
+    neutral = _neutral(argv)
+    first, second = neutral[0], neutral[1] if len(neutral) > 1 else ""
+    if first == _PYTHON and second == "-m" and len(argv) > 2:
+        yield neutral[:3], argv[:3]
+        yield (argv[2],), argv[:3]
+    elif first.startswith(_MODULES):
+        name = first.removeprefix(_MODULES)
+        for form in ((name,), ("npx", name), (f"node_modules/.bin/{name}",), (f"./node_modules/.bin/{name}",)):
+            yield form, argv[:1]
+    elif first == _PYTHON or first in _INTERPRETERS:
+        known = bool(second) and (not second.startswith("-") or (first, second) == ("node", "--test"))
+        start = 2 if known else len(argv)
+        yield neutral[:start], argv[:start]
+    elif first.rpartition("/")[2] in _LAUNCHERS:
+        yield argv, argv
+    else:
+        yield (first,), argv[:1]
+        yield (first.removeprefix("./") if first.startswith("./") else first.rpartition("/")[2],), argv[:1]
+
+
+def _named(words: tuple[str, ...], checks: Sequence[CheckSpec], paths: Collection[str]) -> _Begun | None:
+    """The runner that knows tests by these names."""
+    for check in checks:
+        if is_pytest(check) and all("::" in word and _file_of(check, word) in paths for word in words):
+            return check, check.argv[:3], words
+        if is_unittest(check) and all(_is_dotted(check, word, paths) for word in words):
+            return check, check.argv[:3], words
+    return None
+
+
+def _file_of(check: CheckSpec, word: str) -> str:
+    return check.in_repository(_below(check, word).partition("::")[0])
+
+
+def _is_dotted(check: CheckSpec, word: str, paths: Collection[str]) -> bool:
+    """Whether a dotted name begins with a module of the tree."""
+    parts = word.split(".")
+    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+        return False
+    return any(check.in_repository("/".join(parts[:count]) + ".py") in paths for count in range(1, len(parts) + 1))
+
+
+def is_pytest(check: CheckSpec) -> bool:
+    """Whether a check is pytest, asked for a report."""
+    return check.argv[:3] == (_PYTHON, "-m", "pytest") and check.select is not None
+
+
+def is_unittest(check: CheckSpec) -> bool:
+    """Whether a check is the standard library's runner."""
+    return _neutral(check.argv)[:3] == (_PYTHON, "-m", "unittest")
+
+
+def _below(check: CheckSpec, word: str) -> str:
+    return word if check.root == "." else word.removeprefix(f"{check.root}/")
+
+
+def _as_check(number: int, check: CheckSpec, start: tuple[str, ...], rest: tuple[str, ...]) -> CheckSpec:
+    """The command as a check of its own: where tests can be told from each other they are, so that none is no yes."""
+    own = {"id": check_name(number), "name": check_name(number), "select": None, "writes": True, "required": True}
+    below = tuple(_below(check, word) for word in rest)
+    if not rest:
+        return check.model_copy(update=own)  # the whole of it
+    if is_pytest(check) and check.select is not None:
+        argv = tuple(one for word in check.select for one in (below if word == "{ids}" else (word,)))
+        return check.model_copy(update=own | {"argv": argv})
+    if is_unittest(check):
+        options = ("discover", "-v", *below[1:]) if below[0] == "discover" else ("-v", *below)
+        report = {"report": ReportFormat.UNITTEST, "report_on": "stderr"}
+        return check.model_copy(update=own | report | {"argv": (*start, *options)})
+    plain = {"report": ReportFormat.EXIT, "report_on": "stdout", "root": "."}
+    return check.model_copy(update=own | plain | {"argv": (*start, *rest)})

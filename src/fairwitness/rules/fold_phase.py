@@ -1,0 +1,218 @@
+"""Autopilot's events: how they travel in an envelope, and what each does to the record of its phase.
+
+An envelope's `data` holds an event's details, its `step`, and under `facts` what the state file keeps beyond them.
+The rest of the state file is `fold_autopilot`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from pydantic import TypeAdapter
+
+from fairwitness.contracts.autopilot import events_phase as of_phase
+from fairwitness.contracts.autopilot import events_quality as of_quality
+from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.events import AutopilotEvent
+from fairwitness.contracts.autopilot.facts import EventFacts
+from fairwitness.contracts.autopilot.score import ScoreFlag, band_of
+from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, PhaseType, StepName
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.rules.fold import UPCASTERS, Data, Upcasters, typed, up_to_date
+
+_SHAPE: TypeAdapter[AutopilotEvent] = TypeAdapter(AutopilotEvent)
+_FACTS: TypeAdapter[EventFacts] = TypeAdapter(EventFacts)
+
+BEGUN: Mapping[StepName, str | None] = {
+    StepName.PREFLIGHT: "in_progress",
+    StepName.TRIAGE: None,
+    StepName.RESEARCH: "in_progress",
+    StepName.PLAN: "in_progress",
+    StepName.PLAN_CHECK: "in_progress",
+    StepName.EXECUTE: "in_progress",
+    StepName.VERIFY: "in_progress",
+    StepName.JUDGE: None,
+    StepName.RATE: "in_progress",
+    StepName.DEBUG: None,
+}
+"""What the state file says of a step that has begun; None where it has no word for that."""
+
+FAILED: Mapping[StepName, str | None] = {
+    **BEGUN,
+    StepName.PREFLIGHT: "fail",
+    StepName.RESEARCH: "failed",
+    StepName.PLAN: "failed",
+    StepName.PLAN_CHECK: "fail",
+    StepName.EXECUTE: "failed",
+    StepName.VERIFY: None,
+    StepName.RATE: None,
+}
+"""What it says of a step that failed; None where only the step's own facts can tell."""
+
+Record: TypeAlias = dict[str, Any]
+"""A phase's record as plain values while an event is worked into it; it is typed again before it is kept."""
+
+
+def event_data(event: Event, facts: EventFacts | None = None) -> Data:
+    """An event and its facts as the data of an envelope."""
+    data = event.details.plain()
+    if event.step is not None:
+        data["step"] = event.step.value
+    if facts is not None:
+        data["facts"] = facts.plain()
+    return data
+
+
+def autopilot_event(
+    envelope: Envelope, upcasters: Upcasters = UPCASTERS[Workflow.AUTOPILOT]
+) -> tuple[AutopilotEvent, EventFacts] | Problem:
+    """The event in an envelope, as the state file writes it, and the facts beside it."""
+    data = up_to_date(envelope, upcasters)
+    if isinstance(data, Problem):
+        return data
+    details = {key: value for key, value in data.items() if key not in ("step", "facts")}
+    value = {"timestamp": envelope.timestamp, "event": envelope.type, "details": details}
+    value |= {"phase": envelope.phase} if envelope.phase is not None else {}
+    value |= {"step": data["step"]} if "step" in data else {}
+    event = typed(envelope, value, _SHAPE)
+    facts = typed(envelope, data.get("facts", {}), _FACTS)
+    if isinstance(event, Problem):
+        return event
+    return facts if isinstance(facts, Problem) else (event, facts)
+
+
+def fresh(phase_type: PhaseType) -> Record:
+    """The record of a phase that has not been started."""
+    return {
+        "phase_type": phase_type,
+        "status": PhaseStatus.NOT_STARTED,
+        "steps": {},
+        "debug_attempts": 0,
+        "replan_attempts": 0,
+        "tokens_used": 0,
+        "human_verify_justification": None,
+        "human_verdict": None,
+        "force_incomplete": False,
+        "diagnostic_path": None,
+        "remediation_cycles": 0,
+    }
+
+
+def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -> None:
+    """Work an event into the record of its phase; events that say nothing about it leave it as it is.
+
+    `forced` and `scored` say whether the phase runs again by `--force`, and whether it has a score since it started.
+    """
+    first = ScoreFlag.FORCE if forced else ScoreFlag.INITIAL
+    match event:
+        case of_phase.PhaseStarted(details=said):
+            if record["status"] != PhaseStatus.IN_PROGRESS:
+                record |= fresh(record["phase_type"] if said.phase_type is None else said.phase_type)
+                record |= {"completed_at": None, "quality_exhausted": False, "gaps_exhausted": False}
+                record |= {"status": PhaseStatus.IN_PROGRESS, "started_at": event.timestamp}
+            record |= {} if said.estimated_tokens is None else {"estimated_tokens": said.estimated_tokens}
+        case of_phase.PhaseCompleted(details=said):
+            record |= {"status": PhaseStatus.COMPLETED, "completed_at": event.timestamp}
+            if said.tokens_used is not None:
+                record["tokens_used"] = said.tokens_used
+            if said.alignment_score is not None:
+                _rate(record, said.alignment_score)
+                if not scored:
+                    _score(record, event.timestamp, said.alignment_score, first, 0)
+        case of_phase.PhaseFailed():
+            record |= {"status": PhaseStatus.FAILED, "completed_at": event.timestamp}
+        case of_phase.PhaseSkipped() if record["status"] == PhaseStatus.NOT_STARTED:
+            record["status"] = PhaseStatus.SKIPPED
+        case of_phase.StepStarted(step=StepName() as step):
+            _step(record, event.timestamp, step, BEGUN[step])
+        case of_phase.StepFailed(step=StepName() as step):
+            _step(record, event.timestamp, step, FAILED[step])
+        case of_phase.TaskCompleted(details=said):
+            _task(record, said.task, {"status": "completed", "commit": said.commit})
+        case of_phase.TaskFailed(details=said) if said.task is not None:
+            _task(record, said.task, {"status": "failed"})
+        case of_phase.TaskRetried(details=said) if said.task is not None:
+            _task(record, said.task, {"status": "in_progress"})
+            record["steps"]["execute"]["tasks"][said.task]["retries"] += 1
+        case of_phase.DebugAttempt():
+            record["debug_attempts"] += 1
+        case of_phase.ReplanAttempt():
+            record["replan_attempts"] += 1
+        case of_phase.HumanVerdictRecorded(details=said) if said.verdict is not None:
+            passed = said.verdict is HumanWord.PASS
+            record |= {
+                "human_verdict": {
+                    "verdict": said.verdict,
+                    "timestamp": event.timestamp,
+                    "issues": said.issues or (),
+                },
+                "status": PhaseStatus.COMPLETED if passed else PhaseStatus.FAILED,
+                "completed_at": event.timestamp,
+            }
+        case (
+            of_quality.RemediationStarted(details=said)
+            | of_quality.QualityRemediationStarted(details=said)
+            | of_quality.GapsIterationStarted(details=said)
+        ):
+            if not scored and said.current_score is not None:
+                _score(record, event.timestamp, said.current_score, first, 0)
+        case of_quality.ForceReexecutionStarted(details=said) if not record.get("score_history"):
+            if said.previous_score is not None:  # of an earlier run, whose history is not this one's
+                _score(record, event.timestamp, said.previous_score, ScoreFlag.INITIAL, 0)
+        case of_quality.RemediationCompleted(details=said):
+            record["remediation_cycles"] = said.cycle
+            _score(record, event.timestamp, said.new_score, first, said.cycle)
+            _rate(record, max(said.old_score, said.new_score))
+        case of_quality.QualityRemediationCompleted(details=said):
+            record["remediation_cycles"] = said.cycle
+            _score(record, event.timestamp, said.new_score, ScoreFlag.QUALITY, said.cycle)
+            _rate(record, max(said.old_score, said.new_score))
+        case of_quality.GapsIterationCompleted(details=said):
+            _score(record, event.timestamp, said.new_score, ScoreFlag.GAPS, said.iteration)
+            _rate(record, max(said.old_score, said.new_score))
+        case of_quality.ConfidenceDiagnosticWritten(details=said):
+            record["diagnostic_path"] = said.diagnostic_path
+        case of_quality.ForceIncompleteMarked(details=said):
+            record |= {"force_incomplete": True, "diagnostic_path": said.diagnostic_path}
+        case of_quality.QualityExhausted():
+            record["quality_exhausted"] = True
+        case of_quality.GapsExhausted():
+            record["gaps_exhausted"] = True
+        case _:
+            pass
+
+
+def _step(record: Record, timestamp: str, step: StepName, word: str | None) -> None:
+    if word is None:
+        return
+    entry = record["steps"].setdefault(step.value, {"tasks": {}} if step is StepName.EXECUTE else {})
+    entry["status"] = word
+    if step is StepName.PREFLIGHT:
+        entry["timestamp"] = timestamp
+
+
+def _task(record: Record, task: str, told: Record) -> None:
+    execute = record["steps"].setdefault("execute", {"status": "in_progress", "tasks": {}})
+    execute["tasks"][task] = {"retries": 0, **execute["tasks"].get(task, {}), **told}
+
+
+def _score(record: Record, timestamp: str, score: float, flag: ScoreFlag, cycle: int) -> None:
+    entry = {"score": score, "timestamp": timestamp, "flag": flag, "cycle": cycle}
+    record["score_history"] = [*record.get("score_history", ()), entry]
+
+
+def _rate(record: Record, score: float) -> None:
+    """The score that stands; a cycle that made it worse is reverted, so callers pass the better one."""
+    record["steps"]["rate"] = {"status": "pass", "alignment_score": score, "score_band": band_of(score)}
+
+
+def add_facts(record: Record, facts: EventFacts) -> None:
+    """Work what an event says beside itself into the record of its phase."""
+    if facts.steps is not None:
+        record["steps"] |= facts.steps.plain()
+    if facts.tokens is not None:
+        record["tokens_used"] += facts.tokens
+    if facts.deferral is not None:
+        record["status"] = PhaseStatus.NEEDS_HUMAN_VERIFICATION
+        record["human_verify_justification"] = facts.deferral.justification.plain()

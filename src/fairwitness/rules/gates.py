@@ -1,0 +1,257 @@
+"""The six questions that evidence answers: a tally goes in, and out comes what opened the gate or what is missing.
+
+What a row is worth is said by `rules.policy`. Three choices of ours go beyond the seeds' counts: a check that
+was run and gave no evidence (time-out, violation, lost sandbox, no sandbox, another tree) is missing and shuts the
+gate even when others reach the count; a check that failed before the change and fails still neither counts nor blocks;
+and one more run of the same check never counts twice.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
+from fairwitness.contracts.common.gates import Blocked, Gate, GateAnswer, Open
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import Assessment, Size, Verdict
+from fairwitness.contracts.feature.facts import TaskFacts
+from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
+from fairwitness.rules.policy import (
+    LACKS,
+    SATISFIES,
+    SHUTS,
+    Judged,
+    Standing,
+    depth_of,
+    effective_size,
+    is_evidence,
+    judged,
+    kind_of,
+    latest,
+)
+from fairwitness.rules.risk import effective_risk
+
+
+def baseline_exists(tally: Tally, *, tree: str | None = None) -> Open | Blocked:
+    """EG-1: at least one check was run before the change."""
+    rows = [row for row in latest(tally.rows) if row.phase is Phase.BASELINE]
+    good = [
+        row for row in rows if kind_of(row.check_name, Phase.BASELINE) and is_evidence(row) and tree in (None, row.tree)
+    ]
+    if good:
+        return _open(Gate.BASELINE_EXISTS, tally, good, count=len({row.check_name for row in good}), threshold=1)
+    useless = [f"{row.check_name} ({_why_no_baseline(row)})" for row in rows]
+    return _blocked(
+        Gate.BASELINE_EXISTS,
+        tally,
+        missing=["a baseline check", *useless],
+        because="nothing was run before the change" if not rows else "no baseline row is evidence",
+        count=0,
+        threshold=1,
+    )
+
+
+def _why_no_baseline(row: CheckRow) -> str:
+    if kind_of(row.check_name, Phase.BASELINE) is None:
+        return Standing.UNKNOWN.value
+    if row.provenance is not Provenance.EXECUTED:
+        return f"only {row.provenance.value}"
+    if row.assessment not in (Assessment.PASS, Assessment.FAIL):
+        return _no_evidence(row)
+    if row.sandbox in (None, SandboxTier.NONE):
+        return Standing.UNCONFINED.value
+    return Standing.STALE.value
+
+
+def _no_evidence(row: CheckRow) -> str:
+    return f"{Standing.NO_EVIDENCE.value}: {row.assessment.value if row.assessment else 'no result'}"
+
+
+def verification_sufficient(
+    tally: Tally,
+    *,
+    size: Size,
+    iteration: int,
+    tree: str | None = None,
+    required: tuple[str, ...] = (),
+    baseline: Tally | None = None,
+    policy: Policy | None = None,
+) -> Open | Blocked:
+    """EG-2: enough checks passed, none failed, none is missing.
+
+    `size` is the effective one (a red task is Large); `required` names what the task declared: criteria, readiness.
+    """
+    depth = depth_of(size, policy or Policy())
+    rows = judged(tally, iteration=iteration, tree=tree, baseline=baseline)
+    counted = {row.check_name for row, worth in rows if worth is Standing.COUNTS}
+    satisfied = {row.check_name for row, worth in rows if worth in SATISFIES}
+    shut = [_told(row, worth) for row, worth in rows if worth in SHUTS]
+    lacking = [_told(row, worth) for row, worth in rows if worth in LACKS]
+    named = {row.check_name for row, worth in rows if worth in SHUTS | LACKS}
+    demanded = dict.fromkeys((*depth.required, *required))
+    lacking += [f"{name} (not run)" for name in demanded if name not in satisfied | named]
+    short = depth.checks - len(counted)
+    reasons = [", ".join(shut)] if shut else []
+    if short > 0:
+        # red before and unknown names excuse nothing: they are told only where they explain a missing count
+        lacking += [_told(row, worth) for row, worth in rows if worth in (Standing.RED_BEFORE_TOO, Standing.UNKNOWN)]
+        lacking.append(f"{short} more passing {'check' if short == 1 else 'checks'}")
+        reasons.append(f"{len(counted)} of {depth.checks} checks passed")
+    elif lacking:
+        reasons.append(f"not everything gave evidence: {', '.join(lacking)}")
+    if not shut and not lacking:
+        evidence = [row for row, worth in rows if worth in SATISFIES]
+        return _open(Gate.VERIFICATION_SUFFICIENT, tally, evidence, count=len(counted), threshold=depth.checks)
+    return _blocked(
+        Gate.VERIFICATION_SUFFICIENT,
+        tally,
+        missing=[*shut, *lacking],
+        because="; ".join(reasons),
+        count=len(counted),
+        threshold=depth.checks,
+    )
+
+
+def _told(row: CheckRow, worth: Standing) -> str:
+    return f"{row.check_name} ({_no_evidence(row) if worth is Standing.NO_EVIDENCE else worth.value})"
+
+
+def task_gates(task: TaskFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer]:
+    """EG-1 and EG-2 of one task, at the size that its plan and the files really changed add up to."""
+    risk = effective_risk(task.risk, task.files, policy)
+    return (
+        baseline_exists(task.baseline),
+        verification_sufficient(
+            task.after,
+            size=effective_size(task.size, risk),
+            iteration=task.round,
+            tree=task.tree,
+            required=task.required,
+            baseline=task.baseline,
+            policy=policy,
+        ),
+    )
+
+
+def is_verified(task: TaskFacts, policy: Policy) -> bool:
+    """Whether both gates of a task are open: what a merge asks, too."""
+    return all(isinstance(answer, Open) for answer in task_gates(task, policy))
+
+
+def task_rows(task: TaskFacts) -> tuple[Judged, ...]:
+    """A task's rows with what each is worth."""
+    return judged(task.after, iteration=task.round, tree=task.tree, baseline=task.baseline)
+
+
+def check_names(scope: ReviewScope) -> Mapping[Category, str]:
+    """The three checks each reviewer files.
+
+    >>> check_names(ReviewScope.CODE)[Category.SECURITY]
+    'review-code-security'
+    """
+    return {category: f"review-{scope.value}-{category.value}" for category in Category}
+
+
+def verdicts(tally: Tally, *, scope: ReviewScope, round: int) -> Mapping[Perspective, Mapping[Category, CheckRow]]:
+    """Each known reviewer's latest verdicts of this round; a row without a verdict is none."""
+    rows = [row for row in latest(tally.rows) if row.phase is Phase.REVIEW and row.round == round and row.verdict]
+    return {
+        perspective: {
+            category: row
+            for category, name in check_names(scope).items()
+            for row in rows
+            if row.check_name == name and row.instance == perspective.value
+        }
+        for perspective in Perspective
+    }
+
+
+def reviewers_submitted(tally: Tally, *, scope: ReviewScope, round: int) -> Open | Blocked:
+    """EG-3: each of the three perspectives has filed a verdict, and nobody else stands in for one."""
+    said = verdicts(tally, scope=scope, round=round)
+    missing = [perspective.value for perspective in Perspective if not said[perspective]]
+    count = len(Perspective) - len(missing)
+    if not missing:
+        return _open(Gate.REVIEWERS_SUBMITTED, tally, _rows(said), count=count, threshold=len(Perspective))
+    return _blocked(
+        Gate.REVIEWERS_SUBMITTED,
+        tally,
+        missing=missing,
+        because=f"{count} of {len(Perspective)} reviewers filed a verdict",
+        count=count,
+        threshold=len(Perspective),
+    )
+
+
+def no_blocker(tally: Tally, *, round: int) -> Open | Blocked:
+    """EG-4: nobody, known or not, called this round a blocker; a later row does not take a blocker back."""
+    rows = [row for row in tally.rows if row.phase is Phase.REVIEW and row.round == round]
+    blockers = sorted({(row.check_name, row.instance or "") for row in rows if row.verdict is Verdict.BLOCKER})
+    if not blockers:
+        return _open(Gate.NO_BLOCKER, tally, rows, count=0, threshold=0)
+    return _blocked(
+        Gate.NO_BLOCKER,
+        tally,
+        missing=[f"{name} without a blocker ({instance or 'no instance'})" for name, instance in blockers],
+        because="a blocker is never outvoted",
+        count=len(blockers),
+        threshold=0,
+    )
+
+
+def categories_covered(tally: Tally, *, scope: ReviewScope, round: int) -> Open | Blocked:
+    """EG-5: each of the three perspectives judged all three categories."""
+    said = verdicts(tally, scope=scope, round=round)
+    missing = [
+        f"{perspective.value}: {category.value}"
+        for perspective in Perspective
+        for category in Category
+        if category not in said[perspective]
+    ]
+    count = sum(len(of_one) == len(Category) for of_one in said.values())
+    if not missing:
+        return _open(Gate.CATEGORIES_COVERED, tally, _rows(said), count=count, threshold=len(Perspective))
+    return _blocked(
+        Gate.CATEGORIES_COVERED,
+        tally,
+        missing=missing,
+        because=f"{count} of {len(Perspective)} reviewers judged every category",
+        count=count,
+        threshold=len(Perspective),
+    )
+
+
+def approves(of_one: Mapping[Category, CheckRow]) -> bool:
+    """Whether one reviewer judged every category and approved each."""
+    return len(of_one) == len(Category) and all(row.verdict is Verdict.APPROVE for row in of_one.values())
+
+
+def majority_approves(tally: Tally, *, scope: ReviewScope, round: int, policy: Policy | None = None) -> Open | Blocked:
+    """EG-6: enough reviewers approve in all three categories."""
+    needed = (policy or Policy()).review.approvals
+    said = verdicts(tally, scope=scope, round=round)
+    approving = [perspective for perspective in Perspective if approves(said[perspective])]
+    if len(approving) >= needed:
+        evidence = [row for perspective in approving for row in said[perspective].values()]
+        return _open(Gate.MAJORITY_APPROVES, tally, evidence, count=len(approving), threshold=needed)
+    return _blocked(
+        Gate.MAJORITY_APPROVES,
+        tally,
+        missing=[f"approval of {perspective.value}" for perspective in Perspective if perspective not in approving],
+        because=f"{len(approving)} of {needed} approvals",
+        count=len(approving),
+        threshold=needed,
+    )
+
+
+def _rows(said: Mapping[Perspective, Mapping[Category, CheckRow]]) -> list[CheckRow]:
+    return [row for of_one in said.values() for row in of_one.values()]
+
+
+def _open(gate: Gate, tally: Tally, rows: Iterable[CheckRow], *, count: int, threshold: int) -> Open:
+    ids = tuple(sorted({row.id for row in rows}))
+    return Open(gate=gate, evidence=ids, count=count, threshold=threshold, query=tally.query)
+
+
+def _blocked(gate: Gate, tally: Tally, *, missing: Iterable[str], because: str, count: int, threshold: int) -> Blocked:
+    return Blocked(
+        gate=gate, missing=tuple(missing), because=because, count=count, threshold=threshold, query=tally.query
+    )

@@ -1,0 +1,298 @@
+"""A running graph as its executor sees it: a fold over the run's events, kept up to date event by event.
+
+It holds what the status files do not: at which stage each attempt is, which commits wait to be merged and in which
+order, and which batch is being merged. Everything here can be derived again from the events at any time.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import Annotated, NamedTuple, TypeAlias, assert_never, get_args
+
+from pydantic import Field, TypeAdapter
+
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge import events as happened
+from fairwitness.contracts.forge.dag import Dag, NodeState
+from fairwitness.contracts.forge.status import NodeStatus
+from fairwitness.contracts.graph.orders import Collision, MergeMember
+from fairwitness.rules.fold import UPCASTERS, Upcasters, at, next_event, order_problem
+from fairwitness.rules.node_moves import node_after, reopened
+
+Moving: TypeAlias = (
+    happened.NodeChanged
+    | happened.TaskVerified
+    | happened.ConflictFound
+    | happened.MergeStarted
+    | happened.MergeFinished
+    | happened.TaskReopened
+    | happened.ChangeRequestEmitted
+    | happened.ChangeRequestRejected
+    | happened.OverlayApplied
+    | happened.RunStarted
+    | happened.RunPaused
+    | happened.RunResumed
+    | happened.RunCompleted
+    | happened.RunFailed
+)
+
+MOVING: frozenset[str] = frozenset(event.model_fields["type"].default for event in get_args(Moving))
+"""The events that an executor goes by; all others of its run are passed over."""
+
+_SHAPE: TypeAdapter[Moving] = TypeAdapter(Annotated[Moving, Field(discriminator="type")])
+
+
+class Stage(StrEnum):
+    """How far the current attempt of a node is."""
+
+    WORKING = "working"
+    QUEUED = "queued"
+    MERGING = "merging"
+    HELPING = "helping"
+    """Somebody solves its conflict with what was merged meanwhile."""
+    WAITING = "waiting"
+    """Verified, on its own branch, until a refinery takes it in."""
+
+
+CHILDREN = (Stage.WORKING, Stage.HELPING)
+"""Stages in which a child is at work for the attempt."""
+RUNNING = (Stage.WORKING, Stage.HELPING, Stage.QUEUED, Stage.MERGING)
+"""Stages of a node that is RUNNING."""
+PROVEN = (Stage.QUEUED, Stage.MERGING)
+"""Stages in which nothing more is to be found out about the attempt itself."""
+
+
+class Work(NamedTuple):
+    """The current attempt of a node that was started."""
+
+    stage: Stage
+    attempt: int
+    commit: str | None = None
+    """As it was proven last."""
+    collision: Collision | None = None
+    """What was asked of a helper; an attempt is helped once."""
+
+
+class Batch(NamedTuple):
+    """A merge that is under way."""
+
+    number: int
+    nodes: tuple[str, ...]
+
+
+class GraphRun:
+    """A running graph after the events it was told of."""
+
+    def __init__(
+        self,
+        run_id: str,
+        base: Dag,
+        workflow: Workflow = Workflow.FORGE,
+        max_attempts: int = 3,
+        *,
+        first_attempt: int = 1,
+        phase: str | None = None,
+    ) -> None:
+        """With a `phase` only the events of that graph are taken in; of the others just their merges are counted."""
+        self.run_id = run_id
+        self.seq = 0
+        self.nodes: dict[str, NodeStatus] = {}
+        self.work: dict[str, Work] = {}
+        self._at: dict[Stage, dict[str, None]] = {stage: {} for stage in Stage}
+        self.queue: dict[str, None] = {}
+        """Nodes that wait to be merged, first come first."""
+        self.batch: Batch | None = None
+        self.batches = 0
+        self.tip: str | None = None
+        """Where the last batch left the target; None before there was one."""
+        self.requests: dict[str, None] = {}
+        """Change requests without an answer; while there is one, nothing new is started."""
+        self.is_paused = False
+        self.is_over = False
+        self._workflow = workflow
+        self._upcasters: Upcasters = UPCASTERS[workflow]
+        self._max_attempts, self._first_attempt, self._phase = max_attempts, first_attempt, phase
+        self._add([node.id for node in base.nodes])
+
+    def apply(self, envelope: Envelope) -> Problem | None:
+        """Takes in the next event of the run, or says why it cannot be one; then nothing has changed."""
+        if envelope.type not in MOVING or not self.is_about(envelope):
+            problem = order_problem(envelope, self._workflow, last_seq=self.seq, run_id=self.run_id)
+            if problem is None and envelope.type == "merge.started":
+                self.batches = int(envelope.data["batch"])
+        else:
+            event = next_event(envelope, self._workflow, _SHAPE, self._upcasters, last_seq=self.seq, run_id=self.run_id)
+            problem = event if isinstance(event, Problem) else self._take_in(envelope, event)
+        if problem is None:
+            self.seq = envelope.seq
+        return problem
+
+    def is_about(self, envelope: Envelope) -> bool:
+        """Whether an event of the run tells of this graph, and not of another one of the same run."""
+        return self._phase is None or envelope.phase == self._phase
+
+    def in_stage(self, stages: Collection[Stage]) -> tuple[str, ...]:
+        """The nodes whose attempts are at these stages: stage by stage, who came to it first stands first."""
+        return tuple(name for stage in stages for name in self._at[stage])
+
+    def running(self) -> tuple[str, ...]:
+        """The nodes that are RUNNING: at work, in the queue, or being merged."""
+        return self.in_stage(RUNNING)
+
+    def member(self, node: str) -> MergeMember:
+        """A verified attempt, as a merge takes it."""
+        work = self.work[node]
+        assert work.commit is not None
+        return MergeMember(node=node, attempt=work.attempt, commit=work.commit)
+
+    def _put(self, name: str, work: Work | None) -> None:
+        """Keeps what is known of a node's attempt, or forgets it."""
+        before = self.work.pop(name, None)
+        if before is not None:
+            del self._at[before.stage][name]
+        if work is not None:
+            self.work[name] = work
+            self._at[work.stage][name] = None
+
+    def _add(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.nodes[name] = NodeStatus(
+                taskId=name,
+                status=NodeState.PENDING,
+                currentAttempt=self._first_attempt,
+                maxAttempts=self._max_attempts,
+            )
+
+    def _take_in(self, envelope: Envelope, event: Moving) -> Problem | None:
+        match event:
+            case happened.NodeChanged():
+                return self._moved(envelope, event)
+            case happened.TaskVerified() | happened.ConflictFound():
+                return self._of_attempt(envelope, event)
+            case happened.MergeStarted():
+                return self._merging(envelope, event)
+            case happened.MergeFinished():
+                return self._merged(envelope, event)
+            case happened.OverlayApplied():
+                taken = [name for name in event.addedNodes if name in self.nodes]
+                if taken:
+                    return at(envelope, ("data", "addedNodes"), "nodes that are new", ", ".join(taken))
+                self._add(event.addedNodes)
+                self.requests.pop(event.crId, None)
+            case happened.ChangeRequestEmitted():
+                self.requests[event.crId] = None
+            case happened.ChangeRequestRejected():
+                self.requests.pop(event.crId, None)
+            case happened.TaskReopened():
+                return self._reopened(envelope, event)
+            case happened.RunPaused():
+                self.is_paused = True
+            case happened.RunStarted() | happened.RunResumed():
+                self.is_paused = self.is_over = False
+            case happened.RunCompleted() | happened.RunFailed():
+                self.is_over = True
+            case _:
+                assert_never(event)
+        return None
+
+    def _reopened(self, envelope: Envelope, event: happened.TaskReopened) -> Problem | None:
+        before = self.nodes.get(event.nodeId)
+        after = reopened(before, event) if before is not None else None
+        if after is None or isinstance(after, Problem):
+            expected, found = ("a node of the graph", event.nodeId) if after is None else (after.expected, after.found)
+            return at(envelope, ("data", "nodeId" if after is None else "maxAttempts"), expected, found)
+        self.nodes[event.nodeId] = after
+        return None
+
+    def _moved(self, envelope: Envelope, event: happened.NodeChanged) -> Problem | None:
+        before = self.nodes.get(event.nodeId)
+        if before is None:
+            return at(envelope, ("data", "nodeId"), "a node of the graph", event.nodeId)
+        after = node_after(before, event)
+        if isinstance(after, Problem):
+            return at(envelope, ("data", *after.where), after.expected, after.found)
+        if after is before:
+            return None
+        name, work = event.nodeId, self.work.get(event.nodeId)
+        if after.status is NodeState.DONE and (work is None or work.stage not in PROVEN):
+            return at(envelope, ("data", "newStatus"), "an attempt that was verified", f"{name}, {after.status.value}")
+        self.nodes[name] = after
+        self.queue.pop(name, None)
+        match after.status:
+            case NodeState.RUNNING:
+                self._put(name, Work(Stage.WORKING, after.currentAttempt))
+            case NodeState.DONE | NodeState.MERGE_READY:
+                self._put(name, self.work[name]._replace(stage=Stage.WAITING))
+            case NodeState.MERGED | NodeState.FAILED | NodeState.STALE | NodeState.PENDING:
+                self._put(name, None)
+            case _:
+                assert_never(after.status)
+        return None
+
+    def _of_attempt(self, envelope: Envelope, event: happened.TaskVerified | happened.ConflictFound) -> Problem | None:
+        work = self.work.get(event.nodeId)
+        if work is None or work.attempt != event.attemptId:
+            return at(envelope, ("data", "attemptId"), "an attempt that is under way", f"{event.nodeId}, {event.type}")
+        if isinstance(event, happened.TaskVerified):
+            if work.stage not in CHILDREN:
+                return at(envelope, ("data", "nodeId"), "an attempt somebody works at", f"{event.nodeId}, {work.stage}")
+            self._put(event.nodeId, work._replace(stage=Stage.QUEUED, commit=event.commit))
+            self.queue[event.nodeId] = None
+        elif work.stage is not Stage.MERGING or work.commit is None or work.collision is not None:
+            return at(envelope, ("data", "nodeId"), "an attempt being merged, for the first time", event.nodeId)
+        else:
+            collision = Collision(commit=work.commit, onto=event.onto, paths=event.paths)
+            self._put(event.nodeId, work._replace(stage=Stage.HELPING, collision=collision))
+        return None
+
+    def _merging(self, envelope: Envelope, event: happened.MergeStarted) -> Problem | None:
+        names = set(event.nodes)
+        waiting = names <= self.queue.keys() and len(names) == len(event.nodes)
+        if self.batch is not None or not waiting or event.batch != self.batches + 1:
+            expected = f"batch {self.batches + 1} of nodes that wait, and no other under way"
+            return at(envelope, ("data", "batch"), expected, f"{event.batch}: {', '.join(event.nodes)}")
+        self.batch, self.batches = Batch(event.batch, event.nodes), event.batch
+        for name in event.nodes:
+            del self.queue[name]
+            self._put(name, self.work[name]._replace(stage=Stage.MERGING))
+        return None
+
+    def _merged(self, envelope: Envelope, event: happened.MergeFinished) -> Problem | None:
+        if self.batch is None or self.batch.number != event.batch:
+            return at(envelope, ("data", "batch"), "the batch that is under way", str(event.batch))
+        again = {name: None for name in self.batch.nodes if self._is_merging(name)}
+        if set(again) != set(event.left):
+            return at(envelope, ("data", "left"), f"what is left of the batch, {', '.join(again)}", str(event.left))
+        self.batch, self.tip = None, event.tip
+        for name in again:
+            self._put(name, self.work[name]._replace(stage=Stage.QUEUED))
+        self.queue = {**again, **self.queue}
+        return None
+
+    def _is_merging(self, name: str) -> bool:
+        return name in self.work and self.work[name].stage is Stage.MERGING
+
+
+def verified_before(run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], node: str) -> tuple[MergeMember, ...]:
+    """Attempts that a node begins with because nothing merged them yet: those it depends on, deepest first.
+
+    What a dependency began with is in its own branch, so that only those nearest to the node are named.
+    """
+    return tuple(
+        run.member(name)
+        for name in dependencies[node]
+        if name in run.work and run.nodes[name].status is NodeState.MERGE_READY
+    )
+
+
+def taken_in(run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], node: str) -> tuple[str, ...]:
+    """The nodes that are merged when this one is: those that wait on their branches and that it was built upon."""
+    found: dict[str, None] = {}
+    waiting = [node]
+    while waiting:
+        for name in dependencies[waiting.pop()]:
+            if name not in found and run.nodes[name].status is NodeState.MERGE_READY:
+                found[name] = None
+                waiting.append(name)
+    return tuple(found)

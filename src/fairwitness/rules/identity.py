@@ -1,0 +1,246 @@
+"""What became of every test and diagnostic between the baseline and the change, one by one under its own id.
+
+A red check says nothing about a change: which of its things got worse does. Two tables hold the policy, one for tests,
+which must stay, and one for diagnostics, which had better go.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from fairwitness.contracts.verify.results import RED, Comparison, Item, Move, Moved, Outcome, RedBefore, RedProof
+
+State = Outcome | None
+"""What a thing says in one tree; None if it is not there."""
+
+_PASSED, _FAILED, _ERROR = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR
+_SKIPPED, _XFAILED = Outcome.SKIPPED, Outcome.XFAILED
+
+_AFTER: tuple[State, ...] = (None, _PASSED, _FAILED, _ERROR, _SKIPPED, _XFAILED)
+
+
+def _row(before: State, *moves: Move) -> dict[tuple[State, State], Move]:
+    return {(before, after): move for after, move in zip(_AFTER, moves, strict=True) if (before, after) != (None, None)}
+
+
+_GONE, _QUIET, _NEW, _RED_NEW = Move.VANISHED, Move.SILENCED, Move.NEW_PASSING, Move.NEW_FAILING
+_BROKE, _STILL, _FINE, _FIXED, _SKIP = Move.BROKEN, Move.STILL_BROKEN, Move.PASSING, Move.FIXED, Move.SKIPPED
+
+TEST_MOVES: Mapping[tuple[State, State], Move] = {
+    #              not there  passed  failed    error     skipped  xfailed
+    **_row(None, _GONE, _NEW, _RED_NEW, _RED_NEW, _SKIP, _SKIP),
+    **_row(_PASSED, _GONE, _FINE, _BROKE, _BROKE, _QUIET, _QUIET),
+    # a failing test that was deleted is not fixed
+    **_row(_FAILED, _GONE, _FIXED, _STILL, _STILL, _QUIET, _QUIET),
+    **_row(_ERROR, _GONE, _FIXED, _STILL, _STILL, _QUIET, _QUIET),
+    # it did not run before: whatever it says now is news, and owes the same proof as a new test
+    **_row(_SKIPPED, _GONE, _NEW, _RED_NEW, _RED_NEW, _SKIP, _SKIP),
+    # it ran and was known to fail: that is over, or has got worse
+    **_row(_XFAILED, _GONE, _FIXED, _BROKE, _BROKE, _SKIP, _SKIP),
+}
+"""Every pair but (not there, not there)."""
+
+DIAGNOSTIC_MOVES: Mapping[tuple[State, State], Move] = {
+    # a diagnostic that is there is red; a skipped one is a warning that fails nothing
+    **_row(None, _FINE, _FINE, _RED_NEW, _RED_NEW, _SKIP, _SKIP),
+    **_row(_PASSED, _FINE, _FINE, _BROKE, _BROKE, _SKIP, _SKIP),
+    **_row(_FAILED, _FIXED, _FIXED, _STILL, _STILL, _FIXED, _FIXED),
+    **_row(_ERROR, _FIXED, _FIXED, _STILL, _STILL, _FIXED, _FIXED),
+    # it was there before, whatever it was called
+    **_row(_SKIPPED, _FIXED, _FIXED, _STILL, _STILL, _SKIP, _SKIP),
+    **_row(_XFAILED, _FIXED, _FIXED, _STILL, _STILL, _SKIP, _SKIP),
+}
+
+RAN = frozenset({_PASSED, _FAILED, _ERROR})
+_STANDS_FOR_MANY = frozenset({_ERROR, _SKIPPED})
+"""What a report says under the name of a file, a class or a package instead of telling of its tests."""
+COUNTED_ONLY = frozenset({Move.PASSING, Move.SKIPPED})
+ORDER = (
+    Move.BROKEN,
+    Move.NEW_FAILING,
+    Move.VANISHED,
+    Move.SILENCED,
+    Move.FLAKY,
+    Move.STILL_BROKEN,
+    Move.FIXED,
+    Move.NEW_PASSING,
+)
+"""How what moved is listed: what blocks first."""
+
+_BEST_FIRST = (_PASSED, _XFAILED, _SKIPPED, _ERROR, _FAILED)
+_CUT_IN_TEST = re.compile("::")
+_CUT_IN_NAME = re.compile(r"\.| > ")
+
+
+def compare(
+    before: Sequence[Item],
+    after: Sequence[Item],
+    *,
+    are_tests: bool,
+    flaky: frozenset[str] = frozenset(),
+    uncollected: frozenset[str] = frozenset(),
+) -> Comparison:
+    """What became of every thing of one check.
+
+    `flaky` names what failed once and passed when it was run again, `uncollected` files that could not be loaded after
+    the change although no item says so.
+
+    >>> old = [Item(id="t.py::a", outcome=Outcome.PASSED), Item(id="t.py::b", outcome=Outcome.PASSED)]
+    >>> compare(old, [Item(id="t.py::a", outcome=Outcome.FAILED)], are_tests=True).moved[1].move.value
+    'vanished'
+    """
+    old, new = _by_id(before, best=True), _by_id(after, best=False)
+    told_apart = frozenset(outer for id_ in new for outer in enclosing(id_)) if are_tests else frozenset()
+    counts = dict.fromkeys(Move, 0)
+    moved = []
+    for id_ in dict.fromkeys((*old, *new)):
+        move, message = _move(id_, old, new, uncollected, told_apart) if are_tests else _diagnostic_move(id_, old, new)
+        if id_ in flaky and id_ in new and new[id_].outcome in RAN:
+            move = Move.FLAKY
+        counts[move] += 1
+        if move not in COUNTED_ONLY:
+            moved.append(Moved(id=id_, move=move, message=message))
+    return Comparison(counts=counts, moved=tuple(sorted(moved, key=lambda each: (ORDER.index(each.move), each.id))))
+
+
+def _by_id(items: Sequence[Item], *, best: bool) -> dict[str, Item]:
+    """The items by id; of two under one id the better one before and the worse one after, so that neither hides it."""
+    known: dict[str, Item] = {}
+    for item in items:
+        other = known.get(item.id)
+        if other is None or (_BEST_FIRST.index(item.outcome) < _BEST_FIRST.index(other.outcome)) == best:
+            known[item.id] = item
+    return known
+
+
+def _state(id_: str, items: Mapping[str, Item]) -> State:
+    return items[id_].outcome if id_ in items else None
+
+
+def _diagnostic_move(id_: str, old: Mapping[str, Item], new: Mapping[str, Item]) -> tuple[Move, str]:
+    return DIAGNOSTIC_MOVES[_state(id_, old), _state(id_, new)], _said(id_, old, new)
+
+
+def _said(id_: str, old: Mapping[str, Item], new: Mapping[str, Item]) -> str:
+    return new[id_].message if id_ in new else old[id_].message
+
+
+def _move(
+    id_: str,
+    old: Mapping[str, Item],
+    new: Mapping[str, Item],
+    uncollected: frozenset[str],
+    told_apart: frozenset[str],
+) -> tuple[Move, str]:
+    move = TEST_MOVES[_state(id_, old), _state(id_, new)]
+    if move is Move.VANISHED:
+        if id_ in told_apart and old[id_].outcome in _STANDS_FOR_MANY:
+            return Move.FIXED, "what it stood for is told test by test now"
+        return _vanished(id_, new, uncollected)
+    if move is Move.NEW_FAILING and id_ not in old:
+        # its file did not load before, so nobody knows that it was any better
+        above = _above(id_, old)
+        if above is not None and above.outcome in RED:
+            move = Move.STILL_BROKEN
+    return move, _said(id_, old, new)
+
+
+def _vanished(id_: str, new: Mapping[str, Item], uncollected: frozenset[str]) -> tuple[Move, str]:
+    """A test that is not there any more, unless something tells what became of its whole file."""
+    above = _above(id_, new)
+    if above is not None and above.outcome is _ERROR:
+        return Move.BROKEN, f"{above.id}: {above.message}"[:2000]
+    if above is not None:
+        return Move.SILENCED, f"{above.id}: {above.message}"[:2000]
+    lost = next((path for path in enclosing(id_) if path in uncollected), None)
+    if lost is not None:
+        return Move.BROKEN, f"{lost} cannot be collected"
+    return Move.VANISHED, ""
+
+
+def _above(id_: str, items: Mapping[str, Item]) -> Item | None:
+    """What stands for the whole class, file or package of a test: an error at loading it, or a skip."""
+    for outer in enclosing(id_):
+        item = items.get(outer)
+        if item is not None and item.outcome in _STANDS_FOR_MANY:
+            return item
+    return None
+
+
+def enclosing(id_: str) -> Iterator[str]:
+    """The ids of everything a test is a part of, innermost first.
+
+    >>> list(enclosing("tests/test_a.py::TestA::test_b[x::y]"))
+    ['tests/test_a.py::TestA', 'tests/test_a.py']
+    >>> list(enclosing("test_a.TestA.test_b"))
+    ['test_a.TestA', 'test_a']
+    >>> list(enclosing("example.com/a::TestA/sub/one"))
+    ['example.com/a::TestA/sub', 'example.com/a::TestA', 'example.com/a']
+    """
+    first, between, rest = id_.partition("::")
+    name = first + between + rest.split("[", 1)[0]  # parameters may hold anything
+    cuts = [found.start() for found in _CUT_IN_TEST.finditer(name)]
+    if "/" not in first:  # the dots of a file or of a package's address part nothing
+        cuts += [found.start() for found in _CUT_IN_NAME.finditer(first)]
+    if between:
+        last = name.rfind("::")
+        cuts += [found.start() for found in re.finditer("/| > ", name) if found.start() > last]
+    for cut in sorted(cuts, reverse=True):
+        yield id_[:cut]
+
+
+def is_red_before(
+    new_ids: Sequence[str],
+    at_base: Sequence[Item] | None,
+    *,
+    uncollected: frozenset[str] = frozenset(),
+    unbuilt: str | None = None,
+) -> RedBefore:
+    """Which of the change's new tests are red on the base's code, so that they prove something.
+
+    `at_base` is what the base's code said under the new tests; None if there is no evidence, and then nothing is red.
+    `unbuilt` says why the tests did not even begin, if that was their own failure and no trouble of the machine: code
+    that does not compile with them, or a runner that gave up. Then whatever was not told of is red.
+
+    >>> is_red_before(["t.py::a"], [Item(id="t.py", outcome=Outcome.ERROR)]).red[0].reason
+    't.py cannot be loaded on the code of the base'
+    """
+    known = None if at_base is None else _by_id(at_base, best=True)
+    red: list[RedProof] = []
+    not_red: list[RedProof] = []
+    for id_ in dict.fromkeys(new_ids):
+        is_red, reason = _proof(id_, known, uncollected, unbuilt)
+        (red if is_red else not_red).append(RedProof(id=id_, reason=reason))
+    return RedBefore(red=tuple(red), not_red=tuple(not_red))
+
+
+def _proof(
+    id_: str, known: Mapping[str, Item] | None, uncollected: frozenset[str], unbuilt: str | None
+) -> tuple[bool, str]:
+    if known is None:
+        return unbuilt is not None, unbuilt or "there is no evidence from the code of the base"
+    item = known.get(id_)
+    if item is not None:
+        return item.outcome in RED, f"it {_WORDS[item.outcome]} on the code of the base"
+    above = _above(id_, known)
+    if above is not None and above.outcome is _ERROR:
+        return True, f"{above.id} cannot be loaded on the code of the base"
+    if above is not None:
+        return False, f"{above.id} is skipped on the code of the base"
+    lost = next((path for path in enclosing(id_) if path in uncollected), None)
+    if lost is not None:
+        return True, f"{lost} cannot be collected on the code of the base"
+    if "::" not in id_:
+        # some reports name no files, so a file that does not load may be the one that holds it
+        file = next((other for other in known.values() if other.outcome is _ERROR and other.path == other.id), None)
+        if file is not None:
+            return True, f"{file.id}, which may hold it, cannot be loaded on the code of the base"
+    return unbuilt is not None, unbuilt or "it did not run on the code of the base"
+
+
+_WORDS = {
+    _PASSED: "passes",
+    _FAILED: "fails",
+    _ERROR: "cannot run",
+    _SKIPPED: "is skipped",
+    _XFAILED: "is expected to fail",
+}

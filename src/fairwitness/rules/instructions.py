@@ -1,0 +1,296 @@
+"""What may become of instructions and memory: a text that weakens a rule is refused, and every ground has a name.
+
+Texts are compared statement by statement: a paragraph, a list item, a row, a heading, each with the heading and the
+opening it stands under. A statement that changed is a statement removed and another added, so a protected one can only
+stay as it is. Where words can be read in two ways the stricter reading holds: a person can always write the file.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.ids import relative_path_problem
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.instructions import (
+    COPILOT_INSTRUCTIONS,
+    INSTRUCTIONS_FOLDER,
+    InstructionUpdate,
+)
+
+MOST_ROUNDS = 3
+"""The largest bound of any loop of the pipeline; a new text may promise no more."""
+KEY_LIMIT, VALUE_LIMIT = 120, 2000
+
+
+class Ground(StrEnum):
+    """Every reason to refuse."""
+
+    PATH = "path_not_governed"
+    UNFIT = "patch_does_not_fit"
+    TOO_LONG = "too_long"
+    SECRET = "holds_a_secret"
+    HIDDEN = "hidden_text"
+    PROTECTED = "protected_text_removed"
+    OPENED = "restricted_made_allowed"
+    LIMIT = "loop_limit_raised"
+    CHECK = "check_removed"
+    SELF = "runtime_self_modification"
+    IMMUTABLE = "immutable_rule_weakened"
+    OVERRIDE = "other_rules_overridden"
+    NEVER = "file_is_never_changed_by_a_run"
+    AUTONOMOUS = "nobody_is_there_to_approve"
+    UNAPPROVED = "not_approved"
+    PROPOSER = "approved_by_no_person"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An answer: allowed, unless a ground speaks against it."""
+
+    grounds: tuple[Ground, ...]
+
+    @property
+    def is_allowed(self) -> bool:
+        return not self.grounds
+
+
+class Statement(NamedTuple):
+    """One statement, spelled so that only its words count; code is no statement about what holds."""
+
+    heading: str
+    opening: str
+    is_code: bool
+    text: str
+
+
+def _words(*stems: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![a-z])(?:{'|'.join(stems)})")
+
+
+_PROTECTED = _words(
+    *(rf"{phrase}(?![a-z])" for phrase in ("must not", "never", "restricted", "prohibited")),
+    *("terminal.only", "redirect", "agent definition", "bounded", "evidence"),
+)
+"""Four words, and one phrase for each of the rules that nothing may change."""
+_RESTRICTS = _words(
+    *("must not", "may not", "never", "restricted", "prohibit", "forbid", "denied", "not allowed", "disallow")
+)
+_PERMITS = _words("allow", "permit", r"may(?![a-z])", r"can(?![a-z])", "free to", "is fine", "granted")
+_LOOP = r"(?<![a-z])(?:loop|retr(?:y|ies)|iteration|rounds|review round|attempt|replan|revision|self-fix|repeat)"
+_LOOPS = re.compile(_LOOP)
+_ENDLESS = (
+    r"(?:unlimited|unbounded|no (?:upper )?limit|without (?:any |a )?(?:limit|bound)"
+    r"|indefinite|infinite|forever|endless)"
+)
+_CHECKS = _words("check", "validat", "verif", "constraint", "gate", "assert", "sandbox", "test", "lint", "evidence")
+_WEAKENS = _words(
+    *("skip", "optional", r"not(?![a-z])", "without", "unless", "instead", "no longer", "except", "should"),
+    *(r"may(?![a-z])", r"can(?![a-z])"),
+)
+_DENIED = re.compile(r"(?<![a-z])(?:must not|never|may not|do not|shall not|cannot|no)\s?$")
+_COUNTS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_COUNTED = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b")
+_NUMBER = re.compile(r"\d+")
+_DIGITS = 18
+_NEAR = 40
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+|(?=\|)")
+
+_SAYS: Mapping[Ground, re.Pattern[str]] = {
+    Ground.LIMIT: re.compile(
+        rf"{_LOOP}.{{0,60}}{_ENDLESS}|{_ENDLESS}.{{0,60}}{_LOOP}"
+        r"|until (?:it|they|all|everything|the (?:test|check)s?).{0,20} pass"
+    ),
+    Ground.CHECK: re.compile(
+        r"(?:skip|disabl|bypass|turn off|omit|ignor|comment out|weaken|relax)\w{0,4}\s.{0,40}?"
+        r"(?:check|validat|verif|constraint|gate|assert|sandbox|test|lint|review|hook)"
+        r"|(?:check|validation|verification|test|evidence|review|gate)s? (?:is|are|may be|can be) "
+        r"(?:optional|skipped|unnecessary|not (?:needed|required|necessary))"
+        r"|--no-verify"
+    ),
+    Ground.SELF: re.compile(
+        r"(?:edit|modif|chang|rewrit|updat|overwrit|append|improv|extend|delet|replac)\w{0,5}\s.{0,60}?"
+        r"(?:\.agent\.md|agent definition|copilot-instructions|\.github/"
+        r"|(?:own|its|your|these|this|their) (?:prompt|instruction|definition|rule|file))"
+    ),
+    Ground.IMMUTABLE: re.compile(
+        r"(?:run|execut)\w{0,4}\s.{0,40}?tests?\s.{0,60}?(?<![a-z])(?:ide|editor|test explorer|extension)(?![a-z])"
+        r"|redirect\w{0,4}\s.{0,60}?(?:file|log|output)|\s\d?>{1,2}\s?[\w./-]{1,80}\.(?:txt|log|out)|\|\s?tee\s"
+        r"|(?:claim|report|declar|mark|assum|commit|approv)\w{0,4}\s.{0,60}?(?:without|before).{0,30}?"
+        r"(?:evidence|running|proof|row)"
+        r"|assum\w{0,4}\s.{0,40}?pass|trust\w{0,3} (?:the |an? )?(?:agent|report|implementer|claim)"
+    ),
+    Ground.OVERRIDE: re.compile(
+        r"(?:ignor|disregard|forget|overrid|overrul|bypass|supersed)\w{0,4}\s.{0,40}?"
+        r"(?:instruction|rule|prompt|polic|guideline|above|previous|restriction|prohibition)"
+        r"|(?:no longer|not) appl(?:y|ies)|from now on|you are now|system prompt|</?(?:system|assistant|user)>"
+        r"|(?:rule|instruction|restriction|prohibition)s? (?:above |below )?(?:is|are) "
+        r"(?:void|suspended|lifted|obsolete)"
+    ),
+}
+"""What a new statement may not say, unless it says that this very thing is not to be done."""
+
+
+def judge_update(update: InstructionUpdate, old: str, new: str | None, *, has_secret: bool) -> Judged:
+    """Whether a change may be proposed: the file as it is, and as it would be; None if the patch does not fit it.
+
+    >>> update = InstructionUpdate(file_path=".github/instructions/a.md", change_type="append",
+    ...     change_summary="less work", patch="Skip the tests of slow folders.")
+    >>> [ground.value for ground in judge_update(update, "# A\\n", update.patch, has_secret=False).grounds]
+    ['check_removed']
+    """
+    found = {Ground.UNFIT} if new is None else _of_change(old, new)
+    if not _is_governed(update.file_path):
+        found.add(Ground.PATH)
+    return _judged(found | _of_form(update.patch, has_secret))
+
+
+def may_apply(
+    update: InstructionUpdate,
+    old: str,
+    new: str | None,
+    *,
+    has_secret: bool,
+    mode: ApprovalMode,
+    proposer: str,
+    approved_by: str | None,
+) -> Judged:
+    """Whether a change may be written into the file: only one that may be proposed, and that a person approved."""
+    found = set(judge_update(update, old, new, has_secret=has_secret).grounds)
+    if update.file_path.casefold() == COPILOT_INSTRUCTIONS:
+        found.add(Ground.NEVER)
+    if mode is ApprovalMode.AUTONOMOUS:
+        found.add(Ground.AUTONOMOUS)
+    approver = _spelled(approved_by or "")
+    if not approver:
+        found.add(Ground.UNAPPROVED)
+    if approver in {_spelled(name) for name in (proposer, "fairwitness", "auto", *(role.value for role in Role))}:
+        found.add(Ground.PROPOSER)
+    return _judged(found)
+
+
+def judge_memory(key: str, value: str, *, has_secret: bool) -> Judged:
+    """Whether something learned may be kept for later runs: it is read as data, and must be harmless if it is not."""
+    text = f"{key}\n\n{value}"
+    found = _of_form(text, has_secret) | _of_change("", text)
+    if len(key) > KEY_LIMIT or len(value) > VALUE_LIMIT:
+        found.add(Ground.TOO_LONG)
+    return _judged(found)
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """The statements of a Markdown text; what is commented out is none, and its front matter says where all hold."""
+    front = found.group() if (found := _FRONT.match(text)) else ""
+    heading = scope = _spelled(front)
+    opening, is_code, is_item = "", False, False
+    gathered: list[str] = []
+    for line in [*_COMMENT.sub("", text[len(front) :]).splitlines(), ""]:
+        bare = line.strip()
+        marked = _ITEM.match(bare)
+        is_fence = bare.startswith(("```", "~~~"))
+        is_heading = bare.startswith("#") and not is_code
+        if gathered and (not bare or is_fence or is_heading or is_code or marked):
+            said = _spelled(" ".join(gathered))
+            yield Statement(heading, opening if is_item else "", is_code, said)
+            if not is_item:
+                opening = said if said.endswith(":") else ""
+            gathered = []
+        if is_fence:
+            is_code = not is_code
+        elif is_heading:
+            said, opening = _spelled(bare.lstrip("#")), ""
+            heading = f"{scope} {said}"
+            yield Statement(scope, "", False, said)
+        elif bare:
+            is_item = bool(marked) or (is_item and bool(gathered))
+            gathered.append(bare[marked.end() :] if marked else bare)
+
+
+def _of_change(old: str, new: str) -> set[Ground]:
+    before, after = Counter(statements(old)), Counter(statements(new))
+    removed, added = list(before - after), list(after - before)
+    gone, come = [each.text for each in removed], [each.text for each in added]
+    found = {ground for ground, pattern in _SAYS.items() if any(_says(pattern, text) for text in come)}
+    if any(_PROTECTED.search(part) for each in removed for part in (each.heading, each.opening, each.text)):
+        found.add(Ground.PROTECTED)
+    if any(map(_RESTRICTS.search, gone)) and any(_PERMITS.search(_RESTRICTS.sub("", text)) for text in come):
+        found.add(Ground.OPENED)
+    if _raises_a_limit(gone, come):
+        found.add(Ground.LIMIT)
+    if any(not any(_keeps_its_checks(text, other) for other in come) for text in gone if _CHECKS.search(text)):
+        found.add(Ground.CHECK)
+    if new.count("<!--") > old.count("<!--"):
+        found.add(Ground.HIDDEN)
+    return found
+
+
+def _says(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether a statement says it anywhere without a denial just before; one thing denied does not cover the next."""
+    match = pattern.search(f"{text} ")
+    while match is not None and _DENIED.search(text[: match.start()]):
+        match = pattern.search(f"{text} ", match.start() + 1)
+    return match is not None
+
+
+def _raises_a_limit(gone: Iterable[str], come: Iterable[str]) -> bool:
+    """A bound that is gone is a bound raised, unless the same sentence with no larger number stands instead."""
+    was: dict[str, list[tuple[int, ...]]] = {}
+    for text in filter(_bounds, gone):
+        was.setdefault(_NUMBER.sub("#", text), []).append(_numbers(text))
+    left = set(was)
+    for text in filter(_bounds, come):
+        sentence = _NUMBER.sub("#", text)
+        left.discard(sentence)
+        for old in was.get(sentence, ()):
+            if any(new > before for new, before in zip(_numbers(text), old, strict=True)):
+                return True
+        if sentence not in was and max(_bounds(text)) > MOST_ROUNDS:
+            return True
+    return bool(left)
+
+
+def _bounds(text: str) -> tuple[int, ...]:
+    """The numbers of a sentence near its words about loops."""
+    return tuple(
+        number
+        for found in _LOOPS.finditer(text)
+        for number in _numbers(text[max(0, found.start() - _NEAR) : found.end() + _NEAR])
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number.lstrip("0")[:_DIGITS] or "0") for number in _NUMBER.findall(text))
+
+
+def _keeps_its_checks(old: str, new: str) -> bool:
+    kept = set(_CHECKS.findall(old)) <= set(_CHECKS.findall(new))
+    return kept and set(_WEAKENS.findall(new)) <= set(_WEAKENS.findall(old))
+
+
+def _of_form(text: str, has_secret: bool) -> set[Ground]:
+    found = {Ground.SECRET} if has_secret else set()
+    if any(unicodedata.category(sign)[0] == "C" for sign in text if sign not in "\n\r\t"):
+        found.add(Ground.HIDDEN)
+    return found
+
+
+def _is_governed(path: str) -> bool:
+    """A file of the governed folder that defines no agent, or the one file beside it."""
+    inside = path.startswith(INSTRUCTIONS_FOLDER) and not path.casefold().endswith(".agent.md")
+    return relative_path_problem(path) is None and (inside or path == COPILOT_INSTRUCTIONS)
+
+
+def _spelled(text: str) -> str:
+    """Words alone: one spelling of white space, case, emphasis and small numbers."""
+    plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return _COUNTED.sub(lambda word: str(_COUNTS.index(word.group())), re.sub(r"[*`]", "", plain)).strip()
+
+
+def _judged(found: set[Ground]) -> Judged:
+    return Judged(tuple(ground for ground in Ground if ground in found))

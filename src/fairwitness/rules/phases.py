@@ -1,0 +1,186 @@
+"""The roadmap: in which order its phases run, which can run now, and which a failure or a deferral holds back."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from heapq import heappop, heappush
+
+from fairwitness.contracts.autopilot.facts import RoadmapPhase
+from fairwitness.contracts.autopilot.phase_return import PhaseReturn
+from fairwitness.contracts.autopilot.words import PhaseStatus, SkipReason
+from fairwitness.contracts.common.base import Contract, Maybe
+from fairwitness.contracts.common.ids import PhaseId
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.rules.graph import find_cycle
+from fairwitness.rules.scoring import GateAnswer, GateFacts, phase_gate, tenths
+
+
+def roadmap_problems(phases: Sequence[RoadmapPhase]) -> tuple[Problem, ...]:
+    """Everything that keeps a roadmap from having an order."""
+    problems = []
+    known: set[str] = set()
+    for index, phase in enumerate(phases):
+        if phase.id in known:
+            problems.append(Problem(where=("phases", index, "id"), expected="an id of its own", found=phase.id))
+        known.add(phase.id)
+    for index, phase in enumerate(phases):
+        problems += [
+            Problem(where=("phases", index, "depends_on", place), expected="a phase of the roadmap", found=other)
+            for place, other in enumerate(phase.depends_on)
+            if other not in known
+        ]
+    ring = find_cycle({phase.id: phase.depends_on for phase in phases})
+    if ring:
+        found = " → ".join((*ring, ring[0]))
+        problems.append(
+            Problem(where=("phases",), expected="phases that do not wait for each other in a ring", found=found)
+        )
+    return tuple(problems)
+
+
+def phase_order(phases: Sequence[RoadmapPhase]) -> tuple[str, ...]:
+    """Every phase after those it depends on; otherwise in the order of the roadmap."""
+    place = {phase.id: index for index, phase in enumerate(phases)}
+    waits = {phase.id: len(set(phase.depends_on)) for phase in phases}
+    dependents = _dependents(phases)
+    free: list[int] = []
+    for phase in phases:
+        if waits[phase.id] == 0:
+            heappush(free, place[phase.id])
+    order: list[str] = []
+    while free:
+        done = phases[heappop(free)].id
+        order.append(done)
+        for other in dependents[done]:
+            waits[other] -= 1
+            if waits[other] == 0:
+                heappush(free, place[other])
+    return tuple(order)
+
+
+def _dependents(phases: Sequence[RoadmapPhase]) -> dict[str, list[str]]:
+    dependents: dict[str, list[str]] = {phase.id: [] for phase in phases}
+    for phase in phases:
+        for other in dict.fromkeys(phase.depends_on):
+            dependents[other].append(phase.id)
+    return dependents
+
+
+def has_dependents(phases: Sequence[RoadmapPhase], phase_id: str) -> bool:
+    """Whether another phase waits for this one."""
+    return any(phase_id in phase.depends_on for phase in phases)
+
+
+class PhasePlace(StrEnum):
+    """Where a phase stands in what is left to do."""
+
+    RUN = "run"
+    RUNNING = "running"
+    WAIT = "wait"
+    DONE = "done"
+    FAILED = "failed"
+    DEFERRED = "deferred"
+    BLOCKED = "blocked"
+
+
+class PhasePlan(Contract):
+    """One phase, its place, and for a phase that is not run the reason."""
+
+    id: PhaseId
+    place: PhasePlace
+    reason: Maybe[SkipReason] = None
+
+
+_OWN_PLACE: Mapping[PhaseStatus, PhasePlace | None] = {
+    PhaseStatus.NOT_STARTED: None,
+    PhaseStatus.IN_PROGRESS: PhasePlace.RUNNING,
+    PhaseStatus.COMPLETED: PhasePlace.DONE,
+    PhaseStatus.FAILED: PhasePlace.FAILED,
+    PhaseStatus.NEEDS_HUMAN_VERIFICATION: PhasePlace.DEFERRED,
+    PhaseStatus.SKIPPED: None,
+}
+"""What a phase's own status says; None where it is for its dependencies to say."""
+
+
+def roadmap_plan(
+    phases: Sequence[RoadmapPhase], statuses: Mapping[str, PhaseStatus], *, done_before: frozenset[str] = frozenset()
+) -> tuple[PhasePlan, ...]:
+    """What `--complete` does with each phase, in the order they run.
+
+    Finished phases are skipped, those of earlier runs (`done_before`) too; a failure blocks all that rest on it, and
+    what rests on an open verdict waits. A phase whose status is not known has not been started.
+    """
+    depends_on = {phase.id: phase.depends_on for phase in phases}
+    plans: dict[str, PhasePlan] = {}
+    for phase_id in phase_order(phases):
+        own = _OWN_PLACE[statuses.get(phase_id, PhaseStatus.NOT_STARTED)]
+        if own is None and phase_id in done_before:
+            own = PhasePlace.DONE
+        before = [plans[other] for other in depends_on[phase_id]]
+        plans[phase_id] = _plan(phase_id, own, before)
+    return tuple(plans.values())
+
+
+def _plan(phase_id: str, own: PhasePlace | None, before: Sequence[PhasePlan]) -> PhasePlan:
+    if own is PhasePlace.DONE:
+        return PhasePlan(id=phase_id, place=own, reason="already_completed")
+    if own is not None:
+        return PhasePlan(id=phase_id, place=own)
+    for other in before:
+        if other.place is PhasePlace.FAILED:
+            return PhasePlan(id=phase_id, place=PhasePlace.BLOCKED, reason=f"blocked_by_phase_{other.id}")
+        if other.place is PhasePlace.BLOCKED:
+            return PhasePlan(id=phase_id, place=PhasePlace.BLOCKED, reason=other.reason)
+    if all(other.place is PhasePlace.DONE for other in before):
+        return PhasePlan(id=phase_id, place=PhasePlace.RUN)
+    return PhasePlan(id=phase_id, place=PhasePlace.WAIT)
+
+
+def next_phases(plans: Sequence[PhasePlan]) -> tuple[str, ...]:
+    """The phases of a plan that can run now, in their order."""
+    return tuple(plan.id for plan in plans if plan.place is PhasePlace.RUN)
+
+
+class RoadmapEnd(StrEnum):
+    """Whether anything is left to do."""
+
+    GOING = "going"
+    WAITS_FOR_A_PERSON = "waits_for_a_person"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+def roadmap_end(plans: Sequence[PhasePlan]) -> RoadmapEnd:
+    """How a run stands: open verdicts keep it from ending, a failure keeps it from being completed."""
+    places = {plan.place for plan in plans}
+    if places & {PhasePlace.RUN, PhasePlace.RUNNING}:
+        return RoadmapEnd.GOING
+    if PhasePlace.DEFERRED in places:
+        return RoadmapEnd.WAITS_FOR_A_PERSON
+    return RoadmapEnd.COMPLETED if places == {PhasePlace.DONE} else RoadmapEnd.FAILED
+
+
+def gate_of(
+    phases: Sequence[RoadmapPhase],
+    returned: PhaseReturn,
+    *,
+    threshold_tenths: int,
+    cycles: int,
+    gained: bool,
+    quality: bool,
+    complete: bool,
+) -> GateAnswer:
+    """What happens to a phase that returned, given the roadmap it stands in."""
+    score = returned.alignment_score
+    return phase_gate(
+        GateFacts(
+            outcome=returned.status,
+            recommendation=returned.recommendation,
+            score_tenths=None if score is None else tenths(score),
+            threshold_tenths=threshold_tenths,
+            cycles=cycles,
+            gained=gained,
+            quality=quality,
+            has_dependents=has_dependents(phases, returned.phase),
+            complete=complete,
+        )
+    )

@@ -1,0 +1,102 @@
+"""The rating of a phase after everything that costs points: what the harness ran outweighs what the rater says."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.rating import RatedExecution, RatingReturn, ScorecardItem
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.common.base import AlignmentScore, Contract, Texts
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.rules.claims import claim_differences, ended, plain_command
+from fairwitness.rules.integrity_evidence import has_place
+from fairwitness.rules.scoring import mean_score
+
+CONTRADICTED = 4.9
+"""The most that a criterion gets whose command did not pass, or of whose command something untrue was said."""
+UNSHOWN = 6.9
+"""The most that a criterion gets for which no line of a file is named."""
+SNIPPET = 200
+
+
+class SettledRating(Contract):
+    """The score that counts, the rating as it stands after it, and in what the rater was found wrong."""
+
+    score: AlignmentScore
+    rating: RatingReturn
+    """Its items have the scores that count, and show the runs of the harness in place of those that were claimed."""
+    discrepancies: Texts
+
+
+class _Settled(NamedTuple):
+    item: ScorecardItem
+    discrepancies: tuple[str, ...]
+
+
+def settle(rating: RatingReturn, executions: Sequence[ExecutionResult]) -> SettledRating:
+    """Settles a rating; `executions` are the runs of its verification commands, in the order of the scorecard.
+
+    A place at which no run stands, or that of another command, is a command that did not pass. The score is the mean of
+    what is left, rounded down, and never above the rater's own.
+    """
+    claimed = mean_score([item.score for item in rating.scorecard])
+    settled = [
+        _settled(item, _run_of(item, executions[place : place + 1])) for place, item in enumerate(rating.scorecard)
+    ]
+    items = [each.item for each in settled]
+    score = min(rating.alignment_score, mean_score([item.score for item in items]))
+    found = [text for each in settled for text in each.discrepancies]
+    if rating.alignment_score > claimed:
+        found.append(f"the score is given as {rating.alignment_score}, and the mean of its scorecard is {claimed}")
+    found += claim_differences(rating.commands_run, executions)
+    changed = {
+        "alignment_score": score,
+        "score_band": band_of(score).value,
+        "scorecard": [item.plain() for item in items],
+    }
+    return SettledRating(
+        score=score,
+        rating=RatingReturn.model_validate(rating.plain() | changed),
+        discrepancies=tuple(dict.fromkeys(found)),
+    )
+
+
+def _run_of(item: ScorecardItem, at_its_place: Sequence[ExecutionResult]) -> ExecutionResult | None:
+    asked = plain_command(item.verification_command)
+    return next((run for run in at_its_place if plain_command(run.command) == asked), None)
+
+
+def _settled(item: ScorecardItem, run: ExecutionResult | None) -> _Settled:
+    limits, found = [item.score], []
+    if run is None:
+        limits.append(CONTRADICTED)
+        found.append(f"“{item.criterion}”: its command was not run by the harness")
+    else:
+        if run.assessment is not Assessment.PASS:
+            limits.append(CONTRADICTED)
+        found += _untrue(item, run)
+        limits += [CONTRADICTED] * len(found)
+    if not has_place(item.evidence):
+        limits.append(UNSHOWN)
+    seen = None if run is None else _shown(run)
+    changed = {
+        "score": min(limits),
+        "command_output": "" if seen is None else seen.output,
+        "execution_result": None if seen is None else seen.plain(),
+    }
+    return _Settled(ScorecardItem.model_validate(item.plain() | changed), tuple(found))
+
+
+def _untrue(item: ScorecardItem, run: ExecutionResult) -> Iterator[str]:
+    """What the rater says of the run; a score that a failing command earns nobody is only mentioned."""
+    claim = item.execution_result
+    if claim is not None and claim.exit_code != run.exit_code:
+        code = "no exit code" if claim.exit_code is None else f"exit code {claim.exit_code}"
+        yield f"“{item.criterion}”: its command is said to have ended with {code}; it {ended(run)}"
+    elif run.assessment is not Assessment.PASS and item.score > CONTRADICTED:
+        yield f"“{item.criterion}” is given {item.score}; its command {ended(run)}"
+
+
+def _shown(run: ExecutionResult) -> RatedExecution:
+    output = run.stdout_truncated or run.stderr_truncated
+    return RatedExecution(command=run.command, exit_code=run.exit_code, output=output[:SNIPPET])

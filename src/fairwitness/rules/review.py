@@ -1,0 +1,299 @@
+"""From a reviewer's findings to its verdict, and from three reviewers' verdicts to what the run does next."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple, assert_never
+
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.decisions import Advance, Halt, HaltOutcome, Retry, RetryOf, Revise, Wait
+from fairwitness.contracts.common.gates import Blocked, GateAnswer
+from fairwitness.contracts.common.policy import OnExhausted, Policy
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.words import Severity, Verdict, worst_verdict
+from fairwitness.contracts.feature.events import Degradation
+from fairwitness.contracts.feature.facts import ReviewFacts, Step
+from fairwitness.contracts.feature.review import (
+    Category,
+    CategoryVerdicts,
+    FindingsCount,
+    Perspective,
+    ReviewReturn,
+    ReviewScope,
+    ReviewVerdict,
+)
+from fairwitness.rules.gates import (
+    categories_covered,
+    majority_approves,
+    no_blocker,
+    reviewers_submitted,
+    verdicts,
+)
+from fairwitness.rules.retry import under_way
+from fairwitness.rules.routing import ROUTES, Outcome, as_read
+
+VERDICT_OF: Mapping[Severity, Verdict] = {
+    Severity.BLOCKER: Verdict.BLOCKER,
+    Severity.CRITICAL: Verdict.NEEDS_REVISION,
+    Severity.MAJOR: Verdict.NEEDS_REVISION,
+    Severity.MINOR: Verdict.APPROVE,
+}
+"""What one finding of a severity does to its category."""
+
+
+def category_verdict(review: ReviewReturn, category: Category) -> Verdict:
+    """The verdict that a reviewer's findings add up to in one category."""
+    found = (VERDICT_OF[finding.severity] for finding in review.findings if finding.category is category)
+    return worst_verdict((Verdict.APPROVE, *found))
+
+
+def verdict_of(review: ReviewReturn) -> ReviewVerdict:
+    """The verdict file that follows from a reviewer's findings."""
+    verdicts = {category: category_verdict(review, category) for category in Category}
+    counts = dict.fromkeys(Severity, 0)
+    for finding in review.findings:
+        counts[finding.severity] += 1
+    return ReviewVerdict(
+        reviewer_perspective=review.reviewer_perspective,
+        scope=review.scope,
+        verdicts=CategoryVerdicts(
+            security=verdicts[Category.SECURITY],
+            architecture=verdicts[Category.ARCHITECTURE],
+            correctness=verdicts[Category.CORRECTNESS],
+        ),
+        overall=worst_verdict(tuple(verdicts.values())),
+        findings_count=FindingsCount(
+            blocker=counts[Severity.BLOCKER],
+            critical=counts[Severity.CRITICAL],
+            major=counts[Severity.MAJOR],
+            minor=counts[Severity.MINOR],
+        ),
+        summary=review.summary,
+    )
+
+
+def verdict_problems(verdict: ReviewVerdict) -> tuple[Problem, ...]:
+    """Everything wrong inside one verdict file."""
+    return tuple(_verdict_problems(verdict))
+
+
+def _verdict_problems(verdict: ReviewVerdict) -> Iterator[Problem]:
+    categories = verdict.verdicts
+    worst = worst_verdict((categories.security, categories.architecture, categories.correctness))
+    if verdict.overall is not worst:
+        yield Problem(where=("overall",), expected=f"the worst category, {worst.value}", found=verdict.overall.value)
+    counts = verdict.findings_count
+    demanded = worst_verdict(
+        (
+            Verdict.APPROVE,
+            *(
+                VERDICT_OF[severity]
+                for severity, count in (
+                    (Severity.BLOCKER, counts.blocker),
+                    (Severity.CRITICAL, counts.critical),
+                    (Severity.MAJOR, counts.major),
+                )
+                if count
+            ),
+        )
+    )
+    if worst_verdict((worst, demanded)) is not worst:
+        yield Problem(where=("verdicts",), expected=f"no milder than its findings, {demanded.value}", found=worst.value)
+
+
+def review_problems(review: ReviewReturn) -> tuple[Problem, ...]:
+    """Everything wrong inside one reviewer's return: each category is either clean or has findings, and says so."""
+    with_findings = {finding.category for finding in review.findings}
+    problems = [
+        Problem(
+            where=("clean_categories",), expected=f"'{category.value}', or a finding in it", found="neither of them"
+        )
+        for category in Category
+        if category not in with_findings and category not in review.clean_categories
+    ]
+    problems += [
+        Problem(where=("clean_categories", index), expected="a category without findings", found=category.value)
+        for index, category in enumerate(review.clean_categories)
+        if category in with_findings
+    ]
+    return tuple(problems)
+
+
+class Situation(StrEnum):
+    """How three reviewers can stand to each other, worst first."""
+
+    BLOCKER = "somebody found a blocker"
+    INCOMPLETE = "a verdict is missing"
+    NO_MAJORITY = "too few approve"
+    SECURITY_DISSENT = "enough approve, but somebody wants security revised"
+    DISSENT = "enough approve, somebody wants something else revised"
+    UNANIMOUS = "all approve"
+
+
+class Resolution(StrEnum):
+    """What a situation is answered with."""
+
+    HALT = "halt the run"
+    FILE_AGAIN = "ask the reviewer again, once; then stop, resumable"
+    REVISE = "send it back"
+    EXHAUSTED = "design: findings bind the planner; code: as review.on_exhausted says"
+    GO_WITH_DISSENT = "go on, the dissent is a known issue"
+    GO = "go on"
+
+
+RESOLUTIONS: Mapping[tuple[Situation, bool], Resolution] = {
+    (Situation.BLOCKER, True): Resolution.HALT,
+    (Situation.BLOCKER, False): Resolution.HALT,
+    (Situation.INCOMPLETE, True): Resolution.FILE_AGAIN,
+    (Situation.INCOMPLETE, False): Resolution.FILE_AGAIN,
+    (Situation.NO_MAJORITY, True): Resolution.REVISE,
+    (Situation.NO_MAJORITY, False): Resolution.EXHAUSTED,
+    (Situation.SECURITY_DISSENT, True): Resolution.REVISE,
+    (Situation.SECURITY_DISSENT, False): Resolution.EXHAUSTED,
+    (Situation.DISSENT, True): Resolution.GO_WITH_DISSENT,
+    (Situation.DISSENT, False): Resolution.GO_WITH_DISSENT,
+    (Situation.UNANIMOUS, True): Resolution.GO,
+    (Situation.UNANIMOUS, False): Resolution.GO,
+}
+"""The disagreement table: situation and whether a further round is left → resolution."""
+
+STEP_OF: Mapping[ReviewScope, Step] = {
+    ReviewScope.DESIGN: Step.DESIGN_REVIEW,
+    ReviewScope.CODE: Step.CODE_REVIEW,
+}
+
+
+class OpenFinding(NamedTuple):
+    """A category that a reviewer does not approve."""
+
+    perspective: Perspective
+    category: Category
+    severity: Severity
+
+    def __str__(self) -> str:
+        return f"{self.perspective.value}: {self.category.value} ({self.severity.value})"
+
+
+def open_findings(review: ReviewFacts) -> tuple[OpenFinding, ...]:
+    """What this round leaves open; a row that wants a revision and names no severity counts as Critical."""
+    said = verdicts(review.tally, scope=review.scope, round=review.round)
+    return tuple(
+        OpenFinding(perspective, category, row.severity or Severity.CRITICAL)
+        for perspective, of_one in said.items()
+        for category, row in of_one.items()
+        if row.verdict is not Verdict.APPROVE
+    )
+
+
+def review_gates(review: ReviewFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer, GateAnswer, GateAnswer]:
+    """The four gates of a review in the order they are asked: blocker, completeness, coverage, majority."""
+    scope, round = review.scope, review.round
+    return (
+        no_blocker(review.tally, round=round),
+        reviewers_submitted(review.tally, scope=scope, round=round),
+        categories_covered(review.tally, scope=scope, round=round),
+        majority_approves(review.tally, scope=scope, round=round, policy=policy),
+    )
+
+
+def situation_of(review: ReviewFacts, policy: Policy) -> Situation:
+    """A blocker outranks everything, a missing verdict outranks a count."""
+    blocker, submitted, covered, majority = review_gates(review, policy)
+    if isinstance(blocker, Blocked):
+        return Situation.BLOCKER
+    if isinstance(submitted, Blocked) or isinstance(covered, Blocked):
+        return Situation.INCOMPLETE
+    if isinstance(majority, Blocked):
+        return Situation.NO_MAJORITY
+    found = open_findings(review)
+    if any(finding.category is Category.SECURITY for finding in found):
+        return Situation.SECURITY_DISSENT
+    return Situation.DISSENT if found else Situation.UNANIMOUS
+
+
+def rounds_left(review: ReviewFacts, policy: Policy) -> bool:
+    """Whether the work may go back once more."""
+    if review.scope is ReviewScope.DESIGN:
+        return review.round <= policy.review.design_revisions
+    return review.round < policy.review.code_rounds
+
+
+def after_review(review: ReviewFacts, policy: Policy) -> Advance | Retry | Revise | Wait | Halt:
+    """What follows from a round of review."""
+    step = STEP_OF[review.scope]
+    gates = review_gates(review, policy)
+    situation = situation_of(review, policy)
+    reviewers = [as_read(Agent.REVIEWER, call, replanning=False) for call in review.reviewers]
+    if situation is not Situation.BLOCKER:
+        pending = under_way(step, [perspective.value for perspective in Perspective], reviewers, policy)
+        if isinstance(pending, Advance):
+            return pending.model_copy(update={"round": review.round})
+        if pending is not None:
+            return pending
+    found = tuple(str(finding) for finding in open_findings(review))
+    match RESOLUTIONS[(situation, rounds_left(review, policy))]:
+        case Resolution.HALT:
+            route = ROUTES[(step, Outcome.BLOCKER)]
+            reason = f"{route.because}: {', '.join(found) or 'a row of an unknown reviewer'}"
+            return Halt(reason=reason, gates=gates, outcome=HaltOutcome.HALTED, resumable=False)
+        case Resolution.FILE_AGAIN:
+            return _file_again(review, step, gates, policy)
+        case Resolution.REVISE:
+            route = ROUTES[(step, Outcome.NEEDS_REVISION)]
+            assert route.to is not None
+            reason = f"{route.because}: {situation.value}"
+            return Revise(reason=reason, gates=gates, to=route.to.value, round=review.round + 1, findings=found)
+        case Resolution.EXHAUSTED:
+            return exhausted(review, policy, why=situation.value)
+        case Resolution.GO_WITH_DISSENT | Resolution.GO:
+            route = ROUTES[(step, Outcome.DONE)]
+            assert route.to is not None
+            return Advance(
+                reason=f"{route.because}: {situation.value}", gates=gates, to=route.to.value, known_issues=found
+            )
+        case _ as never:
+            assert_never(never)
+
+
+def _file_again(review: ReviewFacts, step: Step, gates: tuple[GateAnswer, ...], policy: Policy) -> Retry | Halt:
+    said = verdicts(review.tally, scope=review.scope, round=review.round)
+    missing = [perspective.value for perspective in Perspective if len(said[perspective]) < len(Category)]
+    # a failed call was retried while it was under way; what is left to ask again is one that came back without its rows
+    final = [
+        call.instance
+        for call in review.reviewers
+        if call.instance in missing and (call.cause is not None or call.attempts > policy.retry.dispatch)
+    ]
+    if final:
+        reason = f"{ROUTES[(step, Outcome.ERROR)].because}: {', '.join(final)}"
+        return Halt(reason=reason, gates=gates, outcome=HaltOutcome.ERROR, resumable=True)
+    reason = f"verdicts are missing: {', '.join(missing)}"
+    return Retry(reason=reason, gates=gates, step=step.value, what=RetryOf.CALL, instances=tuple(missing))
+
+
+def exhausted(review: ReviewFacts, policy: Policy, *, why: str) -> Advance | Halt:
+    """What follows when no further round is left and the work is not approved."""
+    step = STEP_OF[review.scope]
+    route = ROUTES[(step, Outcome.EXHAUSTED)]
+    assert route.to is not None
+    gates = review_gates(review, policy)
+    found = tuple(str(finding) for finding in open_findings(review))
+    reason = f"{route.because}: {why}"
+    if review.scope is ReviewScope.DESIGN:
+        return Advance(
+            reason=reason,
+            gates=gates,
+            to=route.to.value,
+            constraints=found,
+            degradations=(Degradation.DESIGN_NOT_APPROVED.value,),
+        )
+    if policy.review.on_exhausted is OnExhausted.ERROR:
+        return Halt(
+            reason=f"review.on_exhausted is error: {why}", gates=gates, outcome=HaltOutcome.ERROR, resumable=False
+        )
+    return Advance(
+        reason=reason,
+        gates=gates,
+        to=route.to.value,
+        known_issues=found,
+        degradations=(Degradation.REVIEW_EXHAUSTED.value,),
+    )

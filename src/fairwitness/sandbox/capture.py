@@ -1,0 +1,47 @@
+"""What comes out of one stream: all of it counted and hashed, its head and its tail kept."""
+
+import hashlib
+from collections import deque
+
+from fairwitness.contracts.common.sandbox import Stream
+
+
+class Capture:
+    """Takes bytes as they come; memory stays within what is kept, however much comes."""
+
+    def __init__(self, kept: int) -> None:
+        self.total = 0
+        self._digest = hashlib.sha256()
+        self._head = bytearray()
+        self._room = kept - kept // 2
+        self._tail: deque[bytes] = deque()
+        self._tail_room = kept // 2
+        self._tail_size = 0
+
+    def take(self, piece: bytes) -> None:
+        """One more piece."""
+        self.total += len(piece)
+        self._digest.update(piece)
+        fits = self._room - len(self._head)
+        if fits > 0:
+            self._head += piece[:fits]
+            piece = piece[fits:]
+        if not piece or not self._tail_room:
+            return
+        self._tail.append(piece[-self._tail_room :])
+        self._tail_size += len(self._tail[-1])
+        while self._tail_size - len(self._tail[0]) >= self._tail_room:
+            self._tail_size -= len(self._tail.popleft())
+
+    @property
+    def kept(self) -> bytes:
+        """The head and the tail; the same as everything where nothing was dropped."""
+        return bytes(self._head) + b"".join(self._tail)[-self._tail_room :] if self._tail else bytes(self._head)
+
+    def stream(self) -> Stream:
+        """What the result says about it."""
+        return Stream(
+            total=self.total,
+            sha256=f"sha256:{self._digest.hexdigest()}",
+            truncated=self.total > len(self.kept),
+        )

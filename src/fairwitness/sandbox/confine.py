@@ -1,0 +1,130 @@
+"""What all tiers do alike around one command: check it, look around, run it, look again, put the facts together."""
+
+import resource
+import sys
+import threading
+from abc import ABC, abstractmethod
+from typing import Any
+
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Confinement, Features, Limits, Network, Warned
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.sandbox import result, scratch
+from fairwitness.sandbox.launch import Ended
+from fairwitness.sandbox.request import Request, request
+from fairwitness.sandbox.runner import Attached, Finished
+from fairwitness.sandbox.streams import Streams
+from fairwitness.sandbox.survey import Survey
+
+_ABOUT_ALL = frozenset({"no-cgroup", "no-notify", "root-nproc-unenforced"})
+"""Warnings that hold in every tier; the others say why there is no stronger one."""
+_NO_SOCKETS = Warned(code="net-all-blocked", text="a command has no network of its own, so it gets no sockets at all")
+_SHARED = Warned(code="shm-shared", text="places that everybody may write to are open to the command")
+ABOUT_TIER: dict[SandboxTier, tuple[Warned, ...]] = {
+    SandboxTier.NAMESPACES: (),
+    SandboxTier.LANDLOCK: (_NO_SOCKETS,),
+    SandboxTier.UID: (_NO_SOCKETS, _SHARED),
+    SandboxTier.NONE: (_SHARED, Warned(code="unsandboxed", text="nothing keeps the command in")),
+}
+"""What a tier lacks by its nature."""
+
+
+class Confining(ABC):
+    """A runner of one tier; a tier says only how a request becomes a launch."""
+
+    tier: SandboxTier
+
+    def __init__(self, features: Features, *, clock: Clock = system_clock) -> None:
+        self._features = features
+        self._clock = clock
+
+    @property
+    def features(self) -> Features:
+        """What this machine offers."""
+        return self._features
+
+    def run(
+        self,
+        command: Command,
+        *,
+        stdin: bytes = b"",
+        cancel: threading.Event | None = None,
+        attached: Attached | None = None,
+    ) -> Finished:
+        """Runs one command to its end."""
+        with Streams(stdin, attached) as streams:
+            return self._finished(command, streams, cancel)
+
+    def _finished(self, command: Command, streams: Streams, cancel: threading.Event | None) -> Finished:
+        asked = request(command, self.tier)
+        started_at = self._clock()
+        facts: dict[str, Any] = {
+            "tier": self.tier,
+            "features": self._features,
+            "warnings": self._warnings(command.confinement),
+            "started_at": started_at,
+        }
+        if asked.problem is not None:
+            return result.not_run(asked, asked.problem, **facts)
+        survey = Survey(asked, self.tier)
+        if survey.problem is not None:
+            return result.not_run(asked, survey.problem, **facts)
+        facts["warnings"] += survey.warnings
+        try:
+            ended = self._run(asked, streams, cancel)
+        except OSError as error:
+            return result.not_run(asked, f"the sandbox cannot be built: {error}", **facts)
+        return result.finished(asked, ended, changed=survey.changed(), **facts)
+
+    @abstractmethod
+    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
+        """Runs a checked request."""
+
+    def _warnings(self, confinement: Confinement) -> tuple[Warned, ...]:
+        degraded = self.tier is not SandboxTier.NAMESPACES
+        found = {warned.code: warned for warned in self._features.warnings if degraded or warned.code in _ABOUT_ALL}
+        found |= {warned.code: warned for warned in ABOUT_TIER[self.tier]}
+        if confinement.network is Network.OPEN:
+            found.pop(_NO_SOCKETS.code, None)
+        return tuple(found.values())
+
+
+def rlimits(limits: Limits, *, count_processes: bool) -> list[tuple[int, int, int]]:
+    """Limits that the kernel holds for each process."""
+    found = [
+        # DATA and not AS: virtual machines reserve far more than they use
+        (resource.RLIMIT_DATA, limits.memory_process, limits.memory_process),
+        (resource.RLIMIT_FSIZE, limits.file_size, limits.file_size),
+        (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
+        (resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1),
+        (resource.RLIMIT_CORE, 0, 0),
+    ]
+    if count_processes and sys.platform == "linux":
+        # counts threads too, so it only slows a fork bomb until the watchdog has seen it
+        found.append((resource.RLIMIT_NPROC, limits.processes * 4, limits.processes * 4))
+    return found
+
+
+def plan(asked: Request, *, home: str, temporary: str, limits: list[tuple[int, int, int]]) -> dict[str, Any]:
+    """What the launcher is told in every tier; nothing of it confines yet."""
+    return {
+        "argv": [word.encode(errors="surrogateescape") for word in asked.command.argv],
+        "env": {
+            name.encode(errors="surrogateescape"): value.encode(errors="surrogateescape")
+            for name, value in asked.env(home, temporary).items()
+        },
+        "cwd": asked.cwd.encode(errors="surrogateescape"),
+        "limits": limits,
+        "confined": False,
+        "uid": None,
+        "landlock": None,
+        "filter": None,
+        "watched": None,
+        "attached": None,
+        "ways": None,
+    }
+
+
+def host_launcher() -> list[str]:
+    """The launcher as it is called outside of any view."""
+    return [scratch.interpreter(), "-I", "-S", "-X", "utf8", str(scratch.etc() / scratch.LAUNCHER)]

@@ -1,0 +1,128 @@
+"""Files and small folders that must stay as they are, whatever a command may do: looked at before it and after it.
+
+Walls have gaps (Landlock does not know chmod, utime and xattr), and a kernel without notifications shows nobody who
+tried. So everything about a guarded path that can be changed is compared: content, mode, owner, time, attributes.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fairwitness.contracts.common.sandbox import Violation
+
+ENTRIES = 2_000
+"""So many files and folders can be guarded at once."""
+BYTES = 64 << 20
+"""So much of their content can be compared."""
+_NAMED = 100
+_PIECE = 1 << 20
+_TIME = 5
+"""Where a folder's mark says its time."""
+
+Mark = tuple[object, ...]
+
+
+@dataclass
+class Guarded:
+    """What was found at the guarded paths and below; links are not followed."""
+
+    marks: dict[str, Mark] = field(default_factory=dict)
+    beyond: str | None = None
+    """The first path that was too much to be looked at."""
+
+
+def look(paths: Iterable[str], *, entries: int = ENTRIES, most: int = BYTES) -> Guarded:
+    """Looks at each path; what is not there is remembered as such."""
+    found = Guarded()
+    front = sorted({os.path.normpath(path) for path in paths}, reverse=True)
+    left = most
+    while front:
+        path = front.pop()
+        if path in found.marks:
+            continue
+        if len(found.marks) >= entries:
+            found.beyond = path
+            break
+        try:
+            mark, size, names = _mark(path, left)
+        except OSError as error:
+            found.marks[path] = (error.errno,)
+            continue
+        left -= size
+        if left < 0:
+            found.beyond = path
+            break
+        found.marks[path] = mark
+        front.extend(f"{path.rstrip('/')}/{name}" for name in names)
+    return found
+
+
+def changes(before: Guarded, after: Guarded) -> tuple[Violation, ...]:
+    """What is not as it was, or was not there; more than can be looked at is a change too."""
+    old, new = before.marks, after.marks
+    looked_at = new.keys() if after.beyond is not None else old.keys() | new.keys()
+    changed = {path for path in looked_at if old.get(path) != new.get(path)}
+    # a name that came or went gives its folder another time: the name is enough to be told
+    parents = {os.path.dirname(path) for path in changed if _file(old.get(path)) != _file(new.get(path))}  # noqa: PTH120
+    told = {path for path in changed if path not in parents or _timeless(old.get(path)) != _timeless(new.get(path))}
+    if after.beyond is not None:
+        told.add(after.beyond)
+    return tuple(
+        Violation(kind="guard", call="found", path=path, blocked=False, source="guard")
+        for path in sorted(told)[:_NAMED]
+    )
+
+
+def _mark(path: str, most: int) -> tuple[Mark, int, list[str]]:
+    """Everything about one path that can be changed, the bytes read for it, and the names in it."""
+    status = os.lstat(path)
+    head = (stat.S_IFMT(status.st_mode), status.st_ino, status.st_mode, status.st_uid, status.st_gid)
+    if stat.S_ISLNK(status.st_mode):
+        return (*head, status.st_mtime_ns, os.readlink(path)), 0, []  # noqa: PTH115 -- one way of saying paths here
+    attributes = _attributes(path)
+    if stat.S_ISDIR(status.st_mode):
+        return (*head, status.st_mtime_ns, attributes), 0, sorted(os.listdir(path), reverse=True)  # noqa: PTH208
+    if not stat.S_ISREG(status.st_mode):
+        return (*head, status.st_rdev, attributes), 0, []
+    digest, size = _content(path, most)
+    return (*head, status.st_mtime_ns, status.st_size, digest, attributes), size, []
+
+
+def _content(path: str, most: int) -> tuple[str, int]:
+    """The hash of a file, and how much of it was read: at most one piece more than allowed."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:  # who may not read it can still see when it is another one
+        return f"errno {error.errno}", 0
+    try:
+        while size <= most and (piece := os.read(handle, _PIECE)):
+            digest.update(piece)
+            size += len(piece)
+    finally:
+        os.close(handle)
+    return digest.hexdigest(), size
+
+
+def _attributes(path: str) -> tuple[tuple[str, bytes], ...]:
+    """Extended attributes; none where the system or the file system keeps none."""
+    if not hasattr(os, "listxattr"):
+        return ()
+    try:
+        names = sorted(os.listxattr(path, follow_symlinks=False))
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
+            return ()
+        raise
+    return tuple((name, os.getxattr(path, name, follow_symlinks=False)) for name in names)
+
+
+def _file(mark: Mark | None) -> object:
+    return mark[:2] if mark is not None else None
+
+
+def _timeless(mark: Mark | None) -> Mark | None:
+    return mark[:_TIME] + mark[_TIME + 1 :] if mark is not None else None

@@ -1,0 +1,93 @@
+"""The few calls into the kernel that Python has no name for; on other systems they all answer that they are unknown."""
+
+import errno
+import functools
+import os
+import sys
+from typing import Any
+
+from fairwitness.sandbox.syscalls import numbers
+
+LANDLOCK_CREATE = 444
+_GET_ACTION = 2
+_USER_NOTIFY = 0x7FC00000
+_ERRNO = 0x00050000
+_ENTRY_BYTES = 65_536
+
+
+@functools.cache
+def _library() -> Any:
+    if sys.platform != "linux":
+        return None
+    import ctypes  # here and not above: other systems need none of it
+
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall.restype = ctypes.c_long
+    return library
+
+
+def call(number: int, *values: Any) -> int:
+    """One system call; OSError as the kernel says no."""
+    library = _library()
+    if library is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    import ctypes
+
+    words = [ctypes.c_long(value) if isinstance(value, int) else value for value in values]
+    result = int(library.syscall(ctypes.c_long(number), *words))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def read_entry(path: str) -> bytes:
+    """What the kernel says in one of its small files, such as those under /proc."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(handle, _ENTRY_BYTES)
+    finally:
+        os.close(handle)
+
+
+def landlock_abi() -> int:
+    """The version of Landlock; 0 where there is none."""
+    try:
+        return call(LANDLOCK_CREATE, None, 0, 1)
+    except OSError:
+        return 0
+
+
+def _has_action(action: int) -> bool:
+    number = numbers(os.uname().machine).get("seccomp")
+    if number is None:  # an architecture whose calls we do not know cannot be filtered
+        return False
+    try:
+        call(number, _GET_ACTION, 0, action.to_bytes(4, sys.byteorder))
+    except OSError:
+        return False
+    return True
+
+
+def has_seccomp() -> bool:
+    """Whether system calls can be filtered."""
+    return _has_action(_ERRNO)
+
+
+def has_notify() -> bool:
+    """Whether a filter can report calls to another process."""
+    return _has_action(_USER_NOTIFY)
+
+
+def has_cgroup() -> bool:
+    """Whether this process may make groups whose memory and processes the kernel counts."""
+    try:
+        lines = read_entry("/proc/self/cgroup").decode(errors="replace").splitlines()
+        own = next(line[3:] for line in lines if line.startswith("0::"))
+        for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+            folder = mount + own
+            if os.access(folder, os.W_OK) and os.path.exists(f"{folder}/cgroup.subtree_control"):  # noqa: PTH110
+                return {b"memory", b"pids"} <= set(read_entry(f"{folder}/cgroup.controllers").split())
+    except (OSError, StopIteration):
+        pass
+    return False

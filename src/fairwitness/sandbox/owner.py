@@ -1,0 +1,131 @@
+"""The uid tier, for root on a kernel with neither namespaces nor Landlock: each command as a user nobody else is."""
+
+import contextlib
+import itertools
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Container, Iterable, Iterator
+from pathlib import Path
+
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.sandbox import seccomp
+from fairwitness.sandbox.confine import Confining, host_launcher, plan, rlimits
+from fairwitness.sandbox.held import LENT
+from fairwitness.sandbox.launch import Ended, Launch
+from fairwitness.sandbox.observer import observed
+from fairwitness.sandbox.private import Private, private
+from fairwitness.sandbox.request import Request
+from fairwitness.sandbox.streams import Streams
+from fairwitness.sandbox.supervise import supervise
+from fairwitness.sandbox.watchdog import Watchdog
+
+_OPEN_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # noqa: S108 -- to be cleaned
+_turns = itertools.count()
+
+
+class OwnUserRunner(Confining):
+    """What the user of no other process may not reach is out of reach; the places open to all stay open."""
+
+    tier = SandboxTier.UID
+
+    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
+        uid = own_uid()
+        before = _in_open_places()
+        try:
+            with private() as own, _lent((own.folder, *asked.write), uid):
+                return self._run_as(uid, asked, own, streams, cancel)
+        finally:
+            _sweep(uid, before)  # only now: what was lent is ours again
+
+    def _run_as(
+        self, uid: int, asked: Request, own: Private, streams: Streams, cancel: threading.Event | None
+    ) -> Ended:
+        command = asked.command
+        _refuse_unreachable(asked.worktree)
+        sockets = seccomp.families(command.confinement.network, own_network=False)
+        limits = rlimits(command.limits, count_processes=True)
+        told = plan(asked, home=own.home, temporary=own.temporary, limits=limits)
+        told |= {"confined": True, "uid": uid, "filter": seccomp.program(sockets, watch=False, alone=False)}
+        launch = Launch(
+            argv=lambda _: host_launcher(),
+            plan=told,
+            namespaced=False,
+            watchdog=Watchdog(command.limits, asked.write, (own.folder,), ()),
+            observer=None,
+        )
+        observed(launch, asked, self.tier, sockets, self._features, (own.home, own.temporary))
+        return supervise(launch, command.limits, streams, cancel)
+
+
+def own_uid() -> int:
+    """A user that no other command of this machine has now."""
+    return LENT + (os.getpid() << 8) + next(_turns) % 256
+
+
+def _refuse_unreachable(worktree: str) -> None:
+    for folder in Path(worktree).parents:
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            raise PermissionError(f"another user cannot reach the worktree through {folder}")
+    if not Path(worktree).stat().st_mode & 0o005 and Path(worktree).stat().st_uid < LENT:
+        raise PermissionError(f"another user cannot read {worktree}")
+
+
+def _in_open_places() -> dict[str, os.DirEntry[str]]:
+    found: dict[str, os.DirEntry[str]] = {}
+    for place in _OPEN_PLACES:
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            found |= {entry.path: entry for entry in entries}
+    return found
+
+
+def _sweep(uid: int, before: Container[str]) -> None:
+    """Removes what the command left in the places that are open to all; nobody else has this user."""
+    for path, entry in _in_open_places().items():
+        with contextlib.suppress(OSError):
+            if path in before or entry.stat(follow_symlinks=False).st_uid != uid:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                Path(path).unlink()
+
+
+@contextlib.contextmanager
+def _lent(folders: Iterable[str], uid: int) -> Iterator[None]:
+    """Gives folders and what is in them to a user, and takes back all that user owns there afterwards."""
+    owners: dict[tuple[int, int], tuple[int, int]] = {}
+    places = tuple(folders)
+    heirs = {place: Path(place).stat() for place in places}
+    try:
+        for place in places:
+            for path, status in _everything(place, skip=".git"):
+                # a file with a second name may be somebody else's under the other one
+                if stat.S_ISDIR(status.st_mode) or (status.st_nlink == 1 and not stat.S_ISLNK(status.st_mode)):
+                    owners[status.st_dev, status.st_ino] = (status.st_uid, status.st_gid)
+                    os.lchown(path, uid, uid)
+        yield
+    finally:
+        for place in places:
+            for path, status in _everything(place):
+                if status.st_uid == uid:
+                    heir = heirs[place]
+                    before = owners.get((status.st_dev, status.st_ino), (heir.st_uid, heir.st_gid))
+                    os.lchown(path, *before)
+
+
+def _everything(place: str, *, skip: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """A folder and all below it, without following a link, nor what has a name to be skipped."""
+    with contextlib.suppress(OSError):
+        yield place, os.lstat(place)
+    front = [place]
+    while front:
+        with contextlib.suppress(OSError), os.scandir(front.pop()) as found:
+            for entry in found:
+                if entry.name == skip:
+                    continue
+                with contextlib.suppress(OSError):
+                    yield entry.path, entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        front.append(entry.path)

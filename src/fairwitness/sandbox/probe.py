@@ -1,0 +1,125 @@
+"""What this machine offers to keep commands in; asked once per process, by trying."""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Confinement, Features, Warned
+from fairwitness.sandbox import kernel, view
+from fairwitness.sandbox.confine import ABOUT_TIER
+from fairwitness.sandbox.request import request
+from fairwitness.sandbox.syscalls import numbers
+
+INSTALL_BWRAP = "apt-get install bubblewrap"
+_TRIAL_S = 20
+_LANDLOCK_GAPS = {
+    2: "files cannot be renamed across folders",
+    3: "truncating a file by its path is not stopped",
+    5: "device controls are not stopped",
+    6: "signals and abstract sockets reach outside",
+}
+
+
+@functools.cache
+def probe() -> Features:
+    """The features of this machine; nothing that was tried stays behind."""
+    warnings: list[Warned] = []
+
+    def warn(code: str, text: str) -> None:
+        warnings.append(Warned(code=code, text=text))
+
+    filters = sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64") and kernel.has_seccomp()
+    abi = kernel.landlock_abi()
+    notify = filters and kernel.has_notify()
+    cgroup = kernel.has_cgroup()
+    root = os.geteuid() == 0
+    bwrap = shutil.which("bwrap")
+    refusal = _namespaces_refused(bwrap) if filters else "this system has no namespaces"
+    tiers = [SandboxTier.NONE]
+    if filters and root:
+        tiers.insert(0, SandboxTier.UID)
+    if filters and abi:
+        tiers.insert(0, SandboxTier.LANDLOCK)
+    if filters and refusal is None:
+        tiers.insert(0, SandboxTier.NAMESPACES)
+    if filters and bwrap is None:
+        warn("no-bwrap", f"bubblewrap is not installed; next: {INSTALL_BWRAP}")
+    elif refusal is not None:
+        warn("userns-denied", f"no user namespace: {refusal}")
+    if not abi:
+        warn("landlock-absent", "the kernel has no Landlock, or it is switched off")
+    for version, gap in _LANDLOCK_GAPS.items():
+        if 0 < abi < version:
+            warn(f"landlock-abi-{abi}", gap)
+    if not notify:
+        warn("no-notify", "writes outside are stopped, but not named")
+    if not cgroup:
+        warn("no-cgroup", "memory and processes of a tree are counted by looking, not by the kernel")
+    if root:
+        warn("root-nproc-unenforced", "the kernel counts no processes of root; they are counted by looking")
+    warnings += ABOUT_TIER[tiers[0]]
+    return Features(
+        tier=tiers[0],
+        tiers=tuple(tiers),
+        landlock_abi=abi,
+        userns=refusal is None or _has_userns(),
+        seccomp=filters,
+        notify=notify,
+        cgroup=cgroup,
+        warnings=tuple(warnings),
+    )
+
+
+def _namespaces_refused(bwrap: str | None) -> str | None:
+    """Why bubblewrap cannot build the view of an empty folder; None if it can."""
+    if bwrap is None:
+        return "bubblewrap is not installed"
+    with tempfile.TemporaryDirectory(prefix="fairwitness-probe-") as folder:
+        command = Command(
+            argv=("/bin/true",), confinement=Confinement(worktree=folder, writable=True, env={}), purpose="probe"
+        )
+        words = view.arguments(bwrap, request(command, SandboxTier.NAMESPACES), 2)
+        python = view.launcher()[0]
+        try:
+            done = subprocess.run(
+                [*words, python, "-I", "-S", "-c", "print('inside')"],
+                capture_output=True,
+                timeout=_TRIAL_S,
+                env={},
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    if done.stdout == b"inside\n":
+        return None
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if not line.startswith("{")]
+    return lines[-1] if lines else f"bubblewrap left with {done.returncode}"
+
+
+def _has_userns() -> bool:
+    """Whether a child may enter a user namespace of its own."""
+    if sys.platform != "linux" or "unshare" not in numbers(os.uname().machine):
+        return False
+    number = numbers(os.uname().machine)["unshare"]
+    program = (
+        "import ctypes, os\n"
+        f"os._exit(0 if ctypes.CDLL(None).syscall(ctypes.c_long({number}), ctypes.c_long(0x10000000)) == 0 else 1)"
+    )
+    try:
+        words = [sys.executable, "-I", "-S", "-c", program]
+        return subprocess.run(words, timeout=_TRIAL_S, env={}, check=False, capture_output=True).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def is_kernel_able(tier: SandboxTier) -> bool:
+    """Whether the kernel alone would allow a tier, whatever is installed."""
+    features = probe()
+    if tier is SandboxTier.NAMESPACES:
+        return features.seccomp and features.userns and Path("/proc/self/ns/pid").exists()
+    return tier in features.tiers

@@ -1,0 +1,70 @@
+"""What Landlock is told: which files a command may read, run and change, and how far its signals reach."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fairwitness.contracts.common.sandbox import Network
+from fairwitness.sandbox import view
+from fairwitness.sandbox.request import Request
+from fairwitness.sandbox.scratch import COPIED
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_TRUNCATE, _IOCTL = 1 << 14, 1 << 15
+_HANDLED = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF}
+_ALL = 0xFFFF
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_WRITE = _ALL & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL)
+_DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
+_TCP = 1 | 2
+_SCOPE = 1 | 2
+SCOPED = 6
+"""The version from which signals and abstract sockets can be held."""
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+_KERNEL = ("/proc", "/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage")
+_OF_ETC = (
+    "passwd group nsswitch.conf hosts hostname resolv.conf gitconfig gitattributes inputrc profile bash.bashrc"
+    " environment login.defs manpath.config wgetrc screenrc npmrc pip.conf R crypto-policies fonts gss krb5.conf"
+)
+
+
+def rules(asked: Request, abi: int, writable: Iterable[str]) -> dict[str, Any]:
+    """The plan's rules: nothing but what is named here can be opened."""
+    handled = _HANDLED.get(abi, _ALL)
+    confinement = asked.command.confinement
+    reads = [*view.system_reads(), *_KERNEL, *_etc(), *asked.read, asked.worktree]
+    if confinement.network is Network.OPEN:
+        reads += [os.path.realpath("/etc/resolv.conf"), "/run/systemd/resolve"]
+    access = dict.fromkeys(reads, _READ)
+    access |= dict.fromkeys(DEVICES, _DEVICE)
+    for path in (*asked.write, *writable):
+        access[path] = access.get(path, 0) | _WRITE
+    return {
+        "fs": handled,
+        "net": 0 if confinement.network is Network.OPEN else _TCP,
+        "scope": _SCOPE,
+        "words": 1 if abi < 4 else 2 if abi < SCOPED else 3,
+        "paths": [(os.fsencode(path), _fitting(path, rights & handled)) for path, rights in access.items()],
+    }
+
+
+def scope_only(abi: int) -> dict[str, Any] | None:
+    """For a command that already has a view of its own: no signal and no abstract socket reaches out of it."""
+    if abi < SCOPED:
+        return None
+    return {"fs": 0, "net": 0, "scope": _SCOPE, "words": 3, "paths": []}
+
+
+def _fitting(path: str, rights: int) -> int:
+    """The kernel refuses rights of folders for anything else."""
+    return rights if Path(path).is_dir() else rights & _OF_FILES
+
+
+def _etc() -> list[str]:
+    """All of it for an ordinary user; root owns the secret parts too, so only what is harmless."""
+    if os.getuid():
+        return ["/etc"]
+    return [str(found) for pattern in (COPIED + " " + _OF_ETC).split() for found in Path("/etc").glob(pattern)]

@@ -1,0 +1,311 @@
+"""Runs the launcher for one command and stays with it until nothing of it lives: output, limits, end."""
+
+import array
+import contextlib
+import marshal
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import threading
+import time
+from typing import Any
+
+from fairwitness.contracts.common.sandbox import Limits
+from fairwitness.sandbox.capture import Capture
+from fairwitness.sandbox.inside import STOP
+from fairwitness.sandbox.launch import Ended, Launch
+from fairwitness.sandbox.streams import Streams, sealed
+from fairwitness.sandbox.watchdog import INTERVAL_S, LimitName, tree
+
+SETUP_S = 30.0
+"""A sandbox that takes longer to build is none."""
+_ASK_S = 0.5
+"""How long the supervisor has to end the tree by itself."""
+_GONE_S = 15.0
+_PIECE = 1 << 16
+_BARE = {"PATH": "/usr/bin:/bin", "LANG": "C"}
+
+
+def supervise(launch: Launch, limits: Limits, streams: Streams, cancel: threading.Event | None) -> Ended:
+    """Runs a launch to its end; returns when no process of it lives."""
+    return _Run(launch, limits, cancel).run(streams)
+
+
+class _Run:
+    def __init__(self, launch: Launch, limits: Limits, cancel: threading.Event | None) -> None:
+        self.launch, self.limits, self.cancel = launch, limits, cancel
+        self.ended = Ended(Capture(limits.output_kept), Capture(limits.output_kept))
+        self.selector = selectors.DefaultSelector()
+        self.handles: list[int] = []
+        self.messages = b""
+        self.status_text = b""
+        self.began = time.monotonic()
+        self.started: float | None = None
+        self.reported = False
+        self.asked_at: float | None = None
+        self.first: int | None = None
+        """The sandbox's first process, where it has a process namespace of its own."""
+        self.first_handle: int | None = None
+        self.root: int | None = None
+        """The supervisor, as this machine numbers it."""
+        self.control: socket.socket
+
+    def run(self, streams: Streams) -> Ended:
+        try:
+            self._spawn(streams)
+        except OSError as error:
+            self.ended.lost = f"the launcher cannot be started: {error}"
+            self._close()
+            return self.ended
+        try:
+            self._attend()
+        finally:
+            self._end_all()
+            self._close()
+        self._sum_up()
+        return self.ended
+
+    def _spawn(self, streams: Streams) -> None:
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        out, out_end = os.pipe()
+        self.handles.append(out)
+        err, err_end = os.pipe()
+        self.handles.append(err)
+        status, status_end = os.pipe()
+        self.handles.append(status)
+        with contextlib.ExitStack() as stack:
+            for end in (out_end, err_end, status_end):
+                stack.callback(os.close, end)
+            stack.enter_context(theirs)
+            pipes = streams.pipes
+            stack.callback(streams.close)
+            plan = sealed(marshal.dumps(self.launch.plan | {"attached": pipes}))
+            stack.callback(os.close, plan)
+            source = sealed(streams.stdin) if streams.stdin else subprocess.DEVNULL
+            if streams.stdin:
+                stack.callback(os.close, source)
+            kept = (theirs.fileno(), plan, *((status_end,) if self.launch.namespaced else ()))
+            self.process = subprocess.Popen(
+                [*self.launch.argv(status_end), str(theirs.fileno()), str(plan)],
+                stdin=source,
+                stdout=out_end,
+                stderr=err_end,
+                env=_BARE,
+                cwd="/",
+                pass_fds=(*kept, *(pipes or ()), *self.launch.handles),
+                start_new_session=True,
+            )
+        if not self.launch.namespaced:
+            self.root = self.process.pid
+        for handle, name in ((out, "stdout"), (err, "stderr"), (status, "status")):
+            os.set_blocking(handle, False)
+            self.selector.register(handle, selectors.EVENT_READ, name)
+        self.control.setblocking(False)
+        self.selector.register(self.control, selectors.EVENT_READ, "control")
+
+    def _attend(self) -> None:
+        """Until the supervisor has closed its end, or had to be killed."""
+        next_look = self.began
+        while True:
+            now = time.monotonic()
+            deadline = self._deadline()
+            if now >= deadline and not self._overdue(now):
+                return
+            if now >= next_look:
+                next_look = now + INTERVAL_S
+                self._look()
+            wait = max(0.0, min(next_look, self._deadline()) - time.monotonic())
+            for key, _ in self.selector.select(wait):
+                if key.data == "control" and not self._hear():
+                    return
+                if key.data == "status":
+                    self._read_status(key.fd)
+                if key.data in ("stdout", "stderr"):
+                    self._take(key.fd, key.data)
+
+    def _deadline(self) -> float:
+        if self.asked_at is not None:
+            return self.asked_at + _ASK_S
+        return self.began + SETUP_S if self.started is None else self.started + self.limits.wall_s
+
+    def _overdue(self, now: float) -> bool:
+        """What a passed deadline means; false if there is nothing more to wait for."""
+        if self.asked_at is not None:
+            return False
+        if self.started is None:
+            self.ended.lost = self.ended.lost or f"the sandbox was not ready within {SETUP_S:.0f} s"
+            return False
+        if not self.reported:
+            self._stop("wall")
+        self.asked_at = now
+        return True
+
+    def _look(self) -> None:
+        if self.cancel is not None and self.cancel.is_set() and not self.ended.cancelled and not self.reported:
+            self.ended.cancelled = True
+            self._ask()
+        if self.launch.watchdog is None or self.started is None or self.reported or self.asked_at is not None:
+            return
+        if self.root is None and self.first is not None:
+            self.root = next((process.pid for process in tree(self.first)), None)
+        if self.root is not None and (passed := self.launch.watchdog.look(self.root)) is not None:
+            self._stop(passed)
+
+    def _stop(self, limit: LimitName) -> None:
+        if self.ended.stopped is None and not self.ended.cancelled:
+            self.ended.stopped = limit
+            self._ask()
+
+    def _ask(self) -> None:
+        """Asks the supervisor to end the tree; who does not hear in time is killed."""
+        self.asked_at = time.monotonic()
+        with contextlib.suppress(OSError):
+            self.control.send(STOP)
+
+    def _take(self, handle: int, name: str) -> bool:
+        """One piece of a stream; false when there is none now."""
+        capture = self.ended.stdout if name == "stdout" else self.ended.stderr
+        try:
+            piece = os.read(handle, _PIECE)
+        except BlockingIOError:
+            return False
+        if not piece:
+            self.selector.unregister(handle)
+            return False
+        capture.take(piece)
+        if capture.total > self.limits.output_killed:
+            self._stop("output")
+        return True
+
+    def _read_status(self, handle: int) -> None:
+        try:
+            piece = os.read(handle, _PIECE)
+        except BlockingIOError:
+            return
+        if not piece:
+            self.selector.unregister(handle)
+        self.status_text += piece
+        line = self.status_text.partition(b"\n")[0] if b"\n" in self.status_text else b""
+        if self.first is None and b'"child-pid":' in line:
+            self.first = int(line.partition(b'"child-pid":')[2].split(b",")[0].strip(b" }"))
+            with contextlib.suppress(ProcessLookupError):
+                self.first_handle = os.pidfd_open(self.first)
+                self.handles.append(self.first_handle)
+
+    def _hear(self) -> bool:
+        """What the supervisor says; false when it has closed its end."""
+        room = socket.CMSG_SPACE(array.array("i").itemsize)
+        try:
+            piece, rights, _, _ = self.control.recvmsg(_PIECE, room)
+        except BlockingIOError:
+            return True
+        except ConnectionResetError:
+            return False
+        for _, kind, data in rights:
+            if kind == socket.SCM_RIGHTS:
+                self._observe(array.array("i", data)[0])
+        self.messages += piece
+        while len(self.messages) >= 4:
+            size = int.from_bytes(self.messages[:4], "big")
+            if len(self.messages) < 4 + size:
+                break
+            self._understand(marshal.loads(self.messages[4 : 4 + size]))  # noqa: S302 -- from our own launcher
+            self.messages = self.messages[4 + size :]
+        return bool(piece)
+
+    def _observe(self, listener: int) -> None:
+        if self.launch.observer is None:
+            os.close(listener)
+            return
+        self.ended.observer = self.launch.observer(listener)
+        self.ended.observer.start()
+
+    def _understand(self, message: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if "failed" in message:
+            self.ended.lost = message["failed"].decode(errors="replace")
+        if "started" in message:
+            self.started = now
+            self.ended.setup_s = now - self.began
+        if "ended" in message:
+            answer = message["ended"]
+            self.reported = True
+            self.ended.wall_s = now - (self.started or now)
+            self.ended.wait_status = answer["status"]
+            self.ended.survivors = answer["survivors"]
+            self.ended.cpu_s = answer["cpu"]
+            self.ended.peak_memory = answer["memory"] * 1024
+            if answer["unkillable"]:
+                self.ended.lost = "a process could not be killed"
+
+    def _end_all(self) -> None:
+        """Nothing of the tree lives after this."""
+        until = time.monotonic() + _GONE_S
+        for key in list(self.selector.get_map().values()):
+            if key.data == "status":
+                self._read_status(key.fd)
+        if not self.reported:
+            self._kill_hard()
+        if self.first_handle is not None:
+            self._await_first(until)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_ASK_S)
+        if self.process.poll() is None:
+            self._kill_hard()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(max(0.1, until - time.monotonic()))
+        for key in list(self.selector.get_map().values()):
+            while key.data in ("stdout", "stderr") and self._take(key.fd, key.data):
+                pass
+        if self.ended.observer is not None:
+            self.ended.observer.finish()
+
+    def _await_first(self, until: float) -> None:
+        """The kernel says that a namespace's first process has ended only when all others have."""
+        assert self.first_handle is not None
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self.first_handle, selectors.EVENT_READ)
+            if not waiting.select(_ASK_S):
+                self._kill_hard()
+                if not waiting.select(max(0.1, until - time.monotonic())):
+                    self.ended.lost = "a process could not be killed"
+
+    def _kill_hard(self) -> None:
+        if self.first_handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.first_handle, signal.SIGKILL)
+        elif self.root is not None:
+            for _ in range(100):  # the supervisor is alive but silent, so all are still below it
+                below = tree(self.root)
+                for process in below:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process.pid, signal.SIGKILL)
+                if not below:
+                    break
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
+    def _sum_up(self) -> None:
+        ended, watchdog = self.ended, self.launch.watchdog
+        now = time.monotonic()
+        if not self.reported:
+            ended.wall_s = now - (self.started or now)
+            if ended.lost is None and ended.stopped is None and not ended.cancelled:
+                words = ended.stderr.kept.decode(errors="replace").strip().splitlines()
+                ended.lost = words[-1] if self.started is None and words else "the sandbox ended without a report"
+        if watchdog is not None:
+            left = ended.survivors or 0
+            if left > self.limits.processes and not ended.cancelled:  # they came and were left between two looks
+                ended.stopped = ended.stopped or "processes"
+            ended.peak_memory = max(ended.peak_memory, watchdog.peak_memory)
+            ended.peak_processes = max(1 if self.started else 0, left, watchdog.peak_processes)
+            ended.cpu_s = max(ended.cpu_s, watchdog.cpu_s)
+
+    def _close(self) -> None:
+        self.selector.close()
+        with contextlib.suppress(AttributeError):
+            self.control.close()
+        for handle in self.handles:
+            os.close(handle)

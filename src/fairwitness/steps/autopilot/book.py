@@ -1,0 +1,227 @@
+"""The book of an autopilot run: its order, its events with what the state file keeps beyond them, and its documents.
+
+What stands here is the run's truth. A document is kept once under its key; asked again, what was kept first is given.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.events_run import RunStarted
+from fairwitness.contracts.autopilot.facts import AutopilotState, EventFacts
+from fairwitness.contracts.autopilot.order import AutopilotOrder
+from fairwitness.contracts.autopilot.passes import PhasePass, StepResult, Verdict
+from fairwitness.contracts.autopilot.phase_return import PhaseReturn
+from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.common.base import Contract
+from fairwitness.contracts.common.budgets import BudgetTable
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.errors import EventsBroken, RowRefused, UsageError
+from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.rules.flags import course
+from fairwitness.rules.fold_autopilot import fold_autopilot
+from fairwitness.rules.fold_phase import event_data
+
+C = TypeVar("C", bound=Contract)
+E = TypeVar("E", bound=Event)
+
+ORDER, PASS, BEGUN, STEP, RETURNED, VERDICT = "order", "pass", "begun", "step", "returned", "verdict"
+RESUMED = "resumed"
+
+
+class Told(NamedTuple):
+    """An event, and what it says beside itself."""
+
+    event: Event
+    facts: EventFacts | None = None
+
+
+def happened(
+    kind: type[E], now: str, *, phase: str | None = None, step: StepName | None = None, **details: object
+) -> E:
+    """An event of this kind at this moment; details that are None are left out."""
+    said = {name: value for name, value in details.items() if value is not None}
+    name = kind.model_fields["event"].annotation.__args__[0]  # type: ignore[union-attr]  # a Literal of one name
+    value = {"timestamp": now, "event": name, "phase": phase, "step": step, "details": said}
+    return kind.model_validate(value)
+
+
+class AutopilotBook:
+    """The book of one run."""
+
+    def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
+        self.ledger, self.run_id, self.clock = ledger, run_id, clock
+        self._order: AutopilotOrder | None = None
+        self._state: AutopilotState | None = None
+        self._guard = threading.Lock()
+
+    def now(self) -> str:
+        """This moment."""
+        return spell(self.clock())
+
+    def create(self, order: AutopilotOrder) -> None:
+        """Writes the first record of a run; the ledger gives a run id once and not again."""
+        now = self.now()
+        started = happened(
+            RunStarted,
+            now,
+            run_id=self.run_id,
+            phases=order.phases,
+            flags=tuple(f"--{flag.value}" for flag in order.flags),
+            pass_threshold=course(frozenset(order.flags)).threshold_tenths / 10,
+            spec_hash=order.specs[0].hash,
+        )
+
+        def write(record: Record) -> None:
+            record.observation(self.seen(ORDER, ORDER, self.run_id, {"order": order.plain()}, now))
+            put_events(record, (Told(started),), now)
+
+        try:
+            self.ledger.record(self.run_id, write)
+        except RowRefused:
+            raise UsageError(
+                f"there is a run {self.run_id} already", next_step=f"fairwitness resume {self.run_id}, or wait a second"
+            ) from None
+        reach("autopilot.begun")
+
+    def order(self) -> AutopilotOrder:
+        """What the run was begun with."""
+        if self._order is None:
+            row = self.ledger.observation(self.run_id, ORDER)
+            if row is None or "order" not in row.detail or "roadmap" not in row.detail["order"]:
+                raise UsageError(f"{self.run_id} is no autopilot run", next_step="fairwitness status lists the runs")
+            self._order = AutopilotOrder.model_validate(row.detail["order"])
+        return self._order
+
+    def budget(self) -> BudgetTable:
+        """What the run may use; whoever goes on with one that stopped there may have raised it."""
+        resumed = self.ledger.observations(self.run_id, RESUMED)
+        raised = next((row.detail["budget"] for row in reversed(resumed) if "budget" in row.detail), None)
+        return self.order().budget if raised is None else BudgetTable.model_validate(raised)
+
+    def state(self) -> AutopilotState:
+        """The run as its events tell it, kept up to date event by event."""
+        with self._guard:
+            news = tuple(self.ledger.events(self.run_id, after=self._state.seq if self._state is not None else 0))
+            if news or self._state is None:
+                order = self.order()
+                folded = fold_autopilot(news, order.setup(order.limits.kept_events), onto=self._state)
+                if isinstance(folded, Problem):
+                    raise EventsBroken(
+                        f"run {self.run_id}: {spell_path(folded.where)}: expected {folded.expected}; "
+                        f"found {folded.found}",
+                        next_step="fairwitness ledger verify",
+                    )
+                self._state = folded
+            return self._state
+
+    def tell(self, *told: Told) -> None:
+        """Writes events in one record."""
+        now = self.now()
+        self.ledger.record(self.run_id, lambda record: put_events(record, told, now))
+
+    def keep(
+        self, key: str, kind: str, subject: str, document: C, make: Callable[[str], Iterable[Told]] | None = None
+    ) -> C:
+        """Keeps a document under a key together with the events that tell of it, once; what was kept first is given."""
+        now = self.now()
+        row = self.seen(key, kind, subject, {"document": document.plain()}, now)
+        told = tuple(make(now)) if make is not None else ()
+
+        def write(record: Record) -> None:
+            record.observation(row)
+            put_events(record, told, now)
+
+        known = self.kept(key, type(document))
+        if known is not None:
+            return known
+        try:
+            self.ledger.record(self.run_id, write)
+        except RowRefused:
+            known = self.kept(key, type(document))
+            if known is None:
+                raise
+            return known  # another process was first
+        reach("autopilot.kept")
+        return document
+
+    def kept(self, key: str, shape: type[C]) -> C | None:
+        """What was kept under a key; None if nothing was."""
+        row = self.ledger.observation(self.run_id, key)
+        return None if row is None else shape.model_validate(row.detail["document"])
+
+    def all_kept(self, kind: str, shape: type[C]) -> tuple[C, ...]:
+        """Everything of a kind, in the order it was kept."""
+        rows = self.ledger.observations(self.run_id, kind)
+        return tuple(shape.model_validate(row.detail["document"]) for row in rows)
+
+    def seen(
+        self,
+        key: str,
+        kind: str,
+        subject: str,
+        detail: dict[str, object],
+        now: str,
+        *,
+        holds: bool = True,
+        task_id: str | None = None,
+        tree: str | None = None,
+    ) -> Observation:
+        """Something this run saw, to be recorded."""
+        return Observation(
+            run_id=self.run_id,
+            task_id=task_id,
+            key=key,
+            kind=kind,
+            subject=subject,
+            holds=holds,
+            detail=detail,
+            tree=tree,
+            observed_at=now,
+        )
+
+    def passes(self) -> tuple[PhasePass, ...]:
+        """Every pass that was begun."""
+        return self.all_kept(PASS, PhasePass)
+
+    def results(self, asked: PhasePass) -> tuple[StepResult, ...]:
+        """How the steps of a pass ended, in order."""
+        rows = self.ledger.observations(self.run_id, STEP)
+        own = [row for row in rows if row.subject == pass_name(asked)]
+        return tuple(StepResult.model_validate(row.detail["document"]) for row in own)
+
+    def returned(self, asked: PhasePass) -> PhaseReturn | None:
+        """What a pass returned; None as long as it has not."""
+        return self.kept(f"{RETURNED}:{pass_name(asked)}", PhaseReturn)
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What followed from the passes that returned."""
+        return self.all_kept(VERDICT, Verdict)
+
+
+def pass_name(asked: PhasePass) -> str:
+    """A pass as it stands in keys and in names of dispatches.
+
+    >>> pass_name(PhasePass.model_construct(phase="6.1", number=2))
+    '6.1-2'
+    """
+    return f"{asked.phase}-{asked.number}"
+
+
+def step_key(asked: PhasePass, step: StepName, number: int) -> str:
+    """Where the result of a step stands."""
+    return f"{STEP}:{pass_name(asked)}:{step.value}:{number}"
+
+
+def put_events(record: Record, told: Sequence[Told], now: str) -> None:
+    """Autopilot's events, inside a record."""
+    for event, facts in told:
+        record.event(
+            Workflow.AUTOPILOT, event.event, event_data(event, facts), timestamp=now, phase=event.phase, task=None
+        )

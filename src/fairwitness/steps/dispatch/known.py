@@ -1,0 +1,73 @@
+"""Contents that were stored as trees before: the same bytes under the same names need not be stored a second time.
+
+Nothing is concluded from sizes or times: every file is read each time, and known by a hash that is stronger than git's
+own. A tree is remembered only if git named every blob in it as the bytes that were read here are named, so that a file
+which changed between the two readings cannot make one content stand for another.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fairwitness.git.call import bytes_of
+from fairwitness.git.objects import SYMLINK, Entry
+
+_CHUNK = 1 << 20
+
+
+class Content(NamedTuple):
+    """Everything in a folder, as it was read."""
+
+    ids: Mapping[str, str]
+    """What git calls the bytes at each path."""
+    digest: str
+    """Of all paths, what stands there and its bytes."""
+
+
+class Known:
+    """The contents that one process has stored in one shadow, which loses nothing while a run lasts."""
+
+    def __init__(self) -> None:
+        self._trees: dict[str, str] = {}
+
+    def tree(self, content: Content) -> str | None:
+        """The tree that holds a content; None if it was never stored here."""
+        return self._trees.get(content.digest)
+
+    def keep(self, content: Content, entries: Mapping[str, Entry], tree: str) -> None:
+        """Remembers a tree, if git stored what was read."""
+        if {path: entry.id for path, entry in entries.items()} == content.ids:
+            self._trees[content.digest] = tree
+
+
+def read(top: str, files: Mapping[str, str], targets: Mapping[str, bytes], object_format: str) -> Content:
+    """Reads the files of a folder, given with their modes, and takes the targets of its links as they are."""
+    ids: dict[str, str] = {}
+    rows: list[bytes] = []
+    for path, mode in files.items():
+        ids[path], digest = _file(f"{top}/{path}", object_format)
+        rows.append(_row(path, mode, digest))
+    for path, target in targets.items():
+        named = hashlib.new(object_format, b"blob %d\0" % len(target) + target, usedforsecurity=False)
+        ids[path] = named.hexdigest()
+        rows.append(_row(path, SYMLINK, hashlib.sha256(target).hexdigest()))
+    return Content(ids, hashlib.sha256(b"".join(sorted(rows))).hexdigest())
+
+
+def _row(path: str, mode: str, digest: str) -> bytes:
+    return bytes_of(path) + f"\0{mode} {digest}\n".encode()
+
+
+def _file(place: str, object_format: str) -> tuple[str, str]:
+    """What git calls a file's bytes, and the hash that we trust."""
+    handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        named = hashlib.new(object_format, b"blob %d\0" % os.fstat(handle).st_size, usedforsecurity=False)
+        digest = hashlib.sha256()
+        while piece := os.read(handle, _CHUNK):
+            named.update(piece)
+            digest.update(piece)
+        return named.hexdigest(), digest.hexdigest()
+    finally:
+        os.close(handle)

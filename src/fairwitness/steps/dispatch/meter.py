@@ -1,0 +1,106 @@
+"""The gateway's meter for one run: each call of a model against its dispatch's limits and against the caps of the run.
+
+A dispatch that ended may have used more than it was promised. Then the others stop at the run's cap, though each of
+them is still within its own: what the ledger says was spent, and what is being spent, count together.
+"""
+
+import threading
+from collections.abc import Callable
+
+from fairwitness.agents.gateway.meter import Capped, CappedMeter, Hold, Refusal
+from fairwitness.agents.gateway.modes import Grant
+from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage
+from fairwitness.contracts.agents.model import ModelUsage
+from fairwitness.contracts.common.budgets import Amounts, Budget, OverBudget, Resource, Spending
+from fairwitness.rules.budgets import exhausted
+
+Told = Callable[[Refusal], None]
+_CAPPED = {Resource.TOKENS: Capped.TOKENS, Resource.MONEY: Capped.MONEY}
+
+
+class RunMeter:
+    """What all dispatches of a run in this process call models against; may be used from several threads."""
+
+    def __init__(self, account: Callable[[], Budget]) -> None:
+        """`account` tells how the run stands by the ledger; it is asked before each call of a model."""
+        self._account = account
+        self._calls = CappedMeter()
+        self._lock = threading.Lock()
+        self._open: dict[str, Told | None] = {}
+        self._refused: dict[str, Refusal] = {}
+
+    def open(self, dispatch_id: str, limits: DispatchLimits, told: Told | None = None) -> None:
+        """From now on the dispatch may call models; `told` hears of the first refusal, at once."""
+        self._calls.open(dispatch_id, limits, lambda refusal: self._note(dispatch_id, refusal))
+        with self._lock:
+            self._open[dispatch_id] = told
+
+    def close(self, dispatch_id: str) -> Usage:
+        """No call of it starts any more."""
+        usage = self._calls.close(dispatch_id)
+        with self._lock:
+            self._open.pop(dispatch_id, None)
+        return usage
+
+    def usage(self, dispatch_id: str) -> Usage:
+        """What the dispatch used so far."""
+        return self._calls.usage(dispatch_id)
+
+    def refusal(self, dispatch_id: str) -> Refusal | None:
+        """The first refusal of the dispatch."""
+        with self._lock:
+            return self._refused.get(dispatch_id)
+
+    async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | Refusal:
+        """See `Meter`."""
+        over = self._over(grant.dispatch_id)
+        if over is not None:
+            return over
+        return await self._calls.reserve(grant, expected, cost_micros)
+
+    async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> Refusal | None:
+        """See `Meter`."""
+        over = self._over(hold.dispatch_id)
+        if over is not None:
+            return over
+        return await self._calls.extend(hold, more, cost_micros)
+
+    async def settle(self, hold: Hold, usage: ModelUsage | None, cost_micros: int | None) -> None:
+        """See `Meter`."""
+        await self._calls.settle(hold, usage, cost_micros)
+
+    async def release(self, hold: Hold) -> None:
+        """See `Meter`."""
+        await self._calls.release(hold)
+
+    def _over(self, dispatch_id: str) -> Refusal | None:
+        """Whether the run is at a cap by what was really used; what is only promised is held by the dispatches."""
+        account = self._account()
+        with self._lock:
+            live = {name: _live(self._calls.usage(name)) for name in self._open if name not in account.spent}
+        over = exhausted(Budget(caps=account.caps, spent={**account.spent, **live}))
+        if over is None:
+            return None
+        refusal = _refusal(over)
+        self._note(dispatch_id, refusal)
+        return refusal
+
+    def _note(self, dispatch_id: str, refusal: Refusal) -> None:
+        """Only the first refusal is news; it is told outside the lock, since who hears it may ask us back."""
+        with self._lock:
+            if dispatch_id in self._refused or dispatch_id not in self._open:
+                return
+            self._refused[dispatch_id] = refusal
+            told = self._open[dispatch_id]
+        if told is not None:
+            told(refusal)
+
+
+def _live(usage: Usage) -> Spending:
+    return Spending(used=Amounts(tokens=usage.tokens or 0, money_micros=usage.cost_micros or 0))
+
+
+def _refusal(over: OverBudget) -> Refusal:
+    what = _CAPPED.get(over.what, Capped.DISPATCH)
+    reason = f"over budget: the run has used {over.used} of {over.cap} {over.what.value}"
+    return Refusal(what, reason, over.cap, over.used)

@@ -1,0 +1,130 @@
+"""What runs have learned about a repository, kept for later ones in `.fairwitness/knowledge.yaml`.
+
+The state folder is inside the repository, but no part of its commits: learning never makes a checkout dirty, and a
+person who wants the file in git can add it. It is text that anybody can edit, so what is read passes the filter again.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from fairwitness.agents.redact import redact
+from fairwitness.contracts.common.base import Contract, OneLine, Text
+from fairwitness.contracts.common.ids import FeatureRunId
+from fairwitness.contracts.feature.knowledge import KnowledgeType
+from fairwitness.errors import BadDocument, UsageError
+from fairwitness.kit import files, yaml_text
+from fairwitness.kit.killpoints import reach
+from fairwitness.rules.instructions import Judged, judge_memory
+from fairwitness.store.artifacts import Store
+
+FILE = "knowledge.yaml"
+MOST_ENTRIES = 200
+MOST_BYTES = 64 * 1024
+_READ_LIMIT = 1024 * 1024
+
+
+class MemoryEntry(Contract):
+    """One thing that was learned, and in which run."""
+
+    type: KnowledgeType
+    key: OneLine
+    value: Text
+    run_id: FeatureRunId
+
+
+class _Remembered(Contract):
+    """The file: the oldest first."""
+
+    knowledge: tuple[MemoryEntry, ...]
+
+
+def has_secret(text: str) -> bool:
+    """Whether a text holds something that no file of ours may hold."""
+    return redact(text) != text
+
+
+def judge_entry(key: str, value: str) -> Judged:
+    """Whether something may be remembered."""
+    return judge_memory(key, value, has_secret=has_secret(value) or has_secret(f"{key}: {value}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of a repository; `store` is its state folder."""
+
+    store: Store
+
+    def entries(self) -> tuple[MemoryEntry, ...]:
+        """Everything that is remembered, the oldest first; `UsageError` if the file cannot be read."""
+        if not self.store.exists(FILE):
+            return ()
+        return self._read(self.store.get(FILE, limit=_READ_LIMIT))
+
+    def remember(self, learned: Sequence[MemoryEntry]) -> None:
+        """Adds entries that passed the filter; the same key replaces, and what is too old for the bounds leaves.
+
+        `UsageError` if one does not pass: nothing is written then.
+        """
+        for entry in learned:
+            judged = judge_entry(entry.key, entry.value)
+            if not judged.is_allowed:
+                raise UsageError(f"{entry.key[:80]!r} may not be remembered: {', '.join(judged.grounds)}")
+        if learned:
+            self._revise(lambda known: _with(known, learned))
+
+    def forget(self, key: str) -> bool:
+        """Takes an entry out; whether there was one."""
+        found: list[MemoryEntry] = []
+
+        def without(known: tuple[MemoryEntry, ...]) -> tuple[MemoryEntry, ...]:
+            found[:] = [entry for entry in known if entry.key == key]
+            return tuple(entry for entry in known if entry.key != key)
+
+        if self.store.exists(FILE):
+            self._revise(without)
+        return bool(found)
+
+    def boxed(self) -> tuple[str, ...]:
+        """What later briefs show as data, the newest first; what would not pass the filter today is left out."""
+        return tuple(
+            f"{entry.type.value} {entry.key}: {entry.value} (learned in run {entry.run_id})"
+            for entry in reversed(self.entries())
+            if judge_entry(entry.key, entry.value).is_allowed
+        )
+
+    def _revise(self, change: Callable[[tuple[MemoryEntry, ...]], tuple[MemoryEntry, ...]]) -> None:
+        def revised(old: bytes | None) -> bytes:
+            known = self._read(old) if old is not None else ()
+            changed = change(known)
+            return old if old is not None and changed == known else _rendered(changed)
+
+        files.revise_file(self.store.root, FILE, revised, limit=_READ_LIMIT)
+        reach("feature.memory")
+
+    def _read(self, data: bytes) -> tuple[MemoryEntry, ...]:
+        try:
+            return _Remembered.model_validate(yaml_text.parse(data.decode())).knowledge
+        except (BadDocument, ValidationError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"{self.store.root / FILE} is not what Fair Witness wrote: {str(error).splitlines()[0]}",
+                next_step="mend the file, or delete it: nothing else depends on it",
+            ) from error
+
+
+def _with(known: Iterable[MemoryEntry], learned: Sequence[MemoryEntry]) -> tuple[MemoryEntry, ...]:
+    """Entries that stand there already keep their place, so that telling again changes nothing."""
+    entries = list(known)
+    for entry in learned:
+        if entry not in entries:
+            entries = [*(each for each in entries if each.key != entry.key), entry]
+    entries = entries[-MOST_ENTRIES:]
+    sizes = [len(_rendered((entry,))) for entry in entries]
+    while sum(sizes) > MOST_BYTES:
+        del entries[0], sizes[0]
+    return tuple(entries)
+
+
+def _rendered(entries: tuple[MemoryEntry, ...]) -> bytes:
+    return yaml_text.render(_Remembered(knowledge=entries).plain()).encode()

@@ -1,0 +1,309 @@
+"""The book of a graph's run: the graph as it was planned, what was added to it, and everything that happened.
+
+Graph and overlays stand in the ledger as observations, beside the events that tell of them and in the same record.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from fairwitness.contracts.common.events import Envelope, EventData
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeType
+from fairwitness.contracts.forge.events import OverlayApplied, OverlayRefused, PlanApproved, PlanProposed, RunCreated
+from fairwitness.contracts.forge.status import DagStatus
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.contracts.graph.plan import Plan
+from fairwitness.errors import EventsBroken, RowRefused, UsageError
+from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.rules.dag import dag_problems, effective_dag, grown_dag
+from fairwitness.rules.graph_run import MOVING, GraphRun
+
+GRAPH, OVERLAY = "graph", "overlay"
+
+
+class Begun(NamedTuple):
+    """What stands in the ledger of a run from its beginning."""
+
+    dag: Dag
+    options: GraphOptions
+    base_commit: str
+    """What the target begins at."""
+    documents: Mapping[str, str]
+    """By node, what its agent is told."""
+    settings: Mapping[str, Any]
+    """What was in force when it began: checks, agents, and the digest of what was read. It stays in force."""
+
+
+def plain_graph(
+    dag: Dag, options: GraphOptions, base_commit: str, documents: Mapping[str, str], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A graph as it stands in the ledger from the moment it may be carried out."""
+    return {
+        "dag": dag.plain(),
+        "options": options.plain(),
+        "base_commit": base_commit,
+        "documents": dict(documents),
+        "settings": dict(settings),
+    }
+
+
+class GraphBook:
+    """The book of one graph."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        run_id: str,
+        *,
+        workflow: Workflow = Workflow.FORGE,
+        phase: str | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        """`phase` says which graph of its run this is, if it has several."""
+        self.ledger, self.run_id, self.phase, self.clock = ledger, run_id, phase, clock
+        self._workflow = workflow
+        self._key = GRAPH if phase is None else f"{GRAPH}:{phase}"
+        self._begun: Begun | None = None
+        self._grown: tuple[int, Dag] | None = None
+        """The graph with so many overlays."""
+
+    def begin(
+        self,
+        dag: Dag,
+        options: GraphOptions,
+        *,
+        base_commit: str,
+        documents: Mapping[str, str],
+        settings: Mapping[str, Any],
+        request: str,
+        repo_url: str,
+        model: str,
+        actor: str,
+    ) -> None:
+        """Writes the first record of a run with an approved plan; the ledger gives a run id once and not again."""
+        problems = dag_problems(dag)
+        if problems or dag.runId != self.run_id:
+            first = problems[0] if problems else Problem(where=("runId",), expected=self.run_id, found=dag.runId)
+            raise UsageError(
+                f"the graph is no good: {spell_path(first.where)}: expected {first.expected}; found {first.found}",
+                next_step="fairwitness schema check dag.json",
+            )
+        now = spell(self.clock())
+        detail = plain_graph(dag, options, base_commit, documents, settings)
+        events: tuple[EventData, ...] = (
+            RunCreated(repoUrl=repo_url, model=model, request=request),
+            PlanProposed(tasks=dag.metadata.totalTasks, refineries=dag.metadata.totalRefineries),
+            PlanApproved(actor=actor),
+        )
+
+        def write(record: Record) -> None:
+            record.observation(self.seen(self._key, GRAPH, self.run_id, detail, now))
+            self.put_events(record, events, now)
+
+        try:
+            self.ledger.record(self.run_id, write)
+        except RowRefused:
+            raise UsageError(
+                f"there is a run {self.run_id} already",
+                next_step=f"fairwitness resume {self.run_id}, or choose another id",
+            ) from None
+        reach("graph.begun")
+
+    def begun(self) -> Begun:
+        """What the run began with; the ledger never changes it."""
+        if self._begun is not None:
+            return self._begun
+        row = self.ledger.observation(self.run_id, self._key)
+        if row is None and self.ledger.last_event(self.run_id, "run.created") is not None:
+            raise UsageError(
+                f"{self.run_id} has no plan that was approved", next_step=f"fairwitness plan show {self.run_id}"
+            )
+        if row is None:
+            raise UsageError(f"{self.run_id} is no run of a graph", next_step="fairwitness status lists the runs")
+        detail = row.detail
+        self._begun = Begun(
+            Dag.model_validate(detail["dag"]),
+            GraphOptions.model_validate(detail["options"]),
+            str(detail["base_commit"]),
+            detail["documents"],
+            detail["settings"],
+        )
+        return self._begun
+
+    def document(self, node: str) -> str:
+        """What the agent of a node is told; of a node that an overlay added, its metadata says it."""
+        documents = self.begun().documents
+        if node in documents:
+            return documents[node]
+        for added in self.effective()[1].nodes:
+            said = (added.metadata or {}).get("document")
+            if added.id == node and isinstance(said, str):
+                return said
+        raise UsageError(
+            f"nothing says what {node} is about", next_step=f"give the plan of {self.run_id} a document for it"
+        )
+
+    def last_error(self, node: str) -> str | None:
+        """Why the attempt before failed."""
+        return self.run().nodes[node].lastError
+
+    def last_tip(self) -> str:
+        """Where the last batch left the target; at first, what the run began at."""
+        last = self.ledger.last_event(self.run_id, "merge.finished")
+        return self.begun().base_commit if last is None else str(last.data["tip"])
+
+    def effective(self) -> tuple[Dag, Dag]:
+        """The graph as it was planned, and with everything that was added to it."""
+        base = self.begun().dag
+        rows = self.ledger.observations(self.run_id, OVERLAY)
+        if self._grown is None or self._grown[0] != len(rows):
+            dag = effective_dag(base, (DagOverlay.model_validate(row.detail) for row in rows))
+            if isinstance(dag, tuple):
+                raise EventsBroken(
+                    f"an overlay of {self.run_id} does not fit: {spell_path(dag[0].where)}: expected {dag[0].expected}",
+                    next_step="fairwitness ledger verify",
+                )
+            self._grown = (len(rows), dag)
+        return base, self._grown[1]
+
+    def run(self) -> GraphRun:
+        """Where the graph stands now."""
+        begun = self.begun()
+        run = GraphRun(
+            self.run_id,
+            begun.dag,
+            self._workflow,
+            max_attempts=begun.options.max_attempts,
+            first_attempt=begun.options.first_attempt,
+            phase=self.phase,
+        )
+        for envelope in self.ledger.events(self.run_id):
+            problem = run.apply(envelope)
+            if problem is not None:
+                raise EventsBroken(
+                    f"run {self.run_id}: {spell_path(problem.where)}: expected {problem.expected}",
+                    next_step="fairwitness ledger verify",
+                )
+        return run
+
+    def grow(self, overlay: DagOverlay) -> tuple[Problem, ...]:
+        """Applies an overlay whole, or refuses it whole and says why; either is an event. Asked again, it does nothing.
+
+        What it is judged by cannot change before it is written: if an attempt is started meanwhile, it looks again.
+        """
+        while True:
+            if any(row.subject == overlay.crId for row in self.ledger.observations(self.run_id, OVERLAY)):
+                return ()
+            run, (_, dag) = self.run(), self.effective()
+            now = spell(self.clock())
+            status = DagStatus(runId=self.run_id, updatedAt=now, nodes=run.nodes)
+            grown = grown_dag(dag, overlay, status)
+            problems = grown if isinstance(grown, tuple) else ()
+            if run.is_over:
+                problems = (
+                    Problem(where=(), expected="a run that is under way", found="one that has ended"),
+                    *problems,
+                )
+            if self._apply(overlay, problems, now, after=run.seq):
+                return problems
+
+    def _apply(self, overlay: DagOverlay, problems: tuple[Problem, ...], now: str, *, after: int) -> bool:
+        def write(record: Record) -> bool:
+            if record.has_event(after=after, types=MOVING):
+                return False
+            if problems:
+                told = tuple(
+                    f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems
+                )
+                self.put_events(record, (OverlayRefused(crId=overlay.crId, problems=told),), now)
+                return True
+            added = tuple(node.id for node in overlay.addedNodes)
+            event = OverlayApplied(crId=overlay.crId, addedNodes=added, addedEdges=len(overlay.addedEdges))
+            key, detail = f"{OVERLAY}:{overlay.crId}", overlay.plain()
+            record.observation(self.seen(key, OVERLAY, overlay.crId, detail, now))
+            self.put_events(record, (event,), now)
+            return True
+
+        return self.ledger.record(self.run_id, write)
+
+    async def options(self) -> GraphOptions:
+        """How the graph is to be carried out."""
+        return (await asyncio.to_thread(self.begun)).options
+
+    async def plan(self) -> Plan:
+        """The graph as it stands now; a node may say in its metadata what it writes and how long it may take.
+
+        A refinery that says nothing writes what its inputs wrote.
+        """
+        base, dag = await asyncio.to_thread(self.effective)
+        about = {node.id: node.metadata or {} for node in dag.nodes}
+        writes = {
+            name: frozenset(map(str, said["writes"]))
+            for name, said in about.items()
+            if isinstance(said.get("writes"), list)
+        }
+        for node in dag.nodes:
+            if node.type is NodeType.REFINERY and node.id not in writes and writes.keys() >= set(node.dependencies):
+                writes[node.id] = frozenset().union(*(writes[name] for name in node.dependencies))
+        estimates = {name: said["estimate"] for name, said in about.items() if isinstance(said.get("estimate"), int)}
+        return Plan(base, dag, estimates or None, writes or None, self._workflow)
+
+    async def events(self, after: int) -> Sequence[Envelope]:
+        """Everything that happened in the run since."""
+        return await asyncio.to_thread(lambda: tuple(self.ledger.events(self.run_id, after=after)))
+
+    async def record(self, make: Callable[[str], Iterable[EventData]], *, after: int) -> bool:
+        """Writes events in one record, unless something that an executor goes by happened since."""
+        return await asyncio.to_thread(self.write, make, after=after)
+
+    def write(self, make: Callable[[str], Iterable[EventData]], *, after: int | None = None) -> bool:
+        """The same, for whoever may wait; without `after` it is written whatever happened."""
+        now = spell(self.clock())
+        events = tuple(make(now))
+
+        def write(record: Record) -> bool:
+            if after is not None and record.has_event(after=after, types=MOVING):
+                return False
+            self.put_events(record, events, now)
+            return True
+
+        return self.ledger.record(self.run_id, write)
+
+    async def moment_ago(self, seconds: float) -> str:
+        """The moment that was so many seconds ago."""
+        return spell(self.clock() - timedelta(seconds=seconds))
+
+    def put_events(self, record: Record, events: Iterable[EventData], now: str) -> None:
+        """Events of this graph, inside a record."""
+        for event in events:
+            data = event.plain()
+            record.event(
+                self._workflow,
+                data.pop("type"),
+                data,
+                timestamp=now,
+                phase=self.phase,
+                task=data.get("nodeId"),
+                attempt=data.get("attemptId"),
+            )
+
+    def seen(self, key: str, kind: str, subject: str, detail: Mapping[str, object], now: str) -> Observation:
+        """Something to be recorded beside events."""
+        return Observation(
+            run_id=self.run_id,
+            task_id=None,
+            key=key,
+            kind=kind,
+            subject=subject,
+            holds=True,
+            detail=dict(detail),
+            tree=None,
+            observed_at=now,
+        )

@@ -1,0 +1,76 @@
+"""State files written from folds over events, and from nothing else.
+
+A projection remembers how far it has folded and goes on from there, so that refreshing it costs what is new. It is
+called at step boundaries, not for each event; a crash in between leaves an older file, which the next call replaces.
+"""
+
+from typing import TypeVar
+
+from fairwitness.contracts.autopilot.facts import AutopilotState, RunSetup
+from fairwitness.contracts.common.base import Contract
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.forge.dag import Dag
+from fairwitness.errors import EventsBroken
+from fairwitness.kit.json_text import render
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.fold_autopilot import fold_autopilot
+from fairwitness.rules.fold_forge import DEFAULT_ATTEMPTS, ForgeState, fold_forge
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout import autopilot
+from fairwitness.store.layout.forge import ForgeLayout
+
+StateT = TypeVar("StateT")
+
+
+class ForgeProjection:
+    """`run-state.json` and `dag-status.json` of one run."""
+
+    def __init__(
+        self, ledger: Ledger, store: Store, layout: ForgeLayout, *, max_attempts: int = DEFAULT_ATTEMPTS
+    ) -> None:
+        self._ledger = ledger
+        self._store = store
+        self._layout = layout
+        self._max_attempts = max_attempts
+        self._state: ForgeState | None = None
+
+    def refresh(self, dag: Dag | None) -> ForgeState:
+        """Folds what is new and writes both files; `dag` is the base graph, once there is one."""
+        after = self._state.run.lastEventSeq if self._state else 0
+        events = self._ledger.events(self._layout.run_id, after=after)
+        folded = fold_forge(events, dag, max_attempts=self._max_attempts, onto=self._state)
+        self._state = _folded(folded, self._layout.run_id)
+        _write(self._store, self._layout.dag_status, self._state.dag)
+        _write(self._store, self._layout.run_state, self._state.run)
+        return self._state
+
+
+class AutopilotProjection:
+    """`state.json` of one run; its last version is kept beside it as a backup."""
+
+    def __init__(self, ledger: Ledger, store: Store, run_id: str, setup: RunSetup) -> None:
+        self._ledger = ledger
+        self._store = store
+        self._run_id = run_id
+        self._setup = setup
+        self._state: AutopilotState | None = None
+
+    def refresh(self) -> AutopilotState:
+        """Folds what is new and writes the file."""
+        events = self._ledger.events(self._run_id, after=self._state.seq if self._state else 0)
+        self._state = _folded(fold_autopilot(events, self._setup, onto=self._state), self._run_id)
+        _write(self._store, autopilot.STATE, self._state.state, backup=True)
+        return self._state
+
+
+def _folded(answer: StateT | Problem, run_id: str) -> StateT:
+    if isinstance(answer, Problem):
+        raise EventsBroken(
+            f"run {run_id}: {spell_path(answer.where)}: expected {answer.expected}; found {answer.found}",
+            next_step="fairwitness ledger verify",
+        )
+    return answer
+
+
+def _write(store: Store, path: str, document: Contract, *, backup: bool = False) -> None:
+    store.put(path, render(document.plain()).encode(), backup=backup)

@@ -1,0 +1,195 @@
+"""The artifact store: files of a run under one root, each written whole, hashed, and never where it may not be.
+
+Every write returns the hash of what it wrote, and a reader that kept the hash can ask for exactly that content.
+
+Sealing: a folder whose name is in `sealable` is sealed from the moment its lock file stands beside it (see
+`fairwitness.store.seal`). The lock on disk is looked at before each write below such a folder, so a store that was opened
+before another process sealed the folder refuses too; paths that pass through no such folder cost no look. A write that
+is already past that look when the lock appears is not stopped, but `broken_seals` names the file.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from fairwitness.contracts.common.ids import relative_path_problem
+from fairwitness.errors import HashMismatch, Immutable, UnsafePath
+from fairwitness.kit import files
+from fairwitness.store.sections import Policy, check_sections
+
+LIMIT = 64 * 1024 * 1024
+"""No artifact is larger; what is, was not written by us."""
+SEALABLE: Mapping[str, str] = MappingProxyType({"specs": "specs.lock.json"})
+"""Names of folders that can be sealed, with the name of the lock file beside each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a write left on disk."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A line that was added, and what had to be dropped first because a crash had torn it."""
+
+    path: str
+    dropped: int
+
+
+def content_hash(content: bytes) -> str:
+    """The hash of some bytes as it is spelled everywhere."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+class Store:
+    """Reads and writes the files below one root; paths are relative to it and use '/'."""
+
+    def __init__(self, root: Path, *, sealable: Mapping[str, str] = SEALABLE) -> None:
+        self.root = root
+        self.sealable = dict(sealable)
+        self._locks = frozenset(self.sealable.values())
+
+    def put(self, relative: str, content: bytes, *, backup: bool = False) -> Stored:
+        """Write a file that may be replaced; with `backup` its present content is kept as `<name>.backup` first."""
+        self._check_write(relative)
+        if backup:
+            self._check_write(f"{relative}.backup")
+            if files.is_file(self.root, relative):
+                files.replace_file(self.root, f"{relative}.backup", self.get(relative))
+        files.replace_file(self.root, relative, content)
+        return _stored(relative, content)
+
+    def create(self, relative: str, content: bytes) -> Stored:
+        """Write a file once; the same bytes again are no error, other bytes are."""
+        self._check_write(relative, is_new=True)
+        files.create_file(self.root, relative, content)
+        return _stored(relative, content)
+
+    def grow(self, relative: str, content: bytes) -> Stored:
+        """Write a file that must begin with all it held before."""
+        self._check_write(relative)
+
+        def grown(old: bytes | None) -> bytes:
+            if not content.startswith(old or b""):
+                raise Immutable(
+                    f"{relative} may only grow, but the new content does not begin with the old",
+                    next_step="read the file again and add to its end",
+                )
+            return content
+
+        return _stored(relative, files.revise_file(self.root, relative, grown, limit=LIMIT))
+
+    def append(self, relative: str, line: str) -> Appended:
+        """Add one line to a file of lines."""
+        self._check_write(relative)
+        return Appended(relative, files.append_line(self.root, relative, line.encode()))
+
+    def put_sections(self, relative: str, text: str, policy: Policy) -> Stored:
+        """Write a Markdown file whose sections keep the rules of their policy."""
+        self._check_write(relative)
+
+        def revised(old: bytes | None) -> bytes:
+            try:
+                broken = check_sections((old or b"").decode(), text, policy)
+            except UnicodeDecodeError:
+                raise Immutable(
+                    f"{relative} is not UTF-8, so its sections cannot be compared", next_step="restore the file"
+                ) from None
+            if broken:
+                raise Immutable(
+                    f"{relative}: {'; '.join(str(one) for one in broken)}",
+                    next_step="keep these sections as they were and write again",
+                )
+            return text.encode()
+
+        return _stored(relative, files.revise_file(self.root, relative, revised, limit=LIMIT))
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file or folder to a free name: a finished state to its archive, a resolved session to its shelf."""
+        for relative in (source, target):
+            self._check_write(relative)
+            self._check_unsealed([*relative.split("/"), ""])  # a sealed folder stays where it is
+        files.move(self.root, source, target)
+
+    def get(self, relative: str, *, sha256: str | None = None, limit: int = LIMIT) -> bytes:
+        """The bytes of a file; with `sha256` exactly those bytes or an error."""
+        self._check(relative)
+        content = files.read_plain(self.root, relative, limit=limit)
+        if sha256 is not None and (found := content_hash(content)) != sha256:
+            raise HashMismatch(
+                f"{relative} was asked for as {sha256} but is {found}",
+                next_step="find out what changed it; the run that wrote it must not trust it",
+            )
+        return content
+
+    def exists(self, relative: str) -> bool:
+        """True if a plain file stands there; a planted link or pipe is an error."""
+        self._check(relative)
+        return files.is_file(self.root, relative)
+
+    def names(self, folder: str = "") -> tuple[str, ...]:
+        """The names in a folder, sorted; none if there is no such folder."""
+        return tuple(entry.name for entry in self.entries(folder))
+
+    def entries(self, folder: str = "") -> tuple[files.Entry, ...]:
+        """The names in a folder and what each is."""
+        if folder:
+            self._check(folder)
+        return files.list_folder(self.root, folder)
+
+    def folders(self, folder: str = "") -> tuple[str, ...]:
+        """The paths of the folders in a folder, but for those whose name no store would use."""
+        paths = [join(folder, entry.name) for entry in self.entries(folder) if entry.kind == "folder"]
+        return tuple(path for path in paths if relative_path_problem(path) is None)
+
+    def sweep(self, folder: str = "", *, older_than_s: float | None = None) -> tuple[str, ...]:
+        """Remove what dead writers left in a folder and below, see `files.sweep`; the paths of what was removed."""
+        swept = [join(folder, name) for name in files.sweep(self.root, folder, older_than_s=older_than_s)]
+        for below in self.folders(folder):
+            swept += self.sweep(below, older_than_s=older_than_s)
+        return tuple(swept)
+
+    def lock_of(self, folder: str) -> str | None:
+        """Where the lock of a folder stands once it is sealed, or None if a folder of this name cannot be."""
+        above, _, name = folder.rpartition("/")
+        return join(above, self.sealable[name]) if name in self.sealable else None
+
+    def _check(self, relative: str) -> None:
+        problem = relative_path_problem(relative)
+        if problem is None and files.is_temporary(relative.rpartition("/")[2]):
+            problem = "its name is that of a temporary file"
+        if problem is not None:
+            raise UnsafePath(f"{relative!r} cannot be stored: {problem}", next_step="name a path inside the folder")
+
+    def _check_write(self, relative: str, *, is_new: bool = False) -> None:
+        self._check(relative)
+        parts = relative.split("/")
+        if not is_new and parts[-1] in self._locks:
+            raise Immutable(f"{relative} is a lock and is written once", next_step="leave it as it is")
+        self._check_unsealed(parts)
+
+    def _check_unsealed(self, parts: list[str]) -> None:
+        for depth, part in enumerate(parts[:-1]):
+            if part not in self.sealable:
+                continue
+            lock = "/".join([*parts[:depth], self.sealable[part]])
+            if files.is_file(self.root, lock):
+                raise Immutable(
+                    f"{'/'.join(parts)} lies in a folder sealed by {lock}",
+                    next_step="file a change request instead of changing what the run is built on",
+                )
+
+
+def _stored(relative: str, content: bytes) -> Stored:
+    return Stored(relative, content_hash(content), len(content))
+
+
+def join(folder: str, name: str) -> str:
+    """The path of a name in a folder, where "" is the root."""
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,96 @@
+"""Where a forge run keeps its files: `<base>/<run>/`, with a folder per task and in it one per attempt.
+
+An attempt's folder is never used by another attempt, so nothing an earlier one wrote is overwritten.
+"""
+
+import re
+from dataclasses import dataclass
+
+from fairwitness.errors import UnsafePath
+from fairwitness.store.layout import names
+
+_RESERVED = frozenset(
+    {"specs", "specs.lock.json", "tasks", "dag.json", "dag-status.json", "change-requests", "run-state.json"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeLayout:
+    """The paths of one run, relative to the repository."""
+
+    run_id: str
+    base: str = ".fairwitness/artifacts"
+
+    def __post_init__(self) -> None:
+        names.run(self.run_id)
+        names.base_folder(self.base)
+
+    @property
+    def folder(self) -> str:
+        return f"{self.base}/{names.run(self.run_id)}"
+
+    @property
+    def specs(self) -> str:
+        return f"{self.folder}/specs"
+
+    @property
+    def specs_lock(self) -> str:
+        """Stands beside the specs from the moment the run executes."""
+        return f"{self.folder}/specs.lock.json"
+
+    def spec(self, name: str) -> str:
+        return f"{self.specs}/{names.safe_name('spec name', name)}.md"
+
+    def task(self, task_id: str) -> str:
+        """The document of a task."""
+        return f"{self.folder}/tasks/{names.safe_name('task id', task_id)}.md"
+
+    @property
+    def dag(self) -> str:
+        return f"{self.folder}/dag.json"
+
+    @property
+    def dag_status(self) -> str:
+        return f"{self.folder}/dag-status.json"
+
+    @property
+    def run_state(self) -> str:
+        return f"{self.folder}/run-state.json"
+
+    @property
+    def change_requests(self) -> str:
+        return f"{self.folder}/change-requests"
+
+    def change_request(self, cr_id: str) -> str:
+        return f"{self.change_requests}/{_numbered('cr', cr_id)}/change-request.md"
+
+    def dag_overlay(self, cr_id: str) -> str:
+        return f"{self.change_requests}/{_numbered('cr', cr_id)}/dag-overlay.json"
+
+    def task_folder(self, task_id: str) -> str:
+        """What the attempts of a task leave."""
+        name = names.safe_name("task id", task_id)
+        if name.lower() in _RESERVED:  # lower: some file systems do not tell the two apart
+            raise UnsafePath(
+                f"{task_id!r} is a task id that would take the place of the run's own files",
+                next_step="give the task another id",
+            )
+        return f"{self.folder}/{name}"
+
+    def attempt_folder(self, task_id: str, attempt: int) -> str:
+        return f"{self.task_folder(task_id)}/{names.attempt(attempt)}"
+
+    def walkthrough(self, task_id: str, attempt: int) -> str:
+        return f"{self.attempt_folder(task_id, attempt)}/walkthrough.md"
+
+    def subtask(self, task_id: str, subtask_id: str) -> str:
+        """A part of a task that its own agent split off."""
+        return f"{self.task_folder(task_id)}/subtasks/{_numbered('subtask', subtask_id)}.md"
+
+
+def _numbered(prefix: str, value: str) -> str:
+    if re.fullmatch(rf"{prefix}-[0-9]{{3,6}}", value, re.ASCII) is None:
+        raise UnsafePath(
+            f"{value!r} is not an id like '{prefix}-001'", next_step="give the id as it stands in the document"
+        )
+    return value

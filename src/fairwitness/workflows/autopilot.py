@@ -1,0 +1,167 @@
+"""The bodies of autopilot: a run over the phases of a roadmap, and a pass over the steps of a phase.
+
+Neither knows a phase or a step by name: where they go next is for rules to say, from what stands in the ledger. Each
+move has a number in its key, so that whoever kills it finds what was done and goes on after it.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import count
+from typing import Protocol
+
+from fairwitness.contracts.autopilot.passes import PassMove, PassMoveKind, PhasePass
+from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
+from fairwitness.dag.desk import Desk
+from fairwitness.dag.executor import carry_out
+from fairwitness.engine.base import Body, Flow, Json, RunStatus
+from fairwitness.errors import NotReady
+from fairwitness.rules.run_moves import RunMove, RunMoveKind
+
+FLOW, PASS_FLOW = "autopilot", "autopilot.pass"
+_LOOK_S = 30.0
+"""How long a run waits for its pass before it looks whether anybody still carries it."""
+_SILENT_S = 60.0
+
+Carry = Callable[[int], Awaitable[GraphEnd]]
+"""Carries out the graph of this number."""
+
+
+class AutopilotDesk(Protocol):
+    """What the bodies ask of the world."""
+
+    async def next(self) -> RunMove:
+        """What the run does next."""
+        ...
+
+    async def act(self, move: RunMove, carry: Carry) -> None:
+        """Makes a move that is neither a pass nor waiting; made again it changes nothing."""
+        ...
+
+    async def finish(self) -> None:
+        """Leaves nothing behind that only a run at work needs."""
+        ...
+
+    async def asked(self, phase: str, number: int) -> PhasePass:
+        """A pass, as it was begun."""
+        ...
+
+    async def next_in(self, asked: PhasePass) -> PassMove:
+        """What a pass does next."""
+        ...
+
+    async def step(self, asked: PhasePass, move: PassMove, carry: Carry) -> None:
+        """Does a step of a pass; done again it changes nothing."""
+        ...
+
+    async def give_back(self, asked: PhasePass, move: PassMove) -> None:
+        """Writes down what a pass returns."""
+        ...
+
+    def graph(self, number: int) -> Desk:
+        """The desk of one of the run's graphs."""
+        ...
+
+    async def options(self, number: int) -> GraphOptions:
+        """How it is to be carried out."""
+        ...
+
+
+def autopilot(desk_of: Callable[[str], AutopilotDesk]) -> Body:
+    """The body of a run, in the world that `desk_of` knows by its id."""
+
+    async def body(flow: Flow, _args: Json) -> Json:
+        desk = desk_of(flow.run_id)
+        carry = _carrier(flow, desk, flow.run_id)
+
+        async def decide() -> Json:
+            return (await desk.next()).plain()
+
+        for turn in count(1):
+            move = RunMove.model_validate(await flow.step(f"decide#{turn}", decide))
+            if move.kind is RunMoveKind.WAIT:
+                assert move.gate is not None
+                await flow.gate(move.gate)
+            elif move.kind is RunMoveKind.PASS:
+                await flow.step(f"pass#{turn}", partial(_passed, flow, move, turn))
+            elif move.kind is RunMoveKind.END:
+                await flow.step(f"finish#{turn}", partial(_finish, desk))
+                return None
+            else:
+                await flow.step(f"act#{turn}", partial(_act, desk, move, carry))
+        raise AssertionError("counting ends never")
+
+    return body
+
+
+def autopilot_pass(desk_of: Callable[[str], AutopilotDesk]) -> Body:
+    """The body of a pass; its arguments name the run, the phase and the pass."""
+
+    async def body(flow: Flow, args: Json) -> Json:
+        assert isinstance(args, dict)
+        run_id = str(args["run_id"])
+        desk = desk_of(run_id)
+        asked = await desk.asked(str(args["phase"]), int(args["number"]))
+        carry = _carrier(flow, desk, run_id)
+
+        async def decide() -> Json:
+            return (await desk.next_in(asked)).plain()
+
+        for turn in count(1):
+            move = PassMove.model_validate(await flow.step(f"decide#{turn}", decide))
+            if move.kind is PassMoveKind.RETURN:
+                await flow.step(f"return#{turn}", partial(_give_back, desk, asked, move))
+                return None
+            await flow.step(f"{move.step}#{turn}", partial(_step, desk, asked, move, carry))
+        raise AssertionError("counting ends never")
+
+    return body
+
+
+def _carrier(flow: Flow, desk: AutopilotDesk, run_id: str) -> Carry:
+    async def carry(number: int) -> GraphEnd:
+        return await carry_out(flow, desk.graph(number), run_id, await desk.options(number))
+
+    return carry
+
+
+async def _passed(flow: Flow, move: RunMove, turn: int) -> Json:
+    """Waits for a pass. One that failed, or that a halted run left, is begun anew under another name."""
+    args: Json = {"run_id": flow.run_id, "phase": move.phase, "number": move.number}
+    for life in count(1):
+        child = f"{flow.run_id}/p/{move.phase}-{move.number}/{turn}.{life}"
+        before = await flow.outcome(child)
+        if before is not None and before.status is not RunStatus.DONE:
+            continue
+        await flow.submit(child, PASS_FLOW, args)
+        while not (ended := await flow.wait([child], timeout_s=_LOOK_S)):
+            if (await flow.silent([child])).get(child, 0.0) > _SILENT_S:
+                await flow.cancel(child)
+        if ended[child].status is RunStatus.CANCELLED:
+            continue  # its worker was lost: the next one takes over what it left
+        if ended[child].status is RunStatus.FAILED:
+            raise NotReady(
+                f"phase {move.phase} cannot go on: {ended[child].error}",
+                next_step=f"mend that, then: fairwitness resume {flow.run_id}",
+            )
+        return None
+    raise AssertionError("counting ends never")
+
+
+async def _act(desk: AutopilotDesk, move: RunMove, carry: Carry) -> Json:
+    await desk.act(move, carry)
+    return None
+
+
+async def _finish(desk: AutopilotDesk) -> Json:
+    await desk.finish()
+    return None
+
+
+async def _step(desk: AutopilotDesk, asked: PhasePass, move: PassMove, carry: Carry) -> Json:
+    await desk.step(asked, move, carry)
+    return None
+
+
+async def _give_back(desk: AutopilotDesk, asked: PhasePass, move: PassMove) -> Json:
+    await desk.give_back(asked, move)
+    return None
