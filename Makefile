@@ -64,7 +64,7 @@ test-kills: setup ## Runs of forge and autopilot killed at every point, a dozen 
 	FAIRWITNESS_CHAINS=1 $(BIN)/pytest -n 2 --timeout=1800 -rP tests/forge/test_kills.py tests/autopilot/test_kills.py
 
 test-faults: setup ## a feature run killed at 150 points, malformed documents and bad agents at every role (an hour)
-	FAIRWITNESS_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/steps/feature tests/forge
+	FAIRWITNESS_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/runs/feature tests/forge
 
 mutate: ## mutation testing of some rules: make mutate RULES="gates review"
 	@sh scripts/mutate $(RULES)

@@ -15,8 +15,8 @@ from fairwitness.contracts.autopilot.words import PhaseType
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.steps.autopilot.book import AutopilotBook, Told, happened
-from fairwitness.steps.autopilot.state_file import StateFile
+from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store
 
 SIZES = (1_000, 10_000)

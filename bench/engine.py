@@ -144,7 +144,7 @@ async def _work(database: str) -> None:
 def _workers() -> bool:
     """Tasks of one run, shared by several processes on one server, from its submission to its end."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    import postgres
+    from support import postgres
 
     if postgres.binaries() is None:
         print("\nseveral workers: not measured, there is no Postgres on this machine")

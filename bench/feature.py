@@ -12,9 +12,9 @@ from fairwitness.app.feature_room import order_of, room_of
 from fairwitness.app.state import state_of
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.steps.feature.briefs import Briefs
-from fairwitness.steps.feature.room import Room
-from fairwitness.steps.feature.tasks import plan_of, task_of
+from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.tasks import plan_of, task_of
 
 OWN_GOAL_S, DISPATCHES = 2.0, 26
 READ_GOAL = 1 / 5

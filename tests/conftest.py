@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import postgres
 from fairwitness.db.base import Database
 from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.ledger.ledger import Ledger
+from support import postgres
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support import ROOT
+from support.fixtures import ROOT
 
 SOURCE = ROOT / "src" / "fairwitness"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -8,7 +8,7 @@ import pytest
 from docs import DOCS, PAGES, REQUIREMENTS, marked_tests
 
 from fairwitness.cli.commands import COMMANDS
-from support import ROOT
+from support.fixtures import ROOT
 
 ROW = re.compile(r"^\| ([PAFX]\d+) \| (\S+) \|$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")

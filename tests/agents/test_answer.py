@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairwitness.agents.answer import NO_ANSWER, filled, find, read_answer
 from fairwitness.contracts.common.words import Status
-from support import value_of
+from support.fixtures import value_of
 
 JUDGE = {
     "recommendation": "proceed",

@@ -27,7 +27,7 @@ from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustificatio
 from fairwitness.contracts.autopilot.words import RunFlag, RunStatus, StepName
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock
-from fairwitness.steps.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
 
 RUN = "run-2026-02-26-143000"
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)

@@ -27,7 +27,7 @@ from fairwitness.rules import graph_moves
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.graph_run import GraphRun, Stage
 from fairwitness.rules.scheduling import collected, ready_nodes
-from fairwitness.steps.graph.book import GraphBook
+from fairwitness.runs.graph.book import GraphBook
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 COMMIT, TREE = "b" * 40, "c" * 40

@@ -12,7 +12,7 @@ from fairwitness.contracts.autopilot.roadmap import ProjectConfig
 from fairwitness.errors import UsageError
 from fairwitness.rules.roadmap import read_roadmap
 from fairwitness.rules.spec_lock import SpecTurn
-from fairwitness.steps.autopilot import preflight
+from fairwitness.runs.autopilot import preflight
 from fairwitness.store.artifacts import content_hash
 from fairwitness.store.layout import autopilot as layout
 

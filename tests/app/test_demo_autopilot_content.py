@@ -49,10 +49,10 @@ from fairwitness.rules.roadmap import all_dependents, read_roadmap
 from fairwitness.rules.scoring import DEFERRAL_START, flag_conflicts, may_defer, tenths
 from fairwitness.rules.tools import may_call
 from fairwitness.rules.ways_up import ways_up
-from fairwitness.steps.autopilot.pages_judgement import judge_page
-from fairwitness.steps.autopilot.task_checks import asked_of, executor_differences, unfinished
-from fairwitness.steps.inspections.model import ChangedFile
-from fairwitness.steps.inspections.mutants import mutants
+from fairwitness.runs.autopilot.pages_judgement import judge_page
+from fairwitness.runs.autopilot.task_checks import asked_of, executor_differences, unfinished
+from fairwitness.verify.inspections.model import ChangedFile
+from fairwitness.verify.inspections.mutants import mutants
 
 OF = {session.instance: session for session in SESSIONS}
 EVERYBODY = tuple(pytest.param(session, id=session.instance) for session in SESSIONS)

@@ -46,8 +46,8 @@ from fairwitness.rules.dag import dag_problems, effective_dag
 from fairwitness.rules.spawning import ROLE_OF, spawn_problem, subtask_problem
 from fairwitness.rules.tools import may_call
 from fairwitness.rules.walkthroughs import differences
-from fairwitness.steps.inspections.model import ChangedFile
-from fairwitness.steps.inspections.mutants import mutants
+from fairwitness.verify.inspections.model import ChangedFile
+from fairwitness.verify.inspections.mutants import mutants
 
 RUN = "run-2026-02-26-143000"
 TESTS = CHECKS[0]

@@ -19,10 +19,10 @@ from fairwitness.contracts.feature.facts import Step
 from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.feature_moves import events_of
+from fairwitness.runs.feature.deciding import take
+from fairwitness.runs.feature.room import Room
 from fairwitness.sandbox.probe import probe
-from fairwitness.steps.feature.deciding import take
-from fairwitness.steps.feature.room import Room
-from steps.feature.telling import enter
+from runs.feature.telling import enter
 
 pytestmark = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")
 

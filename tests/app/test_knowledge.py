@@ -8,7 +8,7 @@ from fairwitness.app.knowledge import Known, file_of, forget, known_in
 from fairwitness.contracts.feature.knowledge import KnowledgeType
 from fairwitness.errors import UsageError
 from fairwitness.kit import yaml_text
-from fairwitness.steps.feature.memory import Memory, MemoryEntry
+from fairwitness.runs.feature.memory import Memory, MemoryEntry
 from fairwitness.store.artifacts import Store
 
 RUN = "2026-02-26T14:30:00Z"

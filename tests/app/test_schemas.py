@@ -14,7 +14,7 @@ from fairwitness.app.schemas import check, export, json_schema
 from fairwitness.contracts.catalog import BY_NAME, CATALOG
 from fairwitness.errors import UsageError
 from fairwitness.kit.documents import SUFFIXES, Format, read, render
-from support import DELETE, ROOT, SEEDS, edited, instances, value_of
+from support.fixtures import DELETE, ROOT, SEEDS, edited, instances, value_of
 
 SCHEMAS = ROOT / "schemas"
 

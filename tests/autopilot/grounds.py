@@ -36,7 +36,7 @@ from fairwitness.agents.roles import ROLES
 from fairwitness.app.autopilot import WantedPhases, begin_autopilot
 from fairwitness.app.demo_repository import lay_out_files
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
-from fairwitness.steps.autopilot.ignored import gitignore_with
+from fairwitness.runs.autopilot.ignored import gitignore_with
 from feature.grounds import git
 
 Calls = Sequence[tuple[str, Document]]

@@ -11,7 +11,7 @@ from dag.remains import git
 from fairwitness.app.autopilot_room import opened_autopilot
 from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
 from fairwitness.contracts.common.ids import run_ref
-from fairwitness.steps.autopilot.state_file import rendered, whole_state
+from fairwitness.runs.autopilot.state_file import rendered, whole_state
 from fairwitness.store.layout import autopilot
 from feature.remains import Content, Reader, assert_left, document, read_content
 

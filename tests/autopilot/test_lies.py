@@ -11,7 +11,7 @@ from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.autopilot.score import band_of
 from fairwitness.contracts.autopilot.words import PhaseStatus
 from fairwitness.contracts.common.tools import Role
-from fairwitness.steps.autopilot.rating import Rated
+from fairwitness.runs.autopilot.rating import Rated
 from feature.grounds import call, git
 
 pytestmark = pytest.mark.timeout(300)

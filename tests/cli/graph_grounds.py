@@ -13,9 +13,9 @@ from fairwitness.app.graphs import begin_graph
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.graph.book import GraphBook
 from fairwitness.sandbox.probe import probe
-from fairwitness.steps.graph.book import GraphBook
-from fairwitness.testing.graph_team import RUN, Task, dag_of, documents_of, lay_out, record
+from support.graph.team import RUN, Task, dag_of, documents_of, lay_out, record
 
 TARGET = f"fairwitness/{RUN}/target"
 NEEDS_SANDBOX = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")

@@ -17,7 +17,7 @@ from fairwitness.agents.gateway.modes import Answered, Asked, Grant, Turn
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
 from fairwitness.contracts.common.tools import Role
-from support import value_of
+from support.fixtures import value_of
 
 INTAKE = value_of("000/intake-return.yaml")
 REPORT = value_of("000/implementation-report.yaml")

@@ -16,7 +16,7 @@ from cli.terminal import Terminal
 from fairwitness.git.reachability import lost
 from fairwitness.git.repository import Repository
 from fairwitness.store.layout.forge import ForgeLayout
-from fairwitness.testing.graph_team import RUN, Task
+from support.graph.team import RUN, Task
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -24,7 +24,7 @@ from fairwitness.errors import (
     UsageError,
 )
 from fairwitness.kit.documents import Format, render
-from support import SEEDS, edited, value_of
+from support.fixtures import SEEDS, edited, value_of
 
 
 @pytest.fixture

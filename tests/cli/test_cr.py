@@ -18,9 +18,9 @@ from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.documents import ChangeRequest
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.steps.forge.book import ForgeBook
-from fairwitness.steps.forge.requests import emit, extend
-from fairwitness.steps.forge.standings import request_of
+from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.requests import emit, extend
+from fairwitness.runs.forge.standings import request_of
 
 RUN = "run-2026-02-26-143000"
 ADA = "Ada <ada@example.org>"

@@ -9,7 +9,7 @@ import pytest
 
 from fairwitness.contracts.feature.knowledge import KnowledgeType
 from fairwitness.kit import yaml_text
-from fairwitness.steps.feature.memory import FILE, Memory, MemoryEntry
+from fairwitness.runs.feature.memory import FILE, Memory, MemoryEntry
 from fairwitness.store.artifacts import Store
 
 RUN = "2026-02-26T14:30:00Z"

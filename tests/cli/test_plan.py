@@ -22,12 +22,12 @@ from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.steps.forge.book import ForgeBook
-from fairwitness.steps.forge.plan_files import write_plan
+from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.plan_files import write_plan
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
-from fairwitness.testing.graph_team import lay_out
-from steps.forge.planroom import ADA, RUN, as_plan, planned
+from runs.forge.planroom import ADA, RUN, as_plan, planned
+from support.graph.team import lay_out
 
 _CALL = """
 import sys

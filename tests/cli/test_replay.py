@@ -9,10 +9,10 @@ from cli.runner import fairwitness
 from fairwitness.contracts.common.words import Severity
 from fairwitness.contracts.feature.events import StepStarted
 from fairwitness.ledger.export import exported
-from fairwitness.steps.feature.room import Room
-from fairwitness.testing.feature_paper import RUN
-from fairwitness.testing.feature_paper_script import Script, worries
+from fairwitness.runs.feature.room import Room
 from feature.paper_grounds import begun, played
+from support.paper.run import RUN
+from support.paper.script import Script, worries
 
 _SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER)})
 _LINES = """\

@@ -15,7 +15,7 @@ from cli.runner import fairwitness
 from fairwitness.app.workers import worker_on
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.forge import events as happened
-from fairwitness.testing.graph_team import RUN, Task
+from support.graph.team import RUN, Task
 
 pytestmark = pytest.mark.timeout(240)
 

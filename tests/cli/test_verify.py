@@ -15,7 +15,7 @@ import pytest
 from cli.runner import FAIRWITNESS, fairwitness
 from fairwitness.kit.documents import Format, render
 from fairwitness.ledger.ledger import Ledger
-from support import SEEDS, value_of
+from support.fixtures import SEEDS, value_of
 from verify.belongings import belongings
 
 GIT = {

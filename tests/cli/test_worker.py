@@ -14,7 +14,7 @@ from cli.graph_grounds import NEEDS_SANDBOX, SLOW, at_work, begun, types_of, wai
 from cli.graph_ledgers import fits
 from cli.runner import fairwitness
 from fairwitness.app.worker_shift import named
-from fairwitness.testing.graph_team import RUN, Task
+from support.graph.team import RUN, Task
 
 pytestmark = pytest.mark.timeout(240)
 

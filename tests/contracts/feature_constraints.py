@@ -7,7 +7,7 @@ needs no third column.
 from collections.abc import Iterator
 from typing import Any
 
-from support import DELETE
+from support.fixtures import DELETE
 
 LONG = "x" * 201
 PARAGRAPH = "x" * 501

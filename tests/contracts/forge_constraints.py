@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from contracts.feature_constraints import NOT_COUNT, NOT_FLAG, NOT_PATH, NOT_TEXT
-from support import DELETE
+from support.fixtures import DELETE
 
 NOT_TIME = (DELETE, "yesterday", "2024-01-15", 7, None)
 NOT_ID = (DELETE, "../x", "a/b", "", "x.lock", "a..b", 7, None)

@@ -12,7 +12,7 @@ from fairwitness.contracts.feature.plan import PlanOutput
 from fairwitness.contracts.feature.pushback import PushbackLog
 from fairwitness.contracts.feature.research import ResearchOutput
 from fairwitness.kit.documents import Format
-from support import DELETE, check_value, edited, value_of
+from support.fixtures import DELETE, check_value, edited, value_of
 
 ROWS = list(rows())
 

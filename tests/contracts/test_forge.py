@@ -12,7 +12,7 @@ from fairwitness.contracts.feature.events import FEATURE_EVENT_TYPES, FeatureEve
 from fairwitness.contracts.forge.documents import Walkthrough
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES, ForgeEvent
 from fairwitness.contracts.forge.status import RunState
-from support import DELETE, check_value, edited, fixture, value_of
+from support.fixtures import DELETE, check_value, edited, fixture, value_of
 
 ROWS = list(rows())
 

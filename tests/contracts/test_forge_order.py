@@ -13,7 +13,7 @@ from fairwitness.contracts.forge.documents import SubtaskStatus
 from fairwitness.contracts.forge.events import ForgeEvent
 from fairwitness.contracts.graph.forge import Decider, ForgeOrder, ForgePlan, ForgeSettings, ForgeTable
 from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS, DEFAULT_CAP, GraphEnd
-from support import value_of
+from support.fixtures import value_of
 
 ORDER: dict[str, Any] = {
     "request": "Fill the catalogue.",

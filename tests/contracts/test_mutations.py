@@ -20,7 +20,7 @@ from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.problems import Level
 from fairwitness.errors import BadDocument, UsageError
 from fairwitness.kit.documents import SUFFIXES, Document, Format, read, render
-from support import SEEDS, instances
+from support.fixtures import SEEDS, instances
 
 _CHUNKS, _PER_CHUNK = 10, 1000
 _HOW_OFTEN = (1, 1, 1, 2, 3)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from fairwitness.contracts.feature.intake import IntakeReturn
 from fairwitness.contracts.forge.returns import CaptainReturn, RefineryReturn
-from support import value_of
+from support.fixtures import value_of
 
 
 def _refused(shape: type[CaptainReturn | RefineryReturn | IntakeReturn], value: Any) -> list[str]:

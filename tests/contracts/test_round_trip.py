@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from fairwitness.contracts.catalog import CATALOG, Entry
 from fairwitness.kit.documents import Format, read, render
-from strategies import documents
+from support.strategies import documents
 
 _REQUIREMENTS = {"common": "P1", "feature": "P1", "autopilot": "A1", "forge": "F3"}
 _ENTRIES = [

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from fairwitness.contracts.common.sandbox import ASSESSED, End
 from fairwitness.contracts.common.words import Assessment
-from steps.verify.test_parts import confined
+from verify.test_parts import confined
 
 
 @pytest.mark.req("A15")

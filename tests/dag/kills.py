@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from dag import program
 from dag.remains import Content, assert_clean, content_of
-from fairwitness.steps.dispatch.account import STARTED
-from fairwitness.testing.graph_team import Task
+from fairwitness.runs.dispatch.account import STARTED
+from support.graph.team import Task
 
 FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 """Set by `make sweep`: every point, where the ordinary tests take a few."""

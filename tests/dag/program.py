@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fairwitness.app.graphs import FORGE_FLOW, begin_graph, engine_of
 from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.testing.graph_team import RUN, TWELVE, Task, dag_of, documents_of, lay_out, record
+from support.graph.team import RUN, TWELVE, Task, dag_of, documents_of, lay_out, record
 
 TARGET = "fairwitness/target"
 

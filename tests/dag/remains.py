@@ -17,8 +17,8 @@ from fairwitness.app.ledger import verify_ledgers
 from fairwitness.git.quarantine import PREFIX
 from fairwitness.git.reachability import lost
 from fairwitness.git.repository import Repository
-from fairwitness.steps.dispatch.account import ENDED, STARTED
-from fairwitness.testing.graph_team import RUN
+from fairwitness.runs.dispatch.account import ENDED, STARTED
+from support.graph.team import RUN
 
 TABLES = ("anvil_checks", "executions", "observations", "claims", "pipeline_telemetry", "approvals", "check_sources")
 PASSING = frozenset(

@@ -17,11 +17,11 @@ from fairwitness.contracts.graph.orders import (
 )
 from fairwitness.dag.flows import graph_flows
 from fairwitness.engine.base import RunStatus
-from fairwitness.testing.graph_sim import OPTIONS, GraphWorld
-from fairwitness.testing.graph_sim_desk import BUDGET_USED_UP
-from fairwitness.testing.graph_sim_faults import Blow, Climate, Fault, Told
-from fairwitness.testing.graph_sim_graphs import RUN, simple_dag
-from fairwitness.testing.graph_sim_journal import Kept, Trouble
+from support.graph.sim import OPTIONS, GraphWorld
+from support.graph.sim_desk import BUDGET_USED_UP
+from support.graph.sim_faults import Blow, Climate, Fault, Told
+from support.graph.sim_graphs import RUN, simple_dag
+from support.graph.sim_journal import Kept, Trouble
 
 BRANCH = f"fairwitness/{RUN}/t1/attempt-1"
 ORDER = AttemptOrder(run_id=RUN, node="t1", attempt=1, branch=BRANCH, target=OPTIONS.target)

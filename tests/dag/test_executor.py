@@ -13,11 +13,11 @@ from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, GraphEnd, Gr
 from fairwitness.dag.executor import STALLED
 from fairwitness.engine.base import RunStatus
 from fairwitness.errors import EventsBroken
-from fairwitness.testing.graph_sim import OPTIONS, GraphWorld
-from fairwitness.testing.graph_sim_desk import BUDGET_USED_UP, TAKEN_OUT
-from fairwitness.testing.graph_sim_faults import Climate, Fault, Told
-from fairwitness.testing.graph_sim_graphs import RUN, dag_of, node, simple_dag
-from fairwitness.testing.graph_sim_journal import Kept
+from support.graph.sim import OPTIONS, GraphWorld
+from support.graph.sim_desk import BUDGET_USED_UP, TAKEN_OUT
+from support.graph.sim_faults import Climate, Fault, Told
+from support.graph.sim_graphs import RUN, dag_of, node, simple_dag
+from support.graph.sim_journal import Kept
 
 _SHORT = {"work": 1.0, "prove": 0.5, "check": 0.5}
 

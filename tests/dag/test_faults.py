@@ -22,8 +22,8 @@ from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
 from fairwitness.sandbox.probe import probe
-from fairwitness.testing.graph_team import RUN, Task, dag_of, documents_of, lay_out, record
 from git.person import Person
+from support.graph.team import RUN, Task, dag_of, documents_of, lay_out, record
 
 TARGET = "fairwitness/target"
 PATIENCE_S = 60.0

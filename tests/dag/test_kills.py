@@ -14,8 +14,8 @@ from dag.program import FIVE, FIVE_ALONE, ONE, TWELVE_ALONE
 from dag.remains import TABLES, Content, assert_alike, assert_clean, assert_same, content_of, git
 from fairwitness.errors import UsageError
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.steps.dispatch.account import STARTED
-from fairwitness.testing.graph_team import RUN, TWELVE, Task
+from fairwitness.runs.dispatch.account import STARTED
+from support.graph.team import RUN, TWELVE, Task
 
 pytestmark = pytest.mark.timeout(600)  # each process that tests lays its own references first
 

@@ -6,11 +6,11 @@ import pytest
 
 from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, MergeMember, MergeOrder, MergeResult, TargetMove
 from fairwitness.engine.base import RunStatus
-from fairwitness.testing.graph_sim import OPTIONS, GraphWorld
-from fairwitness.testing.graph_sim_desk import TAKEN_OUT
-from fairwitness.testing.graph_sim_faults import Blow, Fault, Told
-from fairwitness.testing.graph_sim_graphs import RUN, dag_of, node
-from fairwitness.testing.graph_sim_journal import Kept
+from support.graph.sim import OPTIONS, GraphWorld
+from support.graph.sim_desk import TAKEN_OUT
+from support.graph.sim_faults import Blow, Fault, Told
+from support.graph.sim_graphs import RUN, dag_of, node
+from support.graph.sim_journal import Kept
 
 NAMES = tuple(f"t{place}" for place in range(1, 9))
 

@@ -7,7 +7,7 @@ from fairwitness.contracts.forge.events import MergeFinished, MergeStarted, Node
 from fairwitness.contracts.graph.orders import AttemptOrder, GraphOptions, MergeOrder
 from fairwitness.dag.children import Children
 from fairwitness.rules.graph_run import GraphRun
-from fairwitness.testing.graph_sim_graphs import RUN, simple_dag
+from support.graph.sim_graphs import RUN, simple_dag
 
 NOW = "2026-02-26T14:30:00Z"
 NAMES = ("t1", "t2")

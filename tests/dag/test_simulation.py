@@ -16,10 +16,10 @@ import pytest
 from fairwitness.dag import executor
 from fairwitness.rules import graph_run
 from fairwitness.rules.dag import effective_dag
-from fairwitness.testing.graph_sim import OPTIONS, REQUESTS, GraphWorld
-from fairwitness.testing.graph_sim_faults import Blow, Climate, Drawn, Fault, Told
-from fairwitness.testing.graph_sim_graphs import dag_of, node, random_dag, simple_dag
-from fairwitness.testing.graph_sim_worlds import (
+from support.graph.sim import OPTIONS, REQUESTS, GraphWorld
+from support.graph.sim_faults import Blow, Climate, Drawn, Fault, Told
+from support.graph.sim_graphs import dag_of, node, random_dag, simple_dag
+from support.graph.sim_worlds import (
     EVERYTHING,
     STEADY,
     chance,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pydantic
 
 import fairwitness
-from support import ROOT
+from support.fixtures import ROOT
 
 MARKER = "/the-next-part-starts-here"
 """The writer looks for this file, which is nowhere, between its parts."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fairwitness.engine.base import JOURNAL_VERSION, Body, Engine, Json
-from fairwitness.testing.raw_engine import RawEngine
+from support.engine.raw_engine import RawEngine
 
 TESTS = Path(__file__).parents[1]
 FULL = bool(os.environ.get("FAIRWITNESS_FULL"))

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from engine.grounds import Ground
-from fairwitness.testing.engine_case import Case
-from fairwitness.testing.engine_kit import CASES, check_engine
+from support.engine.case import Case
+from support.engine.kit import CASES, check_engine
 
 
 @pytest.mark.req("P16")

@@ -15,7 +15,7 @@ import pytest
 from engine.grounds import Ground, Kind
 from fairwitness.engine.base import Body, EngineError, Flow, Json, RunStatus, StepFailed
 from fairwitness.engine.dbos_engine import DbosEngine
-from support import ROOT
+from support.fixtures import ROOT
 
 on_both = pytest.mark.parametrize("ground", [Kind.DBOS_SQLITE, Kind.DBOS_POSTGRES], indirect=True, ids=str)
 on_a_file = pytest.mark.parametrize("ground", [Kind.DBOS_SQLITE], indirect=True, ids=str)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import postgres
 from engine.flows import chain_value
 from engine.grounds import FULL, Ground, Kind, ended
 from engine.judging import outcome
@@ -20,6 +19,7 @@ from engine.test_dbos_leases import database_of, give_to, status_of
 from fairwitness.engine.base import Flow, Json, Outcome, RunStatus
 from fairwitness.engine.leases import Leases
 from fairwitness.engine.locks import this_process
+from support import postgres
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from fairwitness.engine.base import Body, EngineError, Flow, Json, Outcome
-from fairwitness.testing.engine_case import Make
-from fairwitness.testing.engine_kit import BY_NAME, CASES, check_engine
-from fairwitness.testing.raw_engine import RawEngine
-from fairwitness.testing.raw_flow import RawFlow
+from support.engine.case import Make
+from support.engine.kit import BY_NAME, CASES, check_engine
+from support.engine.raw_engine import RawEngine
+from support.engine.raw_flow import RawFlow
 
 Work = Callable[[], Awaitable[Json]]
 

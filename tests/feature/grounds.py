@@ -43,17 +43,17 @@ from fairwitness.git.candidates import Candidates
 from fairwitness.git.identity import read_identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.documents import Format, render
-from fairwitness.steps.dispatch import Means
-from fairwitness.steps.dispatch.account import ENDED
-from fairwitness.steps.dispatch.events import FeatureEvents
-from fairwitness.steps.dispatch.recording import ended
-from fairwitness.steps.feature.briefs import Briefs
-from fairwitness.steps.feature.calls import Caller
-from fairwitness.steps.feature.deciding import DECISION, read
-from fairwitness.steps.feature.desk import FeatureRunDesk
-from fairwitness.steps.feature.room import Room
-from fairwitness.steps.graph.world import World
-from fairwitness.steps.verify.subject import Parts
+from fairwitness.runs.dispatch import Means
+from fairwitness.runs.dispatch.account import ENDED
+from fairwitness.runs.dispatch.events import FeatureEvents
+from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.calls import Caller
+from fairwitness.runs.feature.deciding import DECISION, read
+from fairwitness.runs.feature.desk import FeatureRunDesk
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.graph.world import World
+from fairwitness.verify.subject import Parts
 
 FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 """Whether also those are run that take minutes."""

@@ -3,9 +3,9 @@
 import tempfile
 from pathlib import Path
 
-from fairwitness.testing.feature_paper import Ground, PaperRun
 from feature.keeping import Kept, kept_of, write_all
 from feature.paper_scripts import SCRIPTS
+from support.paper.run import Ground, PaperRun
 
 
 def main() -> None:

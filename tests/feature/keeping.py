@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.contracts.common.evidence import Observation
-from fairwitness.steps.feature.deciding import DECISION, facts_behind, read
-from fairwitness.steps.feature.room import Room
+from fairwitness.runs.feature.deciding import DECISION, facts_behind, read
+from fairwitness.runs.feature.room import Room
 
 REPLAYS = Path(__file__).parents[1] / "fixtures" / "replays"
 PARTS = "parts"

@@ -7,7 +7,7 @@ from fairwitness.contracts.feature.facts import Choice
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.rules.retry import Loop, bounds
 from fairwitness.rules.routing import OUTCOME_OF, Outcome
-from fairwitness.steps.feature.room import Room
+from fairwitness.runs.feature.room import Room
 
 
 def beyond_bounds(room: Room) -> list[str]:

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from fairwitness.steps.feature.room import Room
-from fairwitness.testing.feature_paper import Ground, PaperRun, Step
-from fairwitness.testing.feature_paper_script import Script
+from fairwitness.runs.feature.room import Room
+from support.paper.run import Ground, PaperRun, Step
+from support.paper.script import Script
 
 _MEMORY = Path("/dev/shm")
 

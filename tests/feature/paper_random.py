@@ -13,8 +13,8 @@ from fairwitness.contracts.common.words import Severity
 from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Category, Perspective
-from fairwitness.testing.feature_paper_graph import CHECKS
-from fairwitness.testing.feature_paper_script import Ending, How, Rows, Script
+from support.paper.graph import CHECKS
+from support.paper.script import Ending, How, Rows, Script
 
 _TASKS = tuple(f"task-0{number}" for number in range(1, 5))
 _REVIEWERS = tuple(perspective.value for perspective in Perspective)

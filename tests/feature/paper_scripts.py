@@ -8,7 +8,7 @@ from fairwitness.contracts.common.policy import OnExhausted, Policy, ReviewPolic
 from fairwitness.contracts.common.words import Severity
 from fairwitness.contracts.feature.facts import Choice, HumanGate
 from fairwitness.contracts.feature.review import Category, Perspective
-from fairwitness.testing.feature_paper_script import (
+from support.paper.script import (
     INTERACTIVE,
     Ending,
     How,

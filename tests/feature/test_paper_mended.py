@@ -3,9 +3,9 @@
 import pytest
 
 from fairwitness.contracts.common.decisions import Finish, FinishOutcome
-from fairwitness.testing.feature_paper_script import Ending, How, Rows, Script, error
 from feature.paper_grounds import played
 from feature.paper_scripts import SCRIPTS, two_object
+from support.paper.script import Ending, How, Rows, Script, error
 
 
 def _end(script: Script) -> Finish:

@@ -5,11 +5,11 @@ from hypothesis import HealthCheck, given, settings
 
 from fairwitness.app.replaying import replay
 from fairwitness.contracts.common.decisions import Finish, Halt
-from fairwitness.testing.feature_paper import MOST
-from fairwitness.testing.feature_paper_script import Script
 from feature.paper_bounds import beyond_bounds
 from feature.paper_grounds import played
 from feature.paper_random import scripts
+from support.paper.run import MOST
+from support.paper.script import Script
 
 _RUNS = settings(
     max_examples=12,

@@ -13,11 +13,11 @@ from fairwitness.errors import EventsBroken, LedgerTampered, UsageError
 from fairwitness.ledger.export import exported
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.steps.feature.deciding import DECISION
-from fairwitness.steps.feature.room import Room, write_events
-from fairwitness.testing.feature_paper_script import Script, worries
+from fairwitness.runs.feature.deciding import DECISION
+from fairwitness.runs.feature.room import Room, write_events
 from feature.paper_grounds import begun, played
 from feature.paper_scripts import SCRIPTS
+from support.paper.script import Script, worries
 
 _SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER, Severity.MINOR)})
 """Two decisions and out."""

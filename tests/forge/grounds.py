@@ -24,11 +24,11 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import AgentType, NodeState, NodeType
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.rules.spawning import ROLE_OF
-from fairwitness.steps.dispatch.account import ENDED
-from fairwitness.steps.dispatch.recording import ended
+from fairwitness.runs.dispatch.account import ENDED
+from fairwitness.runs.dispatch.recording import ended
 from fairwitness.store.artifacts import Store
-from fairwitness.testing.graph_team import MOMENT, lay_out
 from feature.grounds import Turn, call, cassette, git
+from support.graph.team import MOMENT, lay_out
 
 Document = dict[str, Any]
 REQUEST = "Fill the catalogue with good parts."

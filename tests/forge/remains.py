@@ -11,8 +11,8 @@ from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.status import DagStatus, RunState, RunStatus
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
-from fairwitness.steps.forge.plan_files import broken_locks
-from fairwitness.steps.graph.bench import PREPARED
+from fairwitness.runs.forge.plan_files import broken_locks
+from fairwitness.runs.graph.bench import PREPARED
 from fairwitness.store.layout.forge import ForgeLayout
 from feature.remains import Content, Reader, assert_left, read_content, rows_in
 

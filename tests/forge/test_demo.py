@@ -23,7 +23,7 @@ from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.rules.dag import run_counts
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
-from fairwitness.steps.forge.plan_files import broken_locks
+from fairwitness.runs.forge.plan_files import broken_locks
 
 pytestmark = [pytest.mark.timeout(900), NEEDS_SANDBOX]
 

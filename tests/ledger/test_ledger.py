@@ -20,7 +20,7 @@ from fairwitness.ledger.record import Record
 from fairwitness.ledger.tables import CHAINED, PUBLISHED
 from fairwitness.rules.gates import verification_sufficient
 from ledger.samples import RUN, TASK, claim, execution, fill_all, observation
-from support import SEEDS
+from support.fixtures import SEEDS
 
 
 def _tests(ledger: Ledger, key: str = "k1", *, round_: int = 1, **changes: Any) -> int:

@@ -25,7 +25,7 @@ from fairwitness.ledger.ledger import MIGRATIONS, Ledger
 from fairwitness.ledger.tables import CHAINED
 from fairwitness.ledger.verify import verify
 from ledger.samples import RUN, TASK
-from support import ROOT
+from support.fixtures import ROOT
 
 KNOWN = len(MIGRATIONS)
 EVERY_VERSION = range(1, KNOWN + 1)

@@ -7,7 +7,7 @@ from fairwitness.contracts.autopilot.facts import RunSetup
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.forge.dag import Dag
-from support import value_of
+from support.fixtures import value_of
 
 HASH = "sha256:" + "a" * 64
 

@@ -12,7 +12,7 @@ from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.rules.claims import Said, claim_differences, mini_differences, plain_command, said_of
-from strategies import documents
+from support.strategies import documents
 
 GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 COMMAND = "pytest -q tests/test_token.py"

@@ -11,7 +11,7 @@ from fairwitness.contracts.autopilot.cost import CostConstants, CostEstimation
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics
 from fairwitness.contracts.autopilot.words import Complexity, FailureCategory, PhaseType
 from fairwitness.rules.cost import CostWarning, cost_warning, estimated_tokens, trend
-from support import value_of
+from support.fixtures import value_of
 
 CONSTANTS = CostEstimation()
 TASKS = st.lists(st.sampled_from(Complexity), max_size=12)

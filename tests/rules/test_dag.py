@@ -26,7 +26,7 @@ from fairwitness.rules.dag import (
     run_count_problems,
     run_counts,
 )
-from support import edited, value_of
+from support.fixtures import edited, value_of
 
 
 def _dag(**changes: Any) -> Dag:

@@ -7,7 +7,7 @@ from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.rules.documents import document_problems
 from fairwitness.rules.versions import version_place, version_warning
-from support import instances, value_of
+from support.fixtures import instances, value_of
 
 BREAKS_ITS_OWN_RULES = {"000/plan-output.yaml": 3, "000/verification-report.yaml": 2}
 

@@ -13,7 +13,7 @@ from fairwitness.contracts.autopilot.words import HumanWord, Loop, PhaseStatus, 
 from fairwitness.contracts.common.problems import Level
 from fairwitness.rules.flags import CYCLES, Takes, asking, course, flag_problems, known_flags
 from fairwitness.rules.scoring import flag_conflicts
-from support import value_of
+from support.fixtures import value_of
 
 GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 STATUSES = {

@@ -9,7 +9,7 @@ from fairwitness.contracts.forge.events import MergeStarted, NodeChanged, TaskVe
 from fairwitness.contracts.forge.status import NodeStatus
 from fairwitness.rules.graph_moves import abandoned
 from fairwitness.rules.graph_run import GraphRun
-from fairwitness.testing.graph_team import MOMENT, RUN, Task, dag_of
+from support.graph.team import MOMENT, RUN, Task, dag_of
 
 COMMIT = "a" * 40
 

@@ -16,7 +16,7 @@ from fairwitness.contracts.forge.events import (
     TaskVerified,
 )
 from fairwitness.rules.graph_run import GraphRun
-from fairwitness.testing.graph_team import MOMENT, RUN, Task, dag_of
+from support.graph.team import MOMENT, RUN, Task, dag_of
 
 COMMIT = "b" * 40
 

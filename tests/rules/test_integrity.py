@@ -23,7 +23,7 @@ from fairwitness.rules.integrity_evidence import (
     verified_by_harness,
 )
 from fairwitness.rules.scoring import RubberStamp
-from support import value_of
+from support.fixtures import value_of
 
 GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 Change = Callable[[dict[str, Any]], None]

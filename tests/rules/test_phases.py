@@ -23,7 +23,7 @@ from fairwitness.rules.phases import (
     roadmap_problems,
 )
 from fairwitness.rules.scoring import GateMove
-from support import value_of
+from support.fixtures import value_of
 
 
 def _roadmap(**dependencies: str) -> tuple[RoadmapPhase, ...]:

@@ -8,7 +8,7 @@ from fairwitness.contracts.common.problems import Level, Problem, spell_path
 from fairwitness.contracts.feature.plan import PlanOutput
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
-from support import edited, value_of
+from support.fixtures import edited, value_of
 
 PAYLOAD = "agent_output.payload"
 WAVES = (["task-01", "task-02"], ["task-03", "task-04", "task-05"], ["task-06"])

@@ -5,7 +5,7 @@ import pytest
 from fairwitness.contracts.common.problems import Level
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.rules.pointers import Dead, Found, pointer_problems, resolve_pointer
-from support import value_of
+from support.fixtures import value_of
 
 DOCUMENTS = {
     "design-output.yaml": value_of("000/design-output.yaml"),

@@ -15,7 +15,7 @@ from fairwitness.contracts.common.words import Assessment
 from fairwitness.rules.integrity_evidence import has_place
 from fairwitness.rules.rating import CONTRADICTED, UNSHOWN, settle
 from fairwitness.rules.scoring import mean_score
-from strategies import documents
+from support.strategies import documents
 
 GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 SHOWN, UNSEEN = "src/token.py:12 -- line: int", "I looked at it"

@@ -9,7 +9,7 @@ from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.rules.reports import completion_problems, implementation_problems, verification_problems
-from support import edited, value_of
+from support.fixtures import edited, value_of
 
 GATE = "agent_output.payload.evidence_gate"
 

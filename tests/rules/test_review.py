@@ -48,7 +48,7 @@ from fairwitness.rules.review import (
     verdict_problems,
 )
 from rules.build import A, B, R, call, review, verdict, votes
-from support import value_of
+from support.fixtures import value_of
 
 
 def _review(*findings: tuple[Category, Severity]) -> ReviewReturn:

@@ -8,7 +8,7 @@ import pytest
 
 from fairwitness.app.schemas import check
 from fairwitness.kit.documents import Format, render
-from support import value_of
+from support.fixtures import value_of
 
 
 @pytest.mark.parametrize(

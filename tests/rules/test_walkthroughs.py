@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.forge.documents import TestResult, Walkthrough
 from fairwitness.rules.walkthroughs import DOUBTFUL, differences, is_doubtful
-from support import value_of
+from support.fixtures import value_of
 
 
 def _said(files: tuple[str, ...] = (), tests: dict[str, TestResult] | None = None, **more: Any) -> Walkthrough:

@@ -20,7 +20,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.tables import CHAINED
-from fairwitness.steps.verify.subject import Parts, Proved, prove
+from fairwitness.verify.subject import Parts, Proved, prove
 from git.person import Person
 
 RUN = "run-2026-02-26-143000"

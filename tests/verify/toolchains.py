@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support import works
+from support.fixtures import works
 from verify.samples import Sample, export
 
 TOOLS = Path(sys.executable).parent

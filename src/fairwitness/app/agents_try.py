@@ -26,13 +26,13 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.dispatch import Context, Dispatched, Means, Occasion, dispatch
+from fairwitness.runs.dispatch.account import budget_of, of_dispatches
+from fairwitness.runs.dispatch.events import NoEvents
+from fairwitness.runs.dispatch.looking import git_reader
+from fairwitness.runs.dispatch.meter import RunMeter
+from fairwitness.runs.dispatch.model import Models
 from fairwitness.sandbox import held
-from fairwitness.steps.dispatch import Context, Dispatched, Means, Occasion, dispatch
-from fairwitness.steps.dispatch.account import budget_of, of_dispatches
-from fairwitness.steps.dispatch.events import NoEvents
-from fairwitness.steps.dispatch.looking import git_reader
-from fairwitness.steps.dispatch.meter import RunMeter
-from fairwitness.steps.dispatch.model import Models
 from fairwitness.store.artifacts import Store
 
 DISPATCH = "try-1"

@@ -17,8 +17,8 @@ from fairwitness.contracts.common.approvals import ApprovalRequest
 from fairwitness.errors import UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.ledger.glance import glance
-from fairwitness.steps.feature import questions as feature_questions
-from fairwitness.steps.forge import questions as forge_questions
+from fairwitness.runs.feature import questions as feature_questions
+from fairwitness.runs.forge import questions as forge_questions
 
 WAITING, FORGE = "waiting", "forge"
 WANTS_WORDS = feature_questions.WANTS_WORDS | forge_questions.WANTS_WORDS | VERDICTS_WANT_WORDS

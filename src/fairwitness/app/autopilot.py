@@ -34,8 +34,8 @@ from fairwitness.rules.flags import Takes, course, flag_problems, known_flags
 from fairwitness.rules.phase_range import ALL, NEXT, read_range
 from fairwitness.rules.phases import phase_order
 from fairwitness.rules.scoring import flag_conflicts, threshold_tenths
-from fairwitness.steps.autopilot.book import AutopilotBook, Told, happened
-from fairwitness.steps.feature.setup import ready
+from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.feature.setup import ready
 
 LATER = (RunFlag.MAP, RunFlag.DISCUSS, RunFlag.VISUAL)
 """Flags whose part of autopilot is not built yet; whoever builds one takes it out of here."""

@@ -15,19 +15,19 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.steps.autopilot.asking import Asker
-from fairwitness.steps.autopilot.book import AutopilotBook
-from fairwitness.steps.autopilot.briefs import Briefs
-from fairwitness.steps.autopilot.commands import Harness
-from fairwitness.steps.autopilot.desk import AutopilotRunDesk
-from fairwitness.steps.autopilot.executing import Executing
-from fairwitness.steps.autopilot.graph_desk import AutopilotGraphDesk
-from fairwitness.steps.autopilot.learnings import Learnings
-from fairwitness.steps.autopilot.room import Room
-from fairwitness.steps.autopilot.tasks import graph_of
-from fairwitness.steps.graph.world import World
-from fairwitness.steps.verify.subject import Parts
+from fairwitness.runs.autopilot.asking import Asker
+from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.briefs import Briefs
+from fairwitness.runs.autopilot.commands import Harness
+from fairwitness.runs.autopilot.desk import AutopilotRunDesk
+from fairwitness.runs.autopilot.executing import Executing
+from fairwitness.runs.autopilot.graph_desk import AutopilotGraphDesk
+from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.room import Room
+from fairwitness.runs.autopilot.tasks import graph_of
+from fairwitness.runs.graph.world import World
 from fairwitness.store.artifacts import Store
+from fairwitness.verify.subject import Parts
 
 if TYPE_CHECKING:
     from pathlib import Path

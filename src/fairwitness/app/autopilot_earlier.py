@@ -22,8 +22,8 @@ from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import standing_score
 from fairwitness.rules.ways_up import deficiencies
-from fairwitness.steps.autopilot.book import ORDER, AutopilotBook
-from fairwitness.steps.autopilot.lineage import standing_rating
+from fairwitness.runs.autopilot.book import ORDER, AutopilotBook
+from fairwitness.runs.autopilot.lineage import standing_rating
 
 _ENDED = (PhaseStatus.COMPLETED, PhaseStatus.FAILED)
 _RUN_ID: TypeAdapter[str] = TypeAdapter(AutopilotRunId)

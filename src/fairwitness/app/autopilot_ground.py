@@ -21,7 +21,7 @@ from fairwitness.rules.roadmap import CRITERIA, GOAL, read_roadmap
 from fairwitness.rules.roadmap_fields import is_stub, phase_id_of, plain
 from fairwitness.rules.spec_lock import spec_locks, spec_paths
 from fairwitness.rules.violations import problems_of
-from fairwitness.steps.autopilot.ignored import is_our_gitignore, strangers
+from fairwitness.runs.autopilot.ignored import is_our_gitignore, strangers
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot as layout
 

@@ -24,7 +24,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import run_metrics, standing_score, trend
-from fairwitness.steps.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.store.layout import autopilot as layout
 
 _OVER = (RunStatus.COMPLETED, RunStatus.FAILED)

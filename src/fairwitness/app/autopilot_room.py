@@ -27,10 +27,10 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import after_resume
 from fairwitness.rules.flags import Asking, asking
 from fairwitness.rules.run_moves import verdict_gate
-from fairwitness.steps.autopilot.book import RESUMED, AutopilotBook, Told, happened, put_events
-from fairwitness.steps.autopilot.learnings import Learnings
-from fairwitness.steps.autopilot.pages_learnings import verdict_entry
-from fairwitness.steps.autopilot.state_file import StateFile
+from fairwitness.runs.autopilot.book import RESUMED, AutopilotBook, Told, happened, put_events
+from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.pages_learnings import verdict_entry
+from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store
 
 SAID, RELOCK = "said", "relock"

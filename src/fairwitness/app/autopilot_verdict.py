@@ -15,7 +15,7 @@ from fairwitness.contracts.autopilot.words import PhaseStatus
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
-from fairwitness.steps.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.book import AutopilotBook
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from fairwitness.kit.killpoints import reach
 from fairwitness.rules import graph_moves
 from fairwitness.rules.forge_course import course_of
 from fairwitness.rules.graph_run import GraphRun
-from fairwitness.steps.autopilot.book import Told, happened
-from fairwitness.steps.forge.book import ForgeBook
-from fairwitness.steps.graph.book import GraphBook
+from fairwitness.runs.autopilot.book import Told, happened
+from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.graph.book import GraphBook
 
 PATIENCE_S = 60.0
 _LOOK_S = 0.1

@@ -21,7 +21,7 @@ from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.rules.scheduling import RunEnd, dag_outcome
-from fairwitness.steps.forge.book import ForgeBook
+from fairwitness.runs.forge.book import ForgeBook
 
 GRACE_S = 5.0
 """How long work that runs may still take when somebody wants this process to end."""

@@ -14,10 +14,10 @@ from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.change_requests import Verdict
-from fairwitness.steps.forge.book import ForgeBook
-from fairwitness.steps.forge.requests import decide
-from fairwitness.steps.forge.standings import Standing, standing_of, standings
-from fairwitness.steps.graph.book import OVERLAY
+from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.requests import decide
+from fairwitness.runs.forge.standings import Standing, standing_of, standings
+from fairwitness.runs.graph.book import OVERLAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
-from fairwitness.steps.feature.room import write_beginning
-from fairwitness.steps.feature.setup import free_run_id, keep_dirty, ready
-from fairwitness.steps.feature.slugs import slug_of
+from fairwitness.runs.feature.room import write_beginning
+from fairwitness.runs.feature.setup import free_run_id, keep_dirty, ready
+from fairwitness.runs.feature.slugs import slug_of
 
 _SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 

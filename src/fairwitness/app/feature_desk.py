@@ -11,8 +11,8 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 
 if TYPE_CHECKING:  # whoever only looks at a budget, or ends a run, does not wait for what carries one
-    from fairwitness.steps.feature.desk import FeatureRunDesk
-    from fairwitness.steps.verify.subject import Parts
+    from fairwitness.runs.feature.desk import FeatureRunDesk
+    from fairwitness.verify.subject import Parts
 
 PREFIX = "fairwitness"
 """What the branches of a run's attempts begin with."""
@@ -34,13 +34,13 @@ def desk_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock
     from fairwitness.contracts.verify.checks import VerifySettings
     from fairwitness.git.candidates import Candidates
     from fairwitness.git.worktrees import Worktrees
-    from fairwitness.steps.dispatch.events import FeatureEvents
-    from fairwitness.steps.feature.briefs import Briefs
-    from fairwitness.steps.feature.calls import Caller
-    from fairwitness.steps.feature.desk import FeatureRunDesk
-    from fairwitness.steps.feature.memory import Memory
-    from fairwitness.steps.graph.world import World
-    from fairwitness.steps.verify.subject import Parts
+    from fairwitness.runs.dispatch.events import FeatureEvents
+    from fairwitness.runs.feature.briefs import Briefs
+    from fairwitness.runs.feature.calls import Caller
+    from fairwitness.runs.feature.desk import FeatureRunDesk
+    from fairwitness.runs.feature.memory import Memory
+    from fairwitness.runs.graph.world import World
+    from fairwitness.verify.subject import Parts
 
     order, budget = order_of(ledger, run_id)
     room = room_of(repository, ledger, run_id, order, clock=clock)
@@ -80,8 +80,8 @@ def desk_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock
 
 def commands_of(parts: "Parts", base: str) -> tuple[tuple[str, ...], ...]:
     """How the project's checks begin, as an agent may type them; from the first word on that only we know, nothing."""
-    from fairwitness.steps.discovery.discover import discover
-    from fairwitness.steps.verify.environments import TreeView
+    from fairwitness.verify.discovery.discover import discover
+    from fairwitness.verify.environments import TreeView
 
     found: dict[tuple[str, ...], None] = {}
     for check in discover(TreeView(parts.shadow, parts.repository.tree_of(base)), parts.settings).checks:

@@ -7,10 +7,10 @@ from fairwitness.app.feature_steps import HARNESS, STEPS
 from fairwitness.app.text import safe_lines
 from fairwitness.contracts.feature.events import RunOutcome
 from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.steps.feature.deciding import DECISION, facts_behind
-from fairwitness.steps.feature.questions import open_question
-from fairwitness.steps.feature.room import Room
-from fairwitness.steps.feature.tasks import FIX_NODE
+from fairwitness.runs.feature.deciding import DECISION, facts_behind
+from fairwitness.runs.feature.questions import open_question
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.tasks import FIX_NODE
 
 _LINES = 10
 _WORDS = {

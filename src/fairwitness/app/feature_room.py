@@ -19,8 +19,8 @@ from fairwitness.kit.killpoints import reach
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.steps.feature.questions import key_of
-from fairwitness.steps.feature.room import ORDER, Room, write_events
+from fairwitness.runs.feature.questions import key_of
+from fairwitness.runs.feature.room import ORDER, Room, write_events
 from fairwitness.store.artifacts import Store
 
 ANSWERED = "answered"

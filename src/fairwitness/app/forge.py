@@ -18,8 +18,8 @@ from fairwitness.errors import UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.steps.feature.setup import free_run_id, ready
-from fairwitness.steps.forge.book import ForgeBook
+from fairwitness.runs.feature.setup import free_run_id, ready
+from fairwitness.runs.forge.book import ForgeBook
 
 if TYPE_CHECKING:  # whoever only begins a run does not wait for what carries it
     pass

@@ -10,14 +10,14 @@ from fairwitness.app.wiring import runner
 from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.git.candidates import Candidates
 from fairwitness.git.identity import read_identity
-from fairwitness.steps.forge.book import ForgeBook
-from fairwitness.steps.forge.captain import ForgeCaptain
-from fairwitness.steps.forge.desk import ForgeDesk
-from fairwitness.steps.forge.working import ForgeWorker
-from fairwitness.steps.graph.world import World
-from fairwitness.steps.verify.subject import Parts
+from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.captain import ForgeCaptain
+from fairwitness.runs.forge.desk import ForgeDesk
+from fairwitness.runs.forge.working import ForgeWorker
+from fairwitness.runs.graph.world import World
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.verify.subject import Parts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.repository import Repository
 from fairwitness.rules.dag import is_exhausted
-from fairwitness.steps.dispatch.account import ENDED
-from fairwitness.steps.forge.plan_files import broken_locks
+from fairwitness.runs.dispatch.account import ENDED
+from fairwitness.runs.forge.plan_files import broken_locks
 
 _LINES = 10
 _SHOWN = 3

@@ -19,9 +19,9 @@ from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.files import read_given
 from fairwitness.kit.text import visible
 from fairwitness.rules.forge_course import INTERVIEW, REVIEW
-from fairwitness.steps.forge.plan_files import read_plan
-from fairwitness.steps.forge.questions import APPROVE, open_question
-from fairwitness.steps.graph.book import OVERLAY
+from fairwitness.runs.forge.plan_files import read_plan
+from fairwitness.runs.forge.questions import APPROVE, open_question
+from fairwitness.runs.graph.book import OVERLAY
 
 GRAPH = "dag.json"
 SEALED = "specs and graph are sealed; file a change request"

@@ -15,8 +15,8 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
-from fairwitness.steps.forge.book import ForgeBook
-from fairwitness.steps.forge.files import ForgeFiles
+from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.files import ForgeFiles
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 

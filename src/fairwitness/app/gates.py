@@ -12,7 +12,7 @@ from fairwitness.errors import UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.subjects import Subject, subjects
 from fairwitness.rules import gates
-from fairwitness.steps.verify.asking import answer_of
+from fairwitness.verify.asking import answer_of
 
 _REVIEWS = {f"-{scope.value}-review": scope for scope in ReviewScope}
 

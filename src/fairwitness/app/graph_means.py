@@ -22,16 +22,16 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.dispatch import Context, Means
+from fairwitness.runs.dispatch.account import ENDED, budget_of, of_dispatches
+from fairwitness.runs.dispatch.events import NoEvents
+from fairwitness.runs.dispatch.looking import git_reader
+from fairwitness.runs.dispatch.meter import RunMeter
+from fairwitness.runs.dispatch.model import Models, Recorder
+from fairwitness.runs.graph.world import Prove
 from fairwitness.sandbox.runner import Runner
-from fairwitness.steps.dispatch import Context, Means
-from fairwitness.steps.dispatch.account import ENDED, budget_of, of_dispatches
-from fairwitness.steps.dispatch.events import NoEvents
-from fairwitness.steps.dispatch.looking import git_reader
-from fairwitness.steps.dispatch.meter import RunMeter
-from fairwitness.steps.dispatch.model import Models, Recorder
-from fairwitness.steps.graph.world import Prove
-from fairwitness.steps.verify.subject import Parts, prove
 from fairwitness.store.artifacts import Store
+from fairwitness.verify.subject import Parts, prove
 
 NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
 CAPS = BudgetCaps(dispatch=NO_CAP, phase=NO_CAP, run=NO_CAP)

@@ -15,7 +15,7 @@ from fairwitness.errors import EventsBroken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.fold_forge import fold_forge
 from fairwitness.rules.scheduling import GOOD_ENOUGH, ways_to_the_end
-from fairwitness.steps.graph.book import GraphBook
+from fairwitness.runs.graph.book import GraphBook
 
 _LISTED = 3
 

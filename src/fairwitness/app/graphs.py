@@ -18,7 +18,7 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.steps.graph.book import GraphBook
+from fairwitness.runs.graph.book import GraphBook
 
 if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait for what carries it out
     from fairwitness.contracts.graph.orders import AttemptOrder, MergeOrder
@@ -26,9 +26,9 @@ if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait f
     from fairwitness.engine.base import Body, Flow, Json
     from fairwitness.engine.dbos_engine import DbosEngine
     from fairwitness.git.worktrees import Worktrees
-    from fairwitness.steps.autopilot.desk import AutopilotRunDesk
-    from fairwitness.steps.feature.desk import FeatureRunDesk
-    from fairwitness.steps.forge.desk import ForgeDesk
+    from fairwitness.runs.autopilot.desk import AutopilotRunDesk
+    from fairwitness.runs.feature.desk import FeatureRunDesk
+    from fairwitness.runs.forge.desk import ForgeDesk
 
 FORGE_FLOW, FEATURE_FLOW, AUTOPILOT_FLOW = "forge", "feature", "autopilot"
 FLOWS = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairwitness.app.status import state_in
 from fairwitness.errors import UsageError
-from fairwitness.steps.feature.memory import FILE, Memory, judge_entry
+from fairwitness.runs.feature.memory import FILE, Memory, judge_entry
 from fairwitness.store.artifacts import Store
 
 

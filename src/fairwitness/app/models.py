@@ -21,8 +21,8 @@ from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage
 from fairwitness.contracts.agents.model import Dialect, ModelUsage
 from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, ProviderKind
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.steps.dispatch.meter import RunMeter
-from fairwitness.steps.dispatch.model import Connection
+from fairwitness.runs.dispatch.meter import RunMeter
+from fairwitness.runs.dispatch.model import Connection
 
 
 class Seller(NamedTuple):

@@ -8,7 +8,7 @@ from fairwitness.app.feature_room import opened_room
 from fairwitness.app.looking import meant_run
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.git.identity import read_identity
-from fairwitness.steps.feature.instructions import apply, diff_of, proposals
+from fairwitness.runs.feature.instructions import apply, diff_of, proposals
 
 
 @dataclass(frozen=True, slots=True)

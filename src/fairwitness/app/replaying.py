@@ -26,8 +26,8 @@ from fairwitness.ledger.verify import verify
 from fairwitness.rules.decide import decide
 from fairwitness.rules.feature_moves import Raised, calls_of, events_of
 from fairwitness.rules.fold_feature import fold_feature
-from fairwitness.steps.feature.deciding import DECISION, facts_behind, read
-from fairwitness.steps.feature.facts import raised_here
+from fairwitness.runs.feature.deciding import DECISION, facts_behind, read
+from fairwitness.runs.feature.facts import raised_here
 
 _ONLY_DECIDED = frozenset({"decided", "gate_evaluated", "step_started", "replan_started"})
 """Events that nothing but a decision writes."""

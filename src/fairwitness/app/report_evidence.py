@@ -19,7 +19,7 @@ from fairwitness.app.report_html import (
     word,
 )
 from fairwitness.app.report_model import Asked, Attempt, Call, Check, RunFacts, Said
-from fairwitness.steps.feature.companions_metrics import took
+from fairwitness.kit.durations import took
 
 _SHORT = 12
 SECTIONS = 200

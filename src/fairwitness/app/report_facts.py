@@ -10,7 +10,7 @@ from fairwitness.app.runs import RunLook
 from fairwitness.db.base import Read
 from fairwitness.errors import EventsBroken
 from fairwitness.ledger.glance import Event
-from fairwitness.steps.dispatch.account import CANCELLED, ENDED
+from fairwitness.runs.dispatch.account import CANCELLED, ENDED
 
 MOST = 3000
 """How many rows of a table are read at most: the newest."""

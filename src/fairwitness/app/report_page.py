@@ -18,7 +18,7 @@ from fairwitness.app.report_issues import issues_part
 from fairwitness.app.report_model import Decision, RunFacts, Visit
 from fairwitness.app.report_style import STYLE
 from fairwitness.contracts.common.decisions import Graded
-from fairwitness.steps.feature.companions_metrics import took
+from fairwitness.kit.durations import took
 
 MARK = '<meta name="generator" content="fairwitness report">'
 """What tells a report from any other file."""

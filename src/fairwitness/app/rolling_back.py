@@ -7,7 +7,7 @@ from fairwitness.app.looking import meant_run
 from fairwitness.app.state import state_of
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.steps.feature.rolling_back import RolledBack, rollback
+from fairwitness.runs.feature.rolling_back import RolledBack, rollback
 
 
 def roll_back(root: Path, wanted: str, *, revert: bool) -> RolledBack:

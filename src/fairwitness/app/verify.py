@@ -21,13 +21,13 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.steps.discovery.discover import discover
-from fairwitness.steps.verify.asking import THE_CHANGE
-from fairwitness.steps.verify.environments import TreeView
-from fairwitness.steps.verify.model import Accept, Change, Tell, Told
-from fairwitness.steps.verify.subject import Parts, verify_subject
-from fairwitness.steps.verify.verify import Proven
-from fairwitness.steps.verify.workroom import STARTS_WITH
+from fairwitness.verify.asking import THE_CHANGE
+from fairwitness.verify.discovery.discover import discover
+from fairwitness.verify.environments import TreeView
+from fairwitness.verify.model import Accept, Change, Tell, Told
+from fairwitness.verify.subject import Parts, verify_subject
+from fairwitness.verify.verify import Proven
+from fairwitness.verify.workroom import STARTS_WITH
 
 
 @dataclass(frozen=True, slots=True)

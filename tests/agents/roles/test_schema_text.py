@@ -15,7 +15,7 @@ from fairwitness.agents.schema_text import explain, fields_of, form_of
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
-from support import instances, value_of
+from support.fixtures import instances, value_of
 
 EXAMPLES = {contract: file for file, contract in instances()}
 SIGNED = ("agent_output.agent", "agent_output.started_at", "completion.output_paths")

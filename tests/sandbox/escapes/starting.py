@@ -18,7 +18,7 @@ import pydantic
 import fairwitness
 from sandbox.escapes.attacks.calls import system_call
 from sandbox.escapes.campaign import SECRET, Verdict
-from support import ROOT
+from support.fixtures import ROOT
 
 NOBODY = 12345
 """A user that no account has."""

@@ -1,7 +1,7 @@
 """The library that the demo works on: names of things in a larder, and nothing else yet."""
 
 from fairwitness.app.demo_feature import house_tools
-from fairwitness.steps.autopilot.ignored import gitignore_with
+from fairwitness.runs.autopilot.ignored import gitignore_with
 
 _LINT = "tools/lint.py"
 _SETTINGS = """\

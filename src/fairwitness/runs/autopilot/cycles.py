@@ -1,0 +1,299 @@
+"""The loops over a completed phase: when another cycle is begun, and what became of one that returned."""
+
+from dataclasses import dataclass
+
+from fairwitness.contracts.autopilot import events_phase as of_phase
+from fairwitness.contracts.autopilot import events_quality as of_quality
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.order import EarlierPhase
+from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass
+from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.words import Loop, Recommendation
+from fairwitness.rules.diagnostics import CycleResult, LoopFacts, LoopMove, after_cycle, after_loop, way_up
+from fairwitness.rules.flags import LoopPlan, course
+from fairwitness.rules.scoring import in_order_of_gap, tenths
+from fairwitness.rules.ways_up import ways_up
+from fairwitness.runs.autopilot.book import Told, happened
+from fairwitness.runs.autopilot.lineage import origin, passes_of, revert_key
+from fairwitness.runs.autopilot.rating import Rated
+from fairwitness.runs.autopilot.reverting import take_back
+from fairwitness.runs.autopilot.room import Room
+from fairwitness.runs.autopilot.weighing import Weighed, as_it_stands, files_of, paths_of, write_diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What comes after a pass: its word, the pass that follows if any, and the events."""
+
+    after: AfterPass
+    because: str
+    next: PhasePass | None
+    told: tuple[Told, ...]
+
+
+def first_cycle(room: Room, weighed: Weighed) -> Following | None:
+    """The first cycle over a phase that is completed and falls short of a loop's target; None if none is due."""
+    score = weighed.returned.alignment_score
+    if score is None:
+        return None
+    for plan in loops_of(room):
+        if tenths(score) < plan.target_tenths:
+            items = _taken_up(plan, items_left(room, weighed.asked, plan, weighed.rated))
+            if items:
+                return _begun(room, weighed.asked, plan, tenths(score), items, "it is below the target", cycle=1)
+    return None
+
+
+def nothing_to_raise(room: Room, weighed: Weighed) -> tuple[Told, ...]:
+    """What is said of a completed phase below the target of a loop for which nobody names anything to be done."""
+    score = weighed.returned.alignment_score
+    short = () if score is None else tuple(plan for plan in loops_of(room) if tenths(score) < plan.target_tenths)
+    told = (
+        _exhausted(room, weighed, plan, tenths(score or 0.0)) for plan in short if plan.loop is not Loop.REMEDIATION
+    )
+    return tuple(each for some in told for each in some)
+
+
+def loops_of(room: Room) -> tuple[LoopPlan, ...]:
+    """The loops of this run, with as many cycles as a person asked for at most."""
+    order = room.order
+    plans = course(frozenset(order.flags)).loops
+    most = order.cycles
+    if most is None:
+        return plans
+    return tuple(
+        plan if plan.loop is Loop.REMEDIATION else plan.model_copy(update={"cycles": min(plan.cycles, most)})
+        for plan in plans
+    )
+
+
+def items_left(room: Room, asked: PhasePass, plan: LoopPlan, rated: Rated | None) -> tuple[PathItem, ...]:
+    """What can be raised, the widest gap first; for gaps, what was not yet tried."""
+    known = paths_of(room, asked)
+    if rated is None:  # nothing of this run stands, so what an earlier one left is still to be done
+        usable = earlier_items(room.order.earlier.get(asked.phase))
+    else:
+        usable = way_up(ways_up(rated.settled.rating, files_of(room, asked), known, plan.target_tenths), known).usable
+    if plan.loop is not Loop.GAPS:
+        return usable
+    tried = {
+        item.deficiency for each in passes_of(room.book, asked.phase) for item in each.items if each.loop is Loop.GAPS
+    }
+    return tuple(item for item in usable if item.deficiency not in tried)
+
+
+def earlier_items(earlier: EarlierPhase | None) -> tuple[PathItem, ...]:
+    """What an earlier run left to be raised, the widest gap first."""
+    gaps = () if earlier is None else in_order_of_gap(earlier.deficiencies)
+    return tuple(PathItem(file=gap.target_file, deficiency=gap.deficiency, impact=gap.expected_impact) for gap in gaps)
+
+
+def _taken_up(plan: LoopPlan, left: tuple[PathItem, ...]) -> tuple[PathItem, ...]:
+    """What one cycle works on: everything, and for gaps one."""
+    return left[:1] if plan.loop is Loop.GAPS else left
+
+
+def _begun(
+    room: Room, asked: PhasePass, plan: LoopPlan, score: int, items: tuple[PathItem, ...], because: str, *, cycle: int
+) -> Following:
+    following = PhasePass(
+        phase=asked.phase,
+        number=asked.number + 1,
+        kind=PassKind.CYCLE,
+        start=room.tip(),
+        checkpoint=asked.checkpoint,
+        loop=plan.loop,
+        before_tenths=score,
+        items=items,
+    )
+    return Following(AfterPass.ONCE_MORE, because, following, started(room, following, plan, cycle))
+
+
+def started(room: Room, following: PhasePass, plan: LoopPlan, cycle: int) -> tuple[Told, ...]:
+    """The event by which a cycle is begun."""
+    now, phase = room.book.now(), following.phase
+    score = (following.before_tenths or 0) / 10
+    match plan.loop:
+        case Loop.REMEDIATION:
+            event = happened(
+                of_quality.RemediationStarted,
+                now,
+                phase=phase,
+                phase_id=phase,
+                cycle=cycle,
+                current_score=score,
+                pass_threshold=plan.target_tenths / 10,
+                feedback_items=len(following.items),
+            )
+            return (Told(event),)
+        case Loop.QUALITY:
+            target = plan.target_tenths / 10
+            quality = happened(
+                of_quality.QualityRemediationStarted,
+                now,
+                phase=phase,
+                cycle=cycle,
+                current_score=score,
+                target=target,
+            )
+            return (Told(quality),)
+        case Loop.GAPS:
+            gap = happened(
+                of_quality.GapsIterationStarted,
+                now,
+                phase=phase,
+                iteration=cycle,
+                deficiency=following.items[0].deficiency,
+                current_score=score,
+            )
+            return (Told(gap),)
+
+
+def cycle_result(room: Room, weighed: Weighed, failed: str | None) -> CycleResult:
+    """What a cycle that returned leaves; `failed` is the integrity check that it failed, if any."""
+    before = origin(room.book, weighed.asked).before_tenths
+    assert before is not None
+    return after_cycle(before, None if failed is not None else _new(weighed.returned))
+
+
+def _new(returned: PhaseReturn) -> int | None:
+    """The score that a cycle came to; None if it came to none that counts."""
+    counts = returned.status is PhaseOutcome.COMPLETED and returned.recommendation is Recommendation.PROCEED
+    score = returned.alignment_score if counts else None
+    return None if score is None else tenths(score)
+
+
+def after_cycle_pass(room: Room, weighed: Weighed, *, failed: str | None) -> Following:
+    """What follows a cycle; one that made the score worse, or came to none, is taken back."""
+    asked, cycle = weighed.asked, origin(room.book, weighed.asked)
+    assert cycle.loop is not None
+    result, new = cycle_result(room, weighed, failed), None if failed is not None else _new(weighed.returned)
+    if result.revert:
+        why = failed or ("a cycle made the score worse" if new is not None else _said(weighed.returned))
+        take_back(room.book, room.world, asked.phase, to=cycle.start, why=why, key=revert_key(asked))
+    plan = next((each for each in loops_of(room) if each.loop is cycle.loop), None)
+    assert plan is not None  # a cycle is one of the run's loops
+    stands = as_it_stands(room, weighed)
+    left = items_left(room, asked, plan, stands.rated)
+    items = _taken_up(plan, left)
+    ended = _ended(weighed, cycle, room.book.now(), result, new, plan, len(left))
+    facts = LoopFacts(
+        loop=plan.loop,
+        target_tenths=plan.target_tenths,
+        score_tenths=result.score_tenths,
+        cycles=weighed.cycles,
+        gained=result.gained,
+        remaining=len(items),
+    )
+    answer = after_loop(facts)
+    spent = weighed.cycles >= plan.cycles or not items
+    if answer.move is LoopMove.AGAIN and not spent:
+        following = _begun(room, asked, plan, result.score_tenths, items, answer.because, cycle=weighed.cycles + 1)
+        return Following(following.after, following.because, following.next, (*ended, *following.told))
+    more = () if answer.move is LoopMove.REACHED else _exhausted(room, stands, plan, result.score_tenths)
+    further = _further(room, stands, plan, result.score_tenths)
+    if further is not None:
+        return Following(further.after, further.because, further.next, (*ended, *more, *further.told))
+    done = happened(
+        of_phase.PhaseCompleted,
+        room.book.now(),
+        phase=asked.phase,
+        alignment_score=result.score_tenths / 10,
+        score_band=band_of(result.score_tenths / 10),
+        checkpoint_sha=room.tip(),
+    )
+    return Following(AfterPass.SETTLED, answer.because, None, (*ended, *more, Told(done)))
+
+
+def _said(returned: PhaseReturn) -> str:
+    return f"a cycle failed: {returned.summary}"
+
+
+def _further(room: Room, weighed: Weighed, plan: LoopPlan, score: int) -> Following | None:
+    """The first cycle of the loop after this one: gaps go on beyond the quality that was reached."""
+    plans = loops_of(room)
+    for other in plans[plans.index(plan) + 1 :]:
+        left = items_left(room, weighed.asked, other, weighed.rated) if score < other.target_tenths else ()
+        items = _taken_up(other, left)
+        if items:
+            return _begun(room, weighed.asked, other, score, items, "the next loop aims higher", cycle=1)
+    return None
+
+
+def _ended(
+    weighed: Weighed, cycle: PhasePass, now: str, result: CycleResult, new: int | None, plan: LoopPlan, left: int
+) -> tuple[Told, ...]:
+    """The event by which a cycle ends; one that came to no score leaves the one before."""
+    phase, before = cycle.phase, cycle.before_tenths or 0
+    number = weighed.cycles
+    match plan.loop:
+        case Loop.REMEDIATION:
+            event = happened(
+                of_quality.RemediationCompleted,
+                now,
+                phase=phase,
+                phase_id=phase,
+                cycle=number,
+                improved=result.gained,
+                reached_threshold=result.score_tenths >= plan.target_tenths,
+                old_score=before / 10,
+                new_score=(result.score_tenths if new is None else new) / 10,
+            )
+            return (Told(event),)
+        case Loop.QUALITY:
+            target = plan.target_tenths / 10
+            quality = happened(
+                of_quality.QualityRemediationCompleted,
+                now,
+                phase=phase,
+                cycle=number,
+                target=target,
+                old_score=before / 10,
+                new_score=(result.score_tenths if new is None else new) / 10,
+            )
+            return (Told(quality),)
+        case Loop.GAPS:
+            gap = happened(
+                of_quality.GapsIterationCompleted,
+                now,
+                phase=phase,
+                iteration=number,
+                deficiency_addressed=cycle.items[0].deficiency,
+                remaining_deficiencies=left,
+                old_score=before / 10,
+                new_score=(result.score_tenths if new is None else new) / 10,
+            )
+            return (Told(gap),)
+
+
+def _exhausted(room: Room, weighed: Weighed, plan: LoopPlan, score: int) -> tuple[Told, ...]:
+    """What is said of a phase whose loop is spent below its target; it passes, and everybody can see how."""
+    now, phase, count = room.book.now(), weighed.asked.phase, weighed.cycles
+    final, target = score / 10, plan.target_tenths / 10
+    match plan.loop:
+        case Loop.REMEDIATION:
+            path = write_diagnostic(room, weighed, force_incomplete=True)
+            if path is None:
+                return ()
+            marked = happened(
+                of_quality.ForceIncompleteMarked,
+                now,
+                phase=phase,
+                phase_id=phase,
+                final_score=final,
+                pass_threshold=target,
+                remediation_cycles=count,
+                diagnostic_path=path,
+            )
+            return (Told(marked),)
+        case Loop.QUALITY:
+            spent = happened(
+                of_quality.QualityExhausted, now, phase=phase, cycles=count or None, final_score=final, target=target
+            )
+            return (Told(spent),)
+        case Loop.GAPS:
+            gaps = happened(
+                of_quality.GapsExhausted, now, phase=phase, iterations=count or None, final_score=final, target=target
+            )
+            return (Told(gaps),)

@@ -1,0 +1,289 @@
+"""What becomes of a phase whose pass returned: integrity first, then the gate; written down with its events at once."""
+
+from fairwitness.contracts.autopilot import events_phase as of_phase
+from fairwitness.contracts.autopilot import events_quality as of_quality
+from fairwitness.contracts.autopilot import events_run as of_run
+from fairwitness.contracts.autopilot.integrity import IntegrityAnswer
+from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
+from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus, Recommendation, RunStatus, StepName
+from fairwitness.rules.cost import standing_score
+from fairwitness.rules.flags import course
+from fairwitness.rules.integrity import IntegrityVerdict, integrity
+from fairwitness.rules.phases import gate_of, has_dependents
+from fairwitness.rules.plan_check import parts_of
+from fairwitness.rules.scoring import GateMove, split_score
+from fairwitness.runs.autopilot.book import VERDICT, Told, happened
+from fairwitness.runs.autopilot.cycles import after_cycle_pass, cycle_result, first_cycle, nothing_to_raise
+from fairwitness.runs.autopilot.deferring import deferred
+from fairwitness.runs.autopilot.lineage import origin, passes_of, revert_key
+from fairwitness.runs.autopilot.post_mortems import Failed, write_post_mortem
+from fairwitness.runs.autopilot.reverting import take_back
+from fairwitness.runs.autopilot.room import Room
+from fairwitness.runs.autopilot.suspicion import stamped
+from fairwitness.runs.autopilot.verifying import human_tasks
+from fairwitness.runs.autopilot.weighing import (
+    Weighed,
+    category_of,
+    integrity_facts,
+    weigh,
+    write_diagnostic,
+)
+
+
+class Deciding:
+    """Decides about the passes of one run."""
+
+    def __init__(self, room: Room) -> None:
+        self._room, self._book = room, room.book
+
+    def decide(self, phase: str, number: int) -> Verdict:
+        """The verdict about a pass, or about a phase whose parts have all returned; asked again, the same."""
+        key = f"{VERDICT}:{phase}-{number}"
+        known = self._book.kept(key, Verdict)
+        if known is not None:
+            return known
+        asked = next((each for each in passes_of(self._book, phase) if each.number == number), None)
+        verdict, told = self._joined(phase, number) if asked is None else self._of_pass(asked)
+        return self._book.keep(key, VERDICT, phase, verdict, lambda _now: told)
+
+    def _of_pass(self, asked: PhasePass) -> tuple[Verdict, tuple[Told, ...]]:
+        room, book = self._room, self._book
+        returned = book.returned(asked)
+        assert returned is not None  # only a pass that returned is decided about
+        weighed = weigh(room, asked, returned)
+        found = integrity(integrity_facts(room, weighed))
+        failure = next((each for each in found.findings if each.answer is IntegrityAnswer.FAILURE), None)
+        failed = None if failure is None else f"integrity check {failure.number}, {failure.name}: {failure.because}"
+        is_cycle = origin(book, asked).kind is PassKind.CYCLE
+        path = None
+        if not is_cycle or not cycle_result(room, weighed, failed).revert:  # else the one before it tells what stands
+            path = write_diagnostic(room, weighed, force_incomplete=False)
+        told = [*self._diagnosed(weighed, path), *stamped(room, weighed, found)]
+        if found.answer is IntegrityAnswer.ENFORCEMENT:
+            because = next(each.because for each in found.findings if each.answer is IntegrityAnswer.ENFORCEMENT)
+            again = PhasePass(
+                phase=asked.phase,
+                number=asked.number + 1,
+                kind=PassKind.AGAIN,
+                start=asked.start,
+                checkpoint=asked.checkpoint,
+                again=found.again,
+            )
+            return self._verdict(weighed, found, AfterPass.ONCE_MORE, because, again), tuple(told)
+        if is_cycle:
+            after = after_cycle_pass(room, weighed, failed=failed)
+            verdict = self._verdict(weighed, found, after.after, after.because, after.next)
+            return verdict, (*told, *after.told)
+        verdict, more = self._gated(weighed, found, failed)
+        return verdict, (*told, *more)
+
+    def _diagnosed(self, weighed: Weighed, path: str | None) -> tuple[Told, ...]:
+        if path is None or weighed.rated is None:
+            return ()
+        phase = weighed.asked.phase
+        written = happened(
+            of_quality.ConfidenceDiagnosticWritten,
+            self._book.now(),
+            phase=phase,
+            phase_id=phase,
+            alignment_score=weighed.rated.settled.score,
+            pass_threshold=self._threshold / 10,
+            diagnostic_path=path,
+            path_to_9_items=len(weighed.way.usable),
+        )
+        return (Told(written),)
+
+    @property
+    def _threshold(self) -> int:
+        return course(frozenset(self._room.order.flags)).threshold_tenths
+
+    def _verdict(
+        self,
+        weighed: Weighed,
+        found: IntegrityVerdict,
+        after: AfterPass,
+        because: str,
+        following: PhasePass | None = None,
+    ) -> Verdict:
+        return Verdict(
+            phase=weighed.asked.phase,
+            number=weighed.asked.number,
+            after=after,
+            because=because,
+            findings=found.findings,
+            next=following,
+            cycles=weighed.cycles,
+        )
+
+    def _gated(self, weighed: Weighed, found: IntegrityVerdict, failed: str | None) -> tuple[Verdict, tuple[Told, ...]]:
+        """The gate of a phase that went through its steps."""
+        room, order, returned = self._room, self._room.order, weighed.returned
+        plan = course(frozenset(order.flags))
+        answer = gate_of(
+            room.order.roadmap.outline,
+            returned,
+            threshold_tenths=self._threshold,
+            cycles=0,
+            gained=True,
+            quality=any(each.loop.value == "quality" for each in plan.loops),
+            complete=plan.goes_on,
+        )
+        if failed is not None:
+            return self._failed(weighed, found, failed, halts=not plan.goes_on)
+        match answer.move:
+            case GateMove.DEFER:
+                verdict = self._verdict(weighed, found, AfterPass.DEFERRED, answer.because)
+                return verdict, deferred(self._book, weighed, found)
+            case GateMove.SPLIT:
+                return self._split(weighed, found, answer.because)
+            case GateMove.ROLL_BACK:
+                return self._failed(weighed, found, _reason(returned), halts=not plan.goes_on)
+            case GateMove.FAIL_AND_GO_ON:
+                return self._failed(weighed, found, _reason(returned, answer.because), halts=False)
+            case GateMove.FAIL_AND_HALT:
+                return self._failed(weighed, found, _reason(returned, answer.because), halts=True)
+            case GateMove.PASS | GateMove.REMEDIATE | GateMove.PASS_INCOMPLETE | GateMove.PASS_EXHAUSTED:
+                started = first_cycle(room, weighed)
+                if started is None:
+                    told = (*nothing_to_raise(room, weighed), *self.completed(weighed))
+                    return self._verdict(weighed, found, AfterPass.SETTLED, answer.because), told
+                verdict = self._verdict(weighed, found, AfterPass.ONCE_MORE, answer.because, started.next)
+                return verdict, started.told
+
+    def completed(self, weighed: Weighed) -> tuple[Told, ...]:
+        """A phase that passed its gate."""
+        room, phase, now = self._room, weighed.asked.phase, self._book.now()
+        score = weighed.returned.alignment_score
+        said = None if weighed.verified is None else weighed.verified.said
+        told = []
+        if human_tasks(room, phase) and said is not None and said.autonomous_confidence is not None:
+            alone = happened(
+                of_phase.AutonomousResolutionSuccess,
+                now,
+                phase=phase,
+                autonomous_confidence=said.autonomous_confidence,
+            )
+            told.append(Told(alone))
+        done = happened(
+            of_phase.PhaseCompleted,
+            now,
+            phase=phase,
+            alignment_score=score,
+            score_band=None if score is None else band_of(score),
+            checkpoint_sha=room.tip(),
+        )
+        return (*told, Told(done))
+
+    def _split(self, weighed: Weighed, found: IntegrityVerdict, because: str) -> tuple[Verdict, tuple[Told, ...]]:
+        asked, plan = weighed.asked, self._room.plan(weighed.asked.phase)
+        assert plan is not None
+        names = [f"{asked.phase}{chr(ord('a') + index)}" for index in range(len(parts_of(plan)))]
+        parts = tuple(
+            PhasePass(
+                phase=name,
+                number=len(passes_of(self._book, name)) + 1,  # a phase that is tried again may be split again
+                kind=PassKind.PART,
+                start=asked.start,
+                checkpoint=asked.checkpoint,
+                tasks=tuple(task.id for task in part),
+            )
+            for name, part in zip(names, parts_of(plan), strict=True)
+        )
+        verdict = Verdict(
+            phase=asked.phase,
+            number=asked.number,
+            after=AfterPass.SPLIT,
+            because=because,
+            findings=found.findings,
+            parts=parts,
+        )
+        return verdict, ()
+
+    def _joined(self, phase: str, number: int) -> tuple[Verdict, tuple[Told, ...]]:
+        """A phase whose parts have all ended: completed with their mean, or failed with the first that failed."""
+        room, book = self._room, self._book
+        parts = next(each.parts for each in book.verdicts() if (each.phase, each.number) == (phase, number - 1))
+        state = book.state().state.phases
+        records = [state[part.phase] for part in parts if part.phase in state]  # after a failure not all were begun
+        first = next(each for each in passes_of(room.book, phase) if each.number == number - 1)
+        done = [name for name, record in state.items() if record.status is PhaseStatus.COMPLETED]
+        failed = [part.phase for part in parts if part.phase not in done]
+        settled = Verdict(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
+        if failed:
+            reason = f"its part {failed[0]} is not completed"
+            told = self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
+            goes_on = course(frozenset(room.order.flags)).goes_on
+            if goes_on or not has_dependents(room.order.roadmap.outline, phase):
+                return settled, told
+            halted = settled.model_copy(update={"after": AfterPass.HALTED, "because": reason})
+            return halted, (*told, self._stop(phase, reason))
+        score = split_score([standing_score(each) for each in records])
+        completed = happened(
+            of_phase.PhaseCompleted,
+            book.now(),
+            phase=phase,
+            alignment_score=score,
+            score_band=None if score is None else band_of(score),
+            checkpoint_sha=room.tip(),
+        )
+        return settled, (Told(completed),)
+
+    def _failed(
+        self, weighed: Weighed, found: IntegrityVerdict, reason: str, *, halts: bool
+    ) -> tuple[Verdict, tuple[Told, ...]]:
+        asked = weighed.asked
+        halts = halts and asked.phase in {phase.id for phase in self._room.order.roadmap.phases}
+        results = self._book.results(asked)
+        step = results[-1].step if results else StepName.PREFLIGHT
+        told = self._failure(asked, reason, weighed.returned.recommendation, step)
+        if halts:
+            told = (*told, self._stop(asked.phase, reason))
+        return self._verdict(weighed, found, AfterPass.HALTED if halts else AfterPass.SETTLED, reason), told
+
+    def _stop(self, phase: str, reason: str) -> Told:
+        why = f"phase {phase} failed: {reason}"
+        return Told(happened(of_run.RunHalted, self._book.now(), reason=why, status=RunStatus.FAILED))
+
+    def _failure(
+        self, asked: PhasePass, reason: str, recommendation: Recommendation, step: StepName
+    ) -> tuple[Told, ...]:
+        """A phase that failed: what it changed is taken back and kept aside, and why is written down."""
+        room, book, now = self._room, self._book, self._book.now()
+        told: list[Told] = []
+        back = take_back(book, room.world, asked.phase, to=asked.checkpoint, why=reason, key=revert_key(asked))
+        if back.branch is not None:
+            begun = happened(
+                of_phase.RollbackInitiated,
+                now,
+                phase=asked.phase,
+                reason=reason,
+                rollback_from=back.from_,
+                rollback_to=back.to,
+            )
+            done = happened(
+                of_phase.RollbackCompleted,
+                now,
+                phase=asked.phase,
+                rollback_from=back.from_,
+                rollback_to=back.to,
+                diagnostic_branch=back.branch,
+            )
+            told = [Told(begun), Told(done)]
+        category = category_of(room, asked) or FailureCategory.COORDINATION_FAILURE
+        written = write_post_mortem(book, room.files, asked, Failed(reason=reason, category=category, step=step))
+        failed = happened(
+            of_phase.PhaseFailed,
+            now,
+            phase=asked.phase,
+            reason=reason,
+            category=category,
+            recommendation=recommendation,
+            postmortem_path=written.path,
+        )
+        return (*told, Told(failed))
+
+
+def _reason(returned: PhaseReturn, otherwise: str = "a rollback was asked for") -> str:
+    return returned.summary if returned.status is PhaseOutcome.FAILED else otherwise

@@ -1,0 +1,300 @@
+"""Carries out one node of a phase: an executor in its worktree, the harness on what it left, and a check beside it.
+
+What fails is handed to a debugger, twice at most. Commands are run on exactly the files that would be committed, and
+whoever checks sees the task and the change, and nothing of what was said about them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
+from fairwitness.contracts.autopilot.events_phase import TaskRetried
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError
+from fairwitness.contracts.autopilot.returns import DebuggerReturn, ExecutorReturn
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn
+from fairwitness.contracts.autopilot.words import FailureCategory, StepName
+from fairwitness.contracts.common.base import Contract, Positive, Texts
+from fairwitness.contracts.common.ids import NodeId
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import AttemptOrder, Prepared, Worked
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.rules.breaker import may_retry
+from fairwitness.rules.claims import mini_differences
+from fairwitness.runs.autopilot import task_checks
+from fairwitness.runs.autopilot.asking import Asker
+from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.briefs import Briefs
+from fairwitness.runs.autopilot.commands import Harness
+from fairwitness.runs.autopilot.done import Halted, answer
+from fairwitness.runs.autopilot.tasks import ATTEMPT, Attempted, Graph, PlannedNode, attempted
+from fairwitness.runs.autopilot.usage import task_retries
+from fairwitness.runs.dispatch import Dispatched, Occasion
+from fairwitness.runs.graph.world import to_end, until_stopped
+
+DEBUGS: Final = 2
+"""How often a debugger is sent to one task."""
+RETRY: Final = "task-retry"
+HELP: Final = "help"
+_INCOMPLETE: Final = FailureCategory.EXECUTOR_INCOMPLETE
+_SUMMARY: Final = 60
+_REASON: Final = 500
+
+
+class Retry(Contract):
+    """A task that is tried again, and what was wrong with it."""
+
+    node: NodeId
+    number: Positive
+    problems: Texts
+
+
+class Job(NamedTuple):
+    """One attempt: what it is about, and where it is made."""
+
+    order: AttemptOrder
+    prepared: Prepared
+    folder: Path
+    node: PlannedNode
+
+    @property
+    def id(self) -> str:
+        """As it stands in keys and in names of dispatches."""
+        helper = f"-{HELP}" if self.order.conflict is not None else ""
+        return f"{self.order.node}-{self.order.attempt}{helper}"
+
+
+@dataclass
+class Course:
+    """What has been done in an attempt so far."""
+
+    start: str
+    """The files it began with."""
+    tree: str
+    """The files that would be committed."""
+    changed: tuple[str, ...] = ()
+    """Paths in which the two differ."""
+    milliseconds: int = 0
+    said: ExecutorReturn | None = None
+    check: MiniVerifierReturn | None = None
+    debugs: int = 0
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Why its executor itself holds that it is not done."""
+        why = None if self.said is None else task_checks.unfinished(self.said)
+        return () if why is None else (why,)
+
+    def ended(self, job: Job, problems: Sequence[str] = (), category: FailureCategory | None = None) -> Attempted:
+        """How it ended: done exactly if nothing speaks against it."""
+        evidence = () if self.said is None else self.said.evidence
+        return Attempted(
+            node=job.order.node,
+            attempt=job.order.attempt,
+            done=not problems,
+            tree=self.tree,
+            files=self.changed,
+            evidence=next((each for each in evidence if each.task_id == job.node.name), None),
+            deviations=() if self.said is None else self.said.deviations,
+            check=self.check,
+            debug_attempts=self.debugs,
+            problems=tuple(problems),
+            category=category,
+            seconds=self.milliseconds / 1000,
+        )
+
+
+class Executing:
+    """Lets agents work on a node; `Work` of a graph."""
+
+    def __init__(
+        self,
+        book: AutopilotBook,
+        graph: Graph,
+        repository: Repository,
+        shadow: Shadow,
+        harness: Harness,
+        asker: Asker,
+        briefs: Briefs,
+    ) -> None:
+        self._book, self._graph, self._repository, self._shadow = book, graph, repository, shadow
+        self._harness, self._asker, self._briefs = harness, asker, briefs
+
+    async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
+        """What had ended before is adopted, and nobody is asked twice."""
+        job = Job(order, prepared, folder, self._graph.node(order.node))
+        try:
+            done = await (self._adopted(job) if order.conflict is None else self._settled(job))
+        except Halted as halted:
+            return Worked(done=False, changed=(), reason=halted.reason, halt=halted.reason)
+        if done.done:
+            return Worked(done=True, changed=done.files, summary=f"{job.node.name} - {job.node.about}"[:_SUMMARY])
+        return Worked(done=False, changed=done.files, reason=done.problems[0][:_REASON])
+
+    async def _adopted(self, job: Job) -> Attempted:
+        known = await to_end(attempted, self._book, job.order.node, job.order.attempt)
+        if known is not None:
+            return known
+        done = await self._carried_out(job)
+        return await to_end(self._book.keep, f"{ATTEMPT}:{done.node}:{done.attempt}", ATTEMPT, done.node, done)
+
+    async def _carried_out(self, job: Job) -> Attempted:
+        course = await to_end(self._course, job)
+        said = await self._begun(job, course, await to_end(self._first_brief, job))
+        if isinstance(said, StepError):
+            return course.ended(job, (said.first_line,), said.category)
+        problems = course.unfinished
+        if job.node.task is None and not job.node.items:  # whoever sent it out looks at what came of it
+            return course.ended(job, problems, _INCOMPLETE if problems else None)
+        category = _INCOMPLETE
+        for number in range(DEBUGS + 1):
+            if number:
+                refused = await self._mended(job, course, number, problems)
+                if refused is not None:
+                    return course.ended(job, (refused.first_line, *problems), refused.category)
+            runs, check = await self._checked(job, course, number)
+            problems = (*task_checks.problems_of(runs, course.check), *(() if number else problems))
+            if not problems and isinstance(check, StepError):
+                return course.ended(job, (f"its check came to nothing: {check.first_line}",), check.category)
+            if not problems:
+                return course.ended(job)
+            category = task_checks.category_of_runs(runs)
+        return course.ended(job, problems, category)
+
+    def _course(self, job: Job) -> Course:
+        tree = self._repository.tree_of(job.prepared.start)
+        return Course(tree, tree)
+
+    async def _begun(self, job: Job, course: Course, brief: Brief) -> ExecutorReturn | DebuggerReturn | StepError:
+        """The first agent's work."""
+        done = await self._ask(job, course, brief)
+        if job.node.role is Role.DEBUGGER:
+            return answer(done, DebuggerReturn)
+        said = answer(done, ExecutorReturn)
+        course.said = said if isinstance(said, ExecutorReturn) else None
+        return said
+
+    def _first_brief(self, job: Job) -> Brief:
+        node, order = job.node, job.order
+        writes = self._writes(node)
+        if node.role is Role.DEBUGGER:
+            return self._briefs.debugger(node.id, order.attempt, 1, node.task, node.problems, writes=writes)
+        if node.gap is not None:
+            return self._briefs.fixer(node.id, order.attempt, node.gap, writes)
+        before = tuple(
+            f"{path} has the marks of a conflict: settle it so that both sides keep what they do."
+            for path in job.prepared.conflicts
+        )
+        return self._briefs.executor(node.id, order.attempt, node.task, node.items, writes, before=before)
+
+    def _writes(self, node: PlannedNode) -> tuple[str, ...]:
+        return self._briefs.anywhere() if node.scope is None else node.scope
+
+    async def _mended(self, job: Job, course: Course, number: int, problems: Sequence[str]) -> StepError | None:
+        """Sends a debugger; why nobody may be sent or believed, if that is so."""
+        if not await to_end(self._may_retry, job, number, problems):
+            return StepError(category=_INCOMPLETE, first_line="the retries of the run are used up")
+        node, attempt = job.node, job.order.attempt
+        brief = await to_end(
+            lambda: self._briefs.debugger(node.id, attempt, number, node.task, problems, writes=self._writes(node))
+        )
+        course.debugs = number
+        said = answer(done := await self._ask(job, course, brief), DebuggerReturn)
+        # one that merely did not answer is no worse than one that did: what it left is checked either way
+        return said if isinstance(said, StepError) and done.outcome.status is OutcomeStatus.REFUSED else None
+
+    def _may_retry(self, job: Job, number: int, problems: Sequence[str]) -> bool:
+        """Writes down that a task is tried again, as long as the run may try anything again."""
+        book, order = self._book, job.order
+        key = f"{RETRY}:{job.id}:{number}"
+        if book.kept(key, Retry) is not None:
+            return True
+        state = book.state().state
+        total = task_retries(state) + sum(each.debug_attempts + each.replan_attempts for each in state.phases.values())
+        spent = Retries(debug_in_phase=0, replan_in_phase=0, total=total)
+        if not may_retry(RetryKind.TASK, spent, book.order().limits.breaker):
+            return False
+
+        def told(now: str) -> tuple[Told, ...]:
+            if self._graph.phase is None:
+                return ()
+            event = happened(
+                TaskRetried,
+                now,
+                phase=self._graph.phase,
+                step=StepName.EXECUTE,
+                task=job.node.name,
+                attempt=number,
+                reason=problems[0][:_REASON],
+            )
+            return (Told(event),)
+
+        book.keep(key, RETRY, order.node, Retry(node=order.node, number=number, problems=tuple(problems)), told)
+        return True
+
+    async def _checked(
+        self, job: Job, course: Course, number: int
+    ) -> tuple[tuple[ExecutionResult, ...], MiniVerifierReturn | StepError]:
+        """What the harness and the check of the task say, and in what the agents' words differ from the former."""
+        node, order = job.node, job.order
+        runs = await self._run(job, course, number)
+        brief = await to_end(self._check_brief, job, course, number)
+        check = answer(await self._ask(job, course, brief), MiniVerifierReturn)
+        course.check = check if isinstance(check, MiniVerifierReturn) else None
+
+        def note(by: Role, found: Sequence[str]) -> None:
+            task_checks.note_differences(self._book, node.id, order.attempt, number, by.value, found, tree=course.tree)
+
+        if number == 0 and course.said is not None:
+            await to_end(note, Role.EXECUTOR, task_checks.executor_differences(course.said, runs))
+        if course.check is not None:
+            await to_end(note, Role.MINI_VERIFIER, mini_differences(course.check, runs))
+        return runs, check
+
+    def _check_brief(self, job: Job, course: Course, number: int) -> Brief:
+        """The task and the change; nothing of what was said about them is at hand here."""
+        node = job.node
+        diff = self._briefs.diff(course.start, course.tree)
+        return self._briefs.mini_verifier(node.id, job.order.attempt, number, node.task, diff, items=node.items)
+
+    async def _run(self, job: Job, course: Course, number: int) -> tuple[ExecutionResult, ...]:
+        if job.node.task is None:
+            return ()
+        scope, asked = f"{job.id}-{number}", task_checks.asked_of(job.node.task)
+        runs = await until_stopped(lambda stop: self._harness.run_all(scope, asked, course.tree, stop=stop))
+        course.milliseconds += sum(run.duration_ms for run in runs)
+        return runs
+
+    async def _settled(self, job: Job) -> Attempted:
+        """Lets an executor settle the conflict of work that was done with what was merged meanwhile."""
+        course = await to_end(self._course, job)
+        first = await to_end(self._first_brief, job)
+        brief = first.model_copy(update={"dispatch_id": job.id, "instance": job.id})
+        said = await self._begun(job, course, brief)
+        if isinstance(said, StepError):
+            return course.ended(job, (said.first_line,), said.category)
+        runs = await self._run(job, course, 0)
+        return course.ended(job, (*task_checks.problems_of(runs, None), *course.unfinished))
+
+    async def _ask(self, job: Job, course: Course, brief: Brief) -> Dispatched:
+        """Asks an agent in the folder of the attempt, and takes in what it changed."""
+        step = StepName.DEBUG if job.node.role is Role.DEBUGGER else StepName.EXECUTE
+        occasion = Occasion(step.value, task=job.order.node, phase=self._graph.phase, attempt=job.order.attempt)
+        done = await self._asker.ask_in(brief, occasion, job.folder, job.prepared.base)
+        course.milliseconds += done.outcome.duration_ms
+        if done.changed and done.outcome.status is not OutcomeStatus.REFUSED and brief.role is not Role.MINI_VERIFIER:
+            await to_end(self._take_in, course, done)
+        return done
+
+    def _take_in(self, course: Course, done: Dispatched) -> None:
+        """What an agent changed, on top of what was changed before; by-products beside it are left out."""
+        if done.tree is None:
+            return
+        left, start = self._shadow.entries(done.tree), self._shadow.entries(course.start)
+        paths = {each.path for each in done.changed}
+        course.tree = self._shadow.compose(course.tree, {path: left.get(path) for path in paths})
+        paths.update(course.changed)
+        course.changed = tuple(path for path in sorted(paths) if left.get(path) != start.get(path))

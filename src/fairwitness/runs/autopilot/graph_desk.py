@@ -1,0 +1,109 @@
+"""The desk of one of a run's graphs: what its events mean for tasks of the phase is told beside them, in one record."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from fairwitness.contracts.autopilot.events_phase import TaskCompleted, TaskFailed
+from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.events import NodeChanged
+from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked
+from fairwitness.kit.clock import spell
+from fairwitness.ledger.record import Record
+from fairwitness.rules.graph_run import MOVING
+from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened, put_events
+from fairwitness.runs.autopilot.reverting import left_at
+from fairwitness.runs.autopilot.task_checks import failure_of
+from fairwitness.runs.autopilot.tasks import Graph, PlannedNode, attempted, commit_of
+from fairwitness.runs.graph.sole_desk import SoleDesk
+from fairwitness.runs.graph.world import Prove, Work, World, to_end
+
+BUDGET = "the budget is used up: "
+"""How the reason of an attempt begins that was halted and not made; it is made when the run goes on."""
+OTHERS = "what was committed is not what was checked"
+
+
+class AutopilotGraphDesk(SoleDesk):
+    """The desk of one graph."""
+
+    def __init__(self, world: World, book: AutopilotBook, graph: Graph, work: Work, prove: Prove) -> None:
+        super().__init__(
+            world,
+            book.ledger,
+            book.run_id,
+            work,
+            prove,
+            workflow=Workflow.AUTOPILOT,
+            phase=str(graph.number),
+            clock=book.clock,
+        )
+        self._run_book, self._graph = book, graph
+
+    def last_tip(self) -> str:
+        """Where the run left its target, by a merge of any of its graphs or by taking something back."""
+        return left_at(self._run_book, self._world.repository)
+
+    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+        """What the agents left; a task whose work was there already is done, too, if all its commands pass."""
+        made = await super().commit(order, prepared, worked)
+        if made is not None or order.conflict is not None or self._graph.node(order.node).task is None:
+            return made
+        return await to_end(self._as_it_was, order)
+
+    def _as_it_was(self, order: AttemptOrder) -> Candidate | None:
+        worktrees = self._world.worktrees
+        tip = worktrees.tip(worktrees.named(order.run_id, order.node, order.attempt))
+        return None if tip is None else Candidate(node=order.node, commit=tip, tree=worktrees.repository.tree_of(tip))
+
+    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+        """The project's own checks, on what the task's commands were run on."""
+        if order.conflict is not None:
+            return await super().prove(order, prepared, candidate)
+        done = await to_end(attempted, self._run_book, order.node, order.attempt)
+        if done is None or not done.done or done.tree != candidate.tree:
+            return Proof(holds=False, reasons=(OTHERS,))
+        if candidate.tree == await to_end(self._world.repository.tree_of, prepared.base):
+            return Proof(holds=True, reasons=())  # nothing was to be done, and the target is green
+        return await super().prove(order, prepared, candidate)
+
+    def write(self, make: Callable[[str], Iterable[EventData]], *, after: int | None = None) -> bool:
+        """Writes events of the graph, and what they say about tasks of the phase, unless it has moved since."""
+        now = spell(self.clock())
+        events = tuple(make(now))
+        told = tuple(self._told(events, now))
+
+        def write(record: Record) -> bool:
+            if after is not None and record.has_event(after=after, types=MOVING):
+                return False
+            self.put_events(record, events, now)
+            put_events(record, told, now)
+            return True
+
+        return self.ledger.record(self.run_id, write)
+
+    def put_events(self, record: Record, events: Iterable[EventData], now: str) -> None:
+        """Those that an executor goes by: what else could be told of a task is told by the phase's own events."""
+        super().put_events(record, (event for event in events if event.plain()["type"] in MOVING), now)
+
+    def _told(self, events: Iterable[EventData], now: str) -> Iterator[Told]:
+        for event in events:
+            if isinstance(event, NodeChanged) and event.attemptId is not None:
+                yield from self._of_task(self._graph.node(event.nodeId), event, event.attemptId, now)
+
+    def _of_task(self, node: PlannedNode, event: NodeChanged, attempt: int, now: str) -> Iterator[Told]:
+        """A task came to its end. Whatever a debugger does is told by the debug loop."""
+        phase, step = self._graph.phase, StepName.EXECUTE
+        if phase is None or node.role is not Role.EXECUTOR:
+            return
+        reason = event.reason or ""
+        if event.newStatus is NodeState.MERGED:
+            commit = commit_of(self._run_book, node.id, attempt)
+            yield Told(happened(TaskCompleted, now, phase=phase, step=step, task=node.name, commit=commit))
+        elif event.newStatus in (NodeState.FAILED, NodeState.STALE) and not reason.startswith(BUDGET):
+            failed = failure_of(self._run_book, node.id, attempt, reason)
+            error, category = failed.first_line, failed.category
+            yield Told(
+                happened(TaskFailed, now, phase=phase, step=step, task=node.name, error=error, category=category)
+            )

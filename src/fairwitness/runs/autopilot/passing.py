@@ -1,0 +1,276 @@
+"""A pass through a phase: each step is announced, done, and written down with what the breaker makes of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from fairwitness.contracts.autopilot import events_phase as of_phase
+from fairwitness.contracts.autopilot import events_run as of_run
+from fairwitness.contracts.autopilot.facts import EventFacts, Retries, StepOutcome
+from fairwitness.contracts.autopilot.passes import PassMove, PassMoveKind, PhasePass, StepResult
+from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
+from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan
+from fairwitness.contracts.autopilot.words import Recommendation, RunStatus, StepName
+from fairwitness.contracts.common.base import Contract, instant
+from fairwitness.contracts.graph.orders import GraphEnd
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.record import Record
+from fairwitness.rules.breaker import cools_until
+from fairwitness.rules.pass_moves import next_step
+from fairwitness.runs.autopilot import carrying_out, preflight, rating, thinking, verifying
+from fairwitness.runs.autopilot.book import BEGUN, RETURNED, STEP, Told, happened, pass_name, put_events, step_key
+from fairwitness.runs.autopilot.done import Done, Halted, Span
+from fairwitness.runs.autopilot.lineage import lineage
+from fairwitness.runs.autopilot.pages_phase import trace_file
+from fairwitness.runs.autopilot.returning import phase_return
+from fairwitness.runs.autopilot.room import Room
+from fairwitness.runs.autopilot.state_file import StateFile
+from fairwitness.runs.autopilot.usage import breaker_events, task_retries, untold_tokens
+from fairwitness.runs.graph.world import to_end, until_stopped
+
+Carry = Callable[[int], Awaitable[GraphEnd]]
+
+TRACE = "trace"
+FRESH_S = 45.0
+"""How often the state file of a run at work is written at least."""
+_AGENTS = {
+    StepName.RESEARCH: "phase-researcher",
+    StepName.PLAN: "phase-planner",
+    StepName.PLAN_CHECK: "plan-checker",
+    StepName.EXECUTE: "executor",
+    StepName.VERIFY: "phase-verifier",
+    StepName.JUDGE: "judge",
+    StepName.RATE: "rater",
+    StepName.DEBUG: "debugger",
+}
+
+
+class Spans(Contract):
+    """What one step did, line by line."""
+
+    spans: tuple[TraceSpan, ...]
+
+
+class Passing:
+    """The passes of one run."""
+
+    def __init__(self, room: Room, state_file: StateFile) -> None:
+        self._room, self._book, self._state_file = room, room.book, state_file
+
+    async def next_in(self, asked: PhasePass) -> PassMove:
+        """What a pass does next; nothing if the run was halted."""
+        return await to_end(self._next, asked)
+
+    def _next(self, asked: PhasePass) -> PassMove:
+        status = self._book.state().state.meta.status
+        if status is not RunStatus.RUNNING:
+            halted = f"the run is {status.value}"
+            return PassMove(
+                kind=PassMoveKind.RETURN,
+                outcome=PhaseOutcome.FAILED,
+                recommendation=Recommendation.HALT,
+                because=halted,
+                halt=halted,
+            )
+        settings = self._room.order.limits.breaker
+        repeated = [result for each in lineage(self._book, asked)[:-1] for result in self._book.results(each)]
+        return next_step(asked, self._book.results(asked), self._before(asked), settings, repeated=repeated)
+
+    def _before(self, asked: PhasePass) -> Retries:
+        """What other passes used up: of this phase, and of the whole run."""
+        rows = self._book.ledger.observations(self._book.run_id, STEP)
+        others = [row for row in rows if row.subject != pass_name(asked)]
+        everywhere: dict[str, list[str]] = {}
+        for row in others:
+            everywhere.setdefault(row.subject, []).append(row.detail["document"]["step"])
+        spent = {name: _retried(steps) for name, steps in everywhere.items()}
+        own = [each for name, each in spent.items() if name.rpartition("-")[0] == asked.phase]
+        return Retries(
+            debug_in_phase=sum(debugged for debugged, _ in own),
+            replan_in_phase=sum(replanned for _, replanned in own),
+            total=sum(map(sum, spent.values())) + task_retries(self._book.state().state),
+        )
+
+    async def step(self, asked: PhasePass, move: PassMove, carry: Carry) -> None:
+        """Does a step; done before, it is left as it is."""
+        assert move.step is not None
+        assert move.number is not None
+        key = step_key(asked, move.step, move.number)
+        if await to_end(self._book.kept, key, StepResult) is not None:
+            return
+        await to_end(self._begin, asked, move.step, move.number, key)
+        try:
+            done = await self._while_fresh(self._do(asked, move.step, move.number, carry))
+        except Halted as halt:
+            await to_end(self._halt, asked, halt)
+            return
+        await to_end(self._record, asked, done, key)
+
+    def _begin(self, asked: PhasePass, step: StepName, number: int, key: str) -> None:
+        book = self._book
+        name = f"{BEGUN}:{key}"
+        if book.ledger.observation(book.run_id, name) is not None:
+            return
+        now, phase = book.now(), asked.phase
+        told = [
+            Told(happened(of_phase.StepStarted, now, phase=phase, step=step, agent=_AGENTS.get(step), attempt=number))
+        ]
+        results = book.results(asked)
+        if step is StepName.DEBUG:
+            issues = tuple(dict.fromkeys(issue for result in results[-2:] for issue in result.issues))
+            told.insert(
+                0, Told(happened(of_phase.DebugAttempt, now, phase=phase, step=step, attempt=number, issues=issues))
+            )
+        if step is StepName.RESEARCH and number > 1:
+            score = results[-1].score_tenths
+            replan = happened(
+                of_phase.ReplanAttempt,
+                now,
+                phase=phase,
+                step=step,
+                attempt=number - 1,
+                reason="its score is below 7.0",
+                alignment_score=None if score is None else score / 10,
+            )
+            told.insert(0, Told(replan))
+        row = book.seen(name, BEGUN, pass_name(asked), {"step": step.value, "number": number}, now)
+
+        def write(record: Record) -> None:
+            record.observation(row)
+            put_events(record, told, now)
+
+        book.ledger.record(book.run_id, write)
+        reach("autopilot.step.begun")
+        self._state_file.refresh()
+
+    async def _while_fresh(self, work: Awaitable[Done]) -> Done:
+        """Does something, and meanwhile writes the state file every so often: whoever looks sees that the run lives."""
+
+        async def refresh() -> None:
+            while True:
+                await asyncio.sleep(FRESH_S)
+                await to_end(lambda: self._state_file.refresh(is_sign_of_life=True))
+
+        ticking = asyncio.create_task(refresh())
+        try:
+            return await work
+        finally:
+            ticking.cancel()
+            await asyncio.wait({ticking})
+
+    async def _do(self, asked: PhasePass, step: StepName, number: int, carry: Carry) -> Done:
+        room = self._room
+        match step:
+            case StepName.PREFLIGHT:
+                return await to_end(preflight.preflight, room, asked, number)
+            case StepName.TRIAGE:
+                return await until_stopped(lambda stop: preflight.triage(room, asked, number, stop))
+            case StepName.RESEARCH:
+                return await thinking.research(room, asked, number)
+            case StepName.PLAN:
+                return await thinking.plan(room, asked, number)
+            case StepName.PLAN_CHECK:
+                return await thinking.plan_check(room, asked, number)
+            case StepName.EXECUTE:
+                return await carrying_out.execute(room, asked, number, carry)
+            case StepName.VERIFY:
+                return await verifying.verify(room, asked, number)
+            case StepName.JUDGE:
+                return await verifying.judge(room, asked, number)
+            case StepName.RATE:
+                return await rating.rate(room, asked, number)
+            case StepName.DEBUG:
+                return await carrying_out.debug(room, asked, number, carry)
+
+    def _record(self, asked: PhasePass, done: Done, key: str) -> None:
+        """The result, its trace, its events and what the breaker makes of it, in one record."""
+        book, result, now = self._book, done.result, self._book.now()
+        began = book.ledger.observation(book.run_id, f"{BEGUN}:{key}")
+        assert began is not None
+        took = max(0, round((instant(now) - instant(began.observed_at)).total_seconds() * 1000))
+        outcome = StepOutcome(
+            step=result.step,
+            new_commits=done.new_commits,
+            newly_passing=done.newly_passing,
+            score_gained=done.score_gained,
+            error=done.error,
+        )
+        facts = EventFacts(steps=done.steps, outcome=outcome, tokens=untold_tokens(book, self._room.asker.caps) or None)
+        ended: Told
+        if result.good:
+            event = happened(
+                of_phase.StepCompleted, now, phase=asked.phase, step=result.step, output=done.output, duration_ms=took
+            )
+            ended = Told(event, facts)
+        else:
+            error = done.error.first_line if done.error is not None else result.issues[0] if result.issues else None
+            category = done.error.category if done.error is not None else None
+            failed = happened(
+                of_phase.StepFailed, now, phase=asked.phase, step=result.step, error=error, category=category
+            )
+            ended = Told(failed, facts)
+        told = (*done.told, ended, *breaker_events(book, asked.phase, outcome, facts.tokens or 0, took, now))
+        said = "done" if result.good else (result.issues[0] if result.issues else "failed")
+        own = Span(TraceAction.DECISION, f"{result.step.value} {result.number}", said, took, result.good)
+        spans = Spans(spans=tuple(span.at(now, asked.phase, result.step) for span in (*done.spans, own)))
+        rows = (
+            book.seen(key, STEP, pass_name(asked), {"document": result.plain()}, now, holds=result.good),
+            book.seen(f"{TRACE}:{key}", TRACE, asked.phase, {"document": spans.plain()}, now),
+        )
+
+        def write(record: Record) -> None:
+            for row in rows:
+                record.observation(row)
+            put_events(record, told, now)
+
+        book.ledger.record(book.run_id, write)
+        reach("autopilot.step.recorded")
+        self.write_traces(asked.phase)
+        self._state_file.refresh()
+
+    def _halt(self, asked: PhasePass, halt: Halted) -> None:
+        """A step that could not be done: the breaker opens, and nothing is written of the step."""
+        book, now = self._book, self._book.now()
+        if book.state().state.meta.status is not RunStatus.RUNNING:
+            return
+        settings = self._room.order.limits.breaker
+        opened = happened(
+            of_run.CircuitBreakerOpened,
+            now,
+            setting=halt.setting,
+            value=halt.value,
+            last_error=halt.reason,
+            # a budget that a person raises needs no time to cool down
+            cooldown_until=cools_until(now, settings) if halt.status is RunStatus.PAUSED else None,
+        )
+        halted = happened(of_run.RunHalted, now, phase=asked.phase, reason=halt.reason, status=halt.status)
+        book.tell(Told(opened), Told(halted))
+        reach("autopilot.halted")
+        self._state_file.refresh()
+
+    def write_traces(self, phase: str) -> None:
+        """The traces of a phase's steps, each in its file and all in one."""
+        book, layout = self._book, self._room.layout(phase)
+        rows = [row for row in book.ledger.observations(book.run_id, TRACE) if row.subject == phase]
+        spans = [span for row in rows for span in Spans.model_validate(row.detail["document"]).spans]
+        for step in dict.fromkeys(span.step for span in spans):
+            self._room.put(
+                layout.step_trace(step.value), trace_file(tuple(span for span in spans if span.step is step))
+            )
+        self._room.put(layout.trace, trace_file(tuple(spans)))
+
+    async def give_back(self, asked: PhasePass, move: PassMove) -> None:
+        """Writes down what a pass returns; a halted one returns nothing, and goes on with its run."""
+        if move.halt is not None:
+            return
+        await to_end(self._give_back, asked, move)
+
+    def _give_back(self, asked: PhasePass, move: PassMove) -> None:
+        book = self._book
+        key = f"{RETURNED}:{pass_name(asked)}"
+        book.keep(key, RETURNED, pass_name(asked), phase_return(self._room, asked, move))
+        reach("autopilot.returned")
+
+
+def _retried(steps: list[str]) -> tuple[int, int]:
+    """How often was debugged and replanned among the steps of one pass."""
+    return steps.count(StepName.DEBUG.value), max(0, steps.count(StepName.RESEARCH.value) - 1)

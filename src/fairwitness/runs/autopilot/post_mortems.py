@@ -1,0 +1,248 @@
+"""The post-mortem of a failed phase: its story as the ledger tells it, the earliest cause, and the rule that follows.
+
+Nothing of it is an agent's account: timeline, cause and fixes are read from the run's events, what was run and looked
+at from the return that the harness filled.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from fairwitness.contracts.autopilot import events_phase as of_phase
+from fairwitness.contracts.autopilot.events import AutopilotEvent
+from fairwitness.contracts.autopilot.passes import PhasePass
+from fairwitness.contracts.autopilot.phase_return import PhaseReturn
+from fairwitness.contracts.autopilot.postmortem import (
+    AttemptedFix,
+    PostMortem,
+    PostMortemEvidence,
+    RootCause,
+    TimelineEntry,
+    TimelineStatus,
+)
+from fairwitness.contracts.autopilot.trace import TraceStep
+from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord, StepName
+from fairwitness.contracts.common.base import Texts
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.kit.killpoints import reach
+from fairwitness.rules.fold_phase import autopilot_event
+from fairwitness.rules.graph_run import MOVING
+from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
+from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.pages_learnings import failure_entry
+from fairwitness.runs.autopilot.wording import json_file
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout import autopilot
+
+POST_MORTEM = "post-mortem"
+TIMELINE = 20
+_SAID = 200
+
+PREVENTION: Mapping[FailureCategory, str] = {
+    FailureCategory.EXECUTOR_INCOMPLETE: "Run the command of every criterion before a task is called done",
+    FailureCategory.EXECUTOR_WRONG_APPROACH: "Try out the riskiest assumption of a plan before building on it",
+    FailureCategory.COMPILATION_FAILURE: "Compile after each file that was changed, and mend it before going on",
+    FailureCategory.LINT_FAILURE: "Run the project's linter on what was changed before it is handed over",
+    FailureCategory.BUILD_FAILURE: "Run the whole build before a task is called done, not only its own tests",
+    FailureCategory.ACCEPTANCE_CRITERIA_UNMET: "See the criterion's command fail first, then work until it passes",
+    FailureCategory.SCOPE_CREEP: "Touch the files that the task names, and no others",
+    FailureCategory.CONTEXT_EXHAUSTION: "Plan tasks that one agent can finish with the room it has; split larger ones",
+    FailureCategory.TOOL_FAILURE: "Use commands that end by themselves within the limit and need no network",
+    FailureCategory.COORDINATION_FAILURE: "Return the fields that were asked for; the next step sees nothing else",
+}
+"""What to do differently after a failure of each kind."""
+
+
+class Failed(NamedTuple):
+    """What is known of a phase that failed, at the moment when it is given up."""
+
+    reason: str
+    category: FailureCategory
+    """Of the phase as a whole; it counts where no step and no task left a cause of its own."""
+    step: StepName
+    """The step that the phase ended with."""
+    rule: str | None = None
+    """A rule that somebody who saw the cause wrote; otherwise one is made from the cause."""
+
+
+class Written(NamedTuple):
+    """A post-mortem and where it stands."""
+
+    post_mortem: PostMortem
+    path: str
+
+
+def write_post_mortem(book: AutopilotBook, files: Store, asked: PhasePass, failed: Failed) -> Written:
+    """Keeps the post-mortem of a pass that failed its phase, writes its file, and learns from it; each once."""
+    key = f"{POST_MORTEM}:{pass_name(asked)}"
+    known = book.kept(key, PostMortem)
+    post_mortem = known or book.keep(key, POST_MORTEM, asked.phase, _post_mortem(book, asked, failed))
+    path = autopilot.phase_post_mortem(asked.phase)
+    content = json_file(post_mortem.plain()).encode()
+    if not files.exists(path) or files.get(path) != content:
+        files.put(path, content)
+        reach("autopilot.postmortem")
+    Learnings(book, files).add(f"failure:{pass_name(asked)}", failure_entry(post_mortem))
+    return Written(post_mortem, path)
+
+
+def _post_mortem(book: AutopilotBook, asked: PhasePass, failed: Failed) -> PostMortem:
+    now = book.now()
+    events = events_of(book, asked.phase)
+    cause = root_cause(events) or RootCause(
+        category=failed.category, description=_text(failed.reason), first_observed_at=now, step=failed.step
+    )
+    returned = book.returned(asked)
+    story = timeline(events, cause)
+    names = {phase.id: phase.name for phase in book.order().roadmap.phases}
+    return PostMortem(
+        phase_id=asked.phase,
+        phase_name=names.get(asked.phase) or names[asked.phase[:-1]],
+        timestamp=now,
+        status="failed",
+        root_cause=cause,
+        timeline=story,
+        evidence=_evidence(returned),
+        attempted_fixes=tuple(attempted_fixes(events, None if returned is None else returned.issues)),
+        prevention_rule=failed.rule or prevention_rule(cause),
+    )
+
+
+def events_of(book: AutopilotBook, phase: str) -> tuple[AutopilotEvent, ...]:
+    """The events of a phase since it was begun last; those of the graph that carried out its tasks are left out."""
+    found: list[AutopilotEvent] = []
+    for envelope in book.ledger.events(book.run_id):
+        if envelope.phase != phase or envelope.type in MOVING:
+            continue
+        opened = autopilot_event(envelope)
+        assert not isinstance(opened, Problem)  # the fold has taken it
+        if isinstance(opened[0], of_phase.PhaseStarted):
+            found.clear()
+        found.append(opened[0])
+    return tuple(found)
+
+
+def root_cause(events: Sequence[AutopilotEvent]) -> RootCause | None:
+    """The earliest failure of a step or a task that was not made good later; None if there is none with a category."""
+    for at, event in enumerate(events):
+        match event:
+            case of_phase.StepFailed(details=said, step=StepName() as step) if said.category is not None:
+                mended = any(isinstance(later, of_phase.StepCompleted) and later.step is step for later in events[at:])
+            case of_phase.TaskFailed(details=said) if said.category is not None:
+                step = StepName.EXECUTE
+                mended = any(
+                    isinstance(later, of_phase.TaskCompleted) and later.details.task == said.task
+                    for later in events[at:]
+                )
+            case _:
+                continue
+        if not mended:
+            return RootCause(
+                category=said.category,
+                description=_text(said.error or said.category.value),
+                first_observed_at=event.timestamp,
+                step=step,
+            )
+    return None
+
+
+def timeline(events: Sequence[AutopilotEvent], cause: RootCause) -> tuple[TimelineEntry, ...]:
+    """The story in at most 20 moments: how it began, the cause, and the newest of the rest."""
+    told = [entry for event in events if (entry := _moment(event)) is not None]
+    if len(told) <= TIMELINE:
+        return tuple(told)
+    kept = set(range(len(told) - TIMELINE, len(told)))
+    first = next(
+        (
+            at
+            for at, entry in enumerate(told)
+            if entry.timestamp == cause.first_observed_at and entry.status is TimelineStatus.FAILURE
+        ),
+        0,
+    )
+    for place in (first, 0):
+        if place not in kept:
+            kept.remove(min(kept - {0, first}))
+            kept.add(place)
+    return tuple(told[at] for at in sorted(kept))
+
+
+def _moment(event: AutopilotEvent) -> TimelineEntry | None:
+    """An event as a moment of the story; None for one that tells nothing of it."""
+    good, bad, partly = TimelineStatus.SUCCESS, TimelineStatus.FAILURE, TimelineStatus.PARTIAL
+    runner = TraceStep.PHASE_RUNNER
+    told: tuple[TraceStep, str, TimelineStatus]
+    match event:
+        case of_phase.PhaseStarted():
+            told = runner, "the phase began", good
+        case of_phase.StepCompleted(step=StepName() as step):
+            told = TraceStep(step.value), f"{step.value} ended", good
+        case of_phase.StepFailed(step=StepName() as step, details=said):
+            told = TraceStep(step.value), f"{step.value} failed: {said.error or 'no reason is on record'}", bad
+        case of_phase.TaskCompleted(details=said):
+            told = TraceStep.EXECUTE, f"task {said.task} completed", good
+        case of_phase.TaskFailed(details=said):
+            told = TraceStep.EXECUTE, f"task {said.task or ''} failed: {said.error or 'no reason is on record'}", bad
+        case of_phase.TaskRetried(details=said):
+            told = TraceStep.EXECUTE, f"task {said.task or ''} is tried again", partly
+        case of_phase.DebugAttempt(details=said):
+            told = TraceStep.DEBUG, f"debug attempt {said.attempt or ''}: {_issues(said.issues)}", partly
+        case of_phase.ReplanAttempt(details=said):
+            told = TraceStep.PLAN, f"the plan is made anew: {said.reason or 'its score was too low'}", partly
+        case of_phase.RollbackInitiated(details=said):
+            told = runner, f"its commits are taken back: {said.reason or 'it failed'}", partly
+        case of_phase.RollbackCompleted():
+            told = runner, "its commits were taken back", good
+        case of_phase.HumanVerdictRecorded(details=said):
+            passed = said.verdict is HumanWord.PASS
+            told = runner, f"a person said: {_issues(said.issues)}", good if passed else bad
+        case of_phase.PhaseFailed(details=said):
+            told = runner, f"the phase failed: {said.reason or 'no reason is on record'}", bad
+        case _:
+            return None
+    who, words, status = told
+    return TimelineEntry(timestamp=event.timestamp, step=who, event=_text(words), status=status)
+
+
+def attempted_fixes(events: Sequence[AutopilotEvent], left: Texts | None) -> Iterator[AttemptedFix]:
+    """Each debug attempt with what it left; `left` are the issues at the end, and where nobody knows, nothing was
+    resolved by the last one."""
+    attempts = [(at, event) for at, event in enumerate(events) if isinstance(event, of_phase.DebugAttempt)]
+    for number, (at, event) in enumerate(attempts, start=1):
+        issues = event.details.issues or ()
+        until, later = attempts[number] if number < len(attempts) else (len(events), None)
+        open_ = left if later is None else later.details.issues
+        still = issues if open_ is None else tuple(issue for issue in issues if issue in open_)
+        commits = [
+            each.details.commit
+            for each in events[at:until]
+            if isinstance(each, of_phase.TaskCompleted) and each.details.commit is not None
+        ]
+        yield AttemptedFix(
+            attempt=number,
+            description=_text(_issues(issues)),
+            commit_sha=commits[-1] if commits else None,
+            resolved=tuple(issue for issue in issues if issue not in still),
+            remaining=still,
+        )
+
+
+def prevention_rule(cause: RootCause) -> str:
+    """What the next phase should do differently, with the cause it follows from."""
+    return f"{PREVENTION[cause.category]}: {cause.step.value} ended in “{cause.description}”."
+
+
+def _evidence(returned: PhaseReturn | None) -> PostMortemEvidence:
+    if returned is None:
+        return PostMortemEvidence(commands_run=(), files_checked=())
+    said = returned.evidence
+    return PostMortemEvidence(commands_run=said.commands_run, files_checked=said.files_checked)
+
+
+def _issues(issues: Texts | None) -> str:
+    return "; ".join(issues) if issues else "no issue is named"
+
+
+def _text(words: str) -> str:
+    """One line that says something, of bounded length."""
+    line = " ".join(words.split()) or "no reason is on record"
+    return line if len(line) <= _SAID else f"{line[:_SAID]} …"

@@ -1,0 +1,178 @@
+"""The two steps before any agent is asked: whether a phase may begin, and how much of it is there already."""
+
+import threading
+
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
+from fairwitness.contracts.autopilot.phase_record import PhaseSteps, PreflightStep, TriageStep
+from fairwitness.contracts.autopilot.returns import PreflightReturn
+from fairwitness.contracts.autopilot.state import SpecLock
+from fairwitness.contracts.autopilot.trace import TraceAction
+from fairwitness.contracts.autopilot.triage import (
+    SKIPPED_BY_VERIFY_ONLY,
+    VERIFY_ONLY_ABOVE,
+    CriteriaSource,
+    Triage,
+    TriagedCriterion,
+    TriageResult,
+)
+from fairwitness.contracts.autopilot.words import CheckState, FailureCategory, PhaseStatus, Route, StepName
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.errors import FairWitnessError
+from fairwitness.rules.flags import course
+from fairwitness.rules.spec_lock import SpecChange, SpecTurn, spec_changes
+from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
+from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.done import SNIPPET, Done, Span
+from fairwitness.runs.autopilot.ignored import is_our_gitignore, strangers
+from fairwitness.runs.autopilot.pages_phase import triage_file
+from fairwitness.runs.autopilot.room import PREFLIGHT, TRIAGE, Room
+from fairwitness.store.artifacts import Store, content_hash
+from fairwitness.store.layout import autopilot as layout
+
+RELOCK = "relock"
+"""The kind of observation by which a person locks a changed specification on purpose."""
+_NAMED = 3
+
+
+def preflight(room: Room, asked: PhasePass, number: int) -> Done:
+    """Whether specification and checkout are as they should be, and everything is there that the phase rests on."""
+    changes = changed_specs(room.book, room.files)
+    dirty = _dirty(room)
+    unmet = _unmet(room, asked.phase)
+    open_debug = tuple(name for name in room.files.names(layout.DEBUG) if name.endswith(".md"))
+    issues = [_spelled(change) for change in changes]
+    if dirty:
+        more = f" and {len(dirty) - _NAMED} more" if len(dirty) > _NAMED else ""
+        issues.append(f"the checkout holds changes that are not committed: {', '.join(dirty[:_NAMED])}{more}")
+    issues += [f"phase {other} is not completed, and phase {asked.phase} rests on it" for other in unmet]
+    found = PreflightReturn(
+        all_clear=not issues,
+        spec_hash_match=not changes,
+        working_tree_clean=not dirty,
+        dependencies_met=not unmet,
+        unresolved_debug=open_debug,
+        issues=tuple(issues),
+    )
+    room.keep(PREFLIGHT, asked, number, found)
+    status = CheckState.PASS if found.all_clear else CheckState.FAIL
+    error = None
+    if not found.all_clear:
+        error = StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=found.issues[0])
+    said = "all clear" if found.all_clear else found.issues[0]
+    return Done(
+        StepResult(step=StepName.PREFLIGHT, number=number, good=found.all_clear, issues=found.issues),
+        steps=PhaseSteps(preflight=PreflightStep(status=status, timestamp=room.book.now())),
+        error=error,
+        spans=(Span(TraceAction.DECISION, "may the phase begin", said, 0, found.all_clear),),
+    )
+
+
+def locks_of(book: AutopilotBook) -> tuple[SpecLock, ...]:
+    """The locks that hold now: those of the order, or those that a person set on purpose since."""
+    rows = book.ledger.observations(book.run_id, RELOCK)
+    if not rows:
+        return book.order().specs
+    return tuple(SpecLock.model_validate(lock) for lock in rows[-1].detail["specs"])
+
+
+def changed_specs(book: AutopilotBook, files: Store) -> tuple[SpecChange, ...]:
+    """What became of the specifications since they were locked."""
+    locks, paths = locks_of(book), book.order().spec_paths
+    hashes = {}
+    for path in dict.fromkeys((*paths, *(lock.path for lock in locks))):
+        try:
+            hashes[path] = content_hash(files.get(path))
+        except (OSError, FairWitnessError):
+            continue  # it cannot be read, so it is missing
+    return spec_changes(locks, paths, hashes)
+
+
+def _spelled(change: SpecChange) -> str:
+    if change.turn is SpecTurn.NEW:
+        return f"{change.path} came since the run was begun: take it away, or lock it with fairwitness autopilot lock"
+    turn = "is gone" if change.found is None else "was changed"
+    return f"{change.path} {turn} since it was locked: put it back, or lock it as it is with fairwitness autopilot lock"
+
+
+def _dirty(room: Room) -> tuple[str, ...]:
+    """Changed files of the checkout that are not the run's own."""
+    repository, shadow = room.repository, room.shadow
+    head, work = repository.tree_of("HEAD"), shadow.worktree_tree(repository)
+    changes = shadow.diff(head, work) if head != work else ()
+    found = strangers(tuple(change.path for change in changes))
+    return tuple(path for path in found if path != ".gitignore" or not _is_ours(room, path))
+
+
+def _is_ours(room: Room, path: str) -> bool:
+    try:
+        before = room.repository.git.run("show", f"HEAD:{path}").decode(errors="replace")
+    except FairWitnessError:
+        before = ""
+    return is_our_gitignore(before, room.files.get(path).decode(errors="replace"))
+
+
+def _unmet(room: Room, phase_id: str) -> tuple[str, ...]:
+    order, phases = room.order, room.book.state().state.phases
+    done = {phase for phase, record in phases.items() if record.status is PhaseStatus.COMPLETED}
+    done |= {phase for phase, known in order.earlier.items() if known.status is PhaseStatus.COMPLETED}
+    done |= order.roadmap.ticked - set(order.phases)
+    return tuple(other for other in room.phase(phase_id).depends_on if other not in done)
+
+
+def triage(room: Room, asked: PhasePass, number: int, stop: threading.Event) -> Done:
+    """Runs the commands of the criteria on the code as it stands; if nearly all hold, only verification is left."""
+    criteria, source = _criteria(room, asked)
+    runs = room.harness.run_all(f"triage-{pass_name(asked)}-{number}", criteria, room.tree(room.tip()), stop=stop)
+    checked = tuple(_checked(each, run) for each, run in zip(criteria, runs, strict=True))
+    passed = sum(each.result is TriageResult.PASS for each in checked)
+    ratio = round(passed / len(checked), 4) if checked else 0.0
+    forced = course(frozenset(room.order.flags)).fresh  # whoever wants a phase done anew knows that it is there
+    route = Route.VERIFY_ONLY if ratio > VERIFY_ONLY_ABOVE and not forced else Route.FULL_PIPELINE
+    found = room.keep(
+        TRIAGE,
+        asked,
+        number,
+        Triage(
+            phase_id=asked.phase,
+            timestamp=room.book.now(),
+            criteria_source=source,
+            criteria_checked=checked,
+            total_criteria=len(checked),
+            passed_criteria=passed,
+            pass_ratio=ratio,
+            routing_decision=route,
+            skipped_steps=SKIPPED_BY_VERIFY_ONLY if route is Route.VERIFY_ONLY else (),
+            note="--force runs all steps of the phase" if forced else None,
+        ),
+    )
+    path = room.layout(asked.phase).triage
+    room.put(path, triage_file(found))
+    return Done(
+        StepResult(step=StepName.TRIAGE, number=number, good=True, route=found.routing_decision),
+        steps=PhaseSteps(triage=TriageStep(status=found.routing_decision, pass_ratio=found.pass_ratio)),
+        output=path,
+        spans=tuple(
+            Span(TraceAction.COMMAND_RUN, run.command, run.stdout_truncated, run.duration_ms, _holds(run))
+            for run in runs
+        ),
+    )
+
+
+def _criteria(room: Room, asked: PhasePass) -> tuple[tuple[Asked, ...], CriteriaSource]:
+    phase, plan = room.phase(asked.phase), room.plan(asked.phase)
+    if plan is not None:
+        return room.criteria(asked), CriteriaSource.PLAN
+    named = tuple(Asked(each.text, each.command) for each in phase.criteria if each.command is not None)
+    return named, CriteriaSource.ROADMAP if named else CriteriaSource.NONE
+
+
+def _checked(each: Asked, run: ExecutionResult) -> TriagedCriterion:
+    said = run.stdout_truncated or run.stderr_truncated
+    result = TriageResult.PASS if _holds(run) else TriageResult.FAIL
+    return TriagedCriterion(criterion=each.criterion, command=each.command, result=result, output=said[:SNIPPET])
+
+
+def _holds(run: ExecutionResult) -> bool:
+    return run.assessment is Assessment.PASS

@@ -1,0 +1,116 @@
+"""Rate: an agent that sees criteria and diff alone, and a score that counts only after its commands were run."""
+
+import json
+
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
+from fairwitness.contracts.autopilot.phase_record import PhaseSteps, RateStep
+from fairwitness.contracts.autopilot.rating import RatingReturn
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.trace import TraceAction
+from fairwitness.contracts.autopilot.words import CheckState, FailureCategory, StepName
+from fairwitness.contracts.common.base import Contract, Text
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.rules.rating import SettledRating, settle
+from fairwitness.rules.scoring import tenths
+from fairwitness.runs.autopilot.book import pass_name
+from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.done import Done, Span, answer, asked_span
+from fairwitness.runs.autopilot.pages_judgement import scorecard_page
+from fairwitness.runs.autopilot.room import RATING, Room
+from fairwitness.runs.autopilot.verifying import diff_of
+from fairwitness.runs.graph.world import to_end, until_stopped
+
+
+class Rated(Contract):
+    """A rating after its commands were run, and how its score was written."""
+
+    said: RatingReturn
+    """As the rater wrote it."""
+    settled: SettledRating
+    executed: tuple[ExecutionResult, ...]
+    written: Text
+
+
+async def rate(room: Room, asked: PhasePass, number: int) -> Done:
+    """Asks the rater, runs what it would check, and takes away what does not hold."""
+    tip = await to_end(room.tip)
+    criteria = await to_end(room.rated_criteria, asked)
+    brief = room.briefs.rater(asked, number, criteria, await to_end(diff_of, room, asked, tip))
+    done = await room.asker.ask(asked, StepName.RATE, number, brief, at=tip)
+    found = answer(done, RatingReturn)
+    agent = asked_span(Role.RATER.value, done)
+    if isinstance(found, StepError):
+        result = StepResult(step=StepName.RATE, number=number, good=False, issues=(found.first_line,))
+        return Done(result, error=found, spans=(agent,))
+    wanted = tuple(Asked(item.criterion, item.verification_command) for item in found.scorecard)
+    name, tree = f"rate-{pass_name(asked)}-{number}", await to_end(room.tree, tip)
+    executed = await until_stopped(lambda stop: room.harness.run_all(name, wanted, tree, stop=stop))
+    written = json.dumps((done.outcome.answer or {}).get("alignment_score"))
+    rated = Rated(said=found, settled=settle(found, executed), executed=executed, written=written)
+    kept = await to_end(room.keep, RATING, asked, number, rated)
+    return await to_end(_rated, room, asked, number, kept, agent)
+
+
+def _rated(room: Room, asked: PhasePass, number: int, kept: Rated, agent: Span) -> Done:
+    settled = kept.settled
+    score, path = settled.score, room.layout(asked.phase).scorecard
+    room.put(path, scorecard_page(room.phase(asked.phase), _shown(kept), kept.executed))
+    unscored = [each.text for each in room.rated_criteria(asked) if each.text not in _scored(settled)]
+    error = None
+    if unscored:
+        error = StepError(
+            category=FailureCategory.COORDINATION_FAILURE, first_line=f"the scorecard leaves out: {unscored[0]}"
+        )
+    low = tuple(
+        f"{item.criterion}: {item.justification}" for item in settled.rating.scorecard if tenths(item.score) < _GOOD
+    )
+    ran = tuple(
+        Span(
+            TraceAction.COMMAND_RUN,
+            run.command,
+            run.assessment.value,
+            run.duration_ms,
+            run.assessment is Assessment.PASS,
+        )
+        for run in kept.executed
+    )
+    return Done(
+        StepResult(
+            step=StepName.RATE,
+            number=number,
+            good=error is None,
+            score_tenths=tenths(score),
+            issues=(error.first_line,) if error is not None else low,
+        ),
+        steps=None if error is not None else PhaseSteps(rate=_scored_step(score)),  # a part of a scorecard is no score
+        output=path,
+        error=error,
+        score_gained=0 if error is not None else max(0, tenths(score) - _best(room, asked.phase)),
+        spans=(agent, *ran),
+    )
+
+
+_GOOD = 90
+
+
+def _scored_step(score: float) -> RateStep:
+    return RateStep(status=CheckState.PASS, alignment_score=score, score_band=band_of(score))
+
+
+def _shown(kept: Rated) -> RatingReturn:
+    """The scores that count beside the rater's own words."""
+    counted = zip(kept.said.scorecard, kept.settled.rating.scorecard, strict=True)
+    items = tuple(said.model_copy(update={"score": settled.score}) for said, settled in counted)
+    return kept.settled.rating.model_copy(update={"scorecard": items})
+
+
+def _scored(settled: SettledRating) -> frozenset[str]:
+    return frozenset(item.criterion for item in settled.rating.scorecard)
+
+
+def _best(room: Room, phase_id: str) -> int:
+    record = room.book.state().state.phases.get(phase_id)
+    return max((tenths(entry.score) for entry in (record.score_history if record is not None else ())), default=0)

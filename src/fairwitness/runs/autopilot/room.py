@@ -1,0 +1,132 @@
+"""Where an autopilot run is at home: its book, its repository, its harness and its agents; and its documents."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fairwitness.contracts.autopilot.order import AutopilotOrder
+from fairwitness.contracts.autopilot.passes import PhasePass
+from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask, TaskKind
+from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase
+from fairwitness.contracts.common.base import Contract
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit.killpoints import reach
+from fairwitness.rules.plan_check import parts_of
+from fairwitness.runs.autopilot.asking import Asker
+from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
+from fairwitness.runs.autopilot.briefs import Briefs
+from fairwitness.runs.autopilot.commands import Asked, Harness
+from fairwitness.runs.autopilot.lineage import tasks_of
+from fairwitness.runs.autopilot.reverting import tip_of
+from fairwitness.runs.graph.world import World
+from fairwitness.store.artifacts import Store, content_hash
+from fairwitness.store.layout.autopilot import PhaseLayout
+
+C = TypeVar("C", bound=Contract)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """One run."""
+
+    book: AutopilotBook
+    world: World
+    shadow: Shadow
+    files: Store
+    """Of the person's checkout; the run's folders are beneath it."""
+    harness: Harness
+    asker: Asker
+    briefs: Briefs
+
+    @property
+    def order(self) -> AutopilotOrder:
+        """What the run was begun with."""
+        return self.book.order()
+
+    @property
+    def repository(self) -> Repository:
+        """Where it works."""
+        return self.world.repository
+
+    def phase(self, phase_id: str) -> DetailedPhase:
+        """A phase of the roadmap; a part of one that was split is that phase under its own id."""
+        known = {phase.id: phase for phase in self.order.roadmap.phases}
+        if phase_id in known:
+            return known[phase_id]
+        return known[phase_id[:-1]].model_copy(update={"id": phase_id})
+
+    def layout(self, phase_id: str) -> PhaseLayout:
+        """Where the phase's files are."""
+        return PhaseLayout(phase_id)
+
+    def tip(self) -> str:
+        """The commit at which the run's own branch stands."""
+        return tip_of(self.book, self.repository)
+
+    def tree(self, commit: str) -> str:
+        """The tree of a commit."""
+        return self.repository.tree_of(commit)
+
+    def put(self, path: str, text: str) -> str:
+        """Writes a file of the run; its hash."""
+        data = text.encode()
+        self.files.put(path, data)
+        reach("autopilot.written")
+        return content_hash(data)
+
+    def keep(self, kind: str, asked: PhasePass, number: int, document: C) -> C:
+        """Keeps a document of a step, once."""
+        return self.book.keep(f"{kind}:{pass_name(asked)}:{number}", kind, asked.phase, document)
+
+    def latest(self, kind: str, phase_id: str, shape: type[C]) -> C | None:
+        """The document of a kind that was kept last for a phase; for a part, that of its phase if it has none."""
+        rows = self.book.ledger.observations(self.book.run_id, kind)
+        for subject in dict.fromkeys((phase_id, phase_id.rstrip("abcdefghijklmnopqrstuvwxyz"))):
+            own = [row for row in rows if row.subject == subject]
+            if own:
+                return shape.model_validate(own[-1].detail["document"])
+        return None
+
+    def plan(self, phase_id: str) -> PhasePlan | None:
+        """The plan of a phase as it was written last."""
+        return self.latest(PLAN, phase_id, PhasePlan)
+
+    def tasks(self, asked: PhasePass) -> tuple[PlanTask, ...]:
+        """The tasks that a pass has to carry out; what only a person can decide is no agent's task."""
+        plan = self.plan(asked.phase)
+        tasks = () if plan is None else plan.tasks
+        own = tasks_of(self.book, asked)
+        return tuple(task for task in tasks if task.kind is TaskKind.AUTO and (not own or task.id in own))
+
+    def criteria(self, asked: PhasePass) -> tuple[Asked, ...]:
+        """What is held against a pass: the phase's criteria and its plan's, each with its command, each once."""
+        named = [Asked(each.text, each.command) for each in self._own_criteria(asked) if each.command is not None]
+        named += [Asked(each.criterion, each.command) for task in self.tasks(asked) for each in task.criteria]
+        return tuple(dict.fromkeys(named))
+
+    def rated_criteria(self, asked: PhasePass) -> tuple[Criterion, ...]:
+        """What a rating scores: the phase's criteria, and where it has none, its plan's."""
+        criteria = self._own_criteria(asked)
+        if criteria:
+            return criteria
+        return tuple(Criterion(text=each.criterion, command=each.command) for each in self.criteria(asked))
+
+    def _own_criteria(self, asked: PhasePass) -> tuple[Criterion, ...]:
+        """The phase's criteria; of a part those that none of a later part serves, since only then they can hold."""
+        criteria, plan = self.phase(asked.phase).criteria, self.plan(asked.phase)
+        tasks = tasks_of(self.book, asked)
+        if not tasks or plan is None:
+            return criteria
+        parts = [tuple(task.id for task in part) for part in parts_of(plan)]
+        serving = [{name for task in part for name in task.requirements} for part in parts_of(plan)]
+        own = parts.index(tasks)
+        last = {
+            each.text: max((at for at, named in enumerate(serving) if each.text in named), default=len(parts) - 1)
+            for each in criteria
+        }
+        return tuple(each for each in criteria if last[each.text] == own)
+
+
+PREFLIGHT, TRIAGE, RESEARCH, PLAN, PLAN_CHECK = "preflight", "triage", "research", "plan", "plan-check"
+VERIFICATION, JUDGEMENT, RATING, SEEN = "verification", "judgement", "rating", "seen"
+"""The kinds of documents that a phase leaves."""

@@ -1,0 +1,209 @@
+"""`.autopilot/state.json`: where a run stands, on one page that a person can read without the ledger.
+
+The file is a fold over the ledger's events and nothing else. `checkpoint_written` is appended first, so that the ledger
+is never behind the file; then what stands there becomes the backup; then the new file replaces it in one step. Killed
+anywhere between, the next refresh finds the event told, and writes what is missing without telling it again.
+"""
+
+import threading
+from enum import StrEnum
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from fairwitness.contracts.autopilot.events_run import CheckpointWritten
+from fairwitness.contracts.autopilot.facts import AutopilotState
+from fairwitness.contracts.autopilot.state import State
+from fairwitness.contracts.autopilot.words import RunStatus
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.errors import BadDocument, EventsBroken, NotStored, StoreError, UsageError
+from fairwitness.kit.documents import Format, read
+from fairwitness.kit.killpoints import reach
+from fairwitness.rules.fold_autopilot import fold_autopilot
+from fairwitness.rules.run_moves import waits_for_a_person
+from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.wording import json_file
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout import autopilot
+
+
+class StateSource(StrEnum):
+    """Who says where a run stands; the further down, the less a person can read it by themselves."""
+
+    FILE = "state.json"
+    BACKUP = "state.json.backup"
+    LEDGER = "the ledger"
+
+
+class Found(NamedTuple):
+    """A state, who says it, and why nobody before them could."""
+
+    state: State
+    source: StateSource
+    problems: tuple[str, ...] = ()
+
+
+_PATHS = {StateSource.FILE: autopilot.STATE, StateSource.BACKUP: autopilot.STATE_BACKUP}
+
+
+def read_state(files: Store, *, run_id: str | None = None) -> Found | None:
+    """The state as its file says it, or as the backup does where the file cannot be read; None if neither can.
+
+    With `run_id`, a file about another run is as good as none.
+    """
+    found, _ = _read(files, run_id)
+    return found
+
+
+def standing(book: AutopilotBook, files: Store) -> Found:
+    """The same for a run whose ledger is at hand: whatever no file can say, its events say."""
+    found, problems = _read(files, book.run_id)
+    return found or Found(book.state().state, StateSource.LEDGER, problems)
+
+
+def _read(files: Store, run_id: str | None) -> tuple[Found | None, tuple[str, ...]]:
+    problems: list[str] = []
+    for source, path in _PATHS.items():
+        try:
+            state = _state_of(files.get(path))
+        except NotStored:
+            problems.append(f"{path} is not there")
+        except (BadDocument, StoreError) as error:
+            problems.append(f"{path} cannot be read: {error}")
+        else:
+            if run_id in (None, state.meta.run_id):
+                return Found(state, source, tuple(problems)), ()
+            problems.append(f"{path} is about {state.meta.run_id}")
+    return None, tuple(problems)
+
+
+def _state_of(data: bytes) -> State:
+    """The state in a file's bytes; `BadDocument` for whatever is none."""
+    document = read(data, Format.JSON)
+    try:
+        return State.model_validate(document.value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = spell_path(first["loc"])
+        position = document.positions([first["loc"]])[0]
+        raise BadDocument(f"{place}: {first['msg']}", position) from None
+
+
+def shown(book: AutopilotBook, state: State) -> State:
+    """The state as its file has it: a run that can only wait for a person is paused there."""
+    statuses = {phase: record.status for phase, record in state.phases.items()}
+    if state.meta.status is not RunStatus.RUNNING or not waits_for_a_person(book.order(), statuses):
+        return state
+    return state.model_copy(update={"meta": state.meta.model_copy(update={"status": RunStatus.PAUSED})})
+
+
+def rendered(state: State) -> bytes:
+    """The bytes of a state file."""
+    return json_file(state.plain()).encode()
+
+
+class StateFile:
+    """The state file of one run; whoever writes it in this process shares this object."""
+
+    def __init__(self, book: AutopilotBook, files: Store) -> None:
+        self._book, self._files = book, files
+        self._known = b""
+        """What this process wrote last: it need not be read again to be known as a state."""
+        self._guard = threading.Lock()
+
+    def refresh(self, *, is_sign_of_life: bool = False) -> AutopilotState:
+        """Brings the file up to date with the ledger; if it is, nothing is told and nothing is written.
+
+        As a sign of life the moment of the checkpoint is told in any case.
+        """
+        with self._guard:
+            folded = self._book.state()
+            if is_archived(folded.state, self._files):
+                return folded
+            if is_sign_of_life or not isinstance(folded.state.event_log[-1], CheckpointWritten):
+                told = happened(CheckpointWritten, self._book.now(), path=autopilot.STATE)
+                self._book.tell(Told(told))
+                reach("autopilot.checkpoint")
+                folded = self._book.state()
+            self._write(rendered(shown(self._book, folded.state)))
+            return folded
+
+    def _write(self, content: bytes) -> None:
+        present = self._present()
+        if present != content:
+            if present is not None and self._is_state(present):
+                self._files.put(autopilot.STATE_BACKUP, present)
+                reach("autopilot.backup")
+            self._files.put(autopilot.STATE, content)
+            reach("autopilot.state")
+        self._known = content
+
+    def _present(self) -> bytes | None:
+        try:
+            return self._files.get(autopilot.STATE)
+        except NotStored:
+            return None
+
+    def _is_state(self, content: bytes) -> bool:
+        """Whether it is worth a backup: a damaged file must not take the place of a sound one."""
+        if content == self._known:
+            return True
+        try:
+            _state_of(content)
+        except BadDocument:
+            return False
+        return True
+
+
+def is_archived(state: State, files: Store) -> bool:
+    """Whether a completed run has left the state file for the archive."""
+    done = state.meta.status is RunStatus.COMPLETED
+    return done and files.exists(autopilot.archived_state(state.meta.run_id))
+
+
+def archive(book: AutopilotBook, files: Store) -> str:
+    """Moves the state file of a completed run to the archive and gives it all of the run's events there; its path.
+
+    What is left as the backup says that the run is completed, so that nobody takes it for one that still runs.
+    """
+    state = book.state().state
+    if state.meta.status is not RunStatus.COMPLETED:
+        raise UsageError(
+            f"{book.run_id} is {state.meta.status.value}, and only a completed run is archived",
+            next_step=f"fairwitness status {book.run_id}",
+        )
+    path = autopilot.archived_state(book.run_id)
+    found = read_state(files, run_id=book.run_id)
+    if not files.exists(path) and found is not None and found.source is StateSource.FILE:
+        files.put(autopilot.STATE_BACKUP, rendered(state))
+        reach("autopilot.backup")
+        files.move(autopilot.STATE, path)
+        reach("autopilot.archive")
+    whole = rendered(whole_state(book))
+    if not files.exists(path) or files.get(path) != whole:
+        files.put(path, whole)
+        reach("autopilot.archived")
+    return path
+
+
+def archive_beside(book: AutopilotBook, files: Store) -> str:
+    """Puts a failed run that came to the end of its roadmap into the archive, with all its events; its path.
+
+    The state file stays: a person may still take the run up again.
+    """
+    path, whole = autopilot.archived_state(book.run_id), rendered(whole_state(book))
+    if not files.exists(path) or files.get(path) != whole:
+        files.put(path, whole)
+        reach("autopilot.archived")
+    return path
+
+
+def whole_state(book: AutopilotBook) -> State:
+    """The run's state with every event that it had."""
+    folded = fold_autopilot(book.ledger.events(book.run_id), book.order().setup(None))
+    if isinstance(folded, Problem):
+        raise EventsBroken(
+            f"run {book.run_id}: {spell_path(folded.where)}: expected {folded.expected}; found {folded.found}",
+            next_step="fairwitness ledger verify",
+        )
+    return folded.state

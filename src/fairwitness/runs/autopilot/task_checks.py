@@ -1,0 +1,138 @@
+"""What is run for a task, what speaks against it afterwards, and why it failed if it did."""
+
+from collections.abc import Iterator, Sequence
+
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.plan import PlanTask
+from fairwitness.contracts.autopilot.returns import ExecutorReturn
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterionStatus
+from fairwitness.contracts.autopilot.words import FailureCategory, tally
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible_lines
+from fairwitness.rules.claims import claim_differences, ended
+from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.tasks import attempted, graph_of, statuses_of
+
+SCRIPT = "the script of the task passes"
+"""The criterion behind a task's script."""
+DISCREPANCY = "discrepancy"
+_SHOWN = 300
+_BY_ASSESSMENT = {
+    Assessment.VIOLATION: FailureCategory.SCOPE_CREEP,
+    Assessment.TIMEOUT: FailureCategory.TOOL_FAILURE,
+    Assessment.LOST: FailureCategory.TOOL_FAILURE,
+}
+_BY_CHECK = (
+    (("lint", "format"), FailureCategory.LINT_FAILURE),
+    (("build",), FailureCategory.BUILD_FAILURE),
+    (("compile", "syntax", "type", "ide-diagnostics"), FailureCategory.COMPILATION_FAILURE),
+    (("scope",), FailureCategory.SCOPE_CREEP),
+    (("it conflicts",), FailureCategory.COORDINATION_FAILURE),
+)
+"""How reasons of the project's checks and of merges begin, and what that is."""
+_RED_MERGE = "red on the merged tree: "
+
+
+def asked_of(task: PlanTask) -> tuple[Asked, ...]:
+    """Everything that is run for a task: its script as the plan has it, and the command of each criterion."""
+    script = (Asked(SCRIPT, task.script),) if task.script else ()
+    return (*script, *(Asked(each.criterion, each.command) for each in task.criteria))
+
+
+def red(runs: Sequence[ExecutionResult]) -> tuple[ExecutionResult, ...]:
+    """The commands that did not pass, whatever they did instead."""
+    return tuple(run for run in runs if run.assessment is not Assessment.PASS)
+
+
+def problems_of(runs: Sequence[ExecutionResult], check: MiniVerifierReturn | None) -> tuple[str, ...]:
+    """What speaks against a task: commands that did not pass, and what its check refused."""
+    return tuple(dict.fromkeys((*(_of_run(run) for run in red(runs)), *_of_check(check))))
+
+
+def _of_run(run: ExecutionResult) -> str:
+    # what stands last is what a script stumbled over
+    said = visible_lines(run.stderr_truncated.strip() or run.stdout_truncated.strip())[-_SHOWN:]
+    command = "" if run.criterion == SCRIPT else f" (`{run.command}`)"
+    return f"{run.criterion}{command}: it {ended(run)}" + (f" and printed: {said}" if said else "")
+
+
+def _of_check(check: MiniVerifierReturn | None) -> Iterator[str]:
+    if check is None or check.pass_:
+        return
+    failed = [each for each in check.criteria_results if each.status is TaskCriterionStatus.FAIL]
+    yield from (f"{each.criterion}: the check of the task says: {each.evidence}" for each in failed)
+    if not failed:
+        yield f"the check of the task refuses it: {'; '.join(check.concerns) or 'no reason is given'}"
+
+
+def unfinished(said: ExecutorReturn) -> str | None:
+    """Why an executor holds itself that it is not done; None if it holds that it is."""
+    (completed, total), (failed, _) = tally(said.tasks_completed), tally(said.tasks_failed)
+    if total and completed == total and not failed:
+        return None
+    why = f": {'; '.join(said.deviations)}" if said.deviations else ""
+    return f"its executor says that {said.tasks_completed} is completed{why}"
+
+
+def category_of_runs(runs: Sequence[ExecutionResult]) -> FailureCategory:
+    """Why a task failed whose commands ended like this; the first that says it counts."""
+    known = (_BY_ASSESSMENT.get(run.assessment) for run in runs)
+    return next((each for each in known if each is not None), FailureCategory.ACCEPTANCE_CRITERIA_UNMET)
+
+
+def category_of(reason: str, *, is_done: bool) -> FailureCategory:
+    """Why an attempt failed that was called done by its own checks, or that did not come that far.
+
+    >>> category_of("lint: 2 new findings", is_done=True).value, category_of("prepare: no space", is_done=False).value
+    ('lint_failure', 'tool_failure')
+    """
+    if not is_done:
+        return FailureCategory.TOOL_FAILURE
+    said = reason.removeprefix(_RED_MERGE)
+    found = (category for starts, category in _BY_CHECK if said.startswith(starts))
+    return next(found, FailureCategory.ACCEPTANCE_CRITERIA_UNMET)
+
+
+def failure_of(book: AutopilotBook, node: str, attempt: int, reason: str | None) -> StepError:
+    """Why a node failed: by its own checks, or by what came after them."""
+    done, said = attempted(book, node, attempt), (reason or "").strip() or "it failed"
+    known = None if done is None else done.category
+    return StepError(category=known or category_of(said, is_done=done is not None), first_line=said)
+
+
+def failures(book: AutopilotBook, *numbers: int) -> tuple[StepError, ...]:
+    """Why nodes of graphs failed, in their order."""
+    return tuple(
+        failure_of(book, name, graph_of(book, number).attempt, status.lastError)
+        for number in numbers
+        for name, status in statuses_of(book, number).items()
+        if status.status in (NodeState.FAILED, NodeState.STALE)
+    )
+
+
+def executor_differences(said: ExecutorReturn, runs: Sequence[ExecutionResult]) -> tuple[str, ...]:
+    """In what an executor's account of its commands is not what the harness saw; also that it calls done what fails."""
+    claims = [claim for each in said.evidence for claim in each.commands_run]
+    found = claim_differences(claims, runs)
+    failed = red(runs)
+    if failed and unfinished(said) is None:
+        first = failed[0]
+        return (*found, f"the task is said to be completed; the command of “{first.criterion}” {ended(first)}")
+    return found
+
+
+def note_differences(
+    book: AutopilotBook, node: str, attempt: int, number: int, by: str, found: Sequence[str], *, tree: str
+) -> None:
+    """Writes down in what somebody's words are not what was seen, once, also if that is nothing."""
+    key = f"{DISCREPANCY}:{node}:{attempt}:{number}:{by}"
+    if book.ledger.observation(book.run_id, key) is not None:
+        return
+    detail: dict[str, object] = {"by": by, "attempt": attempt, "number": number, "found": list(found)}
+    row = book.seen(key, DISCREPANCY, node, detail, book.now(), holds=not found, task_id=node, tree=tree)
+    book.ledger.record(book.run_id, lambda record: record.observation(row))
+    reach("autopilot.discrepancy")

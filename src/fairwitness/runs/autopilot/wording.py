@@ -1,0 +1,125 @@
+"""How autopilot's pages spell what several of them say: phases, scores, checks, lengths of time, and JSON files."""
+
+import re
+from typing import Any
+
+from fairwitness.contracts.autopilot.facts import RoadmapPhase
+from fairwitness.contracts.autopilot.words import CheckWord, FailureCategory, Recommendation
+from fairwitness.kit.durations import took
+from fairwitness.kit.json_text import render
+from fairwitness.kit.markdown import Markdown, line
+
+_LONGEST = 1000 * 24 * 3600
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
+
+RECOMMENDS: dict[Recommendation, str] = {
+    Recommendation.PROCEED: "the phase does what it should",
+    Recommendation.DEBUG: "named things can be mended",
+    Recommendation.ROLLBACK: "the change does more harm than good",
+    Recommendation.HALT: "going on needs a person",
+}
+"""What each recommendation means to somebody who reads it for the first time."""
+
+CATEGORIES: dict[FailureCategory, str] = {
+    FailureCategory.EXECUTOR_INCOMPLETE: "a task was called done before its criteria were met",
+    FailureCategory.EXECUTOR_WRONG_APPROACH: "the way it was done cannot work",
+    FailureCategory.COMPILATION_FAILURE: "the code does not compile",
+    FailureCategory.LINT_FAILURE: "the linter refuses the code",
+    FailureCategory.BUILD_FAILURE: "the build fails",
+    FailureCategory.ACCEPTANCE_CRITERIA_UNMET: "a criterion is not met",
+    FailureCategory.SCOPE_CREEP: "something was done that nobody asked for",
+    FailureCategory.CONTEXT_EXHAUSTION: "an agent ran out of room before it was done",
+    FailureCategory.TOOL_FAILURE: "a tool broke or did not end in time",
+    FailureCategory.COORDINATION_FAILURE: "something was lost between two steps",
+}
+"""What each category of failure means."""
+
+
+def title(what: str, phase: RoadmapPhase) -> Markdown:
+    """The heading of a page about one phase."""
+    return Markdown(f"# {what} of phase {phase.id}: {line(phase.name)}")
+
+
+def of_ten(score: float) -> str:
+    """A score or a confidence on its scale.
+
+    >>> of_ten(8.2), of_ten(9), of_ten(9.25)
+    ('8.2 of 10', '9.0 of 10', '9.25 of 10')
+    """
+    return f"{score:.1f} of 10" if round(score, 1) == score else f"{score:g} of 10"
+
+
+def length(seconds: float) -> str:
+    """A length of time in seconds; what no run can have lasted is not spelled out.
+
+    >>> length(184.5), length(1e300)
+    ('3 min 04 s', 'more than 1000 days')
+    """
+    return took(seconds) if seconds <= _LONGEST else "more than 1000 days"
+
+
+def minutes(amount: float) -> str:
+    """A length of time that is kept in minutes.
+
+    >>> minutes(25), minutes(0.5), minutes(1440)
+    ('25 min 00 s', '30.0 s', '24 h 00 min 00 s')
+    """
+    return length(amount * 60)
+
+
+def milliseconds(amount: int) -> str:
+    """A length of time that is kept in milliseconds.
+
+    >>> milliseconds(12), milliseconds(1234), milliseconds(61_000)
+    ('12 ms', '1.2 s', '1 min 01 s')
+    """
+    return f"{amount} ms" if amount < 1000 else length(min(amount, 10**15) / 1000)
+
+
+def tokens(count: int) -> str:
+    """A number of tokens.
+
+    >>> tokens(110000), tokens(1)
+    ('110,000 tokens', '1 token')
+    """
+    return f"{count:,} token{'' if count == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share of one.
+
+    >>> percent(0.8), percent(0.6667)
+    ('80.0 %', '66.7 %')
+    """
+    return f"{share * 100:.1f} %"
+
+
+def check_word(word: CheckWord) -> Markdown:
+    """How one of the project's own commands went; a failure stands out."""
+    if word == "n/a":
+        return Markdown("n/a (the project has none)")
+    return Markdown("pass" if word else "**fail**")
+
+
+def category(kind: FailureCategory) -> Markdown:
+    """A category of failure with what it means."""
+    return Markdown(f"`{kind.value}` ({CATEGORIES[kind]})")
+
+
+def recommendation(word: Recommendation) -> Markdown:
+    """A recommendation with what it means."""
+    return Markdown(f"**{word.value}** ({RECOMMENDS[word]})")
+
+
+def json_file(plain: Any) -> str:
+    """A JSON file that our own reader takes again: signs that it refuses are replaced, one for one."""
+    return render(readable(plain))
+
+
+def readable(value: Any) -> Any:
+    """Plain values without the signs that no document may hold."""
+    if isinstance(value, str):
+        return _UNREADABLE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {readable(key): readable(each) for key, each in value.items()}
+    return [readable(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,169 @@
+"""The fourth layer: the worktree is compared with its start, and a change outside the allowance voids the dispatch.
+
+Nobody is asked. What a role may write is what `rules.tools` says of its scope. A role that builds also leaves
+by-products (caches, whatever the start's own ignore rules name); they can reach no commit, so they are counted apart.
+"""
+
+import posixpath
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from fairwitness.contracts.agents.dispatch import Change, ChangedPath, Denial, Layer
+from fairwitness.contracts.common.ids import relative_path_problem
+from fairwitness.contracts.common.tools import POLICIES, Policy, Role, Scope
+from fairwitness.errors import FairWitnessError
+from fairwitness.git.call import bytes_of, text_of
+from fairwitness.git.objects import SYMLINK, Entry
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit.text import visible
+from fairwitness.rules.tools import may_write, path_problem
+from fairwitness.runs.dispatch.known import Known
+from fairwitness.runs.dispatch.seen import Seen, see
+from fairwitness.sandbox.dotgit import changes as dotgit_changes
+
+TOOL = "worktree"
+"""What a denial of this layer names as its tool: nothing was asked for, something was found."""
+LISTED = 50
+CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+"""Folders that running a project's own tests leaves behind in any project."""
+_IGNORE_FILE = ".gitignore"
+_IGNORE_LIMIT = 1 << 20
+
+
+class Audit(NamedTuple):
+    """What was found."""
+
+    changed: tuple[ChangedPath, ...]
+    """Every change but by-products; a path that cannot be spelled is only among the denials."""
+    denials: tuple[Denial, ...]
+    byproducts: int
+    """So many files are caches, or were ignored from the start."""
+    tree: str | None
+    """The worktree as it was left; None if it could not be seen."""
+
+
+class _Moved(NamedTuple):
+    path: str
+    change: Change
+    entry: Entry | None
+
+
+def audit(
+    shadow: Shadow,
+    folder: Path,
+    start: Seen,
+    *,
+    role: Role,
+    scope: Scope,
+    base_tree: str | None,
+    known: Known | None = None,
+) -> Audit:
+    """Compares a worktree with its start. What cannot be seen counts as broken, not as unchanged.
+
+    `base_tree` is what the worktree was made from: nothing in it is ever a by-product, and without it nothing is.
+    """
+    try:
+        now = see(shadow, folder, known=known)
+        return _judged(shadow, folder, start, now, POLICIES[role], scope, base_tree)
+    except (FairWitnessError, OSError) as error:
+        reason = visible(f"the worktree cannot be compared with its start: {error}")
+        return Audit((), (Denial(layer=Layer.AUDIT, tool=TOOL, target=str(folder), reason=reason),), 0, None)
+
+
+def _judged(
+    shadow: Shadow, folder: Path, start: Seen, now: Seen, policy: Policy, scope: Scope, base_tree: str | None
+) -> Audit:
+    before: dict[str, Entry] = {}
+    moved: tuple[_Moved, ...] = ()
+    if start.tree != now.tree:  # one tree has one content
+        before = shadow.entries(start.tree)
+        moved = tuple(_moves(before, shadow.entries(now.tree)))
+    refused = {each.path: problem for each in moved if (problem := _problem(shadow, each, policy, scope)) is not None}
+    byproducts: frozenset[str] = frozenset()
+    if policy.source and base_tree is not None and refused:
+        own = shadow.entries(base_tree)
+        byproducts = _byproducts(shadow, before, [path for path in refused if path not in own])
+    denials = [_denial(path, problem) for path, problem in refused.items() if path not in byproducts]
+    denials += [_denial(path, "it is no file") for path in _odd(start, now)]
+    for violation in dotgit_changes(str(folder.absolute()), start.dotgit, now.dotgit):
+        denials.append(_denial(violation.path.removeprefix(f"{folder.absolute()}/"), "a repository was touched"))
+    return Audit(
+        changed=tuple(
+            ChangedPath(path=each.path, change=each.change, allowed=each.path not in refused)
+            for each in moved
+            if each.path not in byproducts and _name_problem(each.path) is None
+        ),
+        denials=_cut(denials),
+        byproducts=len(byproducts),
+        tree=now.tree,
+    )
+
+
+def _moves(before: dict[str, Entry], after: dict[str, Entry]) -> Iterable[_Moved]:
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path), after.get(path)
+        if old == new:
+            continue
+        change = Change.ADDED if old is None else Change.DELETED if new is None else Change.MODIFIED
+        yield _Moved(path, change, new)
+
+
+def _problem(shadow: Shadow, moved: _Moved, policy: Policy, scope: Scope) -> str | None:
+    """Why a change is not within what the role may write, or None."""
+    problem = _name_problem(moved.path) or path_problem(moved.path)
+    if problem is not None:
+        return problem
+    if not may_write(policy, moved.path, scope):
+        return f"{moved.change.value}, and not among the files this role may write"
+    if moved.entry is not None and moved.entry.mode == SYMLINK:
+        target = text_of(shadow.blob(moved.entry.id))
+        led = posixpath.normpath(posixpath.join(posixpath.dirname(moved.path), target))
+        if target.startswith("/") or path_problem(led) is not None:
+            return "it is a link that leads out of the worktree"
+    return None
+
+
+def _name_problem(path: str) -> str | None:
+    """What keeps a path from being written down anywhere, or None."""
+    if any("\ud800" <= sign <= "\udfff" for sign in path):
+        return "its name is no text"
+    return relative_path_problem(path)
+
+
+def _byproducts(shadow: Shadow, before: dict[str, Entry], paths: Collection[str]) -> frozenset[str]:
+    """Which of these paths are caches, or ignored by the rules that stood when the dispatch began."""
+    open_paths = [path for path in paths if path_problem(path) is None]
+    caches = {path for path in open_paths if CACHES.intersection(path.split("/")[:-1])}
+    rest = [path for path in open_paths if path not in caches]
+    if not rest:
+        return frozenset(caches)
+    with shadow.passing_folder() as folder:
+        for path, entry in before.items():
+            if path.rpartition("/")[2] == _IGNORE_FILE and entry.mode != SYMLINK:
+                rules = folder / path
+                rules.parent.mkdir(parents=True, exist_ok=True)
+                rules.write_bytes(shadow.blob(entry.id, limit=_IGNORE_LIMIT))
+        given = b"".join(bytes_of(path) + b"\0" for path in rest)
+        git = shadow.git.given(work_tree=folder)
+        answer = git.ask("check-ignore", "--no-index", "-z", "--stdin", stdin=given)
+    ignored = {text_of(path) for path in answer.out.split(b"\0")[:-1]} if answer.code == 0 else set()
+    return frozenset(caches | ignored)
+
+
+def _odd(start: Seen, now: Seen) -> list[str]:
+    return sorted(path for path in start.odd.keys() | now.odd.keys() if start.odd.get(path) != now.odd.get(path))
+
+
+def _denial(path: str, reason: str) -> Denial:
+    return Denial(layer=Layer.AUDIT, tool=TOOL, target=visible(path), reason=reason)
+
+
+def _cut(denials: list[Denial]) -> tuple[Denial, ...]:
+    """The first of many, and how many more there are."""
+    if len(denials) <= LISTED:
+        return tuple(denials)
+    more = Denial(
+        layer=Layer.AUDIT, tool=TOOL, target="…", reason=f"and {len(denials) - LISTED} more changes outside its scope"
+    )
+    return (*denials[:LISTED], more)

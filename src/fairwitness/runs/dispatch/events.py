@@ -1,0 +1,94 @@
+"""A dispatch in the events of a feature run; and for whoever keeps no events, in none."""
+
+from fairwitness.contracts.agents.dispatch import Brief, Outcome
+from fairwitness.contracts.common.budgets import OverBudget, Spending
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.feature.events import BudgetExhausted, CallRefused, DispatchFinished, DispatchStarted
+from fairwitness.ledger.record import Record
+from fairwitness.runs.dispatch.model import Occasion
+from fairwitness.runs.dispatch.telemetry import status_of
+
+REASON = 1000
+
+
+class FeatureEvents:
+    """The recorder of the feature workflow."""
+
+    def started(self, record: Record, brief: Brief, occasion: Occasion, *, timestamp: str) -> None:
+        """See `Recorder`."""
+        event = DispatchStarted(
+            dispatch_id=brief.dispatch_id, step=occasion.step, agent=brief.role, instance=brief.instance
+        )
+        _write(record, event, occasion, timestamp)
+
+    def finished(
+        self,
+        record: Record,
+        brief: Brief,
+        occasion: Occasion,
+        outcome: Outcome,
+        spending: Spending,
+        *,
+        timestamp: str,
+    ) -> None:
+        """See `Recorder`; what was refused comes before the end, while the dispatch is still under way."""
+        for denial in outcome.denials:
+            refused = CallRefused(
+                dispatch_id=brief.dispatch_id, tool=denial.tool, target=denial.target, reason=denial.reason
+            )
+            _write(record, refused, occasion, timestamp)
+        event = DispatchFinished(
+            dispatch_id=brief.dispatch_id,
+            status=status_of(outcome),
+            duration_ms=outcome.duration_ms,
+            tokens=spending.used.tokens,
+            reason=outcome.problems[0][:REASON] if outcome.problems else None,
+            cause=outcome.cause,
+        )
+        _write(record, event, occasion, timestamp)
+
+    def over_budget(
+        self, record: Record, brief: Brief, occasion: Occasion, refused: OverBudget, *, timestamp: str
+    ) -> None:
+        """See `Recorder`."""
+        what = f"{refused.what.value} of the {refused.level.value}"
+        event = BudgetExhausted(what=what, cap=refused.cap, used=refused.used)
+        _write(record, event, occasion, timestamp)
+
+
+def _write(record: Record, event: EventData, occasion: Occasion, timestamp: str) -> None:
+    data = event.plain()
+    record.event(
+        Workflow.FEATURE,
+        data.pop("type"),
+        data,
+        timestamp=timestamp,
+        phase=occasion.phase,
+        task=occasion.task,
+        attempt=occasion.attempt,
+    )
+
+
+class NoEvents:
+    """For a dispatch outside of any workflow: its rows stand in the ledger, and no event tells of it."""
+
+    def started(self, record: Record, brief: Brief, occasion: Occasion, *, timestamp: str) -> None:
+        """See `Recorder`."""
+
+    def finished(
+        self,
+        record: Record,
+        brief: Brief,
+        occasion: Occasion,
+        outcome: Outcome,
+        spending: Spending,
+        *,
+        timestamp: str,
+    ) -> None:
+        """See `Recorder`."""
+
+    def over_budget(
+        self, record: Record, brief: Brief, occasion: Occasion, refused: OverBudget, *, timestamp: str
+    ) -> None:
+        """See `Recorder`."""

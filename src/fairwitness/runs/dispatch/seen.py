@@ -1,0 +1,135 @@
+"""A worktree as it is: everything in it but `.git`, ignored or not, each file by its bytes, as one tree.
+
+Git hashes the files under a git directory of ours, without filters, so neither an attribute nor an ignore rule that an
+agent wrote can hide a change. What no tree can hold (pipes, sockets, names that git refuses) is kept by its marks.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairwitness.git.call import GitFailed, bytes_of
+from fairwitness.git.objects import EXECUTABLE, FILE, SYMLINK, Entry, path_problem, set_entries, write_tree
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit.text import visible
+from fairwitness.runs.dispatch.known import Known, read
+from fairwitness.sandbox.dotgit import DotGit, look
+
+ENTRIES = 1_000_000
+"""A worktree with more is not looked through; what cannot be seen is not vouched for."""
+FILE_LIMIT = 1 << 30
+ODD = 1_000
+_TIMEOUT_S = 600.0
+_PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\')
+
+
+class Seen(NamedTuple):
+    """A worktree at one moment."""
+
+    tree: str
+    odd: dict[str, str]
+    """What no tree can hold, by its path made visible: what it is, and by what it is known."""
+    dotgit: DotGit
+
+    def plain(self) -> dict[str, Any]:
+        """As it stands in the ledger."""
+        marks = {"top": self.dotgit.top, "nested": self.dotgit.nested, "complete": self.dotgit.complete}
+        return {"tree": self.tree, "odd": self.odd, "dotgit": marks}
+
+    @classmethod
+    def of(cls, kept: dict[str, Any]) -> "Seen":
+        """As it was read from there."""
+        marks = kept["dotgit"]
+        nested = {path: tuple(mark) for path, mark in marks["nested"].items()}
+        return cls(kept["tree"], dict(kept["odd"]), DotGit(tuple(marks["top"]), nested, marks["complete"]))
+
+
+class _Found(NamedTuple):
+    path: str
+    status: os.stat_result
+
+
+def see(shadow: Shadow, folder: Path, *, most: int = ENTRIES, known: Known | None = None) -> Seen:
+    """Looks at a worktree; `GitFailed` if it cannot be seen whole. What is `known` is read, and not stored again."""
+    top = str(folder.absolute())
+    files: dict[str, str] = {}
+    links: list[str] = []
+    odd: dict[str, str] = {}
+    try:
+        for path, status in _walk(top, most):
+            if path_problem(path) is None and stat.S_ISREG(status.st_mode):
+                files[path] = EXECUTABLE if status.st_mode & stat.S_IXUSR else FILE
+                _refuse_large(path, status.st_size)
+            elif path_problem(path) is None and stat.S_ISLNK(status.st_mode):
+                links.append(path)
+            else:
+                odd[visible(path)] = _mark(status)
+        targets = {path: os.fsencode(os.readlink(f"{top}/{path}")) for path in links}  # noqa: PTH115 - as above
+        content = None if known is None else read(top, files, targets, shadow.object_format)
+    except OSError as error:
+        where = visible(str(error.filename))
+        raise GitFailed(f"{where} cannot be looked at: {error.strerror}", next_step="see what shut it") from None
+    if len(odd) > ODD:
+        raise GitFailed(f"{visible(top)} holds {len(odd)} things that are no files", next_step="see what made them")
+    tree = None if known is None or content is None else known.tree(content)
+    if tree is None:
+        entries = {path: Entry(SYMLINK, shadow.add_blob(target)) for path, target in targets.items()}
+        entries |= _hashed(shadow, folder.absolute(), files)
+        with shadow.index() as git:
+            set_entries(git, entries, shadow.null)
+            tree = write_tree(git)
+        if known is not None and content is not None:
+            known.keep(content, entries, tree)
+    return Seen(tree, odd, look(top))
+
+
+def _mark(status: os.stat_result) -> str:
+    return f"{stat.S_IFMT(status.st_mode):o} {status.st_ino} {status.st_size} {status.st_ctime_ns}"
+
+
+def _walk(top: str, most: int) -> Iterator[_Found]:
+    """Everything beneath a folder that is no folder, and no `.git`; links are named and not followed."""
+    front = [""]
+    left = most
+    while front:
+        inner = front.pop()
+        with os.scandir(f"{top}/{inner}" if inner else top) as found:
+            for entry in found:
+                left -= 1
+                if left < 0:
+                    raise GitFailed(f"{visible(top)} holds more than {most} files", next_step="see what made so many")
+                path = f"{inner}/{entry.name}" if inner else entry.name
+                if entry.name == ".git":
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    front.append(path)
+                else:
+                    yield _Found(path, entry.stat(follow_symlinks=False))
+
+
+def _hashed(shadow: Shadow, folder: Path, files: dict[str, str]) -> dict[str, Entry]:
+    """Each file as its bytes are: no filter, no line ends, no encoding of anybody's."""
+    if not files:
+        return {}
+    given = b"".join(_quoted(f"{folder}/{path}") + b"\n" for path in files)
+    printed = shadow.git.run(
+        "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=given, timeout_s=_TIMEOUT_S
+    ).split()
+    return {path: Entry(mode, id_.decode()) for (path, mode), id_ in zip(files.items(), printed, strict=True)}
+
+
+def _quoted(path: str) -> bytes:
+    """A path as git reads one from a line: quoted as in C if a sign in it could be misread."""
+    raw = bytes_of(path)
+    if all(sign in _PLAIN for sign in raw):
+        return raw
+    return b'"' + b"".join(bytes([sign]) if sign in _PLAIN else b"\\%03o" % sign for sign in raw) + b'"'
+
+
+def _refuse_large(path: str, size: int) -> None:
+    if size > FILE_LIMIT:
+        raise GitFailed(
+            f"{visible(path)} has {size} bytes, more than the {FILE_LIMIT} allowed", next_step="see what wrote it"
+        )

@@ -1,0 +1,247 @@
+"""What a decision is followed by: agents are called, a graph is carried out, evidence is bundled, a commit is made.
+
+Every action can be begun again after a crash: it finds what it did, and does the rest.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from fairwitness.contracts.common.decisions import Advance, AskHuman, ErrorCause, Replan, Retry, RetryOf, Revert, Revise
+from fairwitness.contracts.common.evidence import Observation, Phase, SandboxTier
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.events import (
+    Degradation,
+    Degraded,
+    DispatchFinished,
+    DispatchStarted,
+    DispatchStatus,
+    TaskReverted,
+)
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.review import Perspective
+from fairwitness.contracts.graph.orders import GraphEnd
+from fairwitness.errors import FairWitnessError, NotReady, UsageError
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.record import Record
+from fairwitness.rules.feature_moves import PlannedCall
+from fairwitness.rules.gates import is_verified
+from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.feature.asking import SCOPES, brief_of, code_findings
+from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.calls import Ask, Caller
+from fairwitness.runs.feature.deciding import Taken
+from fairwitness.runs.feature.facts import facts_of
+from fairwitness.runs.feature.knowledge import learn
+from fairwitness.runs.feature.room import Room, write_events
+from fairwitness.runs.feature.sealing import commit_whole, prove_whole, write_bundle
+from fairwitness.runs.feature.setup import begin_files
+from fairwitness.runs.feature.tasks import (
+    FIX,
+    TASKS,
+    attempted,
+    begin_graph,
+    fix_node,
+    iteration_of,
+    nodes_of,
+    plan_of,
+)
+from fairwitness.runs.graph.world import to_end, until_stopped
+from fairwitness.verify.subject import Parts
+
+Carry = Callable[[int], Awaitable[GraphEnd]]
+"""Carries out the graph of a number, to its end."""
+_HARNESS = (Step.EVIDENCE, Step.COMMIT)
+
+
+class Acting:
+    """Does what was decided, for one run."""
+
+    def __init__(self, room: Room, caller: Caller, briefs: Briefs, parts: Parts, tip_of: Callable[[], str]) -> None:
+        """`tip_of` tells what the target holds."""
+        self._room, self._caller, self._briefs, self._parts, self._tip_of = room, caller, briefs, parts, tip_of
+
+    async def act(self, taken: Taken, carry: Carry) -> None:
+        """Until nothing more follows from the decision."""
+        match taken.decision:
+            case Advance(to=Step.IMPLEMENT.value | Step.VERIFY.value, start=start) if start:
+                await self._implement(carry)  # verifiers are asked inside; after a resume, with a new attempt
+            case Revise(to=Step.IMPLEMENT.value, round=round_):
+                await self._fix(round_ - 1, carry)
+            case Advance() | Retry(what=RetryOf.CALL):
+                await self._call(taken.calls)
+            case Revert(tasks=tasks):
+                await to_end(self._revert, tasks)
+            case Revise() | Replan() | AskHuman():
+                return  # its events have moved the run; the next decision goes on from there
+            case _:
+                raise UsageError(f"nothing can be done about {taken.decision.kind}", next_step="report this")
+
+    async def _call(self, calls: tuple[PlannedCall, ...]) -> None:
+        agents = tuple(call for call in calls if call.step not in _HARNESS)
+        if any(call.step is Step.SETUP for call in agents):
+            await to_end(begin_files, self._room)
+            await to_end(self._note_sandbox)
+        if agents:
+            tip = await to_end(self._tip_of)
+            asks = [Ask(call, await to_end(brief_of, self._room, self._briefs, call, tip), tip) for call in agents]
+            await self._caller.ask_all(asks)
+        if any(call.step in SCOPES for call in agents):
+            await to_end(self._note_single_model, agents[0])
+        for call in calls:
+            if call.step is Step.KNOWLEDGE:
+                await to_end(self._learn_anyway, call)
+            elif call.step is Step.EVIDENCE:
+                await self._by_us(call, self._bundle)
+            elif call.step is Step.COMMIT:
+                await self._by_us(call, partial(to_end, self._commit))
+
+    def _note_sandbox(self) -> None:
+        tier = self._parts.runner.tier
+        if tier is not SandboxTier.NAMESPACES:
+            self._degrade(Degradation.SANDBOX_TIER, f"commands are kept in by {tier.value}, not by namespaces")
+
+    def _note_single_model(self, call: PlannedCall) -> None:
+        """Three reviewers that are one model see with one pair of eyes."""
+        room = self._room
+        models: dict[str, str] = {}
+        for id_, dispatch in room.state().dispatches.items():
+            if (dispatch.step, dispatch.visit) != (call.step.value, call.visit):
+                continue
+            done = ended(room.ledger, room.run_id, id_)
+            if done is not None and done.outcome.answer is not None:
+                models[dispatch.instance] = done.outcome.model or "one that nobody named"
+        if len(models) == len(Perspective) and len(set(models.values())) == 1:
+            told = f"all three reviewers were {next(iter(models.values()))}"
+            self._degrade(Degradation.SINGLE_MODEL, told)
+
+    def _degrade(self, kind: Degradation, detail: str) -> None:
+        """Notes once that the run goes on with less."""
+        if all(each.kind is not kind for each in self._room.state().degradations):
+            self._room.tell(Degraded(kind=kind, detail=detail))
+            reach("feature.degraded")
+
+    def _learn_anyway(self, call: PlannedCall) -> None:
+        """A run log and a post-mortem are written also for a run of which no agent had anything to say."""
+        done = ended(self._room.ledger, self._room.run_id, call.dispatch_id)
+        if done is None or done.outcome.answer is None:
+            learn(self._room, None)
+
+    async def _by_us(self, call: PlannedCall, work: Callable[[], Awaitable[None]]) -> None:
+        """A call that the program answers itself, in the same events as any other."""
+        room = self._room
+        known = room.state().dispatches.get(call.dispatch_id)
+        if known is not None and known.status is not None:
+            return
+        if known is None:
+            started = DispatchStarted(
+                dispatch_id=call.dispatch_id, step=call.step.value, agent=Role.ORCHESTRATOR, instance=call.instance
+            )
+            await to_end(room.tell, started)
+        began = room.clock()
+        status, reason, cause = DispatchStatus.DONE, None, None
+        try:
+            await work()
+        except FairWitnessError as error:
+            if isinstance(error, NotReady):
+                raise
+            status, reason, cause = DispatchStatus.ERROR, error.what, ErrorCause.AGENT_ERROR
+        finished = DispatchFinished(
+            dispatch_id=call.dispatch_id,
+            status=status,
+            duration_ms=max(0, int((room.clock() - began).total_seconds() * 1000)),
+            tokens=0,
+            reason=reason,
+            cause=cause,
+        )
+        await to_end(room.tell, finished)
+        reach("feature.by_us")
+
+    async def _implement(self, carry: Carry) -> None:
+        number = await to_end(self._begin_tasks)
+        _refuse_held_up(await carry(number))
+        await to_end(self._note_red_merges, number)
+
+    def _begin_tasks(self) -> int:
+        plan = plan_of(self._room)
+        if plan is None:
+            raise UsageError("there is no plan to carry out", next_step=f"fairwitness status {self._room.run_id}")
+        return begin_graph(self._room, TASKS, nodes_of(self._room, plan), iteration_of(self._room.state()))
+
+    def _note_red_merges(self, number: int) -> None:
+        """An attempt whose own evidence is good and that could not be merged: the merged tree speaks against it."""
+        room = self._room
+        state, policy = room.state(), room.order.policy
+        facts = facts_of(room)
+        fix = None if facts.fix is None else facts.fix.checks
+        for task in (*facts.tasks, *(() if fix is None else (fix,))):
+            known = state.tasks.get(task.task)
+            if task.round != number or known is None or known.merged_attempt == number or not is_verified(task, policy):
+                continue
+            key = f"unmerged:{task.task}:{number}"
+            if room.ledger.observation(room.run_id, key) is None:
+                why = known.attempts[-1].reason or "it was not merged"
+                refused = room.seen(
+                    key, "merge", task.task, {"reason": why}, holds=False, task_id=task.task, tree=task.tree
+                )
+                self._write_row(refused, "regressions", number, why)
+
+    def _write_row(self, seen: Observation, check: str, round_: int, output: str) -> None:
+        self._room.write(
+            lambda record: record.observed(
+                seen, phase=Phase.AFTER, check_name=check, round_=round_, output=output, instance="merged"
+            )
+        )
+
+    async def _fix(self, round_: int, carry: Carry) -> None:
+        number = await to_end(self._begin_fix, round_)
+        _refuse_held_up(await carry(number))
+        await to_end(self._note_red_merges, number)
+
+    def _begin_fix(self, round_: int) -> int:
+        room = self._room
+        base, tip = (room.repository.tree_of(commit) for commit in (room.order.base_commit, self._tip_of()))
+        files = [change.path for change in room.shadow.diff(base, tip)]
+        return begin_graph(room, FIX, [fix_node(files)], round_, code_findings(room))
+
+    def _revert(self, tasks: tuple[str, ...]) -> None:
+        """Nothing of a task that failed was merged, so its files stand as they did; that is looked at, and noted."""
+        room = self._room
+        rounds = {task.task: task.round for task in facts_of(room).tasks}
+        for task in tasks:
+            number = rounds[task]
+            key = f"revert:{task}:{number}"
+            if room.ledger.observation(room.run_id, key) is not None:
+                continue
+            done = attempted(room, task, number)
+            files = () if done is None else tuple(file.path for file in done.files)
+            seen = room.seen(
+                key,
+                "revert",
+                task,
+                {"files": list(files), "tip": self._tip_of()},
+                holds=False,
+                task_id=task,
+                tree=None if done is None else done.tree,
+            )
+            room.write(partial(_reverted, seen=seen, reverted=TaskReverted(task=task, files=files), number=number))
+            reach("feature.reverted")
+
+    async def _bundle(self) -> None:
+        tip = await to_end(self._tip_of)
+        await until_stopped(lambda stop: prove_whole(self._room, self._parts, tip, stop))
+        await to_end(write_bundle, self._room)
+
+    def _commit(self) -> None:
+        commit_whole(self._room, self._tip_of())
+
+
+def _reverted(record: Record, *, seen: Observation, reverted: TaskReverted, number: int) -> None:
+    told = "put back to the baseline: its attempt was not merged"
+    record.observed(seen, phase=Phase.AFTER, check_name=f"revert-{reverted.task}", round_=number, output=told)
+    write_events(record, (reverted,), seen.observed_at, task=reverted.task)
+
+
+def _refuse_held_up(end: GraphEnd) -> None:
+    """A graph that was stopped by the machine, or by somebody's hand, has not failed: the run waits to be resumed."""
+    if end.reason is not None and not end.reason.startswith("the budget"):
+        raise NotReady(end.reason, next_step="mend that, then: fairwitness resume")

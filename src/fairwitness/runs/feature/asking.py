@@ -1,0 +1,140 @@
+"""What each call of a decision is told: from a planned call to its brief."""
+
+from collections.abc import Mapping
+
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.decisions import Advance
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.contracts.feature.state import AttemptState, FeatureState
+from fairwitness.errors import UsageError
+from fairwitness.rules.feature_moves import PlannedCall
+from fairwitness.rules.review import STEP_OF
+from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.bundle_telemetry import answers
+from fairwitness.runs.feature.deciding import DECISION, read
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.storing import refusals
+
+CHANGE = 40_000
+"""Letters of a change that a reviewer is shown; the rest it reads in its worktree."""
+SCOPES = {step: scope for scope, step in STEP_OF.items()}
+
+
+def brief_of(room: Room, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:
+    """The brief of an agent's call; `tip` is what the target holds."""
+    id_, said = call.dispatch_id, said_so_far(room)
+    match call.step:
+        case Step.SETUP:
+            return briefs.intake(id_, said=said)
+        case Step.RESEARCH:
+            return briefs.researcher(id_, Focus(call.instance), said=said)
+        case Step.SPEC:
+            return briefs.spec(id_, mode=room.order.mode, said=said)
+        case Step.DESIGN:
+            return briefs.designer(id_, findings=_findings(room, ReviewScope.DESIGN), said=said)
+        case Step.PLAN:
+            return _plan(room, briefs, call, said)
+        case Step.DESIGN_REVIEW | Step.CODE_REVIEW:
+            return _review(room, briefs, call, tip)
+        case Step.KNOWLEDGE:
+            return briefs.knowledge(id_, summary=summary_of(room.state()))
+        case _:
+            raise UsageError(f"nobody is called in {call.step.value}", next_step="report this")
+
+
+def said_so_far(room: Room) -> str | None:
+    """Everything that people wrote at the gates, in order."""
+    told = [
+        f"At {answer.gate} ({answer.option}): {answer.said}"
+        for answer in answers(room.ledger.database, room.run_id)
+        if answer.said
+    ]
+    return "\n\n".join(told) or None
+
+
+def _findings(room: Room, scope: ReviewScope) -> tuple[str, ...]:
+    """The pages of the last review, if there was one."""
+    found = (room.get(room.layout.review_findings(scope.value, perspective.value)) for perspective in Perspective)
+    return tuple(page.decode() for page in found if page is not None)
+
+
+def code_findings(room: Room) -> tuple[str, ...]:
+    """What the last review of the code found."""
+    return _findings(room, ReviewScope.CODE)
+
+
+def _plan(room: Room, briefs: Briefs, call: PlannedCall, said: str | None) -> Brief:
+    state = room.state()
+    before = call._replace(number=call.number - 1)
+    refused = refusals(room, f"{call.step.value}-{call.visit}-planner-{before.number}")
+    failing: Mapping[str, tuple[str, ...]] = {}
+    if state.replans:
+        failing = {name: _reasons(state, name) for name in state.replans[-1].failing}
+    return briefs.planner(
+        call.dispatch_id,
+        mode="replan" if state.replans else "initial",
+        constraints=(*_constraints(room), *(f"Your last plan was refused. {problem}" for problem in refused)),
+        failing=failing,
+        said=said,
+    )
+
+
+def _reasons(state: FeatureState, task: str) -> tuple[str, ...]:
+    known = state.tasks.get(task)
+    told = tuple(attempt.reason for attempt in (known.attempts if known else ()) if attempt.reason)
+    return told or ("it was never begun, since something it depends on failed",)
+
+
+def _constraints(room: Room) -> tuple[str, ...]:
+    """What the design review left open."""
+    for row in reversed(room.ledger.observations(room.run_id, DECISION)):
+        decision = read(row)
+        if isinstance(decision, Advance) and decision.constraints:
+            return decision.constraints
+    return ()
+
+
+def _review(room: Room, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:
+    scope, perspective = SCOPES[call.step], Perspective(call.instance)
+    page = room.get(room.layout.review_findings(scope.value, perspective.value)) if call.visit > 1 else None
+    return briefs.reviewer(
+        call.dispatch_id,
+        perspective,
+        scope,
+        min(call.visit, 2),
+        change=change_text(room, tip) if scope is ReviewScope.CODE else None,
+        earlier=() if page is None else (page.decode(),),
+    )
+
+
+def change_text(room: Room, tip: str) -> str:
+    """The whole change as people read one; cut where it is too long to be shown."""
+    asked = ("diff-tree", "-p", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "-M", room.order.base_commit, tip)
+    text = room.repository.git.run(*asked).decode(errors="replace")
+    if len(text) <= CHANGE:
+        return text or "(nothing was changed)"
+    return f"{text[:CHANGE]}\n(cut: {len(text) - CHANGE} more letters; read the files)"
+
+
+def summary_of(state: FeatureState) -> str:
+    """The run in some lines, for whoever is to learn from it."""
+    lines = [f"Run {state.run_id}, feature {state.slug}, {state.mode.value}."]
+    for name, step in state.steps.items():
+        told = step.outcome.value if step.outcome else "under way"
+        lines.append(f"{name}: {told}, begun {step.runs} times{f': {step.reason}' if step.reason else ''}")
+    for name, task in state.tasks.items():
+        ends = ", ".join(f"attempt {attempt.attempt} {_ended(attempt)}" for attempt in task.attempts)
+        lines.append(f"{name}: {ends}; {'merged' if task.merged else 'not merged'}")
+    for review in state.reviews:
+        said = ", ".join(f"{category.value} {verdict.value}" for category, verdict in review.verdicts.items())
+        lines.append(f"{review.scope.value} review, round {review.round}, {review.perspective.value}: {said}")
+    lines += [f"went on with less: {each.kind.value}: {each.detail}" for each in state.degradations]
+    return "\n".join(lines)
+
+
+def _ended(attempt: AttemptState) -> str:
+    if attempt.verified is None:
+        return "under way"
+    return "verified" if attempt.verified else f"failed: {attempt.reason or 'no reason was given'}"

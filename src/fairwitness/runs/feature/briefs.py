@@ -1,0 +1,290 @@
+"""What each agent of a feature run is told: its task, exactly the documents it needs, its reach, and its own header.
+
+Whatever a person, a repository or an agent wrote goes into boxes; tasks and titles are our own words. Nothing here is
+written anywhere, so a brief may be made as often as somebody likes.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from fairwitness.contracts.agents.dispatch import Box, Brief
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.pushback import PushbackOption
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.errors import UsageError
+from fairwitness.runs.feature.briefs_shelf import Shelf, listed, pages, said_box, task_box
+from fairwitness.runs.feature.briefs_task import implementer_boxes, writes_of
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.tasks import FIX_NODE
+
+SCHEMA_VERSION: Final = "1.0"
+_PAYLOAD: Final = "agent_output.payload"
+_PUSHBACK: Final = f"{_PAYLOAD}.pushback_log"
+
+
+class Briefs:
+    """The briefs of one run."""
+
+    def __init__(self, room: Room, commands: tuple[tuple[str, ...], ...] = (), memories: tuple[str, ...] = ()) -> None:
+        """`commands`: how the project's checks begin; `memories`: what earlier runs left for later ones."""
+        self._room, self._layout, self._commands = room, room.layout, commands
+        self._shelf = Shelf(room)
+        self._memories = listed("Notes of earlier runs, which may be out of date", memories)
+
+    def intake(self, dispatch_id: str, *, said: str | None) -> Brief:
+        """The first look at the request."""
+        return self._brief(
+            dispatch_id,
+            Role.INTAKE,
+            "intake",
+            "Read the request and say what is doubtful about it.",
+            inputs=(self._shelf.request(), *said_box(said)),
+            scope=Scope(),
+        )
+
+    def researcher(self, dispatch_id: str, focus: Focus, *, said: str | None) -> Brief:
+        """One side of the repository."""
+        instance = f"researcher-{focus.value}"
+        return self._brief(
+            dispatch_id,
+            Role.RESEARCHER,
+            instance,
+            f"Report what the repository says about the request, as far as it concerns {focus.value}.",
+            parameters={"focus": focus.value},
+            inputs=(self._shelf.request(), *said_box(said), *self._memories),
+            known=self._header(Role.RESEARCHER, instance, Step.RESEARCH, self._layout.research(focus.value))
+            | {f"{_PAYLOAD}.focus": focus.value},
+        )
+
+    def spec(self, dispatch_id: str, *, mode: ApprovalMode, said: str | None, concerns: tuple[str, ...] = ()) -> Brief:
+        """The specification; `concerns` are those that intake raised."""
+        is_autonomous = mode is ApprovalMode.AUTONOMOUS
+        known = {f"{_PUSHBACK}.mode": mode.value, f"{_PUSHBACK}.auto_selected": is_autonomous}
+        if is_autonomous:
+            known[f"{_PUSHBACK}.selected_option"] = PushbackOption.PROCEED.value
+        return self._brief(
+            dispatch_id,
+            Role.SPEC,
+            "spec",
+            "Specify what the request asks for. Write `pushback_log` in any case, also if it has no concern.",
+            parameters={"mode": mode.value},
+            inputs=(
+                self._shelf.request(),
+                *pages("Concern about the request", concerns),
+                *self._shelf.research(),
+                *self._shelf.if_there("Your specification so far", self._layout.spec),
+                *said_box(said),
+            ),
+            scope=Scope(folder=self._layout.folder, interactive=not is_autonomous),
+            known=self._header(Role.SPEC, "spec", Step.SPEC, self._layout.spec) | known,
+        )
+
+    def designer(self, dispatch_id: str, *, findings: tuple[str, ...], said: str | None) -> Brief:
+        """The design; with findings it is revised."""
+        earlier: tuple[Box, ...] = ()
+        task = "Design how the specification is met."
+        if findings:
+            task = "Revise your design: answer every finding of the review."
+            earlier = (self._shelf.design("Your design so far"), *pages("Findings", findings))
+        return self._brief(
+            dispatch_id,
+            Role.DESIGNER,
+            "designer",
+            task,
+            inputs=(self._shelf.specification(), *self._shelf.research(), *earlier, *said_box(said)),
+            known=self._header(Role.DESIGNER, "designer", Step.DESIGN, self._layout.design),
+        )
+
+    def reviewer(
+        self,
+        dispatch_id: str,
+        perspective: Perspective,
+        scope: ReviewScope,
+        round_: int,
+        *,
+        change: str | None,
+        earlier: tuple[str, ...],
+    ) -> Brief:
+        """One pair of eyes on the design or on the code."""
+        if scope is ReviewScope.DESIGN:
+            task = "Review the design against the specification."
+            inputs: tuple[Box, ...] = (self._shelf.specification(), self._shelf.design())
+        elif change is None:
+            raise UsageError("there is no code to be reviewed", next_step="hand over the change")
+        else:
+            task = "Review the change against the plan."
+            inputs = self._shelf.plan()
+        shown = () if change is None else (Box(title="The change", text=change),)
+        return self._brief(
+            dispatch_id,
+            Role.REVIEWER,
+            perspective.value,
+            task,
+            parameters={"perspective": perspective.value, "scope": scope.value, "round": str(round_)},
+            inputs=(*inputs, *shown, *pages("Findings of the round before", earlier)),
+            known={
+                "schema_version": SCHEMA_VERSION,
+                "reviewer_perspective": perspective.value,
+                "scope": scope.value,
+                "round": round_,
+            },
+        )
+
+    def planner(
+        self,
+        dispatch_id: str,
+        *,
+        mode: Literal["initial", "replan"],
+        constraints: tuple[str, ...],
+        failing: Mapping[str, tuple[str, ...]],
+        said: str | None,
+    ) -> Brief:
+        """The plan; `constraints` bind it, `failing` says why tasks failed."""
+        begun = self._room.get(self._layout.plan) is not None
+        task = (
+            "Cut the design into tasks."
+            if mode == "initial"
+            else "Replace or split the tasks that failed; keep the others as they are."
+        )
+        return self._brief(
+            dispatch_id,
+            Role.PLANNER,
+            "planner",
+            f"{task} Write the document of every task of the plan, also of those that stay. Ids begin with task-01. A"
+            " task names in `files_to_modify` each file it may touch, tests and new files included, without wildcards:"
+            " its implementer can write no other.",
+            parameters={"mode": mode},
+            inputs=(
+                self._shelf.specification(),
+                self._shelf.design(),
+                *(self._shelf.plan_so_far() if begun or mode == "replan" else ()),
+                *pages("What the review of the design left open, which binds you", constraints),
+                *pages("A task that failed, and why", tuple(_reasons(name, why) for name, why in failing.items())),
+                *said_box(said),
+            ),
+            known=self._header(Role.PLANNER, "planner", Step.PLAN, self._layout.plan),
+        )
+
+    def implementer(self, dispatch_id: str, task: TaskDocument, *, before: tuple[str, ...]) -> Brief:
+        """One task with the sections it points to, and no other part of any document."""
+        name = task.task.id
+        return self._implementer(
+            dispatch_id,
+            name,
+            f"Carry out {name}.",
+            inputs=(
+                *implementer_boxes(task, self._shelf.pointed_into()),
+                *pages("What happened to the attempt before", before),
+                *self._memories,
+            ),
+            writes=writes_of(task),
+        )
+
+    def fixer(self, dispatch_id: str, findings: tuple[str, ...], writes: tuple[str, ...]) -> Brief:
+        """The repair of what the review of the code found."""
+        if not findings:
+            raise UsageError("there is nothing to be repaired", next_step="hand over the findings")
+        return self._implementer(
+            dispatch_id,
+            FIX_NODE,
+            "Repair what the reviewers found in the code, and nothing else. The findings are your task document; what"
+            " you hold to be wrong in them, leave as it is and say so.",
+            inputs=(*pages("Findings", findings), *self._memories),
+            writes=writes,
+        )
+
+    def verifier(self, dispatch_id: str, task: TaskDocument, *, changed: tuple[str, ...], seen: str) -> Brief:
+        """The proof of one task; `seen` is what the harness ran."""
+        name = task.task.id
+        report = self._layout.implementation_report(name)
+        return self._brief(
+            dispatch_id,
+            Role.VERIFIER,
+            name,
+            f"Find out whether {name} does what it was to do. The baseline tag is {self._room.order.baseline_tag}.",
+            parameters={"task_id": name},
+            inputs=(
+                task_box(task),
+                Box(title="Files that were changed", text="\n".join(changed) or "(none)"),
+                *self._shelf.if_there("The implementer's report", report),
+                Box(title="What the program ran", text=seen or "(nothing)"),
+            ),
+            scope=Scope(commands=self._commands),  # without a folder: it leaves the tree it judges as it is
+            known=self._header(Role.VERIFIER, name, Step.VERIFY, self._layout.verification_report(name))
+            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.run_id": self._room.run_id},
+        )
+
+    def knowledge(self, dispatch_id: str, *, summary: str) -> Brief:
+        """What the run taught; `summary` tells the run."""
+        return self._brief(
+            dispatch_id,
+            Role.KNOWLEDGE,
+            Role.KNOWLEDGE.value,
+            "Write down what this run taught.",
+            inputs=(
+                Box(title="The run", text=summary),
+                *self._shelf.if_there("Decisions so far", self._layout.decisions),
+            ),
+            known=self._header(Role.KNOWLEDGE, Role.KNOWLEDGE.value, Step.KNOWLEDGE, self._layout.knowledge),
+        )
+
+    def _implementer(
+        self, dispatch_id: str, name: str, task: str, *, inputs: tuple[Box, ...], writes: tuple[str, ...]
+    ) -> Brief:
+        return self._brief(
+            dispatch_id,
+            Role.IMPLEMENTER,
+            name,
+            task,
+            parameters={"task_id": name},
+            inputs=inputs,
+            # Without a folder: a report that is written into the worktree would be part of the change.
+            scope=Scope(writes=writes, commands=self._commands),
+            known=self._header(Role.IMPLEMENTER, name, Step.IMPLEMENT, self._layout.implementation_report(name))
+            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.self_check.git_staged": False},
+        )
+
+    def _brief(
+        self,
+        dispatch_id: str,
+        role: Role,
+        instance: str,
+        task: str,
+        *,
+        inputs: tuple[Box, ...],
+        parameters: dict[str, str] | None = None,
+        scope: Scope | None = None,
+        known: dict[str, Any] | None = None,
+    ) -> Brief:
+        return Brief(
+            dispatch_id=dispatch_id,
+            run_id=self._room.run_id,
+            role=role,
+            instance=instance,
+            task=task,
+            parameters=parameters or {},
+            inputs=inputs,
+            scope=Scope(folder=self._layout.folder) if scope is None else scope,
+            known=known or {},
+        )
+
+    def _header(self, role: Role, instance: str, step: Step, output: str) -> dict[str, Any]:
+        """What an agent cannot know about its own document; it ends no earlier than it began."""
+        now = self._room.now()
+        header = {
+            "agent": role.value,
+            "instance": instance,
+            "step": step.value,
+            "started_at": now,
+            "completed_at": now,
+            "schema_version": SCHEMA_VERSION,
+        }
+        return {f"agent_output.{name}": value for name, value in header.items()} | {"completion.output_paths": [output]}
+
+
+def _reasons(task: str, reasons: tuple[str, ...]) -> str:
+    return "\n".join((task, *(f"- {reason}" for reason in reasons)))

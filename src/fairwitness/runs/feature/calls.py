@@ -1,0 +1,121 @@
+"""The calls of a decision: agents asked side by side, each in a worktree that nobody else has meanwhile.
+
+Whatever ended before is adopted: repeated after a crash, only what was never heard of is asked again.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fairwitness.agents.roles import ROLES
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.common.tools import Role
+from fairwitness.git.identity import Identity
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.rules.feature_moves import PlannedCall, instance_of
+from fairwitness.rules.retry import may_retry
+from fairwitness.runs.dispatch import Context, Dispatched, Occasion, dispatch
+from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.restoring import restore
+from fairwitness.runs.dispatch.seen import Seen
+from fairwitness.runs.dispatch.telemetry import status_of
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.storing import store
+from fairwitness.runs.graph.working import MeansOf
+from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.shared.call_facts import call_facts
+from fairwitness.runs.shared.read_only_worktrees import Lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One call: what is asked, and at which commit its worktree stands."""
+
+    call: PlannedCall
+    brief: Brief
+    at: str
+
+
+class Caller:
+    """Sends out the agents of a run."""
+
+    def __init__(
+        self,
+        room: Room,
+        context: Context,
+        means_of: MeansOf,
+        worktrees: Worktrees,
+        identity: Identity,
+        *,
+        roles: Mapping[Role, RoleSpec] = ROLES,
+    ) -> None:
+        """`roles` say how long each has and what it may cost."""
+        self._room, self._context, self._means_of, self._roles = room, context, means_of, roles
+        self._lanes = Lanes(worktrees, room.run_id, identity)
+
+    async def ask_all(self, asks: Sequence[Ask]) -> None:
+        """Side by side; each answer is stored as it comes."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for ask in asks:
+                    group.create_task(self._ask(ask))
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None
+
+    async def _ask(self, ask: Ask) -> None:
+        room, call = self._room, ask.call
+        done = await to_end(ended, room.ledger, room.run_id, call.dispatch_id)
+        if done is None:
+            occasion = Occasion(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
+            async with self._lanes.at(ask.at) as lane:
+                done = await self.dispatch(ask.brief, occasion, lane.folder, ask.at, is_fresh=True)
+                if done.tree is None or done.tree != done.start_tree or done.byproducts:
+                    lane.is_spoilt()
+        if done.outcome.status is OutcomeStatus.OVER_BUDGET:
+            return
+        instance = instance_of(call.step, call.instance)
+        await to_end(store, room, ask.brief.role, call.dispatch_id, instance, done)
+
+    async def persist(
+        self,
+        instance: str,
+        id_of: Callable[[int], str],
+        asked: Callable[[str, int], tuple[Brief, Occasion]],
+        folder: Path,
+        base: str,
+    ) -> tuple[str, Dispatched]:
+        """Asks one agent, and again as long as it fails in a way that may pass; each try begins with the same files.
+
+        How often is for the policy to say. The id of the last try, and what came of it.
+        """
+        room = self._room
+        number = 1
+        while True:
+            dispatch_id = id_of(number)
+            done = await to_end(ended, room.ledger, room.run_id, dispatch_id)
+            if done is None:
+                if number > 1:
+                    await to_end(self._put_back, id_of(1), folder)
+                brief, occasion = await to_end(asked, dispatch_id, number)
+                done = await self.dispatch(brief, occasion, folder, base)
+            if done.outcome.status is OutcomeStatus.OVER_BUDGET:
+                return dispatch_id, done
+            call = call_facts(instance, number, status_of(done.outcome), done.outcome.cause)
+            if not may_retry(call, room.order.policy):
+                return dispatch_id, done
+            number += 1
+
+    def _put_back(self, first: str, folder: Path) -> None:
+        """Makes a folder what it was before the first try."""
+        row = self._room.ledger.observation(self._room.run_id, f"dispatch:{first}:try-1")
+        if row is not None:
+            restore(self._room.shadow, folder, Seen.of(row.detail["seen"]))
+
+    async def dispatch(
+        self, brief: Brief, occasion: Occasion, folder: Path, base: str, *, is_fresh: bool = False
+    ) -> Dispatched:
+        """Asks one agent in a folder that stands; `is_fresh` if that was made after any earlier try."""
+        means = replace(self._means_of(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
+        return await dispatch(self._context, self._roles[brief.role], brief, occasion, means)

@@ -1,0 +1,243 @@
+"""How a feature run ends in git: one commit with exactly the tree that was proved, on a branch of its own.
+
+Commits are made first and kept by refs of ours, then written down, and only then does a branch appear. A repeated call
+finds each of them. The person's checkout is switched last, and only if nothing in it can be lost.
+"""
+
+import itertools
+import re
+import shlex
+from typing import NamedTuple
+
+from fairwitness.contracts.common.ids import run_ref
+from fairwitness.contracts.feature.order import KeepArtifacts
+from fairwitness.errors import UsageError
+from fairwitness.git.call import GitFailed, text_of
+from fairwitness.git.commits import commit_tree, move_ref
+from fairwitness.git.identity import read_identity
+from fairwitness.git.objects import FILE, Entry
+from fairwitness.git.repository import Repository
+from fairwitness.git.switching import Move, Standing, standing, switch
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible, visible_lines
+from fairwitness.ledger.export import exported
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.setup import note
+from fairwitness.store.artifacts import join
+
+COMMITTED = "refs/fairwitness/committed/"
+ROLLED_BACK = "refs/fairwitness/rolled-back/"
+SUBJECT_LIMIT = 72
+_TYPED = re.compile(r"^(?:feat|fix|docs|test|chore|refactor|perf|build|ci|style)(?:\([^)]*\))?!?:\s*", re.IGNORECASE)
+_ASKING = re.compile(
+    r"^(?:please|kindly|(?:i|we)(?: would|'d)? (?:want|need|like)(?: you)?(?: to)?|(?:can|could) (?:you|we))\s+",
+    re.IGNORECASE,
+)
+_WORDS = """
+accept add allow build bump cache change check clean complete connect convert correct count create cut deduplicate
+delete deprecate describe detect disable document drop enable ensure expire explain export expose extend extract fix
+forbid format generate handle hide implement import improve include introduce keep let limit list load log make measure
+merge migrate move offer paginate parse port prevent print protect provide publish raise read record reduce refactor
+refuse reject remember remove rename render replace report require restore retry return rewrite save search send serve
+set show simplify sort speed split start stop store stream support switch sync test tidy track turn update upgrade use
+validate verify warn wrap write
+"""
+_VERBS = frozenset(_WORDS.split())
+_PLAINEST = frozenset(
+    ("add", "allow", "create", "disable", "enable", "explain", "fix", "implement", "improve", "introduce", "remove")
+)
+_ARTICLES = ("a ", "an ", "the ", "all ", "every ", "each ", "no ")
+"""A word before one of these is most likely a verb."""
+
+
+class Landed(NamedTuple):
+    """Where the work stands."""
+
+    commit: str
+    branch: str
+    switched: bool
+    """Whether the person's checkout is on it."""
+    why_not: str | None
+    command: str
+    """What brings a checkout there."""
+
+
+def subject_of(title: str, files: tuple[str, ...] = ()) -> str:
+    """The first line of the commit's message, in the form of Conventional Commits.
+
+    >>> subject_of("Gift vouchers")
+    'feat: add gift vouchers'
+    >>> subject_of("Explains the API.", ("docs/api.md",))
+    'docs: explain the API'
+    """
+    lines = (" ".join(line.lstrip("#*-> \\t").split()) for line in title.splitlines())
+    words = _ASKING.sub("", _TYPED.sub("", next((visible(line) for line in lines if line), ""))).rstrip(" .!:;,")
+    first, _, rest = words.partition(" ")
+    if first[1:].islower() or len(first) == 1:
+        first = _imperative(first.lower())
+    words = f"{first} {rest}".strip() or "complete the feature"
+    is_verb = first in _VERBS or rest.lower().startswith(_ARTICLES)
+    if first and not is_verb and len(words.split()) <= 10:
+        words = f"add {words}"
+    return _cut(f"{_type(files)}: {words}")
+
+
+def commit(
+    room: Room, tip: str, *, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]
+) -> Landed:
+    """Makes the commit, the branch and, if nothing can be lost, the switch; repeated, it makes nothing twice."""
+    repository = room.repository
+    if repository.ref(ROLLED_BACK + run_ref(room.run_id)) is not None:
+        raise UsageError(f"run {room.run_id} was rolled back", next_step="start a new run")
+    message = _message(room, subject, body, bundle_sha256, assisted_by)
+    work = _work(room, repository.tree_of(repository.commit(tip)), message)
+    top = _artifacts(room, work) if room.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT else work
+    branch = _branch(room, work, top)
+    why_not = _switched(room, branch, top)
+    return Landed(work, branch, why_not is None, why_not, f"git switch {shlex.quote(branch)}")
+
+
+def kept_commits(repository: Repository, run_id: str) -> tuple[str | None, str | None]:
+    """The run's commit, and the one after it with its documents, as far as they were made."""
+    name = COMMITTED + run_ref(run_id)
+    return repository.ref(f"{name}/work"), repository.ref(f"{name}/artifacts")
+
+
+def branches_of(repository: Repository, slug: str) -> dict[str, str]:
+    """Every branch that is named after a feature, and its commit."""
+    under = ("refs/heads/feature/", "refs/heads/feature-*")
+    listed = repository.git.run("for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", *under)
+    pairs = (line.rpartition(" ") for line in text_of(listed).splitlines())
+    return {name: tip for name, _, tip in pairs if re.fullmatch(rf"feature[/-]{re.escape(slug)}(?:-[0-9]+)?", name)}
+
+
+def _imperative(word: str) -> str:
+    """One of the plainest verbs as one tells somebody to do it; others could be nouns and stay as they are."""
+    stems = [word.removesuffix(ending) + more for ending in ("s", "es", "ed") for more in ("", "e")]
+    return next((stem for stem in stems if stem in _PLAINEST), word)
+
+
+def _type(files: tuple[str, ...]) -> str:
+    if files and all(path.startswith("docs/") or path.endswith((".md", ".rst")) for path in files):
+        return "docs"
+    if files and all(re.search(r"(?:^|/)tests?/|(?:^|/)test_[^/]*$", path) for path in files):
+        return "test"
+    return "feat"
+
+
+def _cut(line: str) -> str:
+    if len(line) <= SUBJECT_LIMIT:
+        return line
+    whole = line[: SUBJECT_LIMIT - 1].rpartition(" ")[0]
+    return (whole if whole.count(" ") > 1 else line[: SUBJECT_LIMIT - 1]).rstrip(" ,;:-") + "…"
+
+
+def _message(room: Room, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]) -> str:
+    trailers = [f"Run-Id: {room.run_id}", f"Evidence-Sha256: {bundle_sha256}"]
+    trailers += [f"Assisted-by: {' '.join(visible(name).split())}" for name in dict.fromkeys(assisted_by)]
+    if room.order.finish.co_author:
+        trailers.append("Co-authored-by: pipeline")
+    # the trailers are a paragraph of their own, so what the body says is never taken for one
+    parts = [_cut(visible(" ".join(subject.split()))), visible_lines(body).strip(), "\n".join(trailers)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _work(room: Room, tree: str, message: str) -> str:
+    """The run's one commit."""
+    repository = room.repository
+    base = repository.commit(room.order.base_commit)
+    made, _ = kept_commits(repository, room.run_id)
+    if made is None:
+        objects = room.shadow.into_store(repository)
+        made = commit_tree(objects, tree, [base], message, read_identity(repository))
+        made = _keep(room, "work", made)
+    if repository.tree_of(made) != tree or repository.ref(f"{made}^1") != base:
+        raise GitFailed(
+            f"run {room.run_id} has a commit already, {made[:12]}, and it holds other files",
+            next_step=f"see `git diff {made[:12]} {tree[:12]}`; what was proved must be what is committed",
+        )
+    key = f"commit:{room.run_id}"
+    if room.ledger.observation(room.run_id, key) is None:
+        order = room.order
+        detail = {"base_commit": base, "base_branch": order.base_branch, "slug": order.slug, "snapshot": order.snapshot}
+        note(room, room.seen(key, "commit", made, {**detail, "folder": room.layout.folder}, tree=tree))
+        reach("feature.commit.noted")
+    return made
+
+
+def _artifacts(room: Room, work: str) -> str:
+    """The commit after it: the feature folder as the run wrote it, and a sealed copy of the ledger."""
+    repository, layout = room.repository, room.layout
+    _, made = kept_commits(repository, room.run_id)
+    if made is not None:
+        return made
+    objects = room.shadow.into_store(repository)
+    contents = {path: room.files.get(path) for path in _plain_files(room, layout.folder)}
+    contents |= {
+        path: room.kept_bytes(digest)
+        for path, digest in room.state().artifacts.items()
+        if path.startswith(f"{layout.folder}/")
+    }
+    contents[layout.ledger] = exported(room.ledger.database, room.run_id, room.now())
+    # beside the others too: what is committed is then what stands there, and a checkout can be switched to it
+    room.files.put(layout.ledger, contents[layout.ledger])
+    reach("feature.commit.sealed")
+    tree = repository.tree_of(work)
+    changes: dict[str, Entry | None] = {
+        path: None for path in objects.entries(tree) if path.startswith(f"{layout.folder}/")
+    }
+    changes |= {path: Entry(FILE, objects.add_blob(content)) for path, content in contents.items()}
+    message = f"docs: keep the documents of {room.order.slug}\n\nRun-Id: {room.run_id}\n"
+    top = commit_tree(objects, objects.compose(tree, changes), [work], message, read_identity(repository))
+    return _keep(room, "artifacts", top)
+
+
+def _plain_files(room: Room, folder: str) -> list[str]:
+    found = []
+    for entry in room.files.entries(folder):
+        path = join(folder, entry.name)
+        if entry.kind == "folder":
+            found += _plain_files(room, path)
+        elif entry.kind == "file":
+            found.append(path)
+    return found
+
+
+def _keep(room: Room, name: str, made: str) -> str:
+    """Keeps a commit from being cleaned away, before anything says that it is there."""
+    ref = f"{COMMITTED}{run_ref(room.run_id)}/{name}"
+    if not move_ref(room.repository, ref, made, None, why="commit"):
+        return room.repository.commit(ref)  # another process was quicker
+    reach("feature.commit.kept")
+    return made
+
+
+def _branch(room: Room, work: str, top: str) -> str:
+    """The branch that holds the commit: the first of its names that does, or that is free."""
+    repository, slug = room.repository, room.order.slug
+    for name, tip in sorted(branches_of(repository, slug).items(), key=lambda pair: (len(pair[0]), pair[0])):
+        if repository.is_ancestor(work, tip):
+            return name
+    # git cannot hold both `a` and `a/b`
+    first = f"feature/{slug}" if repository.ref("refs/heads/feature") is None else f"feature-{slug}"
+    for number in itertools.count(1):
+        name = first + (f"-{number}" if number > 1 else "")
+        ref = f"refs/heads/{name}"
+        if repository.git.run("for-each-ref", "--count=1", ref):  # it, or something beneath it
+            continue
+        if move_ref(repository, ref, top, None, why="feature"):
+            reach("feature.commit.branched")
+            return name
+    raise AssertionError("counting ends never")
+
+
+def _switched(room: Room, branch: str, top: str) -> str | None:
+    """None if the checkout is on the branch now; otherwise why it stays where it is."""
+    order, repository = room.order, room.repository
+    there = Standing(top, branch)
+    if not order.finish.checkout:
+        return None if standing(repository) == there else "the settings leave the checkout where it is"
+    here = Standing(repository.commit(order.base_commit), order.base_branch)
+    why_not = switch(repository, room.shadow, Move(here, there, room.layout.folder))
+    reach("feature.commit.switched")
+    return why_not

@@ -1,0 +1,93 @@
+"""The next move of a run: looked at, decided and written down in one record, under a number of its own.
+
+A step that is repeated after a crash finds its decision and takes no other. Whoever replays a run takes the facts that
+stand beside each decision and must come to the same.
+"""
+
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from fairwitness.contracts.common.approvals import ApprovalRecord
+from fairwitness.contracts.common.decisions import Decision, Finish, Halt
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.feature.events import ApprovalAnswered
+from fairwitness.contracts.feature.facts import FeatureFacts, Step
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.record import Record
+from fairwitness.rules.decide import decide
+from fairwitness.rules.feature_moves import PlannedCall, calls_of, events_of
+from fairwitness.runs.feature.facts import facts_of, raised_here
+from fairwitness.runs.feature.room import Room, write_events
+
+DECISION = "decision"
+_SHAPE: TypeAdapter[Decision] = TypeAdapter(Decision)
+
+
+class Taken(NamedTuple):
+    """A decision with its number and the calls it makes."""
+
+    number: int
+    decision: Decision
+    calls: tuple[PlannedCall, ...]
+
+
+def take(room: Room, after: int) -> Taken:
+    """The decision that follows the one of this number."""
+    number = after + 1
+    while (row := room.ledger.observation(room.run_id, f"{DECISION}:{number}")) is not None:
+        known = read(row)
+        if not isinstance(known, Halt | Finish) or row.detail["life"] == room.state().resumed:
+            return Taken(number, known, _calls(row.detail["calls"]))
+        number += 1  # the run went on after it had ended so
+    state = room.state()
+    facts = facts_of(room)
+    decision = decide(facts, room.order.policy)
+    events = events_of(state, decision, number, raised=raised_here(room.ledger, room.run_id, state))
+    calls = calls_of(state, decision)
+    detail: dict[str, Any] = {
+        "facts": facts.plain(),
+        "decision": decision.plain(),
+        "life": state.resumed,
+        "calls": [[call.dispatch_id, call.step.value, call.visit, call.instance, call.number] for call in calls],
+    }
+
+    def write(record: Record) -> None:
+        now = room.now()
+        record.observation(room.seen(f"{DECISION}:{number}", DECISION, decision.kind, detail))
+        write_events(record, events, now)
+        for event in events:
+            if isinstance(event, ApprovalAnswered):
+                record.approval(answered(room, event, now))
+
+    room.write(write)
+    reach("feature.decided")
+    return Taken(number, decision, calls)
+
+
+def answered(room: Room, event: ApprovalAnswered, now: str, *, said: str | None = None) -> ApprovalRecord:
+    """The row of an answer; `said` is what a person wrote beside it."""
+    return ApprovalRecord(
+        gate_id=event.gate_id,
+        run_id=room.run_id,
+        timestamp=now,
+        mode=room.order.mode,
+        selected_option=event.selected_option,
+        auto_selected=event.auto_selected,
+        actor=event.actor,
+        user_response_raw=said,
+    )
+
+
+def read(row: Observation) -> Decision:
+    """A decision that was taken."""
+    return _SHAPE.validate_python(row.detail["decision"])
+
+
+def facts_behind(row: Observation) -> FeatureFacts:
+    """What it was taken from."""
+    return FeatureFacts.model_validate(row.detail["facts"])
+
+
+def _calls(rows: list[list[Any]]) -> tuple[PlannedCall, ...]:
+    return tuple(PlannedCall(str(row[0]), Step(row[1]), int(row[2]), str(row[3]), int(row[4])) for row in rows)

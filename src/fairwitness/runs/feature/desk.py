@@ -1,0 +1,106 @@
+"""Everything the body of a feature run asks for, for one run: decisions, actions, graphs, and how it is left."""
+
+from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
+from fairwitness.contracts.feature.order import KeepArtifacts
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.git.sweeping import sweep
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.export import exported
+from fairwitness.rules.feature_moves import visit_of
+from fairwitness.runs.feature.acting import Acting, Carry
+from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.calls import Caller
+from fairwitness.runs.feature.deciding import Taken, take
+from fairwitness.runs.feature.evidence import Evidence
+from fairwitness.runs.feature.implementing import FeatureGraphDesk
+from fairwitness.runs.feature.questions import key_of
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.tasks import graphs_of
+from fairwitness.runs.graph.press import GraphPress
+from fairwitness.runs.graph.world import Prove, World, to_end
+from fairwitness.verify.subject import Parts
+
+
+class Decided:
+    """A decision, as far as the body has to know it."""
+
+    def __init__(self, taken: Taken, waits_at: str | None) -> None:
+        self.number = taken.number
+        self.ends = isinstance(taken.decision, Halt | Finish)
+        self.waits_at = waits_at
+
+
+class FeatureRunDesk:
+    """The desk of one run."""
+
+    def __init__(self, room: Room, world: World, caller: Caller, briefs: Briefs, parts: Parts, prove: Prove) -> None:
+        self.room, self._world, self._caller, self._briefs, self._prove = room, world, caller, briefs, prove
+        self._press = GraphPress(world, room.run_id, prove, self._last_tip)
+        self._acting = Acting(room, caller, briefs, parts, self._own_tip)
+        self._evidence = Evidence(room, parts)
+        self._graphs: dict[int, FeatureGraphDesk] = {}
+
+    def _last_tip(self) -> str:
+        """What the books of its graphs say, whichever of them; before there is one, what the run began at."""
+        graphs = graphs_of(self.room)
+        return self.graph(graphs[-1].number).last_tip() if graphs else self.room.order.base_commit
+
+    def _own_tip(self) -> str:
+        """What the run itself merged; what somebody else put there is none of its work."""
+        target = self.room.order.target
+        tip, left = self._press.settled_tip(target), self._last_tip()
+        if tip != left:
+            raise NotReady(
+                f"somebody moved {target} from {left[:12]} to {tip[:12]}",
+                next_step=f"git branch -f {target} {left[:12]}, then: fairwitness resume {self.room.run_id}",
+            )
+        return tip
+
+    async def decide(self, after: int) -> Decided:
+        """The decision after the one of this number."""
+        taken = await to_end(take, self.room, after)
+        return Decided(taken, self._waits_at(taken))
+
+    def _waits_at(self, taken: Taken) -> str | None:
+        decision = taken.decision
+        if not isinstance(decision, Wait):
+            return None
+        if decision.waits_for is not WaitsFor.PERSON:
+            raise UsageError(f"the run waits for {', '.join(decision.what)}", next_step="report this")
+        return key_of(decision.what[0], visit_of(self.room.state()))
+
+    async def act(self, number: int, carry: Carry) -> None:
+        """Does what the decision of this number says."""
+        taken = await to_end(take, self.room, number - 1)
+        await self._acting.act(taken, carry)
+
+    async def finish(self) -> None:
+        """Leaves nothing behind that only a run at work needs, and the run's own copy of its ledger."""
+        await to_end(self._finish)
+
+    def _finish(self) -> None:
+        room, world = self.room, self._world
+        sweep(world.worktrees, room.run_id, self._press.settled_tip(room.order.target), world.identity)
+        world.worktrees.pool.drain()
+        room.files.sweep(room.layout.folder)
+        reach("feature.swept")
+        if room.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT and room.state().commit is not None:
+            return  # its copy stands in the commit, and is not written again
+        room.files.put(room.layout.ledger, exported(room.ledger.database, room.run_id, room.now()))
+        reach("feature.exported")
+
+    def graph(self, number: int) -> FeatureGraphDesk:
+        """The desk of one of the run's graphs."""
+        if number not in self._graphs:
+            known = {graph.number: graph for graph in graphs_of(self.room)}
+            if number not in known:
+                raise UsageError(f"run {self.room.run_id} has no graph {number}", next_step="report this")
+            self._graphs[number] = FeatureGraphDesk(
+                self._world, self.room, known[number], self._caller, self._briefs, self._prove, self._evidence
+            )
+        return self._graphs[number]
+
+    async def options(self, number: int) -> GraphOptions:
+        """How a graph is to be carried out."""
+        return await self.graph(number).options()

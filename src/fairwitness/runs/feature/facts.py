@@ -1,0 +1,226 @@
+"""The facts of a feature run as they stand now: from its events, the rows of its ledger, and its documents.
+
+Nothing is carried along: two processes that look see the same, and whatever is not there is not made up.
+"""
+
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.words import Severity, worst_severity
+from fairwitness.contracts.feature.events import DispatchStatus
+from fairwitness.contracts.feature.facts import (
+    Approval,
+    CallFacts,
+    CanStart,
+    Choice,
+    FeatureFacts,
+    FixFacts,
+    ReviewFacts,
+    Step,
+)
+from fairwitness.contracts.feature.intake import IntakeReturn
+from fairwitness.contracts.feature.review import ReviewScope
+from fairwitness.contracts.feature.spec import SpecOutput
+from fairwitness.contracts.feature.state import DispatchState, FeatureState
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.feature_moves import Raised, call_of, visit_of
+from fairwitness.rules.review import STEP_OF
+from fairwitness.rules.routing import GATE_OF
+from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.feature.facts_tasks import attempt_facts, task_facts, whole_of
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.tasks import (
+    FIX,
+    FIX_NODE,
+    TASKS,
+    Graph,
+    attempted,
+    graphs_of,
+    iteration_of,
+)
+from fairwitness.runs.shared.call_facts import call_facts
+
+REFUSED = "refused"
+"""What a call brought that could be read and yet cannot be taken: a plan that breaks its limits."""
+HELP = "help"
+"""Stands in the id of a call that settles a conflict."""
+
+
+def facts_of(room: Room) -> FeatureFacts:
+    """Everything a decision looks at."""
+    state = room.state()
+    step = None if state.current_step is None else Step(state.current_step)
+    refused = {row.subject for row in room.ledger.observations(room.run_id, REFUSED)}
+    can_start, held_by = _permission(room, state)
+    raised = raised_here(room.ledger, room.run_id, state)
+    graphs = graphs_of(room)
+    code = _review(room, state, ReviewScope.CODE, refused)
+    return FeatureFacts(
+        mode=state.mode,
+        step=step,
+        calls=() if step is None else _calls(room, state, step, graphs, refused),
+        concerns=None if raised is None else raised.worst,
+        approval=_approval(state, step),
+        iteration=iteration_of(state),
+        tasks=tuple(task_facts(room, state, graphs)),
+        whole=whole_of(room),
+        design_review=_review(room, state, ReviewScope.DESIGN, refused),
+        code_review=code,
+        fix=None if code is None else _fix(room, state, code.round, graphs),
+        degradations=tuple(dict.fromkeys(degraded.kind for degraded in state.degradations)),
+        can_start=can_start,
+        held_by=held_by,
+    )
+
+
+def _permission(room: Room, state: FeatureState) -> tuple[CanStart, str | None]:
+    spent = room.ledger.last_event(room.run_id, "budget_exhausted")
+    resumed = room.ledger.last_event(room.run_id, "run_resumed")
+    if spent is None or (resumed is not None and resumed.seq > spent.seq):
+        return CanStart.YES, None
+    return CanStart.NEVER, f"the budget: {state.exhausted[-1].what}"
+
+
+def raised_here(ledger: Ledger, run_id: str, state: FeatureState) -> Raised | None:
+    """What the step at hand was worried about; None if it says no such things, or has not said any yet."""
+    if state.current_step not in (Step.SETUP.value, Step.SPEC.value):
+        return None
+    for dispatch_id, dispatch in reversed(tuple(state.dispatches.items())):
+        is_here = (dispatch.step, dispatch.visit) == (state.current_step, visit_of(state))
+        if is_here and dispatch.status is DispatchStatus.DONE:
+            concerns = _concerns(ledger, run_id, dispatch, dispatch_id)
+            return Raised(len(concerns), worst_severity(concerns))
+    return None
+
+
+def _concerns(ledger: Ledger, run_id: str, dispatch: DispatchState, dispatch_id: str) -> tuple[Severity, ...]:
+    done = ended(ledger, run_id, dispatch_id)
+    answer = None if done is None else done.outcome.answer
+    if answer is None:
+        return ()
+    if dispatch.step == Step.SETUP.value:
+        return tuple(concern.severity for concern in IntakeReturn.model_validate(answer).concerns)
+    log = SpecOutput.model_validate(answer).agent_output.payload.pushback_log
+    return () if log is None else tuple(concern.severity for concern in log.concerns)
+
+
+def _approval(state: FeatureState, step: Step | None) -> Approval | None:
+    gate = None if step is None else GATE_OF.get(step)
+    asked = None if gate is None else state.approvals.get(gate.value)
+    if gate is None or asked is None:
+        return None
+    spent = tuple(Choice(option) for option in asked.spent)
+    if asked.visit == visit_of(state):
+        selected = None if asked.selected_option is None else Choice(asked.selected_option)
+        return Approval(gate=gate, asked=True, selected=selected, spent=spent)
+    answered = () if asked.selected_option is None else (Choice(asked.selected_option),)
+    return Approval(gate=gate, asked=False, selected=None, spent=(*spent, *answered))
+
+
+def _calls(
+    room: Room, state: FeatureState, step: Step, graphs: tuple[Graph, ...], refused: set[str]
+) -> tuple[CallFacts, ...]:
+    if step not in (Step.IMPLEMENT, Step.VERIFY):
+        visit = visit_of(state)
+        return _facts(
+            state,
+            {
+                id_: dispatch
+                for id_, dispatch in state.dispatches.items()
+                if (dispatch.step, dispatch.visit) == (step.value, visit)
+            },
+            refused,
+        )
+    here = [graph for graph in graphs if (graph.kind, graph.iteration) == (TASKS, iteration_of(state))]
+    here = [graph for graph in here if graph.life == state.resumed]
+    numbers = {graph.number for graph in here}
+    # what was merged in an earlier life is done; an attempt that came to nothing there is made again
+    merged = {name: task.merged_attempt for name, task in state.tasks.items() if task.merged is not None}
+    found = _facts(
+        state,
+        {
+            id_: dispatch
+            for id_, dispatch in state.dispatches.items()
+            if dispatch.step == step.value
+            and (dispatch.attempt in numbers or merged.get(dispatch.instance) == dispatch.attempt)
+            and not _helps(id_, dispatch)
+        },
+        refused,
+    )
+    if step is Step.IMPLEMENT or not here:
+        return found
+    # of an attempt that changed nothing there is nothing a verifier could look at
+    known = {call.instance for call in found}
+    return (
+        *found,
+        *(
+            CallFacts(instance=name, attempts=1, status=DispatchStatus.DONE, cause=None)
+            for name in here[-1].nodes
+            if name not in known and attempted(room, name, here[-1].number) is None
+        ),
+    )
+
+
+def _helps(dispatch_id: str, dispatch: DispatchState) -> bool:
+    """Whether a call settled a conflict: what it comes to is told by the merge, and says nothing of the work itself."""
+    return f"-{dispatch.instance}-{HELP}-" in dispatch_id
+
+
+def _facts(state: FeatureState, dispatches: dict[str, DispatchState], refused: set[str]) -> tuple[CallFacts, ...]:
+    """One for each instance: its tries in this life, or what it had done before."""
+    tries: dict[str, list[tuple[str, DispatchState]]] = {}
+    for id_, dispatch in dispatches.items():
+        tries.setdefault(call_of(dispatch), []).append((id_, dispatch))
+    found = []
+    for instance, all_ in tries.items():
+        last_id, last = all_[-1]
+        is_done = last.status in (DispatchStatus.DONE, DispatchStatus.NEEDS_REVISION) and last_id not in refused
+        here = [dispatch for _, dispatch in all_ if dispatch.life == state.resumed]
+        if is_done or here:
+            found.append(_call(instance, max(1, len(here)), last, is_refused=last_id in refused))
+    return tuple(sorted(found, key=lambda call: call.instance))
+
+
+def _call(instance: str, attempts: int, last: DispatchState, *, is_refused: bool) -> CallFacts:
+    if is_refused:
+        return call_facts(instance, attempts, DispatchStatus.ERROR, ErrorCause.SCHEMA_VIOLATION)
+    return call_facts(instance, attempts, last.status, last.cause)
+
+
+def _review(room: Room, state: FeatureState, scope: ReviewScope, refused: set[str]) -> ReviewFacts | None:
+    step = STEP_OF[scope].value
+    if step not in state.steps:
+        return None
+    round_ = state.steps[step].runs
+    here = {
+        id_: dispatch for id_, dispatch in state.dispatches.items() if (dispatch.step, dispatch.visit) == (step, round_)
+    }
+    return ReviewFacts(
+        scope=scope,
+        round=min(round_, 2),
+        tally=room.ledger.tally(room.run_id, review_subject(room, scope), Phase.REVIEW),
+        reviewers=_facts(state, here, refused),
+    )
+
+
+def review_subject(room: Room, scope: ReviewScope) -> str:
+    """Under which name the rows of a review stand."""
+    return f"{room.order.slug}-{scope.value}-review"
+
+
+def _fix(room: Room, state: FeatureState, round_: int, graphs: tuple[Graph, ...]) -> FixFacts | None:
+    here = [graph for graph in graphs if (graph.kind, graph.iteration) == (FIX, round_)]
+    if not here:
+        return None
+    number = here[-1].number
+    calls = _facts(
+        state,
+        {
+            id_: dispatch
+            for id_, dispatch in state.dispatches.items()
+            if (dispatch.step, dispatch.attempt) == (Step.IMPLEMENT.value, number) and not _helps(id_, dispatch)
+        },
+        set(),
+    )
+    if not calls:
+        return None
+    return FixFacts(call=calls[0], checks=attempt_facts(room, FIX_NODE, number, None))

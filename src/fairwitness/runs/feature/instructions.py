@@ -1,0 +1,241 @@
+"""Governed changes to instruction files: what a run proposed, and what a person let be written.
+
+A proposal is a row of the ledger, and beside it stands what the file was and what it would become. It is applied only
+while the file still is what it was then; the file is written before the second row, and a repeated call finds it.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.feature.instructions import InstructionChange, InstructionUpdate
+from fairwitness.errors import FairWitnessError, NotStored, StoreError, UsageError
+from fairwitness.kit import files
+from fairwitness.kit.json_text import render_line
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.record import Record
+from fairwitness.rules.instructions import Judged, judge_update, may_apply
+from fairwitness.runs.feature.memory import has_secret
+from fairwitness.runs.feature.room import Room
+from fairwitness.store.artifacts import content_hash
+
+PROPOSED = "instruction-proposed"
+REFUSED = "instruction-refused"
+APPROVED = "instruction-approved"
+APPLIED = "instruction-applied"
+PROPOSER = Agent.KNOWLEDGE.value
+_LIMIT = 1024 * 1024
+_HUNK = re.compile(r"^@@", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A file as it is and as it would be; an `after` of None is a patch that does not fit."""
+
+    before: str | None
+    after: str | None
+
+
+def propose(room: Room, updates: Iterable[InstructionUpdate]) -> None:
+    """Records proposals, each once; what the filter refuses is recorded as refused and is no proposal."""
+    for update in updates:
+        name = name_of(update)
+        if room.ledger.observation(room.run_id, name) is not None:
+            continue
+        planned = _planned(room, update)
+        judged = _judged(update, planned)
+        grounds = [ground.value for ground in judged.grounds]
+        if not judged.is_allowed or planned.after is None:
+            _record(room, room.seen(name, REFUSED, update.file_path, {"grounds": grounds}, holds=False))
+        else:
+            detail: dict[str, object] = {
+                "update": _plain(update),
+                "before": None if planned.before is None else content_hash(planned.before.encode()),
+                "after": content_hash(planned.after.encode()),
+            }
+            _record(room, room.seen(name, PROPOSED, update.file_path, detail), update, applied=False)
+        reach("feature.instruction.proposed")
+
+
+def proposals(room: Room) -> tuple[InstructionUpdate, ...]:
+    """What was proposed and is not applied, oldest first; what may never be applied is among it."""
+    return tuple(
+        InstructionUpdate.model_validate(seen.detail["update"])
+        for seen in room.ledger.observations(room.run_id, PROPOSED)
+        if room.ledger.observation(room.run_id, f"{seen.key}:applied") is None
+    )
+
+
+def diff_of(room: Room, update: InstructionUpdate) -> str:
+    """What applying an update would change in the checkout, as a unified diff; `UsageError` if it does not fit."""
+    planned = _planned(room, update)
+    if planned.after is None:
+        raise UsageError(f"the patch for {update.file_path} does not fit the file", next_step="edit the file yourself")
+    lines = difflib.unified_diff(
+        _lines(planned.before or ""),
+        _lines(planned.after),
+        fromfile="/dev/null" if planned.before is None else f"a/{update.file_path}",
+        tofile=f"b/{update.file_path}",
+        lineterm="",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines that end where git says so: a changed line end is a change that must be seen."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def apply(room: Room, update: InstructionUpdate, approved_by: str) -> None:
+    """Writes a proposed update into the checkout, once; `UsageError` if it may not be, and nothing is written."""
+    name = name_of(update)
+    proposed = room.ledger.observation(room.run_id, name)
+    if proposed is None or proposed.kind != PROPOSED:
+        raise UsageError(f"run {room.run_id} did not propose this change of {update.file_path}")
+    if room.ledger.observation(room.run_id, f"{name}:applied") is not None:
+        return
+    approved = room.ledger.observation(room.run_id, f"{name}:approved")
+    if approved is None or not _is_written(room, update, proposed):
+        planned = _planned(room, update)
+        if planned.after is None or content_hash(planned.after.encode()) != proposed.detail["after"]:
+            raise _moved(update)
+        judged = _may_apply(room, update, planned, approved_by)
+        if not judged.is_allowed:
+            raise UsageError(
+                f"{update.file_path} is not changed: {', '.join(ground.value for ground in judged.grounds)}",
+                next_step="edit the file yourself if you want the change",
+            )
+        if approved is None:
+            detail: dict[str, object] = {"approved_by": approved_by, "diff": diff_of(room, update)}
+            seen = room.seen(f"{name}:approved", APPROVED, update.file_path, detail)
+            _record(room, seen)
+            reach("feature.instruction.approved")
+        _write(room, update, proposed, planned.after)
+        reach("feature.instruction.written")
+    done = room.seen(f"{name}:applied", APPLIED, update.file_path, {"sha256": proposed.detail["after"]})
+    _record(room, done, update, applied=True)
+    reach("feature.instruction.applied")
+
+
+def name_of(update: InstructionUpdate) -> str:
+    """Under which key a proposal stands: the same update again is the same proposal."""
+    digest = content_hash(render_line(_plain(update)).encode(errors="surrogatepass"))
+    return f"instruction:{digest.removeprefix('sha256:')[:16]}"
+
+
+def _plain(update: InstructionUpdate) -> dict[str, object]:
+    """The update without what an agent may have added to it."""
+    return {name: value for name, value in update.plain().items() if name in InstructionUpdate.model_fields}
+
+
+def proposed_text(update: InstructionUpdate, old: str | None) -> str | None:
+    """The file as it would be; None if the patch does not fit the file, or changes nothing.
+
+    A new file and what is appended stand in the patch as they are. A change is a unified diff or the whole new text,
+    a removal a diff or the very text that goes. Hunks are found by their lines, which must stand in the file once.
+    """
+    patch = update.patch.replace("\r\n", "\n")
+    if not patch.strip() or (old is None) != (update.change_type is InstructionChange.CREATE):
+        return None
+    new = _changed(update.change_type, old or "", patch if patch.endswith("\n") else f"{patch}\n")
+    return None if new == old else new
+
+
+def _changed(change: InstructionChange, old: str, patch: str) -> str | None:
+    is_diff = _HUNK.search(patch) is not None
+    match change:
+        case InstructionChange.CREATE:
+            return patch
+        case InstructionChange.APPEND:
+            return f"{old.rstrip()}\n\n{patch}" if old.strip() else patch
+        case InstructionChange.MODIFY:
+            return _patched(old, patch) if is_diff else patch
+        case InstructionChange.DELETE if is_diff:
+            return _patched(old, patch)
+        case InstructionChange.DELETE:
+            return old.replace(patch, "") if old.count(patch) == 1 else None
+
+
+def _patched(old: str, patch: str) -> str | None:
+    lines, done = old.split("\n"), 0
+    for hunk in _HUNK.split(patch)[1:]:
+        body = [line for line in hunk.removesuffix("\n").split("\n")[1:] if not line.startswith("\\")]
+        if any(line[:1] not in ("", " ", "-", "+") for line in body):
+            return None
+        before = [line[1:] for line in body if line[:1] != "+"]
+        after = [line[1:] for line in body if line[:1] != "-"]
+        places = [place for place in range(done, len(lines)) if lines[place : place + len(before)] == before]
+        if not before or len(places) != 1:
+            return None
+        lines[places[0] : places[0] + len(before)] = after
+        done = places[0] + len(after)
+    return "\n".join(lines)
+
+
+def _planned(room: Room, update: InstructionUpdate) -> Planned:
+    """The file of the checkout and what would become of it; a file that is no plain text fits nothing."""
+    try:
+        before = room.files.get(update.file_path, limit=_LIMIT).decode()
+    except NotStored:
+        return Planned(None, proposed_text(update, None))
+    except (StoreError, UnicodeDecodeError):
+        return Planned(None, None)
+    return Planned(before, proposed_text(update, before))
+
+
+def _judged(update: InstructionUpdate, planned: Planned) -> Judged:
+    return judge_update(update, planned.before or "", planned.after, has_secret=_has_secret(update))
+
+
+def _may_apply(room: Room, update: InstructionUpdate, planned: Planned, approved_by: str) -> Judged:
+    return may_apply(
+        update,
+        planned.before or "",
+        planned.after,
+        has_secret=_has_secret(update),
+        mode=room.order.mode,
+        proposer=PROPOSER,
+        approved_by=approved_by,
+    )
+
+
+def _has_secret(update: InstructionUpdate) -> bool:
+    return has_secret(update.patch) or has_secret(update.change_summary)
+
+
+def _is_written(room: Room, update: InstructionUpdate, proposed: Observation) -> bool:
+    """Whether an approved change stands in the file already: the one who wrote it died before the second row."""
+    try:
+        written = content_hash(room.files.get(update.file_path, limit=_LIMIT))
+    except StoreError:
+        return False
+    return written == str(proposed.detail["after"])
+
+
+def _write(room: Room, update: InstructionUpdate, proposed: Observation, after: str) -> None:
+    def revised(old: bytes | None) -> bytes:
+        if (None if old is None else content_hash(old)) != proposed.detail["before"]:
+            raise _moved(update)
+        return after.encode()
+
+    files.revise_file(room.files.root, update.file_path, revised, limit=_LIMIT)
+
+
+def _moved(update: InstructionUpdate) -> FairWitnessError:
+    return UsageError(
+        f"{update.file_path} is not what it was when the change was proposed", next_step="edit the file yourself"
+    )
+
+
+def _record(room: Room, seen: Observation, update: InstructionUpdate | None = None, *, applied: bool = False) -> None:
+    """Something seen, and in the same record the row about an update."""
+
+    def write(record: Record) -> None:
+        record.observation(seen)
+        if update is not None:
+            record.instruction_update(update, agent=PROPOSER, applied=applied)
+
+    room.write(write)

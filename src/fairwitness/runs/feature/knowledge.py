@@ -1,0 +1,220 @@
+"""Step 8: what a run taught is kept, decided and proposed where it belongs, and what it cost is written down.
+
+Nothing here holds a run up. A part that cannot be done is told in the ledger, and the others are done all the same;
+only a ledger that cannot be trusted or written stops everything.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import TypeVar
+
+from fairwitness.agents.redact import Redactor, redact
+from fairwitness.contracts.common.base import instant
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.feature.events import ArtifactWritten
+from fairwitness.contracts.feature.knowledge import (
+    DecisionLog,
+    DecisionLogEntry,
+    KnowledgeOutput,
+    KnowledgePayload,
+    KnowledgeUpdate,
+    StoredVia,
+)
+from fairwitness.errors import (
+    BadDocument,
+    DatabaseUnusable,
+    EventsBroken,
+    FairWitnessError,
+    LedgerTampered,
+    RowRefused,
+    UsageError,
+)
+from fairwitness.kit import yaml_text
+from fairwitness.kit.json_text import render_line
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible, visible_lines
+from fairwitness.rules.instructions import Ground
+from fairwitness.runs.dispatch.transcript import cleaned, keep
+from fairwitness.runs.feature import bundle_telemetry, instructions
+from fairwitness.runs.feature.companions_metrics import post_mortem_page, run_log_page
+from fairwitness.runs.feature.memory import Memory, MemoryEntry, has_secret, judge_entry
+from fairwitness.runs.feature.room import Room
+from fairwitness.store.artifacts import content_hash
+
+T = TypeVar("T")
+
+FAILED = "knowledge-failed"
+REMEMBERED = "knowledge-remembered"
+REFUSED = "knowledge-refused"
+WITHHELD = "[not kept: it held a secret]"
+_BROKEN = (DatabaseUnusable, EventsBroken, LedgerTampered, RowRefused)
+
+
+def learn(room: Room, output: KnowledgeOutput | None) -> None:
+    """Does everything that a run's end teaches; None if the agent failed. Again it does nothing twice."""
+    if output is not None:
+        payload = output.agent_output.payload
+        updates = tuple(map(_judged, payload.knowledge_updates))
+        decisions = payload.decision_log_entries or ()
+        entries = tuple(entry for entry in decisions if not has_secret(f"{entry.title}\n{entry.rationale}"))
+        _part(room, "memory", lambda: _remember(room, updates))
+        logged = _part(room, "decisions", lambda: _log(room, entries, refused=len(decisions) - len(entries)))
+        _part(room, "instructions", lambda: instructions.propose(room, payload.instruction_updates or ()))
+        _part(room, "document", lambda: _store(room, output, payload, updates, entries if logged is None else logged))
+    _part(room, "run-log", lambda: _write_run_log(room))
+    _part(room, "post-mortem", lambda: _write_post_mortem(room))
+
+
+def _part(room: Room, name: str, work: Callable[[], T]) -> T | None:
+    """Does one part, or says why it could not be done."""
+    try:
+        return work()
+    except _BROKEN:
+        raise
+    except (FairWitnessError, ValueError) as error:  # of the second kind are texts that no file can hold
+        what = cleaned(str(error) or type(error).__name__)
+        _note(room, room.seen(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
+        return None
+
+
+def _note(room: Room, seen: Observation) -> None:
+    """Something seen, written once."""
+    if room.ledger.observation(room.run_id, seen.key) is None:
+        room.write(lambda record: record.observation(seen))
+        reach("feature.knowledge.noted")
+
+
+def _judged(update: KnowledgeUpdate) -> KnowledgeUpdate:
+    """An update as it is really stored: what the filter refuses says so, and shows no secret."""
+    key = " ".join(update.key.split())
+    judged = judge_entry(key, update.value)
+    if judged.is_allowed:
+        return update.model_copy(update={"key": key})
+    value = WITHHELD if Ground.SECRET in judged.grounds else visible_lines(update.value)
+    return update.model_copy(update={"key": visible(redact(key)), "value": value, "stored_via": StoredVia.REJECTED})
+
+
+def _remember(room: Room, updates: Sequence[KnowledgeUpdate]) -> None:
+    """Once: what a person forgot meanwhile stays forgotten."""
+    learned = [
+        MemoryEntry(type=update.type, key=update.key, value=update.value, run_id=room.run_id)
+        for update in updates
+        if update.stored_via is StoredVia.STORE_MEMORY
+    ]
+    rejected = [update.key for update in updates if update.stored_via is StoredVia.REJECTED]
+    told = render_line([entry.plain() for entry in learned]).encode(errors="surrogatepass")
+    key = f"knowledge:memory:{content_hash(told).removeprefix('sha256:')[:16]}"
+    if room.ledger.observation(room.run_id, key) is not None:
+        return
+    Memory(room.kept).remember(learned)
+    detail: dict[str, object] = {"remembered": [entry.key for entry in learned], "rejected": rejected}
+    _note(room, room.seen(key, REMEMBERED, "memory", detail))
+
+
+def _log(room: Room, entries: Sequence[DecisionLogEntry], *, refused: int) -> tuple[DecisionLogEntry, ...]:
+    """Adds what the log does not hold, under the next ids; the entries with the ids under which they stand."""
+    if refused:
+        detail: dict[str, object] = {"entries": refused, "grounds": [Ground.SECRET.value]}
+        _note(room, room.seen("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False))
+    path = room.layout.decisions
+    old = room.files.get(path).decode() if room.files.exists(path) else _archived_log(room)
+    known = _read_log(path, old)
+    logged = {_said(entry): entry for entry in known}
+    last = max((int(entry.id.removeprefix("DL-")) for entry in known), default=0)
+    added: list[DecisionLogEntry] = []
+    for entry in entries:
+        if _said(entry) not in logged:
+            last += 1
+            logged[_said(entry)] = numbered = DecisionLogEntry(
+                id=f"DL-{last:03}", title=entry.title, rationale=entry.rationale, confidence=entry.confidence
+            )
+            added.append(numbered)
+    if known or added:
+        _grow(room, path, _extended(path, old, known, added))
+    return tuple({entry.id: entry for entry in (logged[_said(each)] for each in entries)}.values())
+
+
+def _archived_log(room: Room) -> str:
+    """The longest log that earlier runs of this feature left: each went on from the one before it."""
+    name = room.layout.decisions.rpartition("/")[2]
+    paths = [f"{folder}/{name}" for folder in room.files.folders(f"{room.layout.folder}/archive")]
+    logs = [(path, room.files.get(path).decode()) for path in paths if room.files.exists(path)]
+    return max(((len(_read_log(path, text)), text) for path, text in logs), default=(0, ""))[1]
+
+
+def _said(entry: DecisionLogEntry) -> tuple[str, str, str]:
+    """What makes two entries the same decision, whatever they are numbered."""
+    return entry.title.strip(), entry.rationale.strip(), entry.confidence.value
+
+
+def _read_log(path: str, text: str) -> tuple[DecisionLogEntry, ...]:
+    if not text:
+        return ()
+    try:
+        return DecisionLog.model_validate(yaml_text.parse(text)).decisions
+    except (BadDocument, ValueError) as error:
+        raise _foreign_log(path) from error
+
+
+def _extended(path: str, old: str, known: Sequence[DecisionLogEntry], added: Sequence[DecisionLogEntry]) -> str:
+    """The log with more at its end, every byte before it as it was."""
+    if not added:
+        return old
+    block = yaml_text.render([entry.plain() for entry in added])
+    start = old if old.endswith("\n") else f"{old}\n" if old else "decisions:\n"
+    for margin in ("", "  ", "    "):
+        text = start + "".join(f"{margin if line.strip() else ''}{line}" for line in block.splitlines(keepends=True))
+        try:
+            if _read_log(path, text) == (*known, *added):
+                return text
+        except UsageError:
+            continue
+    raise _foreign_log(path)
+
+
+def _foreign_log(path: str) -> UsageError:
+    return UsageError(f"{path} is not a log that can be added to", next_step="mend the file")
+
+
+def _grow(room: Room, path: str, text: str) -> None:
+    digest = keep(room.kept, text.encode())
+    room.files.grow(path, text.encode())
+    reach("feature.decisions")
+    if room.state().artifacts.get(path) != digest:
+        room.tell(ArtifactWritten(path=path, sha256=digest))
+
+
+def _store(
+    room: Room,
+    output: KnowledgeOutput,
+    payload: KnowledgePayload,
+    updates: Sequence[KnowledgeUpdate],
+    entries: Sequence[DecisionLogEntry],
+) -> None:
+    """`knowledge-output.yaml`: the agent's document, with what really became of its parts and without secrets."""
+    change: dict[str, object] = {"knowledge_updates": tuple(updates)}
+    if payload.decision_log_entries is not None:
+        change["decision_log_entries"] = tuple(entries)
+    kept = payload.model_copy(update=change)
+    whole = output.model_copy(update={"agent_output": output.agent_output.model_copy(update={"payload": kept})})
+    document = KnowledgeOutput.model_validate(Redactor().redact_all(whole.plain()))
+    yaml_text.parse(yaml_text.render(document.plain()))  # what could not be read again is not stored
+    room.put_document(room.layout.knowledge, document)
+
+
+def _write_run_log(room: Room) -> None:
+    day = _day(room)
+    rows = bundle_telemetry.dispatches(room.ledger.database, room.run_id)
+    room.put(room.layout.run_log(day), run_log_page(rows, run_id=room.run_id, day=day))
+
+
+def _write_post_mortem(room: Room) -> None:
+    day, database = _day(room), room.ledger.database
+    rows = bundle_telemetry.dispatches(database, room.run_id)
+    said = bundle_telemetry.evaluations(database, room.run_id)
+    room.put(room.layout.post_mortem(day), post_mortem_page(room.state(), rows, said, day=day))
+
+
+def _day(room: Room) -> date:
+    """The day the run began: the same however often, and how late, this is asked."""
+    return instant(room.state().started_at).date()

@@ -1,0 +1,153 @@
+"""The questions that wait for a person: what is asked, what is known about it, and what each answer does.
+
+A question is made from the run's events and documents whenever somebody wants to see it, so it is the same after a
+restart; an answer is an event and a row, written once.
+"""
+
+from collections.abc import Mapping
+
+from fairwitness.contracts.common.approvals import ApprovalOption, ApprovalRequest
+from fairwitness.contracts.feature.events import ApprovalAnswered
+from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
+from fairwitness.contracts.feature.intake import IntakeReturn
+from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.research import Focus, ResearchOutput
+from fairwitness.contracts.feature.spec import SpecOutput
+from fairwitness.errors import UsageError
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.record import Record
+from fairwitness.rules.feature_moves import visit_of
+from fairwitness.rules.routing import default_choice
+from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.feature.deciding import answered
+from fairwitness.runs.feature.room import Room, write_events
+from fairwitness.runs.feature.tasks import task_of, waiver_of
+
+_QUESTIONS: Mapping[HumanGate, str] = {
+    HumanGate.REQUEST_PUSHBACK: "There are concerns about the request. How do we go on?",
+    HumanGate.RESEARCH: "The research is done. How do we go on?",
+    HumanGate.SPEC_PUSHBACK: "The specification raises concerns. How do we go on?",
+    HumanGate.PLAN: "The plan is done. Shall it be carried out?",
+}
+_DOES: Mapping[Choice, str] = {
+    Choice.PROCEED: "go on as it is",
+    Choice.APPROVE: "carry the plan out",
+    Choice.MODIFY: "change the request; say how",
+    Choice.EXPAND: "research once more; say what is missing",
+    Choice.REVISE: "make another plan; say what should be different",
+    Choice.OTHER: "something else; say what",
+    Choice.ABANDON: "end the run; what it wrote is kept",
+    Choice.ABORT: "end the run; what it wrote is kept",
+}
+WANTS_WORDS = frozenset({Choice.MODIFY, Choice.EXPAND, Choice.REVISE, Choice.OTHER})
+"""Answers that mean nothing without a text."""
+_SHOWN = 12
+
+
+def key_of(gate: str, visit: int) -> str:
+    """Under which name the engine waits for an answer."""
+    return f"{gate}.{visit}"
+
+
+def open_question(room: Room) -> ApprovalRequest | None:
+    """What the run waits for; None if for nobody."""
+    state = room.state()
+    if state.ending is not None or state.current_step is None:
+        return None
+    for gate_id, asked in state.approvals.items():
+        if asked.selected_option is None:
+            gate = HumanGate(gate_id)
+            return ApprovalRequest(
+                gate_id=gate_id,
+                pipeline_step=state.current_step,
+                question=_QUESTIONS[gate],
+                context=_context(room, gate),
+                options=tuple(
+                    ApprovalOption(
+                        id=option,
+                        label=option,
+                        description=_DOES[Choice(option)],
+                        is_default=option == default_choice(gate).value,
+                    )
+                    for option in asked.options
+                ),
+            )
+    return None
+
+
+def _context(room: Room, gate: HumanGate) -> str:
+    match gate:
+        case HumanGate.REQUEST_PUSHBACK:
+            return "\n".join(_intake(room))
+        case HumanGate.RESEARCH:
+            return "\n".join(_research(room))
+        case HumanGate.SPEC_PUSHBACK:
+            log = room.document(room.layout.spec, SpecOutput).agent_output.payload.pushback_log
+            concerns = () if log is None else log.concerns
+            return "\n".join(f"{each.severity.value}: {each.title}. {each.recommendation}" for each in concerns)
+        case HumanGate.PLAN:
+            return "\n".join(_plan(room))
+
+
+def _intake(room: Room) -> list[str]:
+    state = room.state()
+    for id_, dispatch in reversed(tuple(state.dispatches.items())):
+        done = ended(room.ledger, room.run_id, id_) if dispatch.step == Step.SETUP.value else None
+        if done is not None and done.outcome.answer is not None:
+            said = IntakeReturn.model_validate(done.outcome.answer)
+            concerns = [f"{each.severity.value}: {each.title}. {each.recommendation}" for each in said.concerns]
+            return [f"Understood as: {said.understanding}", *concerns]
+    return []
+
+
+def _research(room: Room) -> list[str]:
+    lines = []
+    for focus in Focus:
+        path = room.layout.research(focus.value)
+        if path in room.state().artifacts:
+            said = room.document(path, ResearchOutput)
+            lines.append(f"{focus.value}: {said.completion.summary}")
+        else:
+            lines.append(f"{focus.value}: nothing was found out")
+    return lines
+
+
+def _plan(room: Room) -> list[str]:
+    payload = room.document(room.layout.plan, PlanOutput).agent_output.payload
+    lines = [
+        f"{task.id} {task.risk.value} {task.size.value:<8} {task.title}"
+        + (f" (after {', '.join(task.depends_on)})" if task.depends_on else "")
+        + _waived(room, task.id)
+        for task in payload.tasks[:_SHOWN]
+    ]
+    more = len(payload.tasks) - _SHOWN
+    return [*lines, *([f"and {more} more in {room.layout.plan_companion}"] if more > 0 else [])]
+
+
+def _waived(room: Room, task: str) -> str:
+    why = waiver_of(task_of(room, task))
+    return "" if why is None else f" (WITHOUT A NEW TEST: {why})"
+
+
+def answer(room: Room, option: str, said: str | None, actor: str) -> str:
+    """Writes an answer down, once; the name under which the engine waits for it."""
+    question = open_question(room)
+    if question is None:
+        raise UsageError(f"run {room.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
+    offered = [each.id for each in question.options]
+    if option not in offered:
+        raise UsageError(f"{option!r} is no answer to {question.gate_id}", next_step=f"choose {' or '.join(offered)}")
+    words = (said or "").strip() or None
+    if Choice(option) in WANTS_WORDS and words is None:
+        raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {_DOES[Choice(option)]}")
+    event = ApprovalAnswered(gate_id=question.gate_id, selected_option=option, auto_selected=False, actor=actor)
+    now = room.now()
+    visit = visit_of(room.state())
+
+    def write(record: Record) -> None:
+        record.approval(answered(room, event, now, said=words))
+        write_events(record, (event,), now)
+
+    room.write(write)
+    reach("feature.answered")
+    return key_of(question.gate_id, visit)

@@ -1,0 +1,300 @@
+"""The verification report as it stands in the feature folder: opinions are the verifier's, all else is the ledger's.
+
+It also exists when the verifier failed or said nothing. Where its words and the ledger differ, the ledger holds, and
+the report names the difference.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.evidence import CheckRow, Phase
+from fairwitness.contracts.common.gates import Blocked, GateAnswer
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.words import Severity, Status
+from fairwitness.contracts.feature.facts import TaskFacts
+from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationPayload, VerificationReport
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.gates import task_gates, task_rows
+from fairwitness.rules.policy import Judged, Standing, kind_of, latest
+from fairwitness.runs.feature.discrepancies import BASELINE
+
+NO_ROWS = "verification"
+"""The finding of a task about which nothing was run."""
+UNTIERED = 3
+"""Where a check stands that no tier names: inspections and criteria, which look at what the change does."""
+_SCHEMA = "1.0"
+_SUMMARY = 200
+_SECRETS = frozenset({"secrets", "readiness-secrets"})
+_ROWS = """
+SELECT id, tool, command, exit_code, output_snippet FROM anvil_checks
+WHERE run_id = ? AND task_id = ? AND phase IN ('baseline', 'after')
+"""
+
+
+class Shown(NamedTuple):
+    """What a row says beside what a gate looks at."""
+
+    tool: str | None
+    command: str | None
+    exit_code: int | None
+    snippet: str | None
+
+
+class When(NamedTuple):
+    """When a verification began and ended, for a report that nobody signed."""
+
+    started_at: str
+    completed_at: str
+
+
+def shown(ledger: Ledger, run_id: str, task: str) -> Mapping[int, Shown]:
+    """Tools, commands and outputs of a task's rows, by the number of the row."""
+    return {row[0]: Shown(*row[1:]) for row in ledger.database.read(_ROWS, (run_id, task))}
+
+
+def filled(
+    report: VerificationReport | None,
+    task: TaskFacts,
+    run_id: str,
+    rows: Mapping[int, Shown],
+    *,
+    policy: Policy,
+    path: str,
+    when: When,
+    unmet: Sequence[str] = (),
+) -> VerificationReport:
+    """The report of one task: `path` is where it will stand, `unmet` what `criteria.judge` returned."""
+    gates = task_gates(task, policy)
+    judged = task_rows(task)
+    after = [each for each in judged if _is_counted(each)]
+    findings = [_finding(each, rows) for each in after]
+    if not after:
+        findings = [_nothing_was_run()]
+    failed = sum(not finding["passed"] for finding in findings)
+    shut = [answer for answer in gates if isinstance(answer, Blocked)]
+    passes = not shut and not failed and not unmet
+    gate = {
+        "total_checks": len(findings),
+        "passed": len(findings) - failed,
+        "failed": failed,
+        "gate_status": (GateStatus.PASSED if passes else GateStatus.FAILED).value,
+    }
+    said = report.agent_output.payload if report is not None else None
+    payload: dict[str, Any] = {
+        "task_id": task.task,
+        "run_id": run_id,
+        "evidence_gate": gate,
+        "findings": [*(_before(row, rows) for row in _baseline(task)), *findings],
+        **_optional("regressions", _regressions(judged, rows)),
+        **_opinions(said, judged),
+        **_optional("unmet_criteria", list(unmet)),
+        **_optional("not_counted", [_told(each) for each in judged if not _is_counted(each)]),
+        **_optional("open_questions", [line for answer in shut for line in answer.missing]),
+        **_optional("differences", list(_differences(report, task, run_id, gate, judged, passes=passes))),
+    }
+    return VerificationReport.model_validate(
+        {
+            "agent_output": {**_header(report, task, when), "payload": payload},
+            "completion": _completion(report, gates, gate, judged, unmet, path, passes=passes),
+        }
+    )
+
+
+def _optional(name: str, value: list[Any]) -> dict[str, Any]:
+    return {name: value} if value else {}
+
+
+def _is_counted(judged: Judged) -> bool:
+    """Whether a row stands among the findings: red before and still red blocks nothing, and is named beside them."""
+    return judged.row.passed or judged.standing not in (Standing.RED_BEFORE_TOO, Standing.SILENT, Standing.UNKNOWN)
+
+
+def _told(judged: Judged) -> str:
+    return f"{judged.row.check_name} ({judged.standing.value})"
+
+
+def _tier(check_name: str, phase: Phase) -> int:
+    name = check_name.removeprefix("baseline-") if phase is Phase.BASELINE else check_name
+    kind = kind_of(name, Phase.AFTER)
+    return kind.tier if kind is not None and kind.tier is not None else UNTIERED
+
+
+def _as_shown(row_id: int, provenance: str, rows: Mapping[int, Shown]) -> dict[str, Any]:
+    told = rows.get(row_id, Shown(None, None, None, None))
+    return {
+        "tool": told.tool if told.tool and told.tool.strip() else provenance,
+        **({} if told.command is None else {"command": told.command}),
+        **({} if told.exit_code is None else {"exit_code": told.exit_code}),
+        **({} if told.snippet is None else {"output_snippet": told.snippet}),
+    }
+
+
+def _finding(judged: Judged, rows: Mapping[int, Shown]) -> dict[str, Any]:
+    """A row as a finding; what gave no evidence, or evidence of another tree, has not passed."""
+    row = judged.row
+    worthless = judged.standing in (Standing.NO_EVIDENCE, Standing.UNCONFINED, Standing.STALE)
+    return {
+        "check_name": row.check_name,
+        "tier": _tier(row.check_name, Phase.AFTER),
+        "phase": CheckPhase.AFTER.value,
+        "passed": row.passed and not worthless,
+        "provenance": row.provenance.value,
+        "standing": judged.standing.value,
+        **({} if row.instance is None else {"instance": row.instance}),
+        **_as_shown(row.id, row.provenance.value, rows),
+    }
+
+
+def _nothing_was_run() -> dict[str, Any]:
+    return {
+        "check_name": NO_ROWS,
+        "tier": 1,
+        "phase": CheckPhase.AFTER.value,
+        "tool": "fairwitness",
+        "passed": False,
+        "output_snippet": "no check says anything about the change",
+    }
+
+
+def _baseline(task: TaskFacts) -> tuple[CheckRow, ...]:
+    return tuple(row for row in latest(task.baseline.rows) if row.phase is Phase.BASELINE)
+
+
+def _before(row: CheckRow, rows: Mapping[int, Shown]) -> dict[str, Any]:
+    return {
+        "check_name": row.check_name,
+        "tier": _tier(row.check_name, Phase.BASELINE),
+        "phase": CheckPhase.BASELINE.value,
+        "passed": row.passed,
+        "provenance": row.provenance.value,
+        **({} if row.instance is None else {"instance": row.instance}),
+        **_as_shown(row.id, row.provenance.value, rows),
+    }
+
+
+def _regressions(judged: Sequence[Judged], rows: Mapping[int, Shown]) -> list[dict[str, Any]]:
+    """Checks that held before and do not now; and where a check was red before too, what in it got worse."""
+    found: dict[str, dict[str, Any]] = {}
+    for row, worth in judged:
+        got_worse = row.check_name == "regressions" and worth is Standing.FAILED
+        name = (row.instance or row.check_name) if got_worse else row.check_name
+        if worth is Standing.REGRESSED or got_worse:
+            told = rows.get(row.id)
+            detail = (told.snippet or "").strip() if told else ""
+            detail = detail or "it passed before the change and fails now"
+            # what the inspection says is shorter than the check's output, and names the tests
+            if name not in found or got_worse:
+                found[name] = {"check_name": name, "baseline_result": True, "after_result": False, "detail": detail}
+    return list(found.values())
+
+
+def _opinions(said: VerificationPayload | None, judged: Sequence[Judged]) -> dict[str, Any]:
+    """What only the verifier can say, word for word."""
+    if said is None:
+        return {}
+    plain = said.plain()
+    opinions: dict[str, Any] = {name: plain[name] for name in ("criteria", "artifact_evaluations") if name in plain}
+    if said.baseline_cross_check is not None:
+        untrue = _is_untrue(judged)
+        opinions["baseline_cross_check"] = {**plain["baseline_cross_check"], "discrepancies_found": untrue}
+    return opinions
+
+
+def _is_untrue(judged: Sequence[Judged]) -> bool:
+    return any(row.check_name == BASELINE and not row.passed for row, _ in judged)
+
+
+def _header(report: VerificationReport | None, task: TaskFacts, when: When) -> dict[str, Any]:
+    own = {"agent": Agent.VERIFIER.value, "step": "step-6", "schema_version": _SCHEMA}
+    if report is None:
+        return {**own, "instance": task.task, "started_at": when.started_at, "completed_at": when.completed_at}
+    said = report.agent_output
+    return {
+        **own,
+        "instance": said.instance,
+        "started_at": said.started_at,
+        "completed_at": said.completed_at,
+    }
+
+
+def _completion(
+    report: VerificationReport | None,
+    gates: Sequence[GateAnswer],
+    gate: Mapping[str, Any],
+    judged: Sequence[Judged],
+    unmet: Sequence[str],
+    path: str,
+    *,
+    passes: bool,
+) -> dict[str, Any]:
+    """The end by the ledger's word; how bad it is stays the verifier's opinion where it has one that fits."""
+    reasons = [answer.because for answer in gates if isinstance(answer, Blocked)]
+    reasons += [f"{len(unmet)} criteria are unmet or unjudged"] if unmet else []
+    opinion = report.completion.severity if report is not None else None
+    words = f"{gate['passed']} of {gate['total_checks']} checks passed"
+    summary = " ".join("; ".join([words, *reasons]).split())
+    return {
+        "status": (Status.DONE if passes else Status.NEEDS_REVISION).value,
+        "summary": summary if len(summary) <= _SUMMARY else f"{summary[: _SUMMARY - 1]}…",
+        "severity": opinion.value if opinion is not None else None if passes else Severity.MAJOR.value,
+        "findings_count": gate["failed"],
+        "risk_level": None,
+        "output_paths": [path],
+        "evidence_summary": {
+            **{name: gate[name] for name in ("total_checks", "passed", "failed")},
+            "security_blockers": sum(row.check_name in _SECRETS and not row.passed for row, _ in judged),
+        },
+    }
+
+
+def _differences(
+    report: VerificationReport | None,
+    task: TaskFacts,
+    run_id: str,
+    gate: Mapping[str, Any],
+    judged: Sequence[Judged],
+    *,
+    passes: bool,
+) -> Iterator[str]:
+    """Where the verifier's words are not the ledger's."""
+    if report is None:
+        yield "the verifier left no report: everything here is from the ledger"
+        return
+    said = report.agent_output.payload
+    for name, theirs, ours in (
+        ("task_id", said.task_id, task.task),
+        ("run_id", said.run_id, run_id),
+        ("gate_status", said.evidence_gate.gate_status.value, gate["gate_status"]),
+        ("total_checks", said.evidence_gate.total_checks, gate["total_checks"]),
+        ("passed", said.evidence_gate.passed, gate["passed"]),
+        ("failed", said.evidence_gate.failed, gate["failed"]),
+        ("status", report.completion.status.value, (Status.DONE if passes else Status.NEEDS_REVISION).value),
+    ):
+        if theirs != ours:
+            yield f"{name}: the verifier says {theirs}, the ledger {ours}"
+    yield from _about_checks(said, task, judged)
+    crossed = said.baseline_cross_check
+    if crossed is not None and crossed.discrepancies_found != _is_untrue(judged):
+        theirs, ours = ("some", "none") if crossed.discrepancies_found else ("none", "some")
+        yield f"discrepancies_found: the verifier says {theirs}, the ledger {ours}"
+    regressed = {row.check_name for row, worth in judged if worth is Standing.REGRESSED}
+    for regression in said.regressions or ():
+        if regression.check_name not in regressed:
+            yield f"{regression.check_name}: the verifier calls it a regression, the ledger does not"
+
+
+def _about_checks(said: VerificationPayload, task: TaskFacts, judged: Sequence[Judged]) -> Iterator[str]:
+    """Each finding against the rows of the same name: they passed if all did."""
+    ours: dict[tuple[str, str], bool] = {}
+    for row in (*(row for row, _ in judged), *_baseline(task)):
+        key = (row.phase.value, row.check_name)
+        ours[key] = row.passed and ours.get(key, True)
+    for finding in said.findings:
+        held = ours.get((finding.phase.value, finding.check_name))
+        word = "passed" if finding.passed else "failed"
+        where = f"{finding.check_name} ({finding.phase.value})"
+        if held is None:
+            yield f"{where}: the verifier says {word}, the ledger holds no such check"
+        elif held != finding.passed:
+            yield f"{where}: the verifier says {word}, the ledger {'passed' if held else 'failed'}"

@@ -1,0 +1,281 @@
+"""Undoing what a feature run committed, without losing it: the commits stay under a ref of ours.
+
+A branch that nobody built upon goes away, and a checkout that is on it goes back to where the run began. What was
+merged or built upon is undone by a commit that takes it back, and only if that is asked for.
+"""
+
+import shlex
+from typing import NamedTuple
+
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.common.ids import run_ref
+from fairwitness.errors import UsageError
+from fairwitness.git.call import GitFailed, text_of
+from fairwitness.git.commits import commit_tree, delete_ref, move_ref
+from fairwitness.git.identity import read_identity
+from fairwitness.git.merging import checked_out, merged_tree
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.switching import Move, Standing, release, standing, switch
+from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.runs.feature.committing import ROLLED_BACK, branches_of, kept_commits
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.setup import restore_command, snapshot_ref
+
+
+class RolledBack(NamedTuple):
+    """What was undone."""
+
+    run_id: str
+    commit: str
+    kept: str
+    """The ref under which the commits stay."""
+    branches: tuple[str, ...]
+    """Branches that were deleted by this call."""
+    reverted_by: str | None
+    """The commit that takes the work back, if it had been merged or built upon."""
+    was_done: bool
+    """True if an earlier call had done all of it."""
+    now_on: str
+    """Where the checkout is."""
+    restore: str | None
+    """How to get back what was not committed when the run began; None if everything was."""
+
+
+class _Run(NamedTuple):
+    """What the ledger and the refs say of a run's commits."""
+
+    run_id: str
+    work: str
+    top: str
+    """The last commit of the run: the one with its documents if there is one."""
+    base: Standing
+    slug: str
+    folder: str
+
+    @property
+    def kept(self) -> str:
+        return ROLLED_BACK + run_ref(self.run_id)
+
+
+def commands_of(room: Room) -> str:
+    """The command that undoes a run."""
+    return f"fairwitness rollback {shlex.quote(room.run_id)}"
+
+
+def rollback(
+    repository: Repository,
+    shadow: Shadow,
+    ledger: Ledger,
+    run_id: str,
+    *,
+    revert: bool = False,
+    clock: Clock = system_clock,
+) -> RolledBack:
+    """Undoes what a run committed; `UsageError` with what to do where something could be lost."""
+    run = _known(repository, ledger, run_id)
+    release(repository, shadow)
+    ours = {name: tip for name, tip in branches_of(repository, run.slug).items() if tip in (run.work, run.top)}
+    here = standing(repository)
+    others = _holders(repository, run, here) - set(ours)
+    reverted_by = None
+    if others:
+        reverted_by, is_new = _reverted(repository, shadow, ledger, run, here, others, revert=revert, clock=clock)
+    else:
+        is_new = _removed(repository, shadow, run, ours, here)
+    note = Observation(
+        run_id=run_id,
+        task_id=None,
+        key=f"rollback:{run_id}",
+        kind="rollback",
+        subject=run.work,
+        holds=True,
+        detail={"kept": run.kept, "branches": sorted(ours), "reverted_by": reverted_by},
+        tree=None,
+        observed_at=spell(clock()),
+    )
+    _note_once(ledger, note)
+    has_snapshot = repository.ref(snapshot_ref(run_id)) is not None
+    return RolledBack(
+        run_id=run_id,
+        commit=run.work,
+        kept=run.kept,
+        branches=() if others else tuple(sorted(ours)),
+        reverted_by=reverted_by,
+        was_done=not is_new,
+        now_on=str(standing(repository)),
+        restore=restore_command(run_id) if has_snapshot else None,
+    )
+
+
+def _known(repository: Repository, ledger: Ledger, run_id: str) -> _Run:
+    seen = ledger.observation(run_id, f"commit:{run_id}")
+    work, artifacts = kept_commits(repository, run_id)
+    if seen is None:
+        raise UsageError(
+            f"run {run_id} has committed nothing that could be undone", next_step=f"fairwitness status {run_id}"
+        )
+    if work != seen.subject:
+        raise GitFailed(
+            f"the ref that keeps the commit of run {run_id} is gone or holds another",
+            next_step=f"git update-ref {kept_name(run_id)} {seen.subject}",
+        )
+    base = Standing(seen.detail["base_commit"], seen.detail["base_branch"])
+    return _Run(run_id, work, artifacts or work, base, seen.detail["slug"], seen.detail["folder"])
+
+
+def kept_name(run_id: str) -> str:
+    """The ref that keeps a run's commit."""
+    return f"refs/fairwitness/committed/{run_ref(run_id)}/work"
+
+
+def _holders(repository: Repository, run: _Run, here: Standing) -> set[str]:
+    """Every branch that holds the work; "HEAD" for a checkout that is on none and has gone beyond it."""
+    listed = repository.git.run("for-each-ref", "--format=%(refname:lstrip=2)", f"--contains={run.work}", "refs/heads/")
+    found = set(text_of(listed).splitlines())
+    is_beyond = here.commit is not None and here.commit not in (run.work, run.top)
+    if here.branch is None and here.commit is not None and is_beyond and repository.is_ancestor(run.work, here.commit):
+        found.add("HEAD")
+    return found
+
+
+def _removed(repository: Repository, shadow: Shadow, run: _Run, ours: dict[str, str], here: Standing) -> bool:
+    """Takes the branch away, and a checkout that is on it back; False if there was nothing left to do."""
+    is_new = repository.ref(run.kept) is None
+    on_it = here.commit in (run.work, run.top) and (here.branch is None or here.branch in ours)
+    _refuse_elsewhere(repository, ours)
+    if on_it:
+        why_not = switch(repository, shadow, Move(here, _back_to(repository, run), run.folder))
+        if why_not is not None:
+            raise UsageError(
+                f"{visible(here.branch or 'the commit')} is checked out and cannot be left: {why_not}",
+                next_step=f"commit or stash what is not committed (git stash -u), then: {_command(run)}",
+            )
+        reach("feature.rollback.left")
+    _keep(repository, run)
+    for name, tip in ours.items():
+        if not delete_ref(repository, f"refs/heads/{name}", tip):
+            raise GitFailed(f"{visible(name)} moved while it was removed", next_step=_command(run))
+        reach("feature.rollback.deleted")
+    return is_new or on_it or bool(ours)
+
+
+def _keep(repository: Repository, run: _Run) -> None:
+    if not move_ref(repository, run.kept, run.top, None, why="rollback") and repository.ref(run.kept) != run.top:
+        raise GitFailed(f"{run.kept} holds another commit", next_step=f"git log {run.kept}")
+    reach("feature.rollback.kept")
+
+
+def _back_to(repository: Repository, run: _Run) -> Standing:
+    """The branch that the run began on, wherever it is now, unless it is gone or checked out elsewhere."""
+    branch = run.base.branch
+    tip = None if branch is None else repository.ref(f"refs/heads/{branch}")
+    if tip is None or f"refs/heads/{branch}" in dict(checked_out(repository)):
+        return Standing(run.base.commit, None)
+    return Standing(tip, branch)
+
+
+def _refuse_elsewhere(repository: Repository, ours: dict[str, str]) -> None:
+    top = None if repository.top is None else repository.top.resolve()
+    for ref, where in checked_out(repository):
+        name = ref.removeprefix("refs/heads/")
+        if name in ours and (top is None or str(top) != where):
+            raise UsageError(
+                f"{visible(name)} is checked out in {visible(where)}",
+                next_step=f"git -C {shlex.quote(where)} switch --detach, then again",
+            )
+
+
+def _reverted(
+    repository: Repository,
+    shadow: Shadow,
+    ledger: Ledger,
+    run: _Run,
+    here: Standing,
+    others: set[str],
+    *,
+    revert: bool,
+    clock: Clock,
+) -> tuple[str, bool]:
+    """The commit on the current branch that takes the work back, and whether it is new."""
+    before = [seen.subject for seen in ledger.observations(run.run_id, "revert")]
+    for commit in before:
+        if here.commit is not None and repository.ref(commit) and repository.is_ancestor(commit, here.commit):
+            is_new = repository.ref(run.kept) is None
+            _keep(repository, run)
+            return commit, is_new
+    if not revert:
+        raise UsageError(
+            f"the commit of run {run.run_id} was merged or built upon: {visible(', '.join(sorted(others)))} holds it",
+            next_step=f"to take it back with a commit on the current branch: {_command(run)} --revert",
+        )
+    if here.commit is None or not repository.is_ancestor(run.work, here.commit):
+        wanted = min(others)
+        raise UsageError(
+            f"the checkout is on {here}, which does not hold the commit of run {run.run_id}",
+            next_step=f"git switch {shlex.quote(wanted)}, then: {_command(run)} --revert",
+        )
+    commit = _revert_commit(repository, shadow, ledger, run, here.commit, clock)
+    why_not = switch(repository, shadow, Move(here, Standing(commit, here.branch), run.folder))
+    if why_not is not None:
+        raise UsageError(
+            f"the work of run {run.run_id} is not taken back: {why_not}",
+            next_step=f"commit or stash what is not committed (git stash -u), then: {_command(run)} --revert",
+        )
+    reach("feature.rollback.reverted")
+    _keep(repository, run)
+    return commit, True
+
+
+def _revert_commit(repository: Repository, shadow: Shadow, ledger: Ledger, run: _Run, head: str, clock: Clock) -> str:
+    key = f"revert:{run.run_id}:{head}"
+    seen = ledger.observation(run.run_id, key)
+    if seen is not None and repository.ref(seen.subject) is not None:
+        return seen.subject
+    objects = shadow.into_store(repository)
+    last = run.top if repository.is_ancestor(run.top, head) else run.work
+    assert run.base.commit is not None
+    identity = read_identity(repository)
+    # what leads from the work back to where it began, merged into what stands now, takes back exactly the work
+    back = commit_tree(objects, repository.tree_of(run.base.commit), [last], "Back to the base", identity)
+    tree, conflicts = merged_tree(objects, head, back)
+    if conflicts is not None:
+        raise UsageError(
+            f"later work changed the same places: {visible(', '.join(conflicts[:3]))}",
+            next_step=f"take it back by hand: git revert {run.work[:12]}",
+        )
+    subject = text_of(repository.git.run("log", "-1", "--no-show-signature", "--format=%s", run.work).strip())
+    message = f'Revert "{subject}"\n\nThis reverts commit {run.work}.\n\nRun-Id: {run.run_id}\n'
+    commit = commit_tree(objects, tree, [head], message, identity)
+    note = Observation(
+        run_id=run.run_id,
+        task_id=None,
+        key=key,
+        kind="revert",
+        subject=commit,
+        holds=True,
+        detail={"head": head},
+        tree=tree,
+        observed_at=spell(clock()),
+    )
+    _note_once(ledger, note)
+    return commit
+
+
+def _note_once(ledger: Ledger, note: Observation) -> None:
+    if ledger.observation(note.run_id, note.key) is not None:
+        return
+
+    def write(record: Record) -> None:
+        record.observation(note)
+
+    ledger.record(note.run_id, write)
+    reach("feature.rollback.noted")
+
+
+def _command(run: _Run) -> str:
+    return f"fairwitness rollback {shlex.quote(run.run_id)}"

@@ -1,0 +1,183 @@
+"""Where a feature run is at home: its order, its folder, its ledger and its repository; and its documents.
+
+A document is stored under its hash and under its path, and one event names both. Read again it comes from the hash, so
+what somebody does to the files of the feature folder meanwhile changes nothing that the run goes by.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from fairwitness.contracts.common.base import Contract
+from fairwitness.contracts.common.budgets import BudgetTable
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.feature.events import ArtifactWritten, RunStarted
+from fairwitness.contracts.feature.order import FeatureOrder
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.errors import EventsBroken, UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit import yaml_text
+from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.rules.fold_feature import fold_feature
+from fairwitness.runs.dispatch.transcript import keep
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.feature import FeatureLayout
+
+C = TypeVar("C", bound=Contract)
+
+ORDER = "order"
+
+
+class Folded:
+    """The state of a run, kept up to date event by event."""
+
+    def __init__(self) -> None:
+        self._state: FeatureState | None = None
+        self._guard = threading.Lock()
+
+    def now(self, ledger: Ledger, run_id: str) -> FeatureState:
+        """After everything that stands in the ledger."""
+        with self._guard:
+            news = tuple(ledger.events(run_id, after=self._state.seq if self._state is not None else 0))
+            if news or self._state is None:
+                folded = fold_feature(news, onto=self._state)
+                if isinstance(folded, Problem):
+                    where = spell_path(folded.where)
+                    raise EventsBroken(
+                        f"run {run_id}: {where}: expected {folded.expected}; found {folded.found}",
+                        next_step="fairwitness ledger verify",
+                    )
+                self._state = folded
+            return self._state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """One run."""
+
+    run_id: str
+    order: FeatureOrder
+    repository: Repository
+    shadow: Shadow
+    ledger: Ledger
+    files: Store
+    """Of the person's checkout; the feature folder is beneath it."""
+    kept: Store
+    """Of the state folder; what is kept by its hash is in it."""
+    state_folder: Path
+    clock: Clock = system_clock
+    folded: Folded = field(default_factory=Folded)
+
+    @property
+    def layout(self) -> FeatureLayout:
+        """Where the feature's files are."""
+        return FeatureLayout(self.order.slug)
+
+    def now(self) -> str:
+        """This moment."""
+        return spell(self.clock())
+
+    def state(self) -> FeatureState:
+        """The run as its events tell it."""
+        return self.folded.now(self.ledger, self.run_id)
+
+    def tell(self, *events: EventData, task: str | None = None, attempt: int | None = None) -> None:
+        """Writes events in one record."""
+        now = self.now()
+        self.ledger.record(self.run_id, lambda record: write_events(record, events, now, task=task, attempt=attempt))
+
+    def write(self, work: Callable[[Record], object]) -> None:
+        """Writes a record."""
+        self.ledger.record(self.run_id, work)
+
+    def seen(
+        self,
+        key: str,
+        kind: str,
+        subject: str,
+        detail: dict[str, object],
+        *,
+        holds: bool = True,
+        task_id: str | None = None,
+        tree: str | None = None,
+    ) -> Observation:
+        """Something this run saw, to be recorded."""
+        return Observation(
+            run_id=self.run_id,
+            task_id=task_id,
+            key=key,
+            kind=kind,
+            subject=subject,
+            holds=holds,
+            detail=detail,
+            tree=tree,
+            observed_at=self.now(),
+        )
+
+    def put(self, path: str, content: bytes | str) -> str:
+        """Stores a file of the feature folder; again it does nothing. Its hash."""
+        data = content.encode() if isinstance(content, str) else content
+        digest = keep(self.kept, data)
+        self.files.put(path, data)
+        reach("feature.stored")
+        if self.state().artifacts.get(path) != digest:
+            self.tell(ArtifactWritten(path=path, sha256=digest))
+        return digest
+
+    def put_document(self, path: str, document: Contract) -> str:
+        """Stores a typed document as YAML."""
+        return self.put(path, yaml_text.render(document.plain()))
+
+    def kept_bytes(self, sha256: str) -> bytes:
+        """What was kept under a hash."""
+        return self.kept.get(f"outputs/{sha256.removeprefix('sha256:')}", sha256=sha256)
+
+    def get(self, path: str) -> bytes | None:
+        """A file of the run as it was last stored; None if it never was."""
+        digest = self.state().artifacts.get(path)
+        return None if digest is None else self.kept_bytes(digest)
+
+    def document(self, path: str, contract: type[C]) -> C:
+        """A typed document of the run; `UsageError` if it was never stored."""
+        data = self.get(path)
+        if data is None:
+            raise UsageError(f"run {self.run_id} has no {path}", next_step=f"fairwitness status {self.run_id}")
+        return contract.model_validate(yaml_text.parse(data.decode()))
+
+
+def write_beginning(room: Room, budget: BudgetTable) -> None:
+    """The first record of a run: its order with its budget, and the event that tells of it."""
+    order = room.order
+    started = RunStarted(
+        slug=order.slug,
+        mode=order.mode,
+        base_commit=order.base_commit,
+        baseline_tag=order.baseline_tag,
+        settings_hash=order.settings_hash,
+    )
+    seen = room.seen(ORDER, ORDER, room.run_id, {"order": order.plain(), "budget": budget.plain()})
+
+    def write(record: Record) -> None:
+        record.observation(seen)
+        write_events(record, (started,), seen.observed_at)
+
+    room.write(write)
+    reach("feature.begun")
+
+
+def write_events(
+    record: Record, events: Iterable[EventData], now: str, *, task: str | None = None, attempt: int | None = None
+) -> None:
+    """Events of a feature run, inside a record."""
+    for event in events:
+        data = event.plain()
+        record.event(Workflow.FEATURE, data.pop("type"), data, timestamp=now, task=task, attempt=attempt)

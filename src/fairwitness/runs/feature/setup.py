@@ -1,0 +1,238 @@
+"""How a feature run begins in git: what the checkout is like, what is kept of it, and a feature folder that is free.
+
+Nothing here touches the person's index, files or branches. Each function may be repeated after a kill.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, timedelta
+from typing import NamedTuple
+
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.common.ids import is_safe_name, run_ref
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.errors import AlreadyWritten, UsageError
+from fairwitness.git.baselines import keep_baseline
+from fairwitness.git.commits import commit_tree, move_ref
+from fairwitness.git.identity import Identity
+from fairwitness.git.indexes import staged_tree, worktree_tree
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.switching import operation, standing
+from fairwitness.kit import files
+from fairwitness.kit.clock import Clock
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.runs.feature.room import Room
+from fairwitness.store.artifacts import content_hash, join
+
+SNAPSHOTS = "refs/fairwitness/snapshot/"
+_EXCLUDE_LIMIT = 8 << 20
+_ARCHIVE = "archive"
+
+
+class Hygiene(NamedTuple):
+    """What the checkout is like."""
+
+    head_commit: str | None
+    """None before the first commit."""
+    branch: str | None
+    """None if HEAD is detached."""
+    is_dirty: bool
+    in_progress: str | None
+    """A merge, a rebase, … that was begun and not ended."""
+
+    @property
+    def is_unborn(self) -> bool:
+        """True before the first commit."""
+        return self.head_commit is None
+
+    @property
+    def base(self) -> str:
+        """The commit to start from; `UsageError` for a checkout that nothing can start from."""
+        if self.in_progress is not None:
+            raise UsageError(
+                f"a {self.in_progress} is under way in the checkout, so no feature is begun",
+                next_step="end it or abort it (git status says how), then start again",
+            )
+        if self.head_commit is None:
+            raise UsageError("the repository has no commits yet", next_step="commit something first")
+        return self.head_commit
+
+
+def look(repository: Repository) -> Hygiene:
+    """What the checkout is like now; `UsageError` for a bare repository, which has none."""
+    if repository.top is None:
+        raise UsageError(
+            f"{visible(str(repository.git_dir))} is a bare repository, so no feature is begun in it",
+            next_step="go to a checkout of it: git clone, or git worktree add",
+        )
+    now, under_way = standing(repository), operation(repository)
+    if now.commit != repository.head:
+        repository = Repository.open(repository.top)
+    is_dirty = under_way is not None or repository.is_dirty()
+    return Hygiene(now.commit, now.branch, is_dirty, under_way)
+
+
+def ready(repository: Repository) -> Hygiene:
+    """What the checkout is like, if a feature can begin there; one clear sentence otherwise."""
+    hygiene = look(repository)
+    _ = hygiene.base  # refuses
+    return hygiene
+
+
+def snapshot_ref(run_id: str) -> str:
+    """The ref that keeps what was not committed when a run began."""
+    name = run_ref(run_id)
+    if not is_safe_name(name):
+        raise UsageError(f"{visible(run_id)!r} cannot name a ref", next_step="use letters, digits and '-'")
+    return SNAPSHOTS + name
+
+
+def restore_command(run_id: str) -> str:
+    """How a person gets back into a clean checkout what was not committed when a run began."""
+    return f"git stash apply {snapshot_ref(run_id)}"
+
+
+def keep_dirty(repository: Repository, shadow: Shadow, run_id: str, identity: Identity) -> str | None:
+    """Keeps everything that is not committed under a ref, as `git stash` would; None if everything is.
+
+    Files that are neither tracked nor ignored are kept too. The second parent holds the index.
+    """
+    ref = snapshot_ref(run_id)
+    if repository.ref(ref) is not None:
+        return ref  # kept as it was when the run began
+    head = standing(repository).commit
+    if head is None:
+        raise UsageError("the repository has no commits yet", next_step="commit something first")
+    objects = shadow.into_store(repository)
+    staged, present = staged_tree(objects, repository), worktree_tree(objects, repository)
+    if staged == present == repository.tree_of(head):
+        return None
+    index = commit_tree(objects, staged, [head], f"Index when {run_id} began", identity)
+    snapshot = commit_tree(objects, present, [head, index], f"Uncommitted when {run_id} began", identity)
+    reach("feature.snapshot.made")
+    move_ref(repository, ref, snapshot, None, why="snapshot")  # if another process was quicker, its snapshot stands
+    reach("feature.snapshot.kept")
+    return ref
+
+
+def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:
+    """This second as a run id, or the next that no run has."""
+    moment = clock().astimezone(UTC).replace(microsecond=0)
+    while taken(run_id := moment.strftime("%Y-%m-%dT%H:%M:%SZ")):
+        moment += timedelta(seconds=1)
+    return run_id
+
+
+def begin_files(room: Room) -> None:
+    """Keeps the baseline, hides the feature folder from git, archives earlier outputs and stores the request."""
+    keep_baseline(room.repository, room.run_id, room.repository.commit(room.order.base_commit), tag=True)
+    reach("feature.begin.baseline")
+    exclude(room)
+    _archive(room)
+    request = room.order.request
+    room.put(room.layout.initial_request, request if request.endswith("\n") else f"{request}\n")
+    reach("feature.begin.request")
+
+
+def exclude(room: Room) -> None:
+    """Lets git ignore the feature folder by a line in the repository's own list, which is never committed."""
+    line = f"/{room.layout.folder}/".encode()
+
+    def with_line(old: bytes | None) -> bytes:
+        said = old or b""
+        if line in (each.strip() for each in said.split(b"\n")):
+            return said
+        return said + (b"\n" if said and not said.endswith(b"\n") else b"") + line + b"\n"
+
+    files.revise_file(room.repository.common_dir, "info/exclude", with_line, limit=_EXCLUDE_LIMIT)
+    reach("feature.begin.excluded")
+
+
+def _archive(room: Room) -> None:
+    """Moves what earlier runs left in the feature folder to their archives; once, before this run writes there."""
+    key = f"archived:{room.run_id}"
+    if room.ledger.observation(room.run_id, key) is not None:
+        return
+    found = list(_outputs(room, room.layout.folder))
+    owners = _owners(room.ledger, room.run_id, room.order.slug) if found else []
+    for path in found:
+        _shelve(room, path, owners)
+        reach("feature.begin.shelved")
+    _sweep(room, room.layout.folder)
+    note(room, room.seen(key, "archived", room.order.slug, {"files": found}))
+    reach("feature.begin.archived")
+
+
+def note(room: Room, observation: Observation) -> None:
+    """Writes down what was seen, in a record of its own."""
+
+    def write(record: Record) -> None:
+        record.observation(observation)
+
+    room.write(write)
+
+
+def _sweep(room: Room, folder: str) -> None:
+    """Removes the folders in a folder that are empty now; a process that was killed may have emptied some of them."""
+    for inner in room.files.folders(folder):
+        if inner != f"{room.layout.folder}/{_ARCHIVE}":
+            _sweep(room, inner)
+            with contextlib.suppress(OSError):  # something is in it: then it stays
+                (room.files.root / inner).rmdir()
+
+
+def _outputs(room: Room, folder: str) -> Iterator[str]:
+    """Every plain file beneath the feature folder, but for what is archived already; links of anybody stay."""
+    for entry in room.files.entries(folder):
+        path = join(folder, entry.name)
+        if entry.kind == "folder" and path != f"{room.layout.folder}/{_ARCHIVE}":
+            yield from _outputs(room, path)
+        elif entry.kind == "file":
+            yield path
+
+
+class _Owner(NamedTuple):
+    run_id: str
+    written: dict[str, set[str]]
+    """The hashes it wrote, by path."""
+
+
+def _owners(ledger: Ledger, run_id: str, slug: str) -> list[_Owner]:
+    """Other runs of the same feature, the newest first, and what each wrote."""
+    found = []
+    for other in sorted(ledger.runs(), reverse=True):
+        began = ledger.last_event(other, "run_started")
+        if other == run_id or began is None or began.workflow is not Workflow.FEATURE or began.data["slug"] != slug:
+            continue
+        written: dict[str, set[str]] = {}
+        for event in ledger.events(other):
+            if event.type == "artifact_written":
+                written.setdefault(event.data["path"], set()).add(event.data["sha256"])
+        found.append(_Owner(other, written))
+    return found
+
+
+def _shelve(room: Room, path: str, owners: list[_Owner]) -> None:
+    """Moves one file to the archive of the run that wrote it, else of the last that wrote one of its name.
+
+    What no run wrote is filed as what stood there before this one.
+    """
+    digest = content_hash(room.files.get(path))
+    theirs = [owner.run_id for owner in owners if digest in owner.written.get(path, ())]
+    theirs += [owner.run_id for owner in owners if path in owner.written]
+    before = f"before-{run_ref(room.run_id)}"
+    number = 2
+    names = [*theirs[:1], before]
+    for name in names:
+        try:
+            room.files.move(path, room.layout.archived(name, path))
+        except AlreadyWritten:  # a run that was resumed after it had been archived: both are kept
+            if name == names[-1]:
+                names.append(f"{before}-{number}")
+                number += 1
+        else:
+            return

@@ -1,0 +1,246 @@
+"""What agents answered, as the files and rows of the run: rendered by us from what was validated.
+
+Each answer is stored once: an observation says so, in the same record as the rows that came of it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.contracts.common.evidence import Claim
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Severity, Status, Verdict, worst_severity
+from fairwitness.contracts.feature.design import DesignOutput
+from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
+from fairwitness.contracts.feature.events import ReviewSubmitted
+from fairwitness.contracts.feature.implementation import ImplementationReport
+from fairwitness.contracts.feature.knowledge import KnowledgeOutput
+from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.research import ResearchOutput
+from fairwitness.contracts.feature.review import Category, ReviewReturn
+from fairwitness.contracts.feature.spec import SpecOutput
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.errors import BadDocument
+from fairwitness.kit import yaml_text
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.record import Record
+from fairwitness.rules.gates import check_names
+from fairwitness.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
+from fairwitness.rules.review import category_verdict
+from fairwitness.runs.dispatch.model import Dispatched
+from fairwitness.runs.feature.companions import design_page, feature_page
+from fairwitness.runs.feature.companions_plan import plan_page
+from fairwitness.runs.feature.companions_review import findings_page, verdict_page
+from fairwitness.runs.feature.facts import REFUSED, review_subject
+from fairwitness.runs.feature.knowledge import learn
+from fairwitness.runs.feature.room import Room, write_events
+from fairwitness.runs.feature.tasks import FIX_NODE, iteration_of, task_of
+
+STORED = "stored"
+
+
+def store(room: Room, role: Role, dispatch_id: str, instance: str, done: Dispatched) -> None:
+    """Puts an answer where it belongs; one that cannot be taken is refused, and says why."""
+    answer = done.outcome.answer
+    if done.outcome.status is not OutcomeStatus.OK or answer is None or _is_given_up(room, role, answer):
+        return
+    if room.ledger.observation(room.run_id, f"{STORED}:{dispatch_id}") is not None:
+        return
+    if room.ledger.observation(room.run_id, f"{REFUSED}:{dispatch_id}") is not None:
+        return
+    problems = _PUT[role](room, answer, done) if role in _PUT else ()
+    if problems:
+        _refuse(room, dispatch_id, problems)
+        return
+
+    def write(record: Record) -> None:
+        record.observation(room.seen(f"{STORED}:{dispatch_id}", STORED, dispatch_id, {"role": role.value}))
+        for evaluation in _evaluations(answer):
+            record.evaluation(evaluation, agent=role.value, instance=instance)
+        if role is Role.REVIEWER:
+            _reviewed(room, record, ReviewReturn.model_validate(answer), dispatch_id)
+
+    room.write(write)
+    reach("feature.answer")
+
+
+def _is_given_up(room: Room, role: Role, answer: Mapping[str, Any]) -> bool:
+    """Whether an agent says itself that it failed; only an implementer's report of that is worth keeping.
+
+    A first plan that wants a revision is read as a failure too, so nothing of it may stand.
+    """
+    completion = answer.get("completion")
+    said = completion.get("status") if isinstance(completion, dict) else None
+    if role is Role.PLANNER and said == Status.NEEDS_REVISION.value:
+        return iteration_of(room.state()) == 1
+    return role is not Role.IMPLEMENTER and said == Status.ERROR.value
+
+
+def _refuse(room: Room, dispatch_id: str, problems: tuple[str, ...]) -> None:
+    detail: dict[str, object] = {"problems": list(problems)}
+    seen = room.seen(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail, holds=False)
+    room.write(lambda record: record.observation(seen))
+    reach("feature.refused")
+
+
+def refusals(room: Room, dispatch_id: str) -> tuple[str, ...]:
+    """Why an answer was not taken; nothing if it was."""
+    row = room.ledger.observation(room.run_id, f"{REFUSED}:{dispatch_id}")
+    return () if row is None else tuple(map(str, row.detail["problems"]))
+
+
+def _evaluations(answer: Mapping[str, Any]) -> tuple[ArtifactEvaluation, ...]:
+    payload = answer.get("agent_output", {}).get("payload", answer)
+    return tuple(ArtifactEvaluation.model_validate(each) for each in payload.get("artifact_evaluations") or ())
+
+
+def _research(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    output = ResearchOutput.model_validate(answer)
+    room.put_document(room.layout.research(output.agent_output.payload.focus.value), output)
+    return ()
+
+
+def _spec(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    output = SpecOutput.model_validate(answer)
+    room.put_document(room.layout.spec, output)
+    room.put(room.layout.spec_companion, feature_page(output))
+    return ()
+
+
+def _design(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    output = DesignOutput.model_validate(answer)
+    room.put_document(room.layout.design, output)
+    room.put(room.layout.design_companion, design_page(output))
+    return ()
+
+
+def _plan(room: Room, answer: Mapping[str, Any], done: Dispatched) -> tuple[str, ...]:
+    """A plan with its task documents: whole, or not at all."""
+    output = PlanOutput.model_validate(answer)
+    tasks, wrong = _task_documents(room, output, done)
+    problems = [*wrong, *_told("plan-output.yaml", plan_problems(output))]
+    if not wrong:
+        problems += _told("plan-output.yaml", plan_against_tasks(output, tasks))
+    for name, document in tasks.items():
+        problems += _named_otherwise(name, document)
+        problems += _told(f"tasks/{name}.yaml", task_problems(document))
+    problems += _changed_after_merging(room, tasks)
+    if problems:
+        return tuple(problems)
+    for name, document in tasks.items():
+        room.put_document(room.layout.task(name), document)
+    room.put_document(room.layout.plan, output)
+    room.put(room.layout.plan_companion, plan_page(output, tasks))
+    return ()
+
+
+def _changed_after_merging(room: Room, tasks: Mapping[str, TaskDocument]) -> list[str]:
+    """A new plan keeps what is done: its evidence was gathered for that document and no other."""
+    merged = [name for name, task in room.state().tasks.items() if task.merged is not None and name != FIX_NODE]
+    return [
+        f"tasks/{name}.yaml: expected the document of a task that is merged, as it was; found another or none"
+        for name in merged
+        if name not in tasks or tasks[name] != task_of(room, name)
+    ]
+
+
+def _task_documents(room: Room, plan: PlanOutput, done: Dispatched) -> tuple[dict[str, TaskDocument], tuple[str, ...]]:
+    """The tasks as the planner left them in its worktree; one that it did not write again stays as it was."""
+    found: dict[str, TaskDocument] = {}
+    wrong: list[str] = []
+    state = room.state()
+    tasks = plan.agent_output.payload.tasks
+    paths = [room.layout.task(task.id) for task in tasks]
+    written = {} if done.tree is None else dict(room.shadow.read_each(done.tree, paths))
+    for task, path in zip(tasks, paths, strict=True):
+        data = written.get(path)
+        if data is None and path in state.artifacts:
+            data = room.get(path)
+        if data is None:
+            wrong.append(f"tasks/{task.id}.yaml: expected a task document, found none")
+            continue
+        try:
+            found[task.id] = TaskDocument.model_validate(yaml_text.parse(data.decode()))
+        except (BadDocument, UnicodeDecodeError) as error:
+            wrong.append(f"tasks/{task.id}.yaml: {error}")
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            wrong.append(f"tasks/{task.id}.yaml: {spell_path(first['loc'])}: {first['msg']}")
+    return found, tuple(wrong)
+
+
+def _named_otherwise(name: str, document: TaskDocument) -> list[str]:
+    if name == FIX_NODE:
+        return [f"tasks/{name}.yaml: task.id: expected task-01 or a later one, found {name}"]
+    found = document.task.id
+    return [] if found == name else [f"tasks/{name}.yaml: task.id: expected {name}, found {found}"]
+
+
+def _told(where: str, problems: tuple[Problem, ...]) -> list[str]:
+    return [
+        f"{where}: {spell_path(problem.where)}: expected {problem.expected}, found {problem.found}"
+        for problem in problems
+        if binds(problem)
+    ]
+
+
+def _review(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    review = ReviewReturn.model_validate(answer)
+    scope, perspective = review.scope.value, review.reviewer_perspective.value
+    room.put(room.layout.review_findings(scope, perspective), findings_page(review))
+    room.put(room.layout.review_verdict(scope, perspective), verdict_page(review))
+    return ()
+
+
+def _reviewed(room: Room, record: Record, review: ReviewReturn, dispatch_id: str) -> None:
+    """Three rows for each reviewer, as claims, and the event that tells of them."""
+    claim = Claim(
+        run_id=room.run_id,
+        task_id=review_subject(room, review.scope),
+        key=f"review:{dispatch_id}",
+        agent=Role.REVIEWER.value,
+        instance=review.reviewer_perspective.value,
+        kind="review",
+        body=review.plain(),
+        claimed_at=room.now(),
+    )
+    names = check_names(review.scope)
+    verdicts = {names[category]: _verdict(review, category) for category in Category}
+    record.reviewed(claim, verdicts=verdicts, round_=review.round, summary=review.summary)
+    said = {category: category_verdict(review, category) for category in Category}
+    event = ReviewSubmitted(
+        scope=review.scope, round=review.round, perspective=review.reviewer_perspective, verdicts=said
+    )
+    write_events(record, (event,), room.now())
+
+
+def _verdict(review: ReviewReturn, category: Category) -> tuple[Verdict, Severity | None]:
+    found = [finding.severity for finding in review.findings if finding.category is category]
+    return category_verdict(review, category), worst_severity(found)
+
+
+def _implementation(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    report = ImplementationReport.model_validate(answer)
+    room.put_document(room.layout.implementation_report(report.agent_output.payload.task_id), report)
+    return ()
+
+
+def _knowledge(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    learn(room, KnowledgeOutput.model_validate(answer))
+    return ()
+
+
+_Put = Callable[[Room, Mapping[str, Any], Dispatched], tuple[str, ...]]
+_PUT: Mapping[Role, _Put] = {
+    Role.RESEARCHER: _research,
+    Role.SPEC: _spec,
+    Role.DESIGNER: _design,
+    Role.PLANNER: _plan,
+    Role.REVIEWER: _review,
+    Role.IMPLEMENTER: _implementation,
+    Role.KNOWLEDGE: _knowledge,
+}
+"""Intake and verifier leave no document of their own: what they said stands in the request's and the task's."""

@@ -1,0 +1,209 @@
+"""The tasks of a run's plan, and the graphs in which they are carried out.
+
+Each try at the plan's open tasks is a graph of its own with a number that counts on through the whole run: the attempts
+of its nodes, their branches and their rows in the ledger all have that number.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairwitness.contracts.common.words import Size
+from fairwitness.contracts.feature.facts import Change, ChangedFile, Choice, HumanGate
+from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.git.changes import FileChange
+from fairwitness.kit.killpoints import reach
+from fairwitness.runs.feature.briefs_task import writes_of
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.graph.book import GRAPH, plain_graph
+
+TASKS, FIX = "tasks", "fix"
+FIX_NODE = "task-00"
+"""The one node of a graph that repairs what a code review found; planners count from 1."""
+ATTEMPT = "attempt"
+
+
+class Graph(NamedTuple):
+    """One graph of a run, as it was planned."""
+
+    number: int
+    kind: str
+    iteration: int
+    """Of the plan; for a fix, the round of the review it follows."""
+    nodes: tuple[str, ...]
+    findings: tuple[str, ...]
+    writes: tuple[str, ...]
+    """What its nodes may write, if they say so."""
+    life: int
+    """In which the run was then."""
+
+
+class Attempted(NamedTuple):
+    """What an attempt brought forth, and what it is held against."""
+
+    base: str
+    head: str
+    tree: str
+    files: tuple[ChangedFile, ...]
+
+
+def plan_of(room: Room) -> PlanOutput | None:
+    """The plan as it stands; None before there is one."""
+    if room.layout.plan not in room.state().artifacts:
+        return None
+    return room.document(room.layout.plan, PlanOutput)
+
+
+def task_of(room: Room, task: str) -> TaskDocument:
+    """One task of the plan."""
+    return room.document(room.layout.task(task), TaskDocument)
+
+
+def iteration_of(state: FeatureState) -> int:
+    """Which iteration of implementing and verifying a run is in."""
+    return state.replans[-1].iteration if state.replans else 1
+
+
+def graphs_of(room: Room) -> tuple[Graph, ...]:
+    """Every graph that was begun, in order."""
+    rows = room.ledger.observations(room.run_id, GRAPH)
+    return tuple(sorted((_graph(row.detail) for row in rows), key=lambda graph: graph.number))
+
+
+def _graph(detail: Mapping[str, Any]) -> Graph:
+    about = detail["settings"]
+    return Graph(
+        int(detail["options"]["phase"]),
+        str(about["kind"]),
+        int(about["iteration"]),
+        tuple(node["id"] for node in detail["dag"]["nodes"]),
+        tuple(about["findings"]),
+        tuple(path for node in detail["dag"]["nodes"] for path in (node.get("metadata") or {}).get("writes", ())),
+        int(about["life"]),
+    )
+
+
+def open_tasks(room: Room, plan: PlanOutput) -> tuple[str, ...]:
+    """The tasks that still have to be implemented in the iteration at hand."""
+    state = room.state()
+    merged = {name for name, task in state.tasks.items() if task.merged is not None}
+    return tuple(task.id for task in plan.agent_output.payload.tasks if task.id not in merged)
+
+
+def begin_graph(room: Room, kind: str, nodes: Sequence[DagNode], iteration: int, findings: tuple[str, ...] = ()) -> int:
+    """Writes a graph down and gives its number; asked again for the same purpose in the same life, it is found."""
+    life, known = room.state().resumed, graphs_of(room)
+    for graph in known:
+        if (graph.kind, graph.iteration, graph.life) == (kind, iteration, life):
+            return graph.number
+    number = len(known) + 1
+    order = room.order
+    options = GraphOptions(
+        target=order.target,
+        cap=order.policy.max_concurrent,
+        first_attempt=number,
+        max_attempts=number,
+        phase=str(number),
+        look_s=0.5,
+    )
+    dag = Dag(
+        version=1,
+        runId=room.run_id,
+        nodes=tuple(nodes),
+        metadata=DagMetadata(createdAt=room.now(), createdBy="captain", totalTasks=len(nodes), totalRefineries=0),
+    )
+    about = {"kind": kind, "iteration": iteration, "life": life, "findings": list(findings)}
+    detail = plain_graph(dag, options, order.base_commit, {}, about)
+    room.write(lambda record: record.observation(room.seen(f"{GRAPH}:{number}", GRAPH, room.run_id, detail)))
+    reach("feature.graph")
+    return number
+
+
+def nodes_of(room: Room, plan: PlanOutput) -> tuple[DagNode, ...]:
+    """The open tasks as nodes; what they wait for is what is open itself."""
+    names = open_tasks(room, plan)
+    planned = {task.id: task for task in plan.agent_output.payload.tasks}
+    found = []
+    for name in names:
+        writes = writes_of(task_of(room, name))
+        about: dict[str, Any] = {"estimate": 2 if planned[name].size is Size.LARGE else 1}
+        if writes:
+            about["writes"] = list(writes)
+        found.append(
+            DagNode(
+                id=name,
+                type=NodeType.TASK,
+                agentType=2,
+                dependencies=tuple(other for other in planned[name].depends_on if other in names),
+                status=NodeState.PENDING,
+                metadata=about,
+            )
+        )
+    return tuple(found)
+
+
+def fix_node(files: Sequence[str]) -> DagNode:
+    """The node of a fix."""
+    about = {"writes": sorted(files)} if files else None
+    return DagNode(
+        id=FIX_NODE, type=NodeType.TASK, agentType=2, dependencies=(), status=NodeState.PENDING, metadata=about
+    )
+
+
+def waiver_of(document: TaskDocument) -> str | None:
+    """Why a task's planner holds that it needs no new test; None if it does not say so."""
+    said = (document.task.model_extra or {}).get("test_waiver")
+    return said.strip() or None if isinstance(said, str) else None
+
+
+def is_waived(room: Room, document: TaskDocument) -> bool:
+    """Whether a person approved this document, which says so; where nobody was asked, nothing is waived.
+
+    What a planner wrote after the approval was seen by nobody.
+    """
+    if waiver_of(document) is None:
+        return False
+    path = room.layout.task(document.task.id)
+    stands = approved = None
+    for event in room.ledger.events(room.run_id):
+        data = event.data
+        if event.type == "artifact_written" and data["path"] == path:
+            stands = data["sha256"]
+        elif event.type == "approval_answered" and data["gate_id"] == HumanGate.PLAN.value:
+            is_given = data["selected_option"] == Choice.APPROVE.value and not data["auto_selected"]
+            approved = stands if is_given else None
+    return approved is not None and approved == stands
+
+
+def attempted(room: Room, task: str, number: int) -> Attempted | None:
+    """What an attempt brought forth; None if it came to nothing that could be proven."""
+    row = room.ledger.observation(room.run_id, f"{ATTEMPT}:{task}:{number}")
+    if row is None:
+        return None
+    detail = row.detail
+    files = tuple(ChangedFile.model_validate(file) for file in detail["files"])
+    return Attempted(str(detail["base"]), str(detail["head"]), str(detail["tree"]), files)
+
+
+def note_attempt(room: Room, task: str, number: int, base: str, head: str) -> Attempted:
+    """Writes down what an attempt brought forth, before anything is proven of it."""
+    known = attempted(room, task, number)
+    if known is not None:
+        return known
+    repository = room.repository
+    tree = repository.tree_of(head)
+    files = changed_files(room.shadow.diff(repository.tree_of(base), tree))
+    detail: dict[str, Any] = {"base": base, "head": head, "tree": tree, "files": [file.plain() for file in files]}
+    seen = room.seen(f"{ATTEMPT}:{task}:{number}", ATTEMPT, task, detail, task_id=task, tree=tree)
+    room.write(lambda record: record.observation(seen))
+    reach("feature.attempt")
+    return Attempted(base, head, tree, files)
+
+
+def changed_files(changes: Sequence[FileChange]) -> tuple[ChangedFile, ...]:
+    """What became of each file; a rename is one that went and one that came."""
+    words = {"A": Change.ADDED, "D": Change.DELETED}
+    return tuple(ChangedFile(path=change.path, change=words.get(change.status, Change.MODIFIED)) for change in changes)

@@ -1,0 +1,233 @@
+"""The book of a forge run: its order, the plans that were proposed, the one that was sealed, and what was said.
+
+What stands here is the run's truth. The files of the run are written from it, and read back only once: when a plan is
+sealed, since a person may have edited them.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from fairwitness.contracts.common.budgets import BudgetTable
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.forge.dag import NodeType
+from fairwitness.contracts.forge.events import (
+    CaptainMessage,
+    PlanApproved,
+    PlanProposed,
+    PlanReturned,
+    RunCreated,
+    RunResumed,
+)
+from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan
+from fairwitness.errors import RowRefused, UsageError
+from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.kit.documents import Format, render
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.rules.dag import is_exhausted
+from fairwitness.rules.forge_course import Course, course_of
+from fairwitness.rules.graph_moves import reopened
+from fairwitness.runs.graph.book import GRAPH, GraphBook, plain_graph
+
+ORDER, BUDGET, PROPOSAL, DOCUMENT, SPEC = "order", "budget", "proposal", "document", "spec"
+
+REVIEWING = frozenset({"plan.proposed", "plan.approved", "plan.returned", "captain.message", "run.failed"})
+"""The events that change which plan is reviewed, or whether one is."""
+
+
+class ForgeBook(GraphBook):
+    """The book of one forge run."""
+
+    def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
+        super().__init__(ledger, run_id, clock=clock)
+        self._order: ForgeOrder | None = None
+        self._course, self._course_seq = Course(), 0
+        self._guard = threading.Lock()
+
+    def create(self, order: ForgeOrder, *, repo_url: str, model: str) -> None:
+        """Writes the first record of a run; the ledger gives a run id once and not again."""
+        now = spell(self.clock())
+        created = RunCreated(
+            repoUrl=repo_url,
+            model=model,
+            request=order.request,
+            mode=order.mode,
+            decider=order.limits.change_requests.value,
+        )
+
+        def write(record: Record) -> None:
+            record.observation(self.seen(ORDER, ORDER, self.run_id, {"order": order.plain()}, now))
+            self.put_events(record, (created,), now)
+
+        try:
+            self.ledger.record(self.run_id, write)
+        except RowRefused:
+            raise UsageError(
+                f"there is a run {self.run_id} already",
+                next_step=f"fairwitness resume {self.run_id}, or choose another id",
+            ) from None
+        reach("forge.begun")
+
+    def order(self) -> ForgeOrder | None:
+        """What the run was begun with; None if it began with a graph that somebody else had planned."""
+        if self._order is None:
+            row = self.ledger.observation(self.run_id, ORDER)
+            self._order = None if row is None else ForgeOrder.model_validate(row.detail["order"])
+        return self._order
+
+    def settings(self) -> dict[str, Any]:
+        """What was in force when the run began: checks and agents."""
+        order = self.order()
+        if order is None:
+            return dict(self.begun().settings)
+        return {
+            "verify": order.verify,
+            "digest": order.settings_hash.removeprefix("sha256:"),
+            "agents": order.agents,
+            "cassettes": order.cassettes,
+        }
+
+    def budget(self) -> BudgetTable:
+        """What the run may use; whoever goes on with one that stopped there may have raised it."""
+        order, raised = self.order(), self.ledger.observations(self.run_id, BUDGET)
+        assert order is not None
+        return BudgetTable.model_validate(raised[-1].detail) if raised else order.budget
+
+    def resume(self, budget: BudgetTable) -> None:
+        """Writes down that a run that was paused or had failed goes on."""
+        now = spell(self.clock())
+        number = 1 + len(self.ledger.observations(self.run_id, BUDGET))
+        is_other = self.order() is not None and budget != self.budget()
+
+        def write(record: Record) -> None:
+            if is_other:
+                record.observation(self.seen(f"{BUDGET}:{number}", BUDGET, self.run_id, budget.plain(), now))
+            self.put_events(record, (RunResumed(),), now)
+
+        self.ledger.record(self.run_id, write)
+
+    def course(self) -> Course:
+        """Where the run stands."""
+        return self._standing()[0]
+
+    def _standing(self) -> tuple[Course, int]:
+        with self._guard:
+            for envelope in self.ledger.events(self.run_id, after=self._course_seq):
+                self._course, self._course_seq = course_of((envelope,), self._course), envelope.seq
+            return self._course, self._course_seq
+
+    def propose(self, plan: ForgePlan, *, asked: int | None = None) -> None:
+        """Puts a plan before whoever reviews it; `asked` is the round of the interview that its questions open."""
+        now = spell(self.clock())
+        events: list[EventData] = [_proposed(plan)]
+        if asked is not None:
+            events.append(CaptainMessage(speaker="captain", text="\n".join(plan.questions), round=asked))
+        proposal = self._proposal(plan, now)
+
+        def write(record: Record) -> None:
+            record.observation(proposal)
+            self.put_events(record, events, now)
+
+        self.ledger.record(self.run_id, write)
+        reach("forge.proposed")
+
+    def proposal(self) -> ForgePlan | None:
+        """The plan that was proposed last, as it was proposed; None if there was none."""
+        rows = self.ledger.observations(self.run_id, PROPOSAL)
+        return ForgePlan.model_validate(rows[-1].detail) if rows else None
+
+    def seal(self, plan: ForgePlan, actor: str) -> None:
+        """Approves a plan as it stands now. From here on the run goes by this record and by nothing else."""
+        order = self.order()
+        assert order is not None
+        now = spell(self.clock())
+        documents = {task.id: document_of(task.plain()) for task in plan.tasks}
+        detail = plain_graph(plan.dag, order.options, order.base_commit, documents, self.settings())
+        detail["specs"] = {spec.name: spec.body for spec in plan.specs}
+        edited = self._proposal(plan, now) if plan != self.proposal() else None
+
+        def write(record: Record) -> None:
+            if edited is not None:
+                record.observation(edited)
+                self.put_events(record, (_proposed(plan),), now)
+            record.observation(self.seen(GRAPH, GRAPH, self.run_id, detail, now))
+            self.put_events(record, (PlanApproved(actor=actor),), now)
+
+        self._review(write)
+        reach("forge.sealed")
+
+    def give_back(self, actor: str, feedback: str, *, answers: int | None = None) -> None:
+        """Sends the plan back to the captain; `answers` is the round of the interview that this answers."""
+        events: tuple[EventData, ...] = (PlanReturned(actor=actor, feedback=feedback),)
+        if answers is not None:
+            events = (CaptainMessage(speaker="user", text=feedback, round=answers), *events)
+        self.review(*events)
+
+    def review(self, *events: EventData) -> None:
+        """Writes down what a person says of the plan that stands, unless somebody answered meanwhile."""
+        now = spell(self.clock())
+        self._review(lambda record: self.put_events(record, events, now))
+
+    def _review(self, write: Callable[[Record], None]) -> None:
+        course, seq = self._standing()
+
+        def once(record: Record) -> bool:
+            if record.has_event(after=seq, types=REVIEWING):
+                return False
+            write(record)
+            return True
+
+        is_open = course.is_proposed and not course.is_approved and not course.is_over
+        if not is_open or not self.ledger.record(self.run_id, once):
+            raise UsageError(
+                f"the plan of {self.run_id} was answered meanwhile", next_step=f"fairwitness status {self.run_id}"
+            )
+
+    def specs(self) -> dict[str, str]:
+        """The sealed specs, and those that were added since, by their names."""
+        row = self.ledger.observation(self.run_id, GRAPH)
+        sealed: Mapping[str, str] = {} if row is None else row.detail.get("specs", {})
+        added = {row.subject: str(row.detail["body"]) for row in self.ledger.observations(self.run_id, SPEC)}
+        return {**sealed, **added}
+
+    def document(self, node: str) -> str:
+        """See `GraphBook`; what an overlay added stands beside it, and a refinery needs no more than its inputs."""
+        row = self.ledger.observation(self.run_id, f"{DOCUMENT}:{node}")
+        if row is not None:
+            return str(row.detail["text"])
+        inputs = {each.id: each.dependencies for each in self.effective()[1].nodes if each.type is NodeType.REFINERY}
+        if node in inputs and node not in self.begun().documents:
+            return f"Join {', '.join(inputs[node])}, so that the tests of all of them hold together."
+        return super().document(node)
+
+    def reopen(self, node: str, actor: str, *, more: int = 1) -> None:
+        """Gives a node that has no attempt left more of them, and puts it back to those that wait."""
+        while True:
+            run = self.run()
+            status = run.nodes.get(node)
+            if status is None:
+                raise UsageError(f"there is no node {node}", next_step=f"fairwitness dag show {self.run_id}")
+            if not is_exhausted(status):
+                raise UsageError(
+                    f"{node} is {status.status.value}, attempt {status.currentAttempt} of {status.maxAttempts}",
+                    next_step="only a task without attempts left needs a retry",
+                )
+            if self.write(partial(reopened, status, more, actor), after=run.seq):
+                return
+
+    def _proposal(self, plan: ForgePlan, now: str) -> Observation:
+        number = 1 + len(self.ledger.observations(self.run_id, PROPOSAL))
+        return self.seen(f"{PROPOSAL}:{number}", PROPOSAL, self.run_id, plan.plain(), now)
+
+
+def _proposed(plan: ForgePlan) -> PlanProposed:
+    return PlanProposed(tasks=plan.dag.metadata.totalTasks, refineries=plan.dag.metadata.totalRefineries)
+
+
+def document_of(plain: Mapping[str, object]) -> str:
+    """A document with front matter, as it stands in a file."""
+    return render(dict(plain), Format.MARKDOWN)

@@ -1,0 +1,187 @@
+"""The captain at work: asked for plans and for answers to change requests, and never twice for the same."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fairwitness.agents.roles import ROLES
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.forge.events import RunFailed
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.contracts.graph.forge import ForgePlan
+from fairwitness.kit.clock import spell
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.record import Record
+from fairwitness.runs.dispatch import Context, Dispatched, Occasion, dispatch
+from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
+from fairwitness.runs.forge.plan_files import approve as approve  # as people do
+from fairwitness.runs.forge.plan_files import plan_of, plan_problems, write_plan
+from fairwitness.runs.forge.requests import extend, give_up
+from fairwitness.runs.graph.working import MeansOf
+from fairwitness.runs.graph.world import World, to_end
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
+
+NOBODY: Final = "fairwitness: nobody was asked"
+"""Who approves where no person takes part."""
+NO_PLAN: Final = "no-plan"
+MOST_REFUSALS: Final = 2
+"""So often what the captain adds may not fit."""
+
+
+class _Tried(NamedTuple):
+    """What came of one dispatch: a plan, or why there is none and whether it is worth asking again."""
+
+    plan: ForgePlan | None
+    problems: tuple[str, ...] = ()
+    may_mend: bool = False
+
+
+class ForgeCaptain:
+    """See `Captain` in `fairwitness.runs.forge.desk`."""
+
+    def __init__(
+        self,
+        context: Context,
+        book: ForgeBook,
+        means_of: MeansOf,
+        world: World,
+        store: Store,
+        layout: ForgeLayout,
+    ) -> None:
+        self._context, self._book, self._means_of = context, book, means_of
+        self._world = world
+        self._store, self._layout = store, layout
+        self._briefs = CaptainBriefs(book)
+
+    async def plan(self) -> None:
+        """Asks for a plan and proposes it; if none comes that fits, the run ends with the reason."""
+        course = await to_end(self._book.course)
+        if course.is_proposed or course.is_over:
+            return  # it was done before
+        number = course.proposals + 1
+        first = await to_end(self._first_try, number)
+        last, tried = first, await self._try(number, first, ())
+        if tried.plan is None and tried.may_mend:
+            last, tried = first + 1, await self._try(number, first + 1, tried.problems)
+        if tried.plan is None:
+            await to_end(self._fail, number, last, tried.problems)
+        else:
+            await to_end(self._propose, tried.plan)
+
+    def _first_try(self, number: int) -> int:
+        """A run that failed for want of a plan, and goes on, does not adopt the dispatches that it failed by."""
+        rows = self._book.ledger.observations(self._book.run_id, NO_PLAN)
+        return 1 + max((int(row.detail["try"]) for row in rows if row.detail["plan"] == number), default=0)
+
+    async def _try(self, number: int, try_: int, problems: tuple[str, ...]) -> _Tried:
+        id_ = _dispatch_id(number, try_)
+        order = self._book.order()
+        assert order is not None
+        brief = await to_end(self._briefs.plan, id_, number, problems)
+        done = await self._ask(brief, Occasion(PLAN, dispatch_count=number, retry_count=try_ - 1), order.base_commit)
+        return _tried(done, self._layout)
+
+    async def _ask(self, brief: Brief, occasion: Occasion, commit: str) -> Dispatched:
+        known = await to_end(ended, self._book.ledger, brief.run_id, brief.dispatch_id)
+        if known is not None:
+            return known
+        async with self._reading(brief.instance, commit) as folder:
+            # it was made after any earlier try, so nothing of that one is in it
+            means = replace(self._means_of(Role.CAPTAIN, brief.instance, folder, commit), is_fresh=True)
+            return await dispatch(self._context, ROLES[Role.CAPTAIN], brief, occasion, means)
+
+    @asynccontextmanager
+    async def _reading(self, name: str, commit: str) -> AsyncIterator[Path]:
+        """A folder with the files of a commit; what a killed process left of it is put away first."""
+        worktrees, identity = self._world.worktrees, self._world.identity
+        worktree = worktrees.named(self._book.run_id, name, 1)
+        if await to_end(worktrees.tip, worktree) is not None:
+            await to_end(worktrees.release, worktree, commit, identity)
+        await to_end(worktrees.create, self._book.run_id, name, 1, commit)
+        try:
+            yield worktree.folder
+        finally:
+            await to_end(worktrees.release, worktree, commit, identity)
+
+    def _propose(self, plan: ForgePlan) -> None:
+        """Files first: whoever hears of the proposal finds them, and what that one edits is not written over."""
+        write_plan(self._store, self._layout, plan)
+        asked = self._book.course().asked + 1 if plan.questions and self._briefs.may_ask() else None
+        self._book.propose(plan, asked=asked)
+
+    def _fail(self, number: int, try_: int, problems: tuple[str, ...]) -> None:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        reason = f"the captain brought no plan: {problems[0]}{more}"
+        book, now = self._book, spell(self._book.clock())
+        detail = {"plan": number, "try": try_, "reason": reason}
+
+        def write(record: Record) -> None:
+            record.observation(book.seen(f"{NO_PLAN}:{number}:{try_}", NO_PLAN, book.run_id, detail, now))
+            book.put_events(record, (RunFailed(reason=reason),), now)
+
+        book.ledger.record(book.run_id, write)
+        reach("forge.no-plan")
+
+    async def seal(self) -> None:
+        """Approves the plan as it stands in its files, since nobody wants to be asked."""
+        await to_end(approve, self._book, self._store, self._layout, NOBODY)
+
+    async def replan(self, cr_id: str) -> None:
+        """Asks what a request adds, and hands it on; a request that nothing came of is rejected."""
+        course = await to_end(self._book.course)
+        if cr_id not in course.active() or course.is_over:
+            return  # it was done before
+        refused = course.requests[cr_id].refused
+        if refused < MOST_REFUSALS:
+            await self._answer(cr_id, refused + 1)
+            return
+        await to_end(give_up, self._book, cr_id, _not_fitting(refused))
+
+    async def _answer(self, cr_id: str, round_: int) -> None:
+        brief = await to_end(self._briefs.replan, f"{request_instance(cr_id)}-{round_}", cr_id)
+        tip = await to_end(self._book.last_tip)
+        done = await self._ask(brief, Occasion(REPLAN, dispatch_count=round_), tip)
+        if done.outcome.status is not OutcomeStatus.OK or done.outcome.answer is None:
+            await to_end(give_up, self._book, cr_id, f"the captain gave no answer: {_problems_of(done)[0]}")
+            return
+        answer = CaptainReturn.model_validate(done.outcome.answer)
+        problems = await to_end(extend, self._book, cr_id, answer, "captain")
+        if problems and round_ >= MOST_REFUSALS:
+            await to_end(give_up, self._book, cr_id, f"{_not_fitting(round_)}: {_told(problems[0])}")
+
+
+def _dispatch_id(number: int, try_: int) -> str:
+    return plan_instance(number) if try_ == 1 else f"{plan_instance(number)}-{try_}"
+
+
+def _tried(done: Dispatched, layout: ForgeLayout) -> _Tried:
+    outcome = done.outcome
+    if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
+        return _Tried(None, _problems_of(done), outcome.status is OutcomeStatus.INVALID_ANSWER)
+    answer = CaptainReturn.model_validate(outcome.answer)
+    if answer.dag is None:
+        return _Tried(None, ("dag: expected the graph of a new plan; found none",), may_mend=True)
+    plan = plan_of(answer)
+    problems = tuple(_told(problem) for problem in plan_problems(plan, layout))
+    return _Tried(None, problems, may_mend=True) if problems else _Tried(plan)
+
+
+def _problems_of(done: Dispatched) -> tuple[str, ...]:
+    outcome = done.outcome
+    first = outcome.problems[0] if outcome.problems else "nothing more is known"
+    return (f"{outcome.status.value}: {first}", *outcome.problems[1:])
+
+
+def _not_fitting(times: int) -> str:
+    return f"what the captain added did not fit, {times} times"
+
+
+def _told(problem: Problem) -> str:
+    return f"{spell_path(problem.where)}: expected {problem.expected}; found {problem.found}"

@@ -1,0 +1,294 @@
+"""Helpers: an agent at work on a node starts another one in its own worktree, and waits for what comes of it.
+
+A helper is a dispatch like any other, named by who asked, the how-manieth it is, and a digest of the errand and the
+worktree. Whoever asked is put back to its start when it was killed, and asks again: a helper that had ended is taken
+over, and what it left is put into the worktree once more.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.toolset.model import Source
+from fairwitness.agents.toolset.plain import one_line
+from fairwitness.contracts.agents.dispatch import Box, Brief, Outcome, OutcomeStatus
+from fairwitness.contracts.common.budgets import OverBudget, Spending
+from fairwitness.contracts.common.markdown import split_sections
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
+from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus, WalkthroughStatus
+from fairwitness.contracts.forge.events import HelperStarted
+from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.contracts.graph.orders import AttemptOrder, Prepared
+from fairwitness.errors import FairWitnessError, UsageError
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.record import Record
+from fairwitness.rules.spawning import spawn_problem
+from fairwitness.runs.dispatch import Context, Dispatched, Occasion, dispatch
+from fairwitness.runs.dispatch.model import Recorder
+from fairwitness.runs.dispatch.restoring import restore
+from fairwitness.runs.dispatch.seen import Seen, see
+from fairwitness.runs.forge.book import ForgeBook, document_of
+from fairwitness.runs.forge.subtasks import Subtasks
+from fairwitness.runs.graph.working import STEP, MeansOf
+from fairwitness.runs.graph.world import to_end
+
+HELPER = "helper"
+_NEXT = "go on without it"
+_LINE, _SUMMARY, _FILES = 200, 4_000, 50
+_TASK = "Run the errand that is described below, and nothing beyond it."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What all agents of an attempt share."""
+
+    context: Context
+    book: ForgeBook
+    order: AttemptOrder
+    prepared: Prepared
+    folder: Path
+    base_tree: str | None
+    """What the worktree was made from."""
+    scope: Scope
+    means_of: MeansOf
+    subtasks: Subtasks
+    limits: ForgeTable
+
+
+class Asker(NamedTuple):
+    """An agent that may start others."""
+
+    role: Role
+    instance: str
+    depth: int
+    """How many asked before it: 0 for the agent of a node."""
+
+
+def sources(place: Place, asker: Asker) -> dict[Tool, Source]:
+    """What answers an agent's tools for helpers and subtasks, as far as its role has them."""
+    policy, given = POLICIES[asker.role], dict[Tool, Source]()
+    if policy.spawns:
+        given[Tool.AGENT] = Helpers(place, asker).start
+    if Tool.WRITE_SUBTASK in policy.tools:
+        given[Tool.READ_SUBTASKS] = place.subtasks.reader()
+        given[Tool.WRITE_SUBTASK] = place.subtasks.writer(asker.role)
+    return given
+
+
+def spec_boxes(book: ForgeBook) -> tuple[Box, ...]:
+    """The specs that are in force."""
+    return tuple(Box(title=f"Spec {name}", text=body) for name, body in book.specs().items())
+
+
+class Helpers:
+    """The helpers of one try of one agent, one at a time."""
+
+    def __init__(self, place: Place, asker: Asker) -> None:
+        self._place, self._asker = place, asker
+        self._started = 0
+        self._is_busy = False
+
+    async def start(self, agent: str, task: str) -> str:
+        """Starts a helper and tells in short what came of it; `UsageError` if it may not be started."""
+        if self._is_busy:
+            raise UsageError("a helper is at work; one at a time, in one worktree", next_step="wait for its answer")
+        self._is_busy = True
+        try:
+            return await self._start(agent, task)
+        finally:
+            self._is_busy = False
+
+    async def _start(self, agent: str, task: str) -> str:
+        place, asker = self._place, self._asker
+        limits = place.limits
+        if not task.strip():
+            raise UsageError("the errand says nothing", next_step="say what the helper shall do")
+        problem = spawn_problem(
+            asker.role, agent, depth=asker.depth, started=self._started, most=limits.helpers, deepest=limits.depth
+        )
+        if problem is not None:
+            raise UsageError(problem, next_step=_NEXT)
+        part = (await to_end(place.subtasks.documents)).get(task)
+        if part is not None:
+            problem = await to_end(place.subtasks.problem, part, agent)
+            if problem is not None:
+                raise UsageError(f"{part.id} cannot be handed out: {problem}", next_step=_NEXT)
+        self._started += 1
+        before = await to_end(see, place.context.shadow, place.folder)
+        brief = await to_end(self._brief, Role(agent), task, part, before)
+        if part is not None:
+            await to_end(place.subtasks.change, part.id, SubtaskStatus.RUNNING, brief.dispatch_id)
+        result = await self._asked(brief, before, task if part is None else f"{part.id}: {part.title}")
+        if part is not None:
+            status = SubtaskStatus.COMPLETED if result.is_done else SubtaskStatus.FAILED
+            await to_end(place.subtasks.change, part.id, status, brief.dispatch_id)
+        return result.text
+
+    def _brief(self, role: Role, task: str, part: Subtask | None, before: Seen) -> Brief:
+        place, instance = self._place, f"{self._asker.instance}-h{self._started}"
+        given = json.dumps([role.value, task, self._tree(before)])
+        mark = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        if part is None:
+            errand = Box(title="Errand", text=task)
+        else:
+            errand = Box(title=f"Subtask {part.id}", text=document_of(part.plain()))
+        return Brief(
+            dispatch_id=f"{instance}-{mark}",
+            run_id=place.order.run_id,
+            role=role,
+            instance=instance,
+            task=_TASK if part is None else f"Carry out {part.id}.",
+            parameters={"task_id": instance if part is None else part.id},
+            inputs=(errand, *spec_boxes(place.book)),
+            scope=place.scope,
+            known={
+                "walkthrough.task_id": place.order.node if part is None else part.id,
+                "walkthrough.branch": place.order.branch,
+                "walkthrough.base_ref": place.order.target,
+            },
+        )
+
+    def _tree(self, before: Seen) -> str:
+        """The worktree as whoever asks again would leave it: caches and the like are never twice the same."""
+        place = self._place
+        if place.base_tree is None:
+            return before.tree
+        return place.context.shadow.snapshot(place.folder, place.base_tree)
+
+    async def _asked(self, brief: Brief, before: Seen, about: str) -> "Result":
+        """What came of it; whatever a helper trips over is told, and ends nobody but the helper."""
+        try:
+            done = await self._dispatched(brief, one_line(about, _LINE))
+            await to_end(_settle, self._place.context, self._place.folder, before, done)
+        except (FairWitnessError, OSError) as error:
+            what = error.what if isinstance(error, FairWitnessError) else str(error)
+            return Result(False, f"failed: it could not be asked: {one_line(what)}")
+        return result_of(done)
+
+    async def _dispatched(self, brief: Brief, about: str) -> Dispatched:
+        """To its end, whoever is cancelled meanwhile: nothing of a helper outlives whoever asked for it."""
+        place, asker = self._place, self._asker
+        means = place.means_of(brief.role, brief.instance, place.folder, place.prepared.base)
+        own = sources(place, Asker(brief.role, brief.instance, asker.depth + 1))
+        stop = asyncio.Event()
+        working = asyncio.create_task(
+            dispatch(
+                replace(place.context, recorder=Beside(place.context.recorder, at_start=self._tells(brief, about))),
+                ROLES[brief.role],
+                brief,
+                Occasion(STEP, task=place.order.node, attempt=place.order.attempt, dispatch_count=self._started),
+                replace(means, sources={**means.sources, **own}),
+                stop=stop,
+            )
+        )
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            stop.set()
+            while not working.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait({working})
+            if not working.cancelled():
+                working.exception()  # it was seen; nobody waits for it any more
+            raise
+
+    def _tells(self, brief: Brief, about: str) -> "Note":
+        """Tells of a helper in the record by which it begins, the first time that it does."""
+        book, order = self._place.book, self._place.order
+
+        def tell(record: Record, now: str) -> None:
+            if any(row.subject == brief.dispatch_id for row in record.observations(HELPER)):
+                return
+            detail = {"asked_by": self._asker.instance, "role": brief.role.value, "task": about}
+            key = f"{HELPER}:{brief.dispatch_id}"
+            record.observation(book.seen(key, HELPER, brief.dispatch_id, detail, now))
+            event = HelperStarted(
+                nodeId=order.node,
+                attemptId=order.attempt,
+                agent=brief.role.value,
+                dispatch=brief.dispatch_id,
+                task=about,
+            )
+            book.put_events(record, (event,), now)
+
+        return tell
+
+
+def _settle(context: Context, folder: Path, before: Seen, done: Dispatched) -> None:
+    """Leaves the worktree as the helper did; what broke its limits is void, and so is everything it changed."""
+    if done.outcome.status is OutcomeStatus.REFUSED:
+        restore(context.shadow, folder, before)
+    elif done.adopted and done.tree is not None:
+        restore(context.shadow, folder, before._replace(tree=done.tree))
+    else:
+        return
+    reach("forge.helper.restored")
+
+
+class Result(NamedTuple):
+    """What whoever asked is told."""
+
+    is_done: bool
+    text: str
+
+
+def result_of(done: Dispatched) -> Result:
+    """In short: how it ended, which files it changed, and what it says itself or why it failed."""
+    outcome = done.outcome
+    if outcome.status is OutcomeStatus.REFUSED:
+        return Result(False, f"failed: {_problem(outcome)}\nwhat it had changed was put back")
+    files = [each.path for each in done.changed]
+    more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
+    changed = f"files changed: {', '.join(files[:_FILES]) or 'none'}{more}"
+    if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
+        return Result(False, f"failed: {_problem(outcome)}\n{changed}")
+    said = outcome.answer["walkthrough"]
+    summary = dict(split_sections(said["body"]))["Summary"].strip()
+    cut = f"{summary[:_SUMMARY]}…" if len(summary) > _SUMMARY else summary
+    is_done = said["status"] == WalkthroughStatus.COMPLETED.value
+    return Result(is_done, f"{said['status']}\n{changed}\n{cut or 'it says nothing more'}")
+
+
+def _problem(outcome: Outcome) -> str:
+    return f"{outcome.status.value}: {one_line(outcome.problems[0])}" if outcome.problems else outcome.status.value
+
+
+Note = Callable[[Record, str], None]
+"""Writes something into a record; the second is the time."""
+
+
+def _nothing(_record: Record, _now: str) -> None:
+    """Nothing is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A recorder that writes something more into the records by which a dispatch begins and ends."""
+
+    recorder: Recorder
+    at_start: Note = _nothing
+    at_end: Note = _nothing
+
+    def started(self, record: Record, brief: Brief, occasion: Occasion, *, timestamp: str) -> None:
+        """See `Recorder`."""
+        self.recorder.started(record, brief, occasion, timestamp=timestamp)
+        self.at_start(record, timestamp)
+
+    def finished(
+        self, record: Record, brief: Brief, occasion: Occasion, outcome: Outcome, spending: Spending, *, timestamp: str
+    ) -> None:
+        """See `Recorder`."""
+        self.recorder.finished(record, brief, occasion, outcome, spending, timestamp=timestamp)
+        self.at_end(record, timestamp)
+
+    def over_budget(
+        self, record: Record, brief: Brief, occasion: Occasion, refused: OverBudget, *, timestamp: str
+    ) -> None:
+        """See `Recorder`."""
+        self.recorder.over_budget(record, brief, occasion, refused, timestamp=timestamp)

@@ -1,0 +1,239 @@
+"""The files of a plan: specs, tasks and graph, written for whoever reviews them, and read back when they are approved.
+
+Somebody may edit, add or delete files in between. What is read back is held against the same contract as the captain's
+own answer, and what does not fit is named by file and place.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.problems import Path, Problem, spell_path
+from fairwitness.contracts.forge.returns import CaptainReturn, SpecFile
+from fairwitness.contracts.graph.forge import ForgePlan
+from fairwitness.errors import BadDocument, Immutable, Position, StoreError, UsageError
+from fairwitness.kit.documents import Document, Format, read, render
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.limits import DEFAULT_LIMITS
+from fairwitness.kit.text import decode, visible
+from fairwitness.rules.validation import problems_in
+from fairwitness.runs.forge.book import DOCUMENT, SPEC, ForgeBook, document_of
+from fairwitness.runs.forge.storable import unstorable
+from fairwitness.store.artifacts import Store, content_hash, join
+from fairwitness.store.layout.forge import ForgeLayout
+
+MARKDOWN = ".md"
+_LEFT_BY_EDITORS = re.compile(r"[.#]|.*~")
+_LOCK_VERSION = 1
+
+
+class _Written:
+    """A plan as it stands in files: plain values, and where each of them stands."""
+
+    def __init__(self, store: Store, layout: ForgeLayout, proposal: ForgePlan) -> None:
+        self._store, self._layout = store, layout
+        self._specs = _documents_in(store, layout.specs, [spec.name for spec in proposal.specs])
+        self._tasks = _documents_in(store, _tasks(layout), [task.id for task in proposal.tasks])
+        self._documents: dict[str, Document] = {}
+        for path in self._tasks.values():
+            self._documents[path] = self._read(path, Format.MARKDOWN)
+        self._documents[layout.dag] = self._read(layout.dag, Format.JSON)
+        self.plain: dict[str, Any] = {
+            "specs": [{"name": name, "body": self._text(path)} for name, path in self._specs.items()],
+            "tasks": [self._documents[path].value for path in self._tasks.values()],
+            "dag": self._documents[layout.dag].value,
+            "assumptions": list(proposal.assumptions),
+            "open_questions": list(proposal.questions),
+        }
+
+    def _bytes(self, path: str) -> bytes:
+        if not self._store.exists(path):
+            raise UsageError(f"the plan has no {path}", next_step="put it back, or send the plan back to the captain")
+        return self._store.get(path)
+
+    def _read(self, path: str, form: Format) -> Document:
+        try:
+            return read(self._bytes(path), form, source=path)
+        except BadDocument as error:
+            raise self._unreadable(error) from None
+
+    def _text(self, path: str) -> str:
+        try:
+            return decode(self._bytes(path), DEFAULT_LIMITS)
+        except BadDocument as error:
+            raise self._unreadable(BadDocument(error.reason, error.position, source=path)) from None
+
+    def _unreadable(self, error: BadDocument) -> UsageError:
+        return UsageError(visible(error.what), next_step=_mend(self._layout, error.source))
+
+    def problems(self) -> Iterator[Problem]:
+        """Everything that does not fit."""
+        for index, (name, path) in enumerate(self._tasks.items()):
+            said = self._documents[path].value.get("id")
+            if said != name:
+                expected = f"{name}, as its file is called"
+                yield Problem(where=("tasks", index, "id"), expected=expected, found=_said(said))
+        yield from problems_in(self.plain, BY_NAME["forge-captain-return"], strict=True)
+        dag = self.plain["dag"]
+        if isinstance(dag, dict) and dag.get("runId") != self._layout.run_id:
+            where = ("dag", "runId")
+            yield Problem(where=where, expected=f"{self._layout.run_id}, this run", found=_said(dag.get("runId")))
+
+    def refusal(self, problems: Sequence[Problem]) -> UsageError:
+        """The first problem at its place, and how many there are beside it."""
+        first = problems[0]
+        path, way = self._place(first.where)
+        document = self._documents.get(path)
+        position = Position(1, 1) if document is None else document.positions([way])[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        field = f"{spell_path(way)}: " if way else ""
+        what = f"{path}:{position}: {field}expected {first.expected}; found {first.found}{more}"
+        return UsageError(visible(what), next_step=_mend(self._layout, path))
+
+    def _place(self, where: Path) -> tuple[str, Path]:
+        """In which file, and where in it, a value of the whole stands."""
+        part, *rest = where or ("dag",)
+        files = {"specs": self._specs, "tasks": self._tasks}.get(str(part))
+        if files and rest and isinstance(rest[0], int):
+            return tuple(files.values())[rest[0]], tuple(rest[1:])
+        return self._layout.dag, tuple(rest)
+
+
+def plan_of(answer: CaptainReturn) -> ForgePlan:
+    """The plan that a captain's answer brings; it must bring one."""
+    assert answer.dag is not None
+    return ForgePlan(
+        specs=tuple(SpecFile(name=spec.name, body=spec.body) for spec in answer.specs),
+        tasks=answer.tasks,
+        dag=answer.dag,
+        assumptions=answer.assumptions,
+        questions=answer.open_questions,
+    )
+
+
+def plan_problems(plan: ForgePlan, layout: ForgeLayout) -> tuple[Problem, ...]:
+    """What keeps a plan that fits its contract from being put into files and carried out."""
+    return tuple(_plan_problems(plan, layout))
+
+
+def _plan_problems(plan: ForgePlan, layout: ForgeLayout) -> Iterator[Problem]:
+    if not plan.dag.nodes:
+        yield Problem(where=("dag", "nodes"), expected="at least one task", found="none")
+    yield from unstorable(layout, plan.specs, plan.tasks, plan.dag.nodes, ("dag", "nodes"))
+
+
+def write_plan(store: Store, layout: ForgeLayout, plan: ForgePlan) -> None:
+    """Puts a plan into its files; documents of an earlier one that it lacks are removed."""
+    if store.exists(layout.specs_lock):
+        raise Immutable(f"the plan of {layout.run_id} is sealed", next_step="file a change request")
+    files = {layout.spec(spec.name): spec.body for spec in plan.specs}
+    files |= {layout.task(task.id): document_of(task.plain()) for task in plan.tasks}
+    files[layout.dag] = render(plan.dag.plain(), Format.JSON)
+    for folder in (layout.specs, _tasks(layout)):
+        for name in store.names(folder):
+            path = join(folder, name)
+            if path not in files and name.endswith(MARKDOWN) and store.exists(path):
+                (store.root / path).unlink(missing_ok=True)
+                reach("forge.plan.removed")
+    for path, text in files.items():
+        store.put(path, text.encode())
+        reach("forge.plan.written")
+
+
+def read_plan(store: Store, layout: ForgeLayout, proposal: ForgePlan) -> ForgePlan:
+    """The plan as it stands in its files now; `UsageError` with file and place for what does not fit.
+
+    What no file tells, the captain's assumptions and questions, is taken from what was proposed.
+    """
+    written = _Written(store, layout, proposal)
+    problems = tuple(written.problems())
+    if not problems:
+        plan = plan_of(CaptainReturn.model_validate(written.plain))
+        problems = plan_problems(plan, layout)
+        if not problems:
+            return plan
+    raise written.refusal(problems)
+
+
+def approve(book: ForgeBook, store: Store, layout: ForgeLayout, actor: str) -> None:
+    """Seals the plan as it stands in its files; one that was sealed before stays as it is."""
+    if book.course().is_approved:
+        return
+    proposal = book.proposal()
+    if proposal is None or not book.course().is_proposed:
+        raise UsageError(f"run {book.run_id} has no plan yet", next_step=f"fairwitness watch {book.run_id}")
+    book.seal(read_plan(store, layout, proposal), actor)
+
+
+def _documents_in(store: Store, folder: str, first: Sequence[str]) -> dict[str, str]:
+    """The Markdown files of a folder by their names without suffix: those of `first` in their order, then others."""
+    found: dict[str, str] = {}
+    for name in store.names(folder):
+        if name.endswith(MARKDOWN):
+            found[name.removesuffix(MARKDOWN)] = join(folder, name)
+        elif _LEFT_BY_EDITORS.match(name) is None:
+            raise UsageError(
+                f"{join(folder, visible(name))} is no part of a plan", next_step=f"call it NAME{MARKDOWN}, or remove it"
+            )
+    known = [name for name in first if name in found]
+    return {name: found[name] for name in (*known, *sorted(found.keys() - set(known)))}
+
+
+def _tasks(layout: ForgeLayout) -> str:
+    return layout.task("any").rpartition("/")[0]
+
+
+def _mend(layout: ForgeLayout, path: str) -> str:
+    return f"fairwitness plan edit {layout.run_id} {visible(path.removeprefix(f'{layout.folder}/'))}"
+
+
+def _said(value: object) -> str:
+    return "nothing" if value is None else visible(str(value)[:60]) or "nothing"
+
+
+def lock_specs(store: Store, layout: ForgeLayout, specs: Mapping[str, str]) -> None:
+    """Seals the specs as they were approved: from here on no store writes below their folder. Again, it is nothing."""
+    if not store.exists(layout.specs_lock):
+        for name, body in specs.items():
+            store.put(layout.spec(name), body.encode())
+        store.create(layout.specs_lock, _lock_of(specs))
+        reach("forge.locked")
+
+
+def _lock_of(specs: Mapping[str, str]) -> bytes:
+    """In the form that `fairwitness.store.seal` reads."""
+    hashes = {f"{name}{MARKDOWN}": content_hash(body.encode()) for name, body in sorted(specs.items())}
+    return render({"version": _LOCK_VERSION, "folder": "specs", "files": hashes}, Format.JSON).encode()
+
+
+def broken_locks(book: ForgeBook, store: Store, layout: ForgeLayout) -> tuple[str, ...]:
+    """Files of specs, tasks and graph that are not what was sealed: changed, gone, or added since."""
+    if not book.course().is_started:
+        return ()
+    added = {row.subject for row in book.ledger.observations(book.run_id, SPEC)}
+    specs = {name: body for name, body in book.specs().items() if name not in added}
+    begun = book.begun()
+    documents = {row.subject: str(row.detail["text"]) for row in book.ledger.observations(book.run_id, DOCUMENT)}
+    sealed = {layout.spec(name): body.encode() for name, body in specs.items()}
+    sealed |= {layout.task(name): text.encode() for name, text in (*begun.documents.items(), *documents.items())}
+    sealed[layout.dag] = render(begun.dag.plain(), Format.JSON).encode()
+    sealed[layout.specs_lock] = _lock_of(specs)
+    broken = {path for path, content in sealed.items() if not _holds(store, path, content)}
+    for folder in (layout.specs, _tasks(layout)):
+        broken |= {join(folder, name) for name in _names(store, folder) if name.endswith(MARKDOWN)} - sealed.keys()
+    return tuple(sorted(broken))
+
+
+def _holds(store: Store, path: str, content: bytes) -> bool:
+    try:
+        return store.get(path) == content
+    except StoreError:  # gone, a link, or more than it could be
+        return False
+
+
+def _names(store: Store, folder: str) -> tuple[str, ...]:
+    try:
+        return store.names(folder)
+    except StoreError:
+        return ()

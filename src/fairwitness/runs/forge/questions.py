@@ -1,0 +1,151 @@
+"""The questions of a forge run that wait for a person: what is asked, what is known about it, and what answers do.
+
+A question is made from the run's book whenever somebody wants to see it, so it is the same after a restart; an answer
+is written into the book once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from fairwitness.contracts.common.approvals import ApprovalOption, ApprovalRequest
+from fairwitness.contracts.forge.dag import DagNode
+from fairwitness.contracts.forge.events import CaptainMessage, RunFailed
+from fairwitness.contracts.graph.forge import ForgePlan
+from fairwitness.errors import UsageError
+from fairwitness.kit.killpoints import reach
+from fairwitness.rules.change_requests import Verdict
+from fairwitness.rules.forge_course import INTERVIEW, Move, MoveKind, next_move
+from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.captain_briefs import SaidAs, sayings
+from fairwitness.runs.forge.plan_files import approve
+from fairwitness.runs.forge.requests import decide
+from fairwitness.runs.forge.standings import request_of
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
+
+ANSWER, PROCEED, APPROVE, RETURN, REJECT, ABANDON = "answer", "proceed", "approve", "return", "reject", "abandon"
+WANTS_WORDS: Final = frozenset({ANSWER, RETURN, REJECT})
+"""Answers that mean nothing without a text."""
+_PLANNING, _EXECUTING = "plan", "execute"
+_SHOWN = 40
+
+
+def open_question(book: ForgeBook) -> ApprovalRequest | None:
+    """What the run waits for; None if for nobody."""
+    move = _awaited(book)
+    if move is None or move.gate is None:
+        return None
+    if move.request is not None:
+        return _asked(
+            move.gate,
+            _EXECUTING,
+            "A refinery asks for more than was planned. Shall the captain plan it?",
+            _request(book, move.request),
+            {APPROVE: "let the captain add what is asked for", REJECT: "go on by the plan that stands; say why"},
+        )
+    proposal = _proposal(book)
+    if move.gate.startswith(f"{INTERVIEW}."):
+        return _asked(
+            move.gate,
+            _PLANNING,
+            "The captain has questions. What do you say?",
+            proposal.questions,
+            {ANSWER: "answer in your words; the captain plans anew", PROCEED: "leave it to the captain"},
+        )
+    choices = {APPROVE: "seal the plan as it stands in its files, and carry it out"}
+    if _returned(book) < _plan_rounds(book):
+        choices[RETURN] = "let the captain make another plan; say what should be different"
+    choices[ABANDON] = "end the run; what it wrote is kept"
+    question = "The plan is made. Shall it be carried out?"
+    return _asked(move.gate, _PLANNING, question, tuple(_plan(proposal)), choices)
+
+
+def answer(book: ForgeBook, store: Store, layout: ForgeLayout, option: str, said: str | None, actor: str) -> str:
+    """Writes an answer down, once; the name under which the engine waits for it."""
+    question, move = open_question(book), _awaited(book)
+    if question is None or move is None or move.gate is None:
+        raise UsageError(f"run {book.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
+    offered = {each.id: each.description for each in question.options}
+    if option not in offered:
+        raise UsageError(f"{option!r} is no answer to {question.gate_id}", next_step=f"choose {' or '.join(offered)}")
+    words = (said or "").strip()
+    if option in WANTS_WORDS and not words:
+        raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {offered[option]}")
+    if move.request is not None:
+        decide(book, move.request, Verdict(option), actor, words or None)
+    elif option == APPROVE:
+        approve(book, store, layout, actor)
+    elif option == ABANDON:
+        book.review(RunFailed(reason=f"abandoned by {actor}"))
+    elif option == PROCEED:
+        book.review(CaptainMessage(speaker="user", text=words or PROCEED, round=book.course().asked))
+    else:
+        book.give_back(actor, words, answers=book.course().asked if option == ANSWER else None)
+    reach("forge.answered")
+    return move.gate
+
+
+def _awaited(book: ForgeBook) -> Move | None:
+    order = book.order()
+    if order is None:
+        return None
+    move = next_move(book.course(), order.mode, order.limits)
+    return move if move.kind is MoveKind.WAIT else None
+
+
+def _asked(gate: str, step: str, question: str, context: Sequence[str], choices: Mapping[str, str]) -> ApprovalRequest:
+    """The first choice is the one that is offered first; none is ever made by itself."""
+    first = next(iter(choices))
+    return ApprovalRequest(
+        gate_id=gate,
+        pipeline_step=step,
+        question=question,
+        context="\n".join(context),
+        options=tuple(
+            ApprovalOption(id=name, label=name, description=does, is_default=name == first)
+            for name, does in choices.items()
+        ),
+    )
+
+
+def _proposal(book: ForgeBook) -> ForgePlan:
+    plan = book.proposal()
+    assert plan is not None, "nobody is asked about a plan that was not proposed"
+    return plan
+
+
+def _returned(book: ForgeBook) -> int:
+    """How many plans were sent back; answers of an interview are none of them."""
+    said = sayings(book.ledger.events(book.run_id))
+    return sum(saying.kind is SaidAs.RETURNED for saying in said)
+
+
+def _plan_rounds(book: ForgeBook) -> int:
+    order = book.order()
+    assert order is not None
+    return order.limits.plan_rounds
+
+
+def _plan(plan: ForgePlan) -> Iterator[str]:
+    about = {task.id: f"{task.estimated_complexity.value}  {task.title}" for task in plan.tasks}
+    for node in plan.dag.nodes[:_SHOWN]:
+        yield f"{node.id}  {node.worker}  {about.get(node.id, 'joins what it waits for')}{_after(node)}"
+    more = len(plan.dag.nodes) - _SHOWN
+    if more > 0:
+        yield f"and {more} more"
+    yield from (f"assumed: {text}" for text in plan.assumptions)
+    yield from (f"left open: {text}" for text in plan.questions)
+
+
+def _after(node: DagNode) -> str:
+    return f" (after {', '.join(node.dependencies)})" if node.dependencies else ""
+
+
+def _request(book: ForgeBook, cr_id: str) -> tuple[str, ...]:
+    request = request_of(book, cr_id)
+    return (
+        f"{cr_id} of {request.emitted_by}: {request.title}",
+        f"because: {request.reason}",
+        f"suggested: {request.suggested_changes}",
+        f"affects: {', '.join(request.affected_tasks) or 'no task'}",
+    )

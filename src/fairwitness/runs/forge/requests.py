@@ -1,0 +1,277 @@
+"""Change requests of a forge run: recorded once, decided once, and what the captain adds taken in whole or not at all.
+
+A request stands in the ledger as it was emitted. What became of it is told by events alone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from fairwitness.contracts.common.base import instant
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
+from fairwitness.contracts.forge.events import (
+    ChangeRequestApproved,
+    ChangeRequestEmitted,
+    ChangeRequestRejected,
+    OverlayApplied,
+    OverlayRefused,
+)
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.contracts.forge.status import DagStatus
+from fairwitness.errors import BadDocument, UsageError
+from fairwitness.kit.clock import spell
+from fairwitness.kit.json_text import render
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible_lines
+from fairwitness.ledger.record import Record
+from fairwitness.rules.change_requests import Verdict, extension_problems, next_number, verdict_problem
+from fairwitness.rules.graph_run import MOVING
+from fairwitness.runs.forge.book import DOCUMENT, SPEC, ForgeBook, document_of
+from fairwitness.runs.forge.standings import DECIDING, REQUEST, Standing, found, requests_of
+from fairwitness.runs.forge.storable import unstorable
+from fairwitness.runs.graph.book import OVERLAY
+from fairwitness.store.artifacts import Store, join
+from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.store.seal import seal
+
+SPECS = "specs"
+HARNESS = "fairwitness"
+"""Who rejects a request that nobody could make anything of."""
+ENDED = frozenset({ChangeRequestStatus.REJECTED, ChangeRequestStatus.APPLIED})
+
+
+def emit(book: ForgeBook, node: str, attempt: int, requests: Sequence[ChangeRequest]) -> tuple[str, ...]:
+    """Records what an attempt asks for, and gives each request its number in the run; asked again, it finds them."""
+    if not requests:
+        return ()
+    now = spell(book.clock())
+
+    def write(record: Record) -> tuple[str, ...]:
+        known = {row.key: row.subject for row in record.observations(REQUEST)}
+        taken = [*known.values(), *(row.subject for row in record.observations(OVERLAY))]
+        names = []
+        for place, request in enumerate(requests, start=1):
+            key = f"{REQUEST}:{node}:{attempt}:{place}"
+            if key not in known:
+                emitted = _emitted(request, next_number(taken), node, now)
+                taken.append(emitted.id)
+                record.observation(book.seen(key, REQUEST, emitted.id, emitted.plain(), now))
+                told = ChangeRequestEmitted(
+                    crId=emitted.id, emittedBy=node, affectedTasks=emitted.affected_tasks, title=emitted.title
+                )
+                book.put_events(record, (told,), now)
+                known[key] = emitted.id
+            names.append(known[key])
+        return tuple(names)
+
+    emitted = book.ledger.record(book.run_id, write)
+    reach("forge.requested")
+    return emitted
+
+
+def _emitted(request: ChangeRequest, cr_id: str, node: str, now: str) -> ChangeRequest:
+    """The request as the harness knows it to be; what its agent says of numbers, times and decisions is left out."""
+    return request.model_copy(
+        update={
+            "id": cr_id,
+            "emitted_by": node,
+            "emitted_at": now,
+            "status": ChangeRequestStatus.PENDING,
+            "decided_by": None,
+            "decided_at": None,
+            "body": _writable(request.body),
+        }
+    )
+
+
+def _writable(body: str) -> str:
+    """The body, with signs that no document may hold spelled out: what is asked for is not lost by them."""
+    try:
+        document_of({"body": body})
+    except BadDocument:
+        return visible_lines(body.replace("\r\n", "\n"))
+    return body
+
+
+def decide(book: ForgeBook, cr_id: str, verdict: Verdict, actor: str, reason: str | None = None) -> None:
+    """Approves or rejects a request; the same said again by the same actor is nothing new."""
+    if verdict is Verdict.REJECT and not (reason or "").strip():
+        raise UsageError(f"{cr_id} is not rejected without a reason", next_step="say why, for whoever asked for it")
+    while True:
+        seq, standing = found(book, cr_id)
+        if _is_said(standing, verdict, actor, reason):
+            return
+        _refuse(book, standing, verdict, actor, is_refused=bool(standing.refused))
+        if verdict is Verdict.APPLY:
+            raise UsageError(
+                f"{cr_id} is applied by what the captain adds", next_step=f"fairwitness resume {book.run_id}"
+            )
+        if _written(book, _Outcome((_event(cr_id, verdict, actor, reason),)), DECIDING, after=seq):
+            return
+
+
+def _event(cr_id: str, verdict: Verdict, actor: str, reason: str | None) -> EventData:
+    if verdict is Verdict.REJECT:
+        return ChangeRequestRejected(crId=cr_id, actor=actor, reason=reason or "")
+    return ChangeRequestApproved(crId=cr_id, actor=actor)
+
+
+def _is_said(standing: Standing, verdict: Verdict, actor: str, reason: str | None) -> bool:
+    if standing.request.decided_by != actor:
+        return False
+    if verdict is Verdict.REJECT:
+        return standing.request.status is ChangeRequestStatus.REJECTED and standing.reason == reason
+    return verdict is Verdict.APPROVE and standing.request.status is ChangeRequestStatus.APPROVED
+
+
+def _refuse(book: ForgeBook, standing: Standing, verdict: Verdict, actor: str, *, is_refused: bool) -> None:
+    request = standing.request
+    problem = verdict_problem(
+        request.status, verdict, actor=actor, emitted_by=request.emitted_by, is_refused=is_refused
+    )
+    if problem is not None:
+        raise UsageError(f"{request.id}: {problem}", next_step=f"fairwitness cr show {request.id} {book.run_id}")
+
+
+def give_up(book: ForgeBook, cr_id: str, reason: str) -> None:
+    """Rejects a request that nothing came of; one that has an end is left as it is."""
+    while True:
+        seq, standing = found(book, cr_id)
+        if standing.request.status in ENDED:
+            return
+        rejected = ChangeRequestRejected(crId=cr_id, actor=HARNESS, reason=reason)
+        if _written(book, _Outcome((rejected,)), DECIDING, after=seq):
+            return
+
+
+class _Outcome(NamedTuple):
+    """What is written down when something was decided."""
+
+    events: tuple[EventData, ...]
+    seen: tuple[Observation, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def _written(book: ForgeBook, outcome: _Outcome, types: frozenset[str], *, after: int) -> bool:
+    """Writes it in one record, unless something of these kinds happened meanwhile."""
+    now = spell(book.clock())
+
+    def write(record: Record) -> bool:
+        if record.has_event(after=after, types=types):
+            return False
+        for each in outcome.seen:
+            record.observation(each)
+        book.put_events(record, outcome.events, now)
+        return True
+
+    is_written = book.ledger.record(book.run_id, write)
+    if is_written:
+        reach("forge.decided")
+    return is_written
+
+
+def extend(book: ForgeBook, cr_id: str, answer: CaptainReturn, actor: str) -> tuple[Problem, ...]:
+    """Takes in what the captain adds, whole; or says why nothing of it fits. A request that has an end keeps it.
+
+    What it is judged by cannot change before it is written: if something moved meanwhile, it looks again.
+    """
+    while True:
+        seq, standing = found(book, cr_id)
+        if standing.request.status in ENDED:
+            return ()
+        outcome = _outcome(book, standing, answer, actor)
+        if _written(book, outcome, MOVING | DECIDING, after=seq):
+            return outcome.problems
+
+
+def _outcome(book: ForgeBook, standing: Standing, answer: CaptainReturn, actor: str) -> _Outcome:
+    cr_id, is_pending = standing.request.id, standing.request.status is ChangeRequestStatus.PENDING
+    if answer.rejected is not None:
+        # where a person approved it: there is nothing that could be applied
+        _refuse(book, standing, Verdict.REJECT, actor, is_refused=True)
+        return _Outcome((ChangeRequestRejected(crId=cr_id, actor=actor, reason=answer.rejected),))
+    _refuse(book, standing, Verdict.APPROVE if is_pending else Verdict.APPLY, actor, is_refused=False)
+    now, sealed = spell(book.clock()), book.specs()
+    added = _dated(book, answer, cr_id, now)
+    problems = tuple(_problems(book, added, cr_id, sealed, now))
+    if problems:
+        told = tuple(f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems)
+        return _Outcome((OverlayRefused(crId=cr_id, problems=told),), problems=problems)
+    overlay = added.overlay
+    assert overlay is not None
+    names = tuple(node.id for node in overlay.addedNodes)
+    applied = OverlayApplied(crId=cr_id, addedNodes=names, addedEdges=len(overlay.addedEdges))
+    before = (ChangeRequestApproved(crId=cr_id, actor=actor),) if is_pending else ()
+    seen = [book.seen(f"{OVERLAY}:{cr_id}", OVERLAY, cr_id, overlay.plain(), now)]
+    for task in added.tasks:
+        text = document_of(task.plain())
+        seen.append(book.seen(f"{DOCUMENT}:{task.id}", DOCUMENT, task.id, {"text": text}, now))
+    for spec in added.specs:
+        if spec.name not in sealed:
+            detail = {"body": spec.body, "crId": cr_id}
+            seen.append(book.seen(f"{SPEC}:{spec.name}", SPEC, spec.name, detail, now))
+    return _Outcome((*before, applied), tuple(seen))
+
+
+def _dated(book: ForgeBook, answer: CaptainReturn, cr_id: str, now: str) -> CaptainReturn:
+    """The answer with the harness's word on what it is about and when; overlays are ordered by it, so that none is
+    dated before the last one, whatever a clock says."""
+    if answer.overlay is None:
+        return answer
+    before = (str(row.detail["appliedAt"]) for row in book.ledger.observations(book.run_id, OVERLAY))
+    overlay = answer.overlay.model_copy(update={"crId": cr_id, "appliedAt": max((now, *before), key=instant)})
+    return answer.model_copy(update={"overlay": overlay})
+
+
+def _problems(
+    book: ForgeBook, added: CaptainReturn, cr_id: str, sealed: Mapping[str, str], now: str
+) -> Iterator[Problem]:
+    run, (_, dag) = book.run(), book.effective()
+    if run.is_over:
+        yield Problem(where=(), expected="a run that is under way", found="one that has ended")
+    status = DagStatus(runId=book.run_id, updatedAt=now, nodes=run.nodes)
+    yield from extension_problems(added, cr_id, dag, status, sealed)
+    yield from unstorable(
+        ForgeLayout(book.run_id),
+        added.specs,
+        added.tasks,
+        added.nodes,
+        ("overlay", "addedNodes"),
+        specs_taken=sealed,
+        nodes_taken=run.nodes,
+    )
+
+
+def write_files(book: ForgeBook, store: Store, layout: ForgeLayout) -> None:
+    """Writes what the ledger says about requests; what stands in the files already is left alone."""
+    for request in requests_of(book):
+        _put(store, layout.change_request(request.id), document_of(request.plain()))
+    for row in book.ledger.observations(book.run_id, OVERLAY):
+        _put(store, layout.dag_overlay(row.subject), render(row.detail))
+    for row in book.ledger.observations(book.run_id, DOCUMENT):
+        _put(store, layout.task(row.subject), str(row.detail["text"]))
+    _write_specs(book, store, layout)
+    reach("forge.requests.written")
+
+
+def _write_specs(book: ForgeBook, store: Store, layout: ForgeLayout) -> None:
+    """The specs of the plan are sealed, and nothing is added to them: those of a request stand beside it, sealed."""
+    folders: dict[str, dict[str, str]] = {}
+    for row in book.ledger.observations(book.run_id, SPEC):
+        above = layout.dag_overlay(str(row.detail["crId"])).rpartition("/")[0]
+        folders.setdefault(join(above, SPECS), {})[f"{row.subject}.md"] = str(row.detail["body"])
+    for folder, specs in folders.items():
+        lock = store.lock_of(folder)
+        assert lock is not None
+        if not store.exists(lock):
+            for name, body in specs.items():
+                _put(store, join(folder, name), body)
+            seal(store, folder)
+
+
+def _put(store: Store, path: str, text: str) -> None:
+    content = text.encode()
+    if not store.exists(path) or store.get(path) != content:
+        store.put(path, content)

@@ -1,0 +1,195 @@
+"""Subtasks: the parts that an agent splits its node into, as documents in the ledger and as files made from it.
+
+A document never changes. Its state is told by events. What a part brought stands in the worktree of one try of one
+attempt: whoever begins again without it finds the part pending, whatever became of it before.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from fairwitness.contracts.common.markdown import split_sections
+from fairwitness.contracts.common.problems import spell_path
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus
+from fairwitness.contracts.forge.events import SubtaskChanged, SubtaskWritten
+from fairwitness.errors import UsageError
+from fairwitness.kit.killpoints import reach
+from fairwitness.rules.spawning import subtask_problem
+from fairwitness.runs.forge.book import ForgeBook, document_of
+from fairwitness.runs.forge.walkthroughs import record_once
+from fairwitness.runs.graph.world import to_end
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
+
+SUBTASK = "subtask"
+_NEXT = "write it otherwise"
+_ENDED = frozenset({SubtaskStatus.COMPLETED, SubtaskStatus.FAILED})
+
+
+class Standing(NamedTuple):
+    """How far a part is by the events, and whose work that is."""
+
+    status: SubtaskStatus = SubtaskStatus.PENDING
+    agent: str | None = None
+
+
+class Subtasks:
+    """The parts of one node, as one try of its agent and the helpers of that try see them."""
+
+    def __init__(self, book: ForgeBook, store: Store, layout: ForgeLayout, node: str) -> None:
+        self._book, self._store, self._layout, self._node = book, store, layout, node
+        self._here: dict[str, SubtaskStatus] = {}
+        """What this try knows of; everything else is pending for it."""
+
+    def documents(self) -> dict[str, Subtask]:
+        """Every part by its id, as it was written."""
+        rows = self._book.ledger.observations(self._book.run_id, SUBTASK)
+        found = [Subtask.model_validate(row.detail["document"]) for row in rows if row.subject == self._node]
+        return {each.id: each for each in found}
+
+    def status(self, name: str) -> SubtaskStatus:
+        """How far a part is in this try."""
+        return self._here.get(name, SubtaskStatus.PENDING)
+
+    def problem(self, part: Subtask, wanted: str) -> str | None:
+        """Why a part may not be handed to an agent now; None if it may."""
+        known = self.documents()
+        waits_for = {name: self.status(name) if name in known else None for name in part.depends_on or ()}
+        return subtask_problem(self.status(part.id), part.type, wanted, waits_for)
+
+    def write(self, role: Role, *, id_: str, title: str, type_: int, body: str, depends_on: Sequence[str]) -> str:
+        """Writes a part, and answers in a sentence; the same again is the same, and another one needs another id."""
+        path = self._layout.subtask(self._node, id_)
+        known = self.documents()
+        if type_ == 3 and role is not Role.REFINERY:
+            raise UsageError("only a refinery hands out parts of type 3; use type 1 or 2", next_step=_NEXT)
+        unknown = [name for name in depends_on if name not in known or name == id_]
+        if unknown:
+            raise UsageError(
+                f"{id_} cannot wait for {', '.join(unknown)}: write what it waits for first", next_step=_NEXT
+            )
+        before = known.get(id_)
+        document = self._document(id_, title, type_, body, depends_on, order=len(known) + 1)
+        if before is not None:
+            if before.model_copy(update={"order": document.order}) != document:
+                raise UsageError(
+                    f"there is a {id_} already that says something else; the next free id is {_free(known)}",
+                    next_step=_NEXT,
+                )
+            document = before
+        document_of(document.plain())  # what no file can hold is refused before it stands anywhere
+        event = SubtaskWritten(nodeId=self._node, subtaskId=id_, agentType=document.type, title=title)
+        key = f"{SUBTASK}:{self._node}:{id_}"
+        record_once(self._book, key, SUBTASK, self._node, {"document": document.plain()}, (event,))
+        reach("forge.subtask")
+        self._put(path, document, self._standings().get(id_, Standing()))
+        return f"{id_} is written."
+
+    def _document(
+        self, id_: str, title: str, type_: int, body: str, depends_on: Sequence[str], *, order: int
+    ) -> Subtask:
+        said = {
+            "id": id_,
+            "parent_task": self._node,
+            "title": title,
+            "type": type_,
+            "status": SubtaskStatus.PENDING.value,
+            "assigned_agent": None,
+            "order": order,
+            "depends_on": tuple(depends_on) or None,
+            "body": body,
+        }
+        try:
+            return Subtask.model_validate(said)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise UsageError(
+                f"{id_} is no subtask: {spell_path(first['loc'])}: {first['msg']}", next_step=_NEXT
+            ) from None
+
+    def change(self, name: str, status: SubtaskStatus, agent: str) -> None:
+        """A part moves on in this try; what is told of the same agent already is not told again."""
+        self._here[name] = status
+        self._tell({name: Standing(status, agent)})
+
+    def reopen(self, attempt: int) -> None:
+        """Puts back what earlier attempts brought: their branches are gone, and their work is not in this worktree."""
+        own = f"{self._node}-{attempt}-"
+        gone = [
+            name
+            for name, standing in self._standings().items()
+            if standing.agent is not None and not standing.agent.startswith(own)
+        ]
+        if gone:
+            self._tell(dict.fromkeys(gone, Standing()))
+
+    def _tell(self, changes: dict[str, Standing]) -> None:
+        now = self._standings()
+        news = {name: after for name, after in changes.items() if not _is_told(now.get(name, Standing()), after)}
+        if news:
+            self._book.write(
+                lambda _now: [
+                    SubtaskChanged(nodeId=self._node, subtaskId=name, status=after.status, agent=after.agent)
+                    for name, after in news.items()
+                ]
+            )
+            reach("forge.subtask.changed")
+        documents = self.documents()
+        for name in changes:
+            path = self._layout.subtask(self._node, name)
+            self._put(path, documents[name], news.get(name, now.get(name, Standing())))
+
+    def _standings(self) -> dict[str, Standing]:
+        found: dict[str, Standing] = {}
+        for event in self._book.ledger.events(self._book.run_id):
+            if event.type == "subtask.changed" and event.data["nodeId"] == self._node:
+                data = event.data
+                found[data["subtaskId"]] = Standing(SubtaskStatus(data["status"]), data.get("agent"))
+        return found
+
+    def _put(self, path: str, document: Subtask, standing: Standing) -> None:
+        stands = document.model_copy(update={"status": standing.status, "assigned_agent": standing.agent})
+        content = document_of(stands.plain()).encode()
+        if not self._store.exists(path) or self._store.get(path) != content:
+            self._store.put(path, content)
+            reach("forge.subtask.stored")
+
+    def listed(self) -> str:
+        """All parts, for an agent."""
+        return "\n\n".join(self._line(each) for each in self.documents().values()) or "there are no subtasks"
+
+    def _line(self, part: Subtask) -> str:
+        waits = f", waits for {', '.join(part.depends_on)}" if part.depends_on else ""
+        described = dict(split_sections(part.body))["Description"].strip()
+        return f"{part.id} (type {part.type}, {self.status(part.id).value}{waits}): {part.title}\n{described}"
+
+    def reader(self) -> Callable[[], Any]:
+        """Answers `read_subtasks`."""
+
+        async def read() -> str:
+            return await to_end(self.listed)
+
+        return read
+
+    def writer(self, role: Role) -> Callable[..., Any]:
+        """Answers `write_subtask` for an agent of a role."""
+
+        async def write(*, id: str, title: str, type: int, body: str, depends_on: Sequence[str]) -> str:
+            return await to_end(
+                self.write, role, id_=id, title=title, type_=type, body=body, depends_on=tuple(depends_on)
+            )
+
+        return write
+
+
+def _is_told(before: Standing, after: Standing) -> bool:
+    """Whether the events say so already; of one that has ended they also said that it ran."""
+    if before == after:
+        return True
+    return after.status is SubtaskStatus.RUNNING and before.agent == after.agent and before.status in _ENDED
+
+
+def _free(known: dict[str, Subtask]) -> str:
+    return f"subtask-{1 + max(int(name.removeprefix('subtask-')) for name in known):03d}"

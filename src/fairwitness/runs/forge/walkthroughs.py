@@ -1,0 +1,176 @@
+"""Walkthroughs: what the agent of an attempt tells of its work, kept once, and held against what the harness saw.
+
+A walkthrough is a claim. It stands in the ledger with the files that really changed, and in a file of its own attempt.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.evidence import Observation, Phase
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.contracts.forge.documents import Walkthrough
+from fairwitness.contracts.forge.events import LowConfidence, PotentialConflict, WalkthroughDisputed, WalkthroughWritten
+from fairwitness.contracts.graph.orders import AttemptOrder
+from fairwitness.errors import BadDocument, RowRefused
+from fairwitness.kit.clock import spell
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible_lines
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.rules.policy import is_evidence, latest
+from fairwitness.rules.walkthroughs import differences, is_doubtful
+from fairwitness.runs.forge.book import ForgeBook, document_of
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
+
+WALKTHROUGH, DISPUTE = "walkthrough", "dispute"
+
+
+class Kept(NamedTuple):
+    """A walkthrough with what is known about it."""
+
+    attempt: int
+    said: Walkthrough
+    changed: tuple[str, ...]
+    """The files that really changed."""
+    disputed: tuple[str, ...]
+    """In what it is not what the harness saw."""
+
+    @property
+    def text(self) -> str:
+        """The document, and beside it what it is disputed for; as others are told of it."""
+        document = readable(self.said)
+        if not self.disputed:
+            return document
+        listed = "\n".join(f"- {each}" for each in self.disputed)
+        return f"{document.rstrip()}\n\nThe harness saw something else:\n{listed}\n"
+
+
+def keep_walkthrough(
+    book: ForgeBook,
+    store: Store,
+    layout: ForgeLayout,
+    order: AttemptOrder,
+    walkthrough: Walkthrough,
+    changed: Iterable[str],
+) -> None:
+    """Writes the file of an attempt and tells of it, once; whoever settles a conflict has no file of its own."""
+    if order.conflict is not None:
+        return
+    path = layout.walkthrough(order.node, order.attempt)
+    store.create(path, readable(walkthrough).encode())
+    reach("forge.walkthrough.stored")
+    files = sorted(set(changed))
+    detail = {"attempt": order.attempt, "document": walkthrough.plain(), "changed": files, "path": path}
+    events = _told(book, order, walkthrough, files, path)
+    record_once(book, _key(order.node, order.attempt), WALKTHROUGH, order.node, detail, events)
+    reach("forge.walkthrough")
+
+
+def _told(
+    book: ForgeBook, order: AttemptOrder, said: Walkthrough, changed: Collection[str], path: str
+) -> Iterator[EventData]:
+    yield WalkthroughWritten(
+        nodeId=order.node, attemptId=order.attempt, status=said.status, confidence=said.confidence, path=path
+    )
+    if is_doubtful(said):
+        yield LowConfidence(nodeId=order.node, confidence=said.confidence)
+    for name, status in book.run().nodes.items():
+        if name == order.node or status.status is not NodeState.RUNNING:
+            continue
+        other = _kept(book, name, status.currentAttempt)
+        shared = sorted(set(changed) & set(other.changed)) if other is not None else []
+        if shared:
+            yield PotentialConflict(nodeId=order.node, otherNodeId=name, files=tuple(shared))
+
+
+def readable(walkthrough: Walkthrough) -> str:
+    """The document as it stands in a file; signs in its body that no file may hold are spelled out."""
+    try:
+        return document_of(walkthrough.plain())
+    except BadDocument:
+        body = visible_lines(walkthrough.body.replace("\r\n", "\n"))
+        return document_of(walkthrough.model_copy(update={"body": body}).plain())
+
+
+def dispute(book: ForgeBook, order: AttemptOrder, changed: Collection[str], red: Collection[str]) -> tuple[str, ...]:
+    """Tells once in what a walkthrough and what was seen differ. `red` are the checks that failed on its tree."""
+    said = None if order.conflict is not None else walkthrough_of(book, order.node, order.attempt)
+    found = () if said is None else differences(said, changed, red=red)
+    if found:
+        key = f"{DISPUTE}:{order.node}:{order.attempt}"
+        event = WalkthroughDisputed(nodeId=order.node, attemptId=order.attempt, differences=found)
+        record_once(book, key, DISPUTE, order.node, {"attempt": order.attempt, "found": list(found)}, (event,))
+        reach("forge.disputed")
+    return found
+
+
+def red_checks(ledger: Ledger, run_id: str, task: str, round_: int) -> frozenset[str]:
+    """The names of the checks that the harness ran on the tree of a round and that failed."""
+    rows = latest(ledger.tally(run_id, task, Phase.AFTER, round_).rows)
+    return frozenset(row.check_name for row in rows if is_evidence(row) and not row.passed)
+
+
+def walkthrough_of(book: ForgeBook, node: str, attempt: int) -> Walkthrough | None:
+    """What the agent of an attempt told; None if it told nothing."""
+    kept = _kept(book, node, attempt)
+    return None if kept is None else kept.said
+
+
+def changed_files(book: ForgeBook, node: str, attempt: int) -> tuple[str, ...]:
+    """The files that an attempt left changed, as they stand beside its walkthrough."""
+    kept = _kept(book, node, attempt)
+    return () if kept is None else kept.changed
+
+
+def last_walkthrough(book: ForgeBook, node: str) -> Kept | None:
+    """What was told of a node last; None if nothing was."""
+    rows = [row for row in book.ledger.observations(book.run_id, WALKTHROUGH) if row.subject == node]
+    return _read(book, max(rows, key=lambda row: int(row.detail["attempt"]))) if rows else None
+
+
+def _kept(book: ForgeBook, node: str, attempt: int) -> Kept | None:
+    row = book.ledger.observation(book.run_id, _key(node, attempt))
+    return None if row is None else _read(book, row)
+
+
+def _read(book: ForgeBook, row: Observation) -> Kept:
+    attempt = int(row.detail["attempt"])
+    doubted = book.ledger.observation(book.run_id, f"{DISPUTE}:{row.subject}:{attempt}")
+    return Kept(
+        attempt,
+        Walkthrough.model_validate(row.detail["document"]),
+        tuple(row.detail["changed"]),
+        () if doubted is None else tuple(doubted.detail["found"]),
+    )
+
+
+def _key(node: str, attempt: int) -> str:
+    return f"{WALKTHROUGH}:{node}:{attempt}"
+
+
+def record_once(
+    book: ForgeBook,
+    key: str,
+    kind: str,
+    subject: str,
+    detail: Mapping[str, object],
+    events: Iterable[EventData],
+) -> bool:
+    """Writes an observation and its events in one record; False, and nothing is written, if the key stands already."""
+    if book.ledger.observation(book.run_id, key) is not None:
+        return False
+    told, now = tuple(events), spell(book.clock())
+
+    def write(record: Record) -> None:
+        record.observation(book.seen(key, kind, subject, detail, now))
+        book.put_events(record, told, now)
+
+    try:
+        book.ledger.record(book.run_id, write)
+    except RowRefused:
+        if book.ledger.observation(book.run_id, key) is None:
+            raise
+        return False  # another process was a moment quicker
+    return True

@@ -1,0 +1,156 @@
+"""Where an attempt is made: a branch and a folder of its own, the agents' work as one commit, and its proof.
+
+Each call finds what a killed one left: where the attempt began stands in the ledger before there is a worktree, the
+commit stands on the branch, and the proof stands in the ledger.
+"""
+
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked
+from fairwitness.git.call import GitFailed
+from fairwitness.git.worktrees import Worktree
+from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.graph.press import GraphPress
+from fairwitness.runs.graph.world import Prove, Work, World, to_end, until_stopped
+
+PREPARED = "prepared"
+HELP = "help"
+
+
+class GraphBench:
+    """The attempts of one run."""
+
+    def __init__(
+        self,
+        world: World,
+        ledger: Ledger,
+        press: GraphPress,
+        work: Work,
+        prove: Prove,
+        *,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._world, self._ledger, self._press = world, ledger, press
+        self._work, self._prove, self._clock = work, prove, clock
+
+    async def prepare(self, order: AttemptOrder) -> Prepared:
+        """A branch and a worktree of its own, at the target and at what it includes."""
+        return await to_end(self._prepare, order)
+
+    def _prepare(self, order: AttemptOrder) -> Prepared:
+        known = self._ledger.observation(order.run_id, _key(order))
+        if known is None:
+            prepared = self._begin(order)
+            self._ledger.record(order.run_id, lambda record: record.observation(self._observation(order, prepared)))
+            reach("graph.prepared")
+        else:
+            prepared = Prepared.model_validate(known.detail)
+        self._world.worktrees.create(order.run_id, order.node, order.attempt, prepared.start, sub=_sub(order))
+        return prepared
+
+    def _begin(self, order: AttemptOrder) -> Prepared:
+        base = self._press.settled_tip(order.target)
+        taken = [member.commit for member in order.includes]
+        if order.conflict is not None:
+            taken = [order.conflict.commit]
+        start = self._world.candidates.marked(base, taken, _message(order, "begin"), self._world.identity)
+        return Prepared(base=base, start=start.commit, conflicts=start.conflicted)
+
+    async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
+        """Lets the agents work in it."""
+        worktree = self._standing(order)
+        return await self._work(order, prepared, worktree.folder)
+
+    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+        """What the agents changed, as one commit; None if nothing is other than in the target."""
+        return await to_end(self._commit, order, prepared, worked)
+
+    def _commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+        worktree, repository = self._standing(order), self._world.repository
+        message = _message(order, worked.summary or "work")
+        tip = self._world.worktrees.tip(worktree)
+        if tip is None or (tip != prepared.start and not self._is_ours(tip, prepared.start, message)):
+            raise GitFailed(
+                f"{worktree.branch} was moved by somebody else" if tip else f"{worktree.branch} was removed",
+                next_step="leave the branches of a running run alone; its commits are kept",
+            )
+        if tip == prepared.start:
+            only = None if worked.changed is None else frozenset(worked.changed)
+            made = self._world.worktrees.commit_all(worktree, message, self._world.identity, only=only)
+            reach("graph.committed")
+            tip = made.commit
+        tree = repository.tree_of(tip)
+        if tree == repository.tree_of(prepared.base):
+            return None
+        return Candidate(node=order.node, commit=tip, tree=tree)
+
+    def _is_ours(self, tip: str, start: str, message: str) -> bool:
+        """Whether the branch holds the very commit that a killed try made."""
+        repository = self._world.repository
+        if repository.ref(f"{tip}^1") != start or repository.ref(f"{tip}^2") is not None:
+            return False
+        # not `git log`, which may run a program of the repository's to look at signatures
+        asked = ("rev-list", "--no-commit-header", "--format=%B", "-1", tip)
+        said = repository.git.run(*asked).decode(errors="replace")
+        return said.strip() == message.strip()
+
+    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+        """Runs the checks on the commit, held against the target it began at."""
+        task = order.node if order.conflict is None else f"{order.node}--{HELP}"
+        return await until_stopped(
+            lambda stop: self._prove(
+                task,
+                order.attempt,
+                base=prepared.base,
+                head=candidate.commit,
+                declared=None,
+                stop=stop,
+            )
+        )
+
+    async def leave(self, order: AttemptOrder, *, keep: bool) -> None:
+        """Takes the worktree away, and the branch too unless it is kept; nothing that was committed is lost."""
+        await to_end(self._leave, order, keep)
+
+    def _leave(self, order: AttemptOrder, keep: bool) -> None:
+        worktrees = self._world.worktrees
+        worktree = worktrees.named(order.run_id, order.node, order.attempt, sub=_sub(order))
+        target = self._press.settled_tip(order.target)
+        worktrees.release(worktree, target, self._world.identity, keep_branch=keep)
+
+    def _standing(self, order: AttemptOrder) -> Worktree:
+        worktrees = self._world.worktrees
+        worktree = worktrees.named(order.run_id, order.node, order.attempt, sub=_sub(order))
+        if not worktrees.is_ready(worktree):
+            raise GitFailed(
+                f"the worktree of {order.node}, attempt {order.attempt}, is gone",
+                next_step="leave the folders of a running run alone; what was committed is kept",
+            )
+        return worktree
+
+    def _observation(self, order: AttemptOrder, prepared: Prepared) -> Observation:
+        return Observation(
+            run_id=order.run_id,
+            task_id=order.node,
+            key=_key(order),
+            kind=PREPARED,
+            subject=order.branch,
+            holds=True,
+            detail=prepared.plain(),
+            tree=self._world.repository.tree_of(prepared.start),
+            observed_at=spell(self._clock()),
+        )
+
+
+def _sub(order: AttemptOrder) -> str | None:
+    return None if order.conflict is None else HELP
+
+
+def _key(order: AttemptOrder) -> str:
+    return f"{PREPARED}:{order.node}:{order.attempt}{'' if order.conflict is None else ':' + HELP}"
+
+
+def _message(order: AttemptOrder, what: str) -> str:
+    helped = " (conflict)" if order.conflict is not None else ""
+    return f"fairwitness({order.node}): {what}{helped}\n\nRun-Id: {order.run_id}\nTask: {order.node}\nAttempt: {order.attempt}\n"

@@ -1,0 +1,33 @@
+"""What came of an agent's work on a node, and what such agents are asked with."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import Worked
+from fairwitness.runs.dispatch import Dispatched, Means
+
+STEP = "execute"
+EVERYTHING = ("**",)
+
+MeansOf = Callable[[Role, str, Path, str], Means]
+"""What a dispatch of a role is done with: its instance, its folder and the commit that it is compared with."""
+
+
+def worked(
+    done: Dispatched, unfinished: Callable[[Mapping[str, Any]], str | None], summary: str | None = None
+) -> Worked:
+    """What came of an agent's work; `unfinished` reads in its answer why it says itself that it is not done."""
+    outcome = done.outcome
+    changed = tuple(each.path for each in done.changed)
+    problem = outcome.problems[0] if outcome.problems else outcome.status.value
+    if outcome.status is OutcomeStatus.OVER_BUDGET:
+        return Worked(done=False, changed=changed, reason=problem, halt=f"the budget is used up: {problem}")
+    if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
+        return Worked(done=False, changed=changed, reason=f"{outcome.status.value}: {problem}")
+    reason = unfinished(outcome.answer)
+    if reason is not None:
+        return Worked(done=False, changed=changed, reason=reason)
+    return Worked(done=True, changed=changed, summary=summary)

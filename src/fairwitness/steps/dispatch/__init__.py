@@ -1,6 +1,0 @@
-"""Asking an agent: reserved before, compared and recorded after, adopted if it was done already."""
-
-from fairwitness.steps.dispatch.dispatch import dispatch
-from fairwitness.steps.dispatch.model import Context, Dispatched, Means, Occasion
-
-__all__ = ["Context", "Dispatched", "Means", "Occasion", "dispatch"]

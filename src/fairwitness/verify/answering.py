@@ -1,0 +1,153 @@
+"""From everything that was run and seen to proofs, what the gate is asked, and the lines of the report."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairwitness.contracts.verify.checks import Undiscovered
+from fairwitness.contracts.verify.report import LISTED, Asked, CheckLine, FindingLine, MissingLine, Silent, Wanted
+from fairwitness.contracts.verify.results import BAD, Comparison, Evidence, Move, Moved, Ran
+from fairwitness.rules.change import is_excused
+from fairwitness.verify.cascade import Checked, items_before
+from fairwitness.verify.model import Change
+from fairwitness.verify.proofs import Proof
+
+OUTPUT_LINES = 10
+_WORSE = frozenset({Move.BROKEN, Move.NEW_FAILING})
+_GONE = frozenset({Move.VANISHED, Move.SILENCED})
+
+
+def comparison_proofs(change: Change, checked: Sequence[Checked]) -> list[Proof]:
+    """What got worse, what went missing, and what the base's own tests say of the new code; check by check."""
+    proofs: list[Proof] = []
+    for each in checked:
+        if each.comparison is not None:
+            worse = _unaccepted(change, each, each.comparison, _WORSE, may_accept=False)
+            proofs.append(_proof("regressions", each, worse, "nothing that held before is worse"))
+            if each.are_tests:
+                gone = _unaccepted(change, each, each.comparison, _GONE)
+                proofs.append(_proof("test-drift", each, gone, "no test vanished or began to be skipped"))
+        if each.protected is not None:
+            proofs.append(_original(change, each, each.protected))
+    return proofs
+
+
+def _original(change: Change, each: Checked, ran: Ran) -> Proof:
+    name = f"oracle-{each.spec.name}"
+    if each.original is None:
+        text = f"the base's own {each.spec.name} could not be run against the new code: {ran.reason}"
+        return Proof(name, each.spec.id, False, text, {"execution": ran.execution})
+    bad = _unaccepted(change, each, each.original, BAD)
+    proof = _proof(name, each, bad, f"the base's own {each.spec.name} hold for the new code")
+    return proof._replace(detail={**proof.detail, "execution": ran.execution})
+
+
+def _unaccepted(
+    change: Change, each: Checked, comparison: Comparison, moves: frozenset[Move], *, may_accept: bool = True
+) -> list[Moved]:
+    return [
+        moved
+        for moved in comparison.moved
+        if moved.move in moves and not (may_accept and change.accepted(each.spec.in_repository(moved.id)) is not None)
+    ]
+
+
+def _proof(check: str, each: Checked, bad: list[Moved], good: str) -> Proof:
+    detail: dict[str, Any] = {"things": [f"{moved.move.value}: {moved.id}" for moved in bad[:LISTED]]}
+    if not bad:
+        return Proof(check, each.spec.id, True, good, detail)
+    shown = "; ".join(f"{moved.id} {moved.move.value}" for moved in bad[:3])
+    more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+    return Proof(check, each.spec.id, False, f"{shown}{more}", detail)
+
+
+def asked_of(
+    change: Change, checked: Sequence[Checked], undiscovered: Sequence[Undiscovered], *, strict: bool
+) -> Asked:
+    """What the evidence must answer."""
+    required = [Wanted(name=each.spec.name, instance=each.spec.id) for each in checked if each.spec.required]
+    silent = [quiet for each in checked for quiet in _silent(each, strict=strict)]
+    for lost in undiscovered:
+        if lost.required:
+            required.append(Wanted(name=lost.name, instance=lost.id))
+        excused = not lost.required and not strict
+        silent.append(Silent(name=lost.name, instance=lost.id, reason=lost.reason, excused=excused))
+    return Asked(tree=change.head.tree, required=tuple(required), silent=tuple(silent))
+
+
+def _silent(each: Checked, *, strict: bool) -> list[Silent]:
+    spec = each.spec
+    if each.after.evidence is Evidence.NONE:
+        excused = is_excused(required=spec.required, strict=strict, before=each.before, after=each.after)
+        reason = each.after.reason or "no reason is known"
+        return [Silent(name=spec.name, instance=spec.id, reason=reason, excused=excused)]
+    if spec.required and items_before(each.before) is None:
+        reason = f"unknown before the change: {each.before.reason if each.before else 'not run'}"
+        return [Silent(name=f"baseline-{spec.name}", instance=spec.id, reason=reason, excused=False)]
+    return []
+
+
+def check_line(each: Checked, proofs: Sequence[Proof], *, excused: bool) -> CheckLine:
+    """One line of the report."""
+    spec, after = each.spec, each.after
+    own = [proof for proof in proofs if proof.instance == spec.id and not proof.holds]
+    reason = "; ".join(dict.fromkeys(filter(None, (after.reason, *(proof.text for proof in own))))) or None
+    if reason is None and each.before is not None and spec.required:
+        reason = each.before.reason
+    telling = _telling(each, own)
+    output = (telling.stdout or telling.stderr or "").splitlines() if telling else []
+    moved = each.comparison.moved if each.comparison else ()
+    return CheckLine(
+        id=spec.id,
+        name=spec.name,
+        tool=spec.tool,
+        tier=spec.tier,
+        required=spec.required,
+        baseline=each.before.evidence if each.before else Evidence.NONE,
+        after=after.evidence,
+        reason=reason,
+        excused=excused,
+        counts=each.comparison.counts if each.comparison else {},
+        moved=tuple(sorted(moved, key=lambda one: one.move not in BAD))[:LISTED],
+        duration_ms=after.duration_ms,
+        cached=after.cached,
+        execution=(telling or after).execution,
+        output=tuple([line for line in output if line.strip()][-OUTPUT_LINES:]),
+        output_from=f"the base's own {spec.name}, against the new code,"
+        if telling and telling is each.protected
+        else None,
+    )
+
+
+def _telling(each: Checked, failing: Sequence[Proof]) -> Ran | None:
+    """The run whose output explains what is wrong; None if all is well, or if output would not explain it."""
+    if each.after.evidence is not Evidence.PASSED:
+        return each.after
+    return each.protected if any(proof.check.startswith("oracle-") for proof in failing) else None
+
+
+def missing_lines(
+    asked: Asked, checked: Sequence[Checked], undiscovered: Sequence[Undiscovered]
+) -> tuple[MissingLine, ...]:
+    """What gave no evidence."""
+    steps = {(lost.name, lost.id): lost.next_step for lost in undiscovered}
+    steps |= {(each.spec.name, each.spec.id): each.after.next_step or "" for each in checked}
+    return tuple(
+        MissingLine(
+            check=f"{silent.name} {silent.instance}" if silent.instance else silent.name,
+            reason=silent.reason,
+            excused=silent.excused,
+            next_step=steps.get((silent.name, silent.instance or ""), ""),
+        )
+        for silent in asked.silent
+    )
+
+
+def finding_proofs(findings: Sequence[FindingLine], always: Sequence[tuple[str, str]]) -> list[Proof]:
+    """One row for each inspection, whether it found something or not."""
+    proofs = []
+    for check, good in always:
+        bad = [one for one in findings if one.check == check and one.blocks and one.accepted is None]
+        listed = [f"{one.path}:{one.line or 0} {one.rule}: {one.text}" for one in bad[:LISTED]]
+        text = good if not bad else f"{bad[0].text} ({bad[0].path})" + (f" and {len(bad) - 1} more" if bad[1:] else "")
+        proofs.append(Proof(check, None, not bad, text, {"findings": listed}))
+    return proofs

@@ -1,0 +1,253 @@
+"""Every check before and after the change, and the base's rules against the new code, compared thing by thing."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, Discovered, Project, ReportFormat
+from fairwitness.contracts.verify.results import RED, Comparison, Evidence, Item, Move, Outcome, Ran
+from fairwitness.rules.identity import compare
+from fairwitness.verify.harness import Harness
+from fairwitness.verify.model import Change, Tell, Told
+from fairwitness.verify.question import Question, narrowed
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+NO_TESTS = "no test was collected"
+"""What a report's problem begins with when there was nothing to run."""
+TURNS = 2
+"""How often what got worse is run again before it is believed."""
+MOST_AGAIN = 30
+"""More things than this that got worse at once are not bad luck."""
+_PASSES = frozenset({Outcome.PASSED})
+_SAYS_BOTH = TEST_FORMATS | {ReportFormat.EXIT}
+"""Formats that name what passed, too; the others name only what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One check with everything that was run for it."""
+
+    spec: CheckSpec
+    project: Project
+    base_spec: CheckSpec | None
+    """The check as the base declares it; None if the change brings it."""
+    before: Ran | None
+    after: Ran
+    comparison: Comparison | None = None
+    """None if there is no evidence on one side."""
+    protected: Ran | None = None
+    original: Comparison | None = None
+    """The base's own form of the check against the new code."""
+    flaky: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def are_tests(self) -> bool:
+        return self.spec.report in TEST_FORMATS or self.spec.name == "tests"
+
+
+def all_at_once(work: Callable[[T], R], given: Iterable[T], lanes: int) -> list[R]:
+    """The results in order; as many at a time as there are lanes."""
+    with ThreadPoolExecutor(max_workers=lanes, thread_name_prefix="check") as pool:
+        return list(pool.map(work, given))
+
+
+def pair(before: Discovered, after: Discovered) -> list[tuple[CheckSpec, CheckSpec | None]]:
+    """Each check with its form at the base; one that the change no longer declares is asked as the base did."""
+    old = {spec.id: spec for spec in before.checks}
+    new = {spec.id: spec for spec in after.checks}
+    both = [(spec, old.get(spec.id)) for spec in after.checks]
+    return sorted(both + [(spec, spec) for spec in before.checks if spec.id not in new], key=_order)
+
+
+def _order(specs: tuple[CheckSpec, CheckSpec | None]) -> tuple[int, str]:
+    return (specs[0].tier, specs[0].id)
+
+
+def project_of(spec: CheckSpec, discovered: Discovered) -> Project:
+    """The project a check belongs to; a declared check may stand in a folder that is none."""
+    for project in discovered.projects:
+        if (project.root, project.language) == (spec.root, spec.language):
+            return project
+    return Project(root=spec.root, language=spec.language, manifests=())
+
+
+def run_checks(
+    harness: Harness, change: Change, before: Discovered, after: Discovered, *, tell: Tell, lanes: int
+) -> list[Checked]:
+    """Runs every check at both trees and compares."""
+    pairs = pair(before, after)
+    asked: list[Question] = []
+    for spec, base_spec in pairs:
+        if base_spec is not None:
+            project = project_of(base_spec, before)
+            asked.append(Question(base_spec, project, change.base.tree, "baseline", Phase.BASELINE))
+        asked.append(Question(spec, project_of(spec, after), change.head.tree, "after", Phase.AFTER))
+    answers = dict(zip([(q.spec.id, q.purpose) for q in asked], ask_all(harness, asked, tell, lanes), strict=True))
+    checked = [
+        Checked(
+            spec=spec,
+            project=project_of(spec, after),
+            base_spec=base_spec,
+            before=answers.get((spec.id, "baseline")),
+            after=answers[spec.id, "after"],
+        )
+        for spec, base_spec in pairs
+    ]
+    return all_at_once(lambda each: _settled(harness, change, each, tell), checked, lanes)
+
+
+def ask_all(harness: Harness, questions: list[Question], tell: Tell, lanes: int) -> list[Ran]:
+    """Asks every question, telling of each."""
+
+    def ask(question: Question) -> Ran:
+        tell(Told("begin", question.spec.id, question.purpose))
+        ran = harness.run(question)
+        tell(Told("end", question.spec.id, f"{question.purpose}: {told(ran)}"))
+        return ran
+
+    return all_at_once(ask, questions, lanes)
+
+
+def told(ran: Ran) -> str:
+    """A run in a few words."""
+    if ran.evidence is Evidence.NONE:
+        return f"no evidence ({ran.reason})"
+    seconds = "from the ledger" if ran.cached else f"{ran.duration_ms / 1000:.1f} s"
+    red = sum(item.outcome in RED for item in ran.items)
+    return f"{ran.evidence.value}, {red} red, {seconds}" if red else f"{ran.evidence.value}, {seconds}"
+
+
+def items_before(before: Ran | None) -> tuple[Item, ...] | None:
+    """What there was to compare with; None if nobody knows."""
+    if before is None:
+        return ()
+    if before.evidence is Evidence.NONE:
+        return () if (before.reason or "").startswith(NO_TESTS) else None
+    return before.items
+
+
+def compared(checked: Checked, ran: Ran, flaky: frozenset[str] = frozenset()) -> Comparison | None:
+    """A run against the baseline."""
+    old = items_before(checked.before)
+    if old is None or ran.evidence is Evidence.NONE:
+        return None
+    return compare(old, ran.items, are_tests=checked.spec.report in _SAYS_BOTH, flaky=flaky)
+
+
+def _settled(harness: Harness, change: Change, checked: Checked, tell: Tell) -> Checked:
+    """The comparison, after what got worse (and what got well by itself, perhaps) was run again."""
+    comparison = compared(checked, checked.after)
+    if comparison is None or not checked.are_tests:
+        return replace(checked, comparison=comparison)
+    worse, better = _ids(comparison, Move.BROKEN, Move.NEW_FAILING), _ids(comparison, Move.FIXED)
+    phase = None if _ids(comparison, Move.STILL_BROKEN) else Phase.AFTER
+    again = Question(checked.spec, checked.project, change.head.tree, "again", phase)
+    flaky = _passes_after_all(harness, again, worse, tell)
+    broken = [id_ for id_ in _ids(comparison, Move.BROKEN) if id_ not in flaky]
+    flaky |= _fails_before_too(harness, change, checked, broken, tell)
+    if checked.base_spec is not None:
+        at_base = Question(checked.base_spec, checked.project, change.base.tree, "again")
+        flaky |= _ask_again(harness, at_base, better, _PASSES, tell)
+    if not flaky:
+        return replace(checked, comparison=comparison)
+    return replace(checked, comparison=compared(checked, checked.after, frozenset(flaky)), flaky=frozenset(flaky))
+
+
+def _ids(comparison: Comparison, *moves: Move) -> list[str]:
+    return [moved.id for moved in comparison.moved if moved.move in moves]
+
+
+def _passes_after_all(harness: Harness, question: Question, ids: list[str], tell: Tell) -> set[str]:
+    """Which of some red things pass when they are run again, alone and then in company.
+
+    Alone is cheap, and settles it for what is really broken. But what passes alone only may be broken by what runs
+    before it, and the process sees that it is run alone: to call it luck, the same command must give another answer.
+    """
+    alone = _ask_again(harness, question._replace(phase=None), ids, _PASSES, tell)
+    return _ask_again(harness, question, sorted(alone), _PASSES, tell, whole=True)
+
+
+def _fails_before_too(harness: Harness, change: Change, checked: Checked, ids: list[str], tell: Tell) -> set[str]:
+    """Which of some things that passed before the change fail there when they are run again: luck, and no regression.
+
+    Where the baseline was green its row is written anew: the gate must not go by the lucky one.
+    """
+    if checked.base_spec is None or checked.before is None:
+        return set()
+    question = Question(checked.base_spec, checked.project, change.base.tree, "again")
+    alone = _ask_again(harness, question, ids, RED, tell)
+    phase = Phase.BASELINE if checked.before.evidence is Evidence.PASSED else None
+    return _ask_again(harness, question._replace(phase=phase), sorted(alone), RED, tell, whole=True)
+
+
+def _ask_again(
+    harness: Harness,
+    question: Question,
+    ids: list[str],
+    wanted: frozenset[Outcome],
+    tell: Tell,
+    *,
+    whole: bool = False,
+) -> set[str]:
+    """Which of some things have another outcome in one of a few more runs, of their own or of everything."""
+    left, found = list(ids), set[str]()
+    if len(left) > MOST_AGAIN:
+        return found
+    for turn in range(1, TURNS + 1):
+        if not left:
+            break
+        chosen = question._replace(ids=() if whole else narrowed(question.spec, left), turn=turn)
+        (ran,) = ask_all(harness, [chosen], tell, 1)
+        found |= {item.id for item in ran.items if item.outcome in wanted} & set(left)
+        left = [id_ for id_ in left if id_ not in found]
+    return found
+
+
+def run_protected(
+    harness: Harness, change: Change, checked: list[Checked], tree: str, *, tell: Tell, lanes: int
+) -> list[Checked]:
+    """The base's own form of each check against the new code, where the change touches any of it."""
+    if tree == change.head.tree:
+        return checked
+    wanted = [each for each in checked if _is_protected(each)]
+    questions = [
+        Question(each.base_spec or each.spec, each.project, tree, "protected", environment_tree=change.head.tree)
+        for each in wanted
+    ]
+    answers: Mapping[str, Ran] = {
+        question.spec.id: ran for question, ran in zip(questions, ask_all(harness, questions, tell, lanes), strict=True)
+    }
+    held = [replace(each, protected=answers[each.spec.id]) if each.spec.id in answers else each for each in checked]
+    return all_at_once(lambda each: _held(harness, change, each, tree, tell), held, lanes)
+
+
+def _held(harness: Harness, change: Change, checked: Checked, tree: str, tell: Tell) -> Checked:
+    """The old form's comparison, after what only it found was run again: a lost race is no broken promise."""
+    if checked.protected is None:
+        return checked
+    original = compared(checked, checked.protected, checked.flaky)
+    if original is None or not checked.are_tests:
+        return replace(checked, original=original)
+    known = set(_ids(checked.comparison, Move.BROKEN)) if checked.comparison else set()
+    worse = [id_ for id_ in _ids(original, Move.BROKEN) if id_ not in known]
+    again = Question(
+        checked.base_spec or checked.spec, checked.project, tree, "again", environment_tree=change.head.tree
+    )
+    flaky = _passes_after_all(harness, again, worse, tell)
+    flaky |= _fails_before_too(harness, change, checked, [id_ for id_ in worse if id_ not in flaky], tell)
+    if not flaky:
+        return replace(checked, original=original)
+    return replace(checked, original=compared(checked, checked.protected, checked.flaky | flaky))
+
+
+def _is_protected(checked: Checked) -> bool:
+    """Tests and diagnostics that had something to say before; a build has no old form of its own."""
+    if checked.base_spec is None or (items_before(checked.before) in (None, ()) and checked.are_tests):
+        return False
+    return checked.are_tests or (
+        checked.spec.report is not ReportFormat.EXIT and items_before(checked.before) is not None
+    )

@@ -1,0 +1,209 @@
+"""How the verification of a subject begins and ends in the ledger: a subject is verified once, and of one change.
+
+It begins with the settings it goes by. It ends with one record: what a person accepted, every proof, what the gate was
+asked, and its answer. Between them stand only executions, so that whoever is killed leaves nothing half said.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fairwitness.contracts.common.approvals import ApprovalMode, ApprovalRecord
+from fairwitness.contracts.common.evidence import CheckRow, Observation, Phase, Provenance
+from fairwitness.contracts.common.gates import Blocked, Open
+from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.contracts.verify.report import Asked, Subject
+from fairwitness.errors import RowRefused, UsageError
+from fairwitness.kit.clock import spell
+from fairwitness.kit.killpoints import reach
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.rules.change import change_holds
+from fairwitness.verify.asking import answer_of, tallies
+from fairwitness.verify.harness import Harness
+from fairwitness.verify.model import Change
+from fairwitness.verify.proofs import Proof
+
+SETTINGS, ASKED, VERIFIED = "settings", "asked", "verified"
+"""The kinds of observation that frame a verification; what was verified is part of each one's key."""
+
+
+class Verdict(NamedTuple):
+    """What came of a subject, as it stands in the ledger."""
+
+    holds: bool
+    tree: str
+    missing: tuple[str, ...]
+    """What stands against it."""
+    notes: tuple[str, ...]
+
+
+class Conclusion(NamedTuple):
+    """Everything that the last record says."""
+
+    proofs: Sequence[Proof]
+    asked: Asked
+    notes: Sequence[str]
+    actor: str
+    """Who accepts what was accepted."""
+
+
+def begin(harness: Harness, change: Change, settings: VerifySettings, digest: str) -> None:
+    """Keeps by which settings the run goes: what was read, by its digest, and what came of it.
+
+    A repeat goes by the same, and is about the same trees.
+    """
+    key = harness.subject.key(SETTINGS)
+    trees = {"base": change.base.tree, "head": change.head.tree}
+    observation = Observation(
+        run_id=harness.run_id,
+        task_id=harness.subject.task_id,
+        key=key,
+        kind=SETTINGS,
+        subject="fairwitness.toml",
+        holds=True,
+        detail={"sha256": digest, "in_force": settings.plain(), **trees},
+        tree=None,
+        observed_at=spell(harness.clock()),
+    )
+    found = harness.ledger.observation(harness.run_id, key)
+    if found is None:
+        try:
+            harness.record(lambda record: record.observation(observation))
+        except RowRefused:
+            found = harness.ledger.observation(harness.run_id, key)
+            if found is None:
+                raise
+    if found is not None:
+        _refuse_other(harness.subject, found, {"sha256": digest, **trees})
+    reach("verify.begun")
+
+
+def _refuse_other(subject: Subject, found: Observation, asked: dict[str, str]) -> None:
+    """`UsageError` if a subject stands in the ledger for something else than what is asked."""
+    words = {"sha256": "by other settings", "base": "against another base", "head": "for another tree"}
+    for what, value in asked.items():
+        if found.detail.get(what, value) != value:  # the settings of an older version name no trees
+            raise UsageError(
+                f"{subject.name} was verified {words[what]} in this run ({found.detail[what]})",
+                next_step="a subject is verified once; verify this one in another round",
+            )
+
+
+def verdict_of(ledger: Ledger, run_id: str, subject: Subject, *, base: str, head: str) -> Verdict | None:
+    """What came of a subject, None if it was not verified to its end; `UsageError` if it was about other trees."""
+    found = ledger.observation(run_id, subject.key(VERIFIED))
+    if found is None:
+        return None
+    _refuse_other(subject, found, {"base": base, "head": head})
+    detail = found.detail
+    return Verdict(found.holds, head, tuple(map(str, detail["missing"])), tuple(map(str, detail["notes"])))
+
+
+def conclude(harness: Harness, change: Change, conclusion: Conclusion) -> Open | Blocked:
+    """Writes the last record, and returns the answer that it holds; nothing is written if somebody did before."""
+    ledger, run_id, subject = harness.ledger, harness.run_id, harness.subject
+    known = tallies(ledger, run_id, subject)
+    moment = spell(harness.clock())
+    answers: list[Open | Blocked] = []
+
+    def write(record: Record) -> None:
+        for approval in _approvals(harness, change, conclusion.actor, moment):
+            record.approval(approval)
+        rows = [_proven(record, harness, change, proof, moment) for proof in conclusion.proofs]
+        record.observation(_observed(harness, change, ASKED, conclusion.asked.plain(), moment))
+        # the rule is asked here and not afterwards: with its answer the record is whole, or nothing of it stands
+        answer = change_holds(
+            known.after.model_copy(update={"rows": (*known.after.rows, *rows)}),
+            baseline=known.baseline,
+            asked=conclusion.asked,
+            iteration=subject.round,
+        )
+        detail: dict[str, object] = {
+            "base": change.base.tree,
+            "head": change.head.tree,
+            "answer": answer.answer,
+            "missing": list(answer.missing) if isinstance(answer, Blocked) else [],
+            "notes": list(conclusion.notes),
+        }
+        record.observation(_observed(harness, change, VERIFIED, detail, moment, holds=isinstance(answer, Open)))
+        answers.append(answer)
+
+    try:
+        harness.record(write)
+    except RowRefused:
+        before = answer_of(ledger, run_id, subject)
+        if before is None or verdict_of(ledger, run_id, subject, base=change.base.tree, head=change.head.tree) is None:
+            raise
+        return before  # another process verified the same, and was quicker
+    reach("verify.concluded")
+    return answers[-1]
+
+
+def _observed(
+    harness: Harness, change: Change, kind: str, detail: dict[str, object], moment: str, *, holds: bool = True
+) -> Observation:
+    subject = harness.subject
+    return Observation(
+        run_id=harness.run_id,
+        task_id=subject.task_id,
+        key=subject.key(kind),
+        kind=kind,
+        subject=subject.task_id,
+        holds=holds,
+        detail=detail,
+        tree=change.head.tree,
+        observed_at=moment,
+    )
+
+
+def _proven(record: Record, harness: Harness, change: Change, proof: Proof, moment: str) -> CheckRow:
+    """Writes one observed check for a proof; the row as a gate will see it."""
+    subject = harness.subject
+    observation = Observation(
+        run_id=harness.run_id,
+        task_id=subject.task_id,
+        key=subject.key(f"proof:{proof.check}:{proof.instance or '-'}"),
+        kind="proof",
+        subject=proof.instance or change.head.ref,
+        holds=proof.holds,
+        detail={"text": proof.text, **proof.detail},
+        tree=change.head.tree,
+        observed_at=moment,
+    )
+    number = record.observed(
+        observation,
+        phase=Phase.AFTER,
+        check_name=proof.check,
+        round_=subject.round,
+        output=proof.text,
+        instance=proof.instance,
+    )
+    return CheckRow(
+        id=number,
+        check_name=proof.check,
+        phase=Phase.AFTER,
+        round=subject.round,
+        passed=proof.holds,
+        verdict=None,
+        severity=None,
+        instance=proof.instance,
+        provenance=Provenance.OBSERVED,
+        assessment=None,
+        tree=change.head.tree,
+        sandbox=None,
+    )
+
+
+def _approvals(harness: Harness, change: Change, actor: str, moment: str) -> Iterator[ApprovalRecord]:
+    own = "" if harness.subject.is_the_change else f" ({harness.subject.name})"
+    for number, accept in enumerate(change.accepts, start=1):
+        yield ApprovalRecord(
+            gate_id=f"accept-{number}",
+            run_id=harness.run_id,
+            timestamp=moment,
+            mode=ApprovalMode.INTERACTIVE,
+            selected_option="accept",
+            auto_selected=False,
+            actor=actor,
+            user_response_raw=f"{accept.subject}: {accept.reason}{own}",
+        )

@@ -1,0 +1,125 @@
+"""What a Python project's installation would say of it: name, version, entry points; read from its files alone."""
+
+import configparser
+import re
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from fairwitness.verify.discovery.files import TreeFiles
+from fairwitness.verify.environment.requirements import join
+
+UNKNOWN = "0"
+"""The version of a project whose files do not say it; a release that tests would ask for is another one."""
+_VERSION = re.compile(
+    r"""^(?:__version__|VERSION|version)\s*(?::[^=\n]+)?=\s*["']([0-9A-Za-z.+!_-]{1,60})["']""", re.MULTILINE
+)
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+_PLAIN = re.compile(r"[0-9A-Za-z.+!_-]{1,60}")
+_LINE = re.compile(r"[^\n\r=\[\]]{1,200}")
+
+
+@dataclass(slots=True)
+class About:
+    """Name, version and entry points of a project; without a name it has none."""
+
+    name: str = ""
+    version: str = UNKNOWN
+    entry_points: dict[str, dict[str, str]] = field(default_factory=dict)
+    read: list[str] = field(default_factory=list)
+
+    def plain(self) -> dict[str, object]:
+        """As plain values."""
+        return {"name": self.name, "version": self.version, "entry_points": self.entry_points}
+
+
+def about(root: str, files: TreeFiles) -> About:
+    """What the files of a project's folder say of it."""
+    said = About()
+    content = files.read(join(root, "pyproject.toml"))
+    try:
+        document = tomllib.loads(content.decode()) if content is not None else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        document = {}
+    project = _table(document.get("project"))
+    if project:
+        said.name = _matching(_NAME, project.get("name"))
+        said.version = _matching(_PLAIN, project.get("version")) or _dynamic(
+            root, files, _table(document.get("tool")), said
+        )
+        for group, key in (("console_scripts", "scripts"), ("gui_scripts", "gui-scripts")):
+            _enter(said, group, _table(project.get(key)))
+        for group, entries in _table(project.get("entry-points")).items():
+            _enter(said, group, _table(entries))
+    else:
+        _setup_cfg(root, files, said)
+    return said
+
+
+def is_own(distribution: str, said: About) -> bool:
+    """True if a distribution is an installation of the project itself."""
+    return bool(said.name) and canonicalize_name(distribution) == canonicalize_name(said.name)
+
+
+def _dynamic(root: str, files: TreeFiles, tool: dict[str, Any], said: About) -> str:
+    """The version in the file that the build tool would take it from."""
+    candidates = [_table(_table(tool.get("hatch")).get("version")).get("path")]
+    setuptools = _table(_table(_table(tool.get("setuptools")).get("dynamic")).get("version"))
+    candidates += [setuptools.get("file"), *_module_files(setuptools.get("attr"))]
+    candidates += [_table(_table(tool.get("pdm")).get("version")).get("path")]
+    candidates += _module_files(f"{said.name.replace('-', '_')}.__version__") if said.name else []
+    for candidate in candidates:
+        path = join(root, candidate) if isinstance(candidate, str) else ""
+        content = files.read(path) if path in files.paths else None
+        if content is not None:
+            said.read.append(path)
+            text = content.decode(errors="replace")
+            found = _VERSION.search(text)
+            version = found[1] if found else _matching(_PLAIN, text.strip())
+            if version:
+                return version
+    return UNKNOWN
+
+
+def _module_files(attribute: object) -> list[str]:
+    """The files in which `shop.version.__version__` may stand."""
+    if not isinstance(attribute, str) or "." not in attribute:
+        return []
+    module = attribute.rpartition(".")[0].replace(".", "/")
+    return [f"{source}{module}{end}" for source in ("", "src/") for end in (".py", "/__init__.py", "/_version.py")]
+
+
+def _setup_cfg(root: str, files: TreeFiles, said: About) -> None:
+    content = files.read(join(root, "setup.cfg"))
+    parser = configparser.RawConfigParser(delimiters=("=",))
+    try:
+        parser.read_string((content or b"").decode(errors="replace"))
+    except configparser.Error:
+        return
+    said.name = _matching(_NAME, parser.get("metadata", "name", fallback=""))
+    said.version = _matching(_PLAIN, parser.get("metadata", "version", fallback="")) or UNKNOWN
+    if parser.has_section("options.entry_points"):
+        for group, block in parser.items("options.entry_points"):
+            pairs = [line.partition("=") for line in block.splitlines() if "=" in line]
+            _enter(said, group, {key.strip(): value.strip() for key, _, value in pairs})
+
+
+def _enter(said: About, group: str, entries: dict[str, Any]) -> None:
+    kept = {key: value for key, value in entries.items() if _matching(_LINE, key) and _matching(_LINE, _bare(value))}
+    if kept and _matching(_LINE, group):
+        said.entry_points.setdefault(group, {}).update(kept)
+
+
+def _bare(value: object) -> object:
+    """An entry without its extras, which hold brackets."""
+    return value.split("[")[0] if isinstance(value, str) else value
+
+
+def _matching(pattern: re.Pattern[str], value: object) -> str:
+    return value if isinstance(value, str) and pattern.fullmatch(value) else ""
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

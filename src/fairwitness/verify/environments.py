@@ -1,0 +1,108 @@
+"""The environments of one verification: those of the base and of the head; other trees borrow one of them."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairwitness.contracts.verify.checks import CheckSpec, Project, VerifySettings
+from fairwitness.git.shadow import Shadow
+from fairwitness.sandbox.runner import Runner
+from fairwitness.verify.environment.model import Environment, NoEnvironment
+from fairwitness.verify.environment.prepare import prepare
+from fairwitness.verify.model import Tell, Told, refuse_stopped
+from fairwitness.verify.turns import turn
+
+FILE_LIMIT = 4 << 20
+_INTERPRETERS = frozenset({"python", "node"})
+
+
+class TreeView:
+    """A tree's files as discovery wants them."""
+
+    def __init__(self, shadow: Shadow, tree: str) -> None:
+        self._shadow = shadow
+        self._entries = shadow.entries(tree)
+        self.paths = tuple(path for path, entry in self._entries.items() if entry.mode in ("100644", "100755"))
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a plain file of the tree; None if it is none, or too large to be read."""
+        entry = self._entries.get(path)
+        if entry is None or not entry.mode.startswith("100"):
+            return None
+        size = self._shadow.sizes([entry.id])[entry.id]
+        return None if size is None or size > FILE_LIMIT else self._shadow.blob(entry.id, limit=FILE_LIMIT)
+
+
+class Environments:
+    """Prepares on first demand, once for each project and tree, also when two threads ask."""
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        shadow: Shadow,
+        state: Path,
+        settings: VerifySettings,
+        persons: Path | None,
+        checks: Iterable[CheckSpec],
+        tell: Tell,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self._runner = runner
+        self._shadow = shadow
+        self._state = state
+        self._settings = settings
+        self._persons = persons
+        self._tools: dict[tuple[str, str], set[str]] = {}
+        for spec in checks:
+            if spec.tool in _INTERPRETERS:
+                continue  # every environment is one
+            self._tools.setdefault((spec.root, spec.language), set()).add(spec.tool)
+        self._tell = tell
+        self._stop = stop
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, ...], Environment | NoEnvironment] = {}
+
+    def prepare(self, project: Project, tree: str) -> Environment | NoEnvironment:
+        """The environment of a project at a tree, or why there is none."""
+        key = (project.root, project.language, tree)
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = self._prepare(project, tree, TreeView(self._shadow, tree))
+            return self._known[key]
+
+    def _prepare(self, project: Project, tree: str, files: TreeView) -> Environment | NoEnvironment:
+        place = project.language if project.root == "." else f"{project.root} ({project.language})"
+        self._tell(Told("begin", "environment", place))
+        with self._checked_out(tree) as checkout:
+            made = prepare(
+                project,
+                files,
+                checkout,
+                state=self._state,
+                persons_checkout=self._persons,
+                settings=self._settings.setup,
+                runner=self._runner,
+                tools=sorted(self._tools.get((project.root, project.language), ())),
+                min_tier=self._settings.sandbox.tier,
+                cancel=self._stop,
+            )
+        refuse_stopped(self._stop)  # what was made in haste says nothing of the tree
+        said = made.prepared_by if isinstance(made, Environment) else f"none: {made.reason}"
+        self._tell(Told("end", "environment", f"{place}: {said}"))
+        return made
+
+    @contextmanager
+    def _checked_out(self, tree: str) -> Iterator[Path | None]:
+        """The tree as a folder, for commands of [verify.setup] that want more than manifests; others need none.
+
+        An environment may remember where its project stood, so the folder has the same name each time; who verifies
+        the same tree meanwhile waits for it.
+        """
+        if not self._settings.setup.commands:
+            yield None
+            return
+        with turn(self._state / "work", f"setup-{tree[:16]}", self._stop) as folder:
+            self._shadow.checkout(tree, folder)
+            yield folder

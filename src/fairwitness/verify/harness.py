@@ -1,0 +1,269 @@
+"""Runs one check at one tree: checkout, environment, sandbox, report, origin; then it stands in the ledger.
+
+The same question (tree, command, tool version, environment, confinement) is asked once: its answer is found again by
+the execution's key (`memory`), and is believed only if the ledger holds it and the stored result has the hash the
+ledger names. What gave no evidence is asked again.
+"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from fairwitness.contracts.common.evidence import Execution
+from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits, Network
+from fairwitness.contracts.verify.checks import CheckSpec, Project, VerifySettings
+from fairwitness.contracts.verify.report import Subject
+from fairwitness.contracts.verify.results import Evidence, Ran
+from fairwitness.errors import StoreError
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit.clock import Clock
+from fairwitness.kit.files import read_plain
+from fairwitness.kit.killpoints import reach
+from fairwitness.kit.text import visible_lines
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.rules.judging import judge
+from fairwitness.sandbox.runner import Finished, Runner
+from fairwitness.verify.asking import THE_CHANGE
+from fairwitness.verify.environment.model import Environment, NoEnvironment, Resolved, Unavailable
+from fairwitness.verify.environment.origin import origin_problem
+from fairwitness.verify.environment.resolve import resolve
+from fairwitness.verify.memory import Memory
+from fairwitness.verify.model import refuse_stopped
+from fairwitness.verify.question import Question
+from fairwitness.verify.reports import read_report
+from fairwitness.verify.workroom import Workroom
+
+VERSION = 1
+"""Of how checks are run: a change here asks every question anew."""
+TAIL = 8_000
+REPORT_LIMIT = 64 << 20
+BESIDE = ".beside"
+"""Ends the name of a second file that a command may be asked to write."""
+BESIDE_LIMIT = 8 << 20
+_CUT = (End.CANCELLED, End.SANDBOX_ERROR)
+"""How a command may end that was cut off from outside."""
+
+Prepare = Callable[[Project, str], Environment | NoEnvironment]
+"""The environment of a project at a tree."""
+
+
+class Harness:
+    """What the verification of one subject needs to run checks, from any thread."""
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        shadow: Shadow,
+        ledger: Ledger,
+        state: Path,
+        work: Path,
+        settings: VerifySettings,
+        run_id: str,
+        clock: Clock,
+        prepare: Prepare,
+        use_cache: bool,
+        guards: tuple[Path, ...] = (),
+        subject: Subject = THE_CHANGE,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.runner = runner
+        self.shadow = shadow
+        self.ledger = ledger
+        self.run_id = run_id
+        self.clock = clock
+        self.subject = subject
+        self._stop = stop
+        self._settings = settings
+        self._prepare = prepare
+        self._use_cache = use_cache
+        self._guards = tuple(str(path) for path in guards if path.exists())
+        self._memory = Memory(ledger=ledger, state=state, run_id=run_id, subject=subject, clock=clock)
+        self._room = Workroom(work, shadow)
+
+    def record(self, work: Callable[[Record], object]) -> None:
+        """Writes a record; one thread at a time."""
+        self._memory.record(work)
+
+    def run(self, question: Question) -> Ran:
+        """The answer to a question: from the ledger if it is there, else by running it."""
+        refuse_stopped(self._stop)
+        spec = question.spec
+        environment = self._prepare(question.project, question.environment_tree or question.tree)
+        if isinstance(environment, NoEnvironment):
+            return _silent(spec, environment.reason, environment.environmental, environment.next_step)
+        with self._room.folders(question) as (report, temporary):
+            checkout = self._room.place(question, environment, temporary)
+            resolved = resolve(
+                spec,
+                environment,
+                checkout=checkout,
+                report=report,
+                tmp=temporary,
+                ids=question.ids,
+                project=question.project,
+            )
+            if isinstance(resolved, Unavailable):
+                return _silent(spec, resolved.reason, resolved.environmental)
+            key = self._key(question, environment, resolved)
+            known = self._memory.own(question, key)
+            if known is None and self._use_cache:
+                known = self._memory.elsewhere(question, key)
+            if known is not None:
+                return known
+            self._room.check_out(question, environment, checkout)
+            return self._run(question, key, resolved, checkout, report, temporary, environment)
+
+    def offers(self, project: Project, tree: str, distribution: str) -> bool:
+        """Whether a project's environment holds an installed distribution."""
+        environment = self._prepare(project, tree)
+        return isinstance(environment, Environment) and distribution in environment.versions
+
+    def close(self) -> None:
+        """Removes what was only needed while running."""
+        self._room.close()
+
+    def _run(
+        self,
+        question: Question,
+        key: str,
+        resolved: Resolved,
+        checkout: Path,
+        report: Path,
+        temporary: Path,
+        environment: Environment,
+    ) -> Ran:
+        spec = question.spec
+        command = Command(
+            argv=resolved.argv,
+            cwd=spec.root,
+            confinement=Confinement(
+                worktree=str(checkout),
+                writable=spec.writes,
+                read=tuple(map(str, resolved.read)),
+                write=(str(report.parent), str(temporary)),
+                network=Network.OPEN if spec.network else Network.LOOPBACK,
+                env=resolved.env,
+                min_tier=self._settings.sandbox.tier,
+                guards=self._guards,
+            ),
+            limits=self._limits(spec),
+            purpose=f"{question.purpose} {spec.id}",
+        )
+        finished = self.runner.run(command, cancel=self._stop)
+        if finished.result.end in _CUT:
+            refuse_stopped(self._stop)  # it was cut off, which says nothing of the tree: no row
+        reach(f"verify.ran.{question.purpose}")
+        content = self._report_of(spec, finished, report)
+        confined = finished.result
+        parsed = read_report(spec.report, content, exit_code=confined.exit_code, root=str(checkout / spec.root))
+        origin = origin_problem(question.project, resolved, checkout)
+        judged = judge(confined, parsed, origin)
+        ran = Ran(
+            check=spec.id,
+            evidence=judged.evidence,
+            reason=judged.reason,
+            environmental=judged.environmental,
+            assessment=judged.assessment,
+            exit_code=confined.exit_code,
+            items=parsed.items,
+            stdout=_tail(finished.stdout),
+            stderr=_tail(finished.stderr),
+            duration_ms=confined.wall_ms,
+            beside=_beside(report),
+        )
+        execution = Execution(
+            run_id=self.run_id,
+            task_id=self.subject.task_id,
+            key=key,
+            argv=confined.argv,
+            cwd=spec.root,
+            env_digest=confined.env_sha256,
+            tool=spec.tool,
+            tool_version=resolved.tool_version,
+            tree=question.tree,
+            sandbox=confined.tier,
+            started_at=confined.started_at,
+            duration_ms=confined.wall_ms,
+            exit_code=confined.exit_code,
+            signal=confined.signal if confined.exit_code is None else None,
+            stdout=confined.stdout.sha256,
+            stderr=confined.stderr.sha256,
+            assessment=judged.assessment,
+        )
+        detail: dict[str, object] = {
+            "purpose": question.purpose,
+            "kept": {"stdout": self._memory.keep(finished.stdout), "stderr": self._memory.keep(finished.stderr)},
+            "environment": {"digest": environment.digest, "prepared_by": environment.prepared_by},
+            "confined": confined.plain(),
+        }
+        return self._memory.write(question, execution, ran, detail)
+
+    def _key(self, question: Question, environment: Environment, resolved: Resolved) -> str:
+        """One text for one question; temporary folders have no part in it."""
+        spec = question.spec
+        asked = [
+            VERSION,
+            question.tree,
+            spec.root,
+            spec.argv if not question.ids else spec.select,
+            sorted(question.ids),
+            spec.report,
+            resolved.tool_version,
+            environment.digest,
+            self._limits(spec).plain(),
+            self.runner.tier,
+            spec.writes,
+            spec.network,
+            question.turn,
+        ]
+        return "check:" + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+    def _limits(self, spec: CheckSpec) -> Limits:
+        memory = self._settings.sandbox.memory_mb << 20
+        return Limits(
+            wall_s=spec.timeout_s,
+            cpu_s=max(60, int(spec.timeout_s) * 4),
+            processes=self._settings.sandbox.processes,
+            memory=memory,
+            memory_process=memory,
+            file_size=1 << 30,
+            disk=4 << 30,
+        )
+
+    def _report_of(self, spec: CheckSpec, finished: Finished, report: Path) -> bytes | None:
+        match spec.report_on:
+            case "stdout":
+                return None if finished.result.stdout.truncated else finished.stdout
+            case "stderr":
+                return None if finished.result.stderr.truncated else finished.stderr
+            case _:
+                try:
+                    return read_plain(report.parent, report.name, limit=REPORT_LIMIT)
+                except StoreError:
+                    return None
+
+
+def _beside(report: Path) -> str | None:
+    try:
+        return read_plain(report.parent, f"{report.name}{BESIDE}", limit=BESIDE_LIMIT).decode(errors="replace")
+    except StoreError:
+        return None
+
+
+def _silent(spec: CheckSpec, reason: str, environmental: bool, next_step: str = "") -> Ran:
+    return Ran(
+        check=spec.id,
+        evidence=Evidence.NONE,
+        reason=reason,
+        environmental=environmental,
+        next_step=next_step or None,
+        assessment=None,
+    )
+
+
+def _tail(output: bytes) -> str | None:
+    return visible_lines(output[-TAIL:].decode(errors="replace")).strip()[-TAIL:] or None

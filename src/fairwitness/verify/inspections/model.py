@@ -1,0 +1,120 @@
+"""What an inspection is given and what it answers: changed files in, findings out.
+
+Line numbers count from 1 and lines end at `\\n`, as git counts them. Texts come from a change and are hostile: a
+finding's own text is made visible and cut short, its path and subject stay as they are because they are names.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fairwitness.kit.text import visible
+from fairwitness.verify.inspections.diffing import line_changes
+
+TEXT_LENGTH = 300
+"""Characters of a finding's text."""
+QUOTE_LENGTH = 80
+"""Characters that are quoted from a file."""
+FINDINGS_PER_FILE = 50
+"""More than this of one rule in one file is said as a number."""
+
+
+LINE_LENGTH = 2_000
+"""Characters of a line that patterns look at."""
+
+
+class Rule(StrEnum):
+    """What an inspection may find."""
+
+    TEST_CHANGED = "test-changed"
+    TEST_DELETED = "test-deleted"
+    TEST_MOVED = "test-moved"
+    TEST_MODULE_CHANGED = "test-module-changed"
+    TEST_DATA_CHANGED = "test-data-changed"
+    ASSERTIONS_DROPPED = "assertions-dropped"
+    PARAMETERS_NARROWED = "parameters-narrowed"
+    SKIP_ADDED = "skip-added"
+    TESTS_NARROWED = "tests-narrowed"
+    EXIT_ADDED = "exit-added"
+    """A test file that can end the whole run."""
+    TEST_CONFIG_HOOK = "test-config-hook"
+    TEST_CONFIG_FIXTURE = "test-config-fixture"
+    CONFIG_CHANGED = "config-changed"
+    SUPPRESSION_ADDED = "suppression-added"
+    TEST_RUN_DETECTED = "test-run-detected"
+    RESULT_HARD_CODED = "result-hard-coded"
+    SECRET = "secret"
+    SCAN_LIMITED = "scan-limited"
+    """Something was looked at less closely than usual, because there is so much of it."""
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """One path of a change; a text is None where the file is not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+    added: tuple[int, ...]
+    """Lines of `after` that are new or changed."""
+    removed: tuple[int, ...]
+    """Lines of `before` that are gone or changed."""
+
+    @classmethod
+    def between(cls, path: str, before: str | None, after: str | None) -> "ChangedFile":
+        """The change of a file whose line numbers nobody has told yet."""
+        removed, added = line_changes(before or "", after or "")
+        return cls(path, before, after, added, removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that an inspection says about a change."""
+
+    rule: Rule
+    path: str
+    line: int | None
+    text: str
+    subject: str | None
+    """The test or path that a person names to accept it."""
+    blocks: bool
+
+
+def found(rule: Rule, path: str, line: int | None, text: str, *, blocks: bool, subject: str | None = None) -> Finding:
+    """A finding whose text is safe to show; the path is the subject unless another is named."""
+    shown = visible(text)
+    if len(shown) > TEXT_LENGTH:
+        shown = f"{shown[: TEXT_LENGTH - 1]}…"
+    return Finding(rule, path, line, shown, path if subject is None else subject, blocks)
+
+
+def quoted(text: str) -> str:
+    """A piece of a file, short and in quotation marks."""
+    piece = " ".join(text[: QUOTE_LENGTH * 4].split())
+    return f"`{piece[: QUOTE_LENGTH - 1]}…`" if len(piece) > QUOTE_LENGTH else f"`{piece}`"
+
+
+def clipped(line: str) -> str:
+    """A line, no longer than what patterns can look at in good time."""
+    return line[:LINE_LENGTH]
+
+
+def bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings, but only so many of a rule per file; the rest is counted in one that blocks if any of them does."""
+    kept: list[Finding] = []
+    seen: Counter[tuple[Rule, str]] = Counter()
+    blocking: set[tuple[Rule, str]] = set()
+    for finding in findings:
+        key = (finding.rule, finding.path)
+        seen[key] += 1
+        if seen[key] <= FINDINGS_PER_FILE:
+            kept.append(finding)
+        elif finding.blocks:
+            blocking.add(key)
+    for (rule, path), count in seen.items():
+        if count > FINDINGS_PER_FILE:
+            more = f"and {count - FINDINGS_PER_FILE} more of {rule}"
+            kept.append(found(rule, path, None, more, blocks=(rule, path) in blocking))
+    return tuple(kept)

@@ -1,0 +1,175 @@
+"""Marks that switch a check off for a line, a block or a file, where a change adds one.
+
+Only comments and attributes count, never strings. Marks are counted per file before and after, and a line that came
+from another file of the change brings its marks along: moving code is no finding. Two kinds of marks are said and do
+not block: those that only leave lines out of coverage, and those that name a rule, hold for one line or item, and say
+why. Everything wider or silent blocks, and a person accepts it by path.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from fairwitness.rules.oracle import PathKind, kind_of_path
+from fairwitness.verify.inspections.diffing import lines_of
+from fairwitness.verify.inspections.lexing import SOURCE_LENGTH, Lexed, lexed
+from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule, bounded, clipped, found, quoted
+from fairwitness.verify.inspections.places import Lang, language_of
+
+_CODES = r"[\w\s,.:\[\]()/@-]{0,200}"
+COMMENTS: tuple[tuple[re.Pattern[str], bool], ...] = (
+    (re.compile(r"#\s*(?:ruff|flake8)\s*:\s*noqa\b" + _CODES, re.IGNORECASE), True),
+    (re.compile(r"#\s*ruff\s*:\s*(?:disable|ignore)\b" + _CODES, re.IGNORECASE), True),
+    (re.compile(r"#\s*noqa\b(?:\s*:" + _CODES + ")?", re.IGNORECASE), True),
+    (re.compile(r"#\s*type\s*:\s*ignore\b" + _CODES), True),
+    (
+        re.compile(r"#\s*(?:mypy|pyright|basedpyright|pytype|pyre|pylint|ty)\s*:\s*(?:ignore|disable|skip)" + _CODES),
+        True,
+    ),
+    (re.compile(r"#\s*mypy\s*:\s*(?:ignore-errors|allow-\w|disable-error-code|follow-imports)" + _CODES), True),
+    (re.compile(r"#\s*pyright\s*:\s*(?:basic|report\w+\s*=\s*(?:false|none))" + _CODES, re.IGNORECASE), True),
+    (re.compile(r"#\s*pyre-(?:ignore|fixme|unsafe)" + _CODES), True),
+    (re.compile(r"#\s*nosec\b" + _CODES), True),
+    (re.compile(r"#\s*nosemgrep\b" + _CODES), True),
+    (re.compile(r"pragma\s*:\s*(?:allowlist|whitelist)[\s-]+(?:nextline[\s-]+)?secret", re.IGNORECASE), True),
+    (re.compile(r"#\s*pragma\s*:\s*no\s*(?:cover|branch)", re.IGNORECASE), False),
+    (re.compile(r"\b(?:eslint|oxlint|tslint|jshint|stylelint)[-:]disable" + _CODES), True),
+    (re.compile(r"@ts-(?:ignore|nocheck|expect-error)\b"), True),
+    (re.compile(r"@flow\s+(?:off|weak)|\$FlowFixMe\b|\$FlowIgnore\b"), True),
+    (re.compile(r"\b(?:biome|deno-lint|rome|prettier|standard)-ignore\b" + _CODES), True),
+    (re.compile(r"\b(?:istanbul|c8|v8)\s+ignore\b"), False),
+    (re.compile(r"\bnolint\b(?::" + _CODES + ")?"), True),
+    (re.compile(r"\bNOLINT(?:NEXTLINE|BEGIN)?\b" + r"(?:\([\w,\s.*-]{0,200}\))?"), True),
+    (re.compile(r"\bcppcheck-suppress\b" + _CODES), True),
+    (re.compile(r"#nosec\b|//\s*#nosec\b"), True),
+    (re.compile(r"\blint:(?:ignore|file-ignore)\b" + _CODES), True),
+    (re.compile(r"\bLCOV_EXCL_\w+|\bGCOVR?_EXCL_\w+"), False),
+    (re.compile(r"\b(?:CHECKSTYLE[:.]OFF|NOPMD|NOSONAR|noinspection)\b" + _CODES), True),
+)
+"""What a comment may say, and whether that blocks."""
+CODE: dict[Lang, tuple[re.Pattern[str], ...]] = {
+    Lang.PYTHON: (re.compile(r"@(?:typing\.)?no_type_check\b"),),
+    Lang.SCRIPT: (),
+    Lang.RUST: (
+        re.compile(r"#\s*!?\s*\[\s*(?:allow|expect)\s*\([^\])]{0,300}"),
+        re.compile(r"#\s*!?\s*\[\s*cfg_attr\s*\([^\]]{0,200}\b(?:allow|expect)\s*\([^\])]{0,300}"),
+    ),
+    Lang.GO: (),
+    Lang.NATIVE: (
+        re.compile(r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+(?:ignored|warning)\s*\S{0,80}"),
+        re.compile(r"#\s*pragma\s+GCC\s+system_header|#\s*pragma\s+warning\s*\(\s*(?:disable|suppress)[^)]{0,80}"),
+        re.compile(r"_Pragma\s*\(|__attribute__\s*\(\(\s*(?:no_sanitize\w*)|\bno_sanitize\b"),
+    ),
+    Lang.JAVA: (re.compile(r"@(?:SuppressWarnings|Suppress|SuppressFBWarnings|SuppressLint)\b[^)]{0,200}"),),
+}
+"""What code may say where the language has no comment for it."""
+
+
+_RULES = r"[\w@/.:-]+(?:\s*,\s*[\w@/.:-]+)*"
+NARROW: tuple[re.Pattern[str], ...] = (
+    re.compile(r"#\s*noqa\s*:\s*[A-Z]{1,6}\d{1,5}(?:[\s,]+[A-Z]{1,6}\d{1,5})*", re.IGNORECASE),
+    re.compile(r"#\s*(?:type|pyright|basedpyright|ty)\s*:\s*ignore\[[\w,\s-]{1,200}\]"),
+    re.compile(rf"#\s*pylint\s*:\s*disable(?:-next)?={_RULES}"),
+    re.compile(r"#\s*nosec\s+B\d{3}(?:[\s,]+B\d{3})*"),
+    re.compile(rf"\beslint-disable-(?:next-line|line)\s+{_RULES}"),
+    re.compile(rf"\bbiome-ignore\s+{_RULES}"),
+    re.compile(rf"\bnolint:{_RULES}"),
+    re.compile(r"\bNOLINT(?:NEXTLINE)?\([\w,\s.-]{1,200}\)"),
+    re.compile(rf"\bcppcheck-suppress\s+{_RULES}"),
+)
+"""Marks that name their rule and hold for one line."""
+_NARROW_CODE = re.compile(r"#\s*\[\s*(?:allow|expect)\s*\(|@Suppress\w*\s*\(")
+_REASON = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
+"""Two words at least."""
+
+
+class Mark(NamedTuple):
+    """One mark in a file."""
+
+    line: int
+    text: str
+    blocks: bool
+
+
+def suppressions(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
+    """Findings about every mark that the change adds to production code and tests."""
+    files = tuple(change for change in changes if language_of(change.path) is not None)
+    moved = _removed_lines(files)
+    return bounded(finding for change in files for finding in _of_file(change, moved))
+
+
+def _removed_lines(files: tuple[ChangedFile, ...]) -> Counter[str]:
+    """Lines that are gone from some file, and do not stand elsewhere in it."""
+    gone: Counter[str] = Counter()
+    for change in files:
+        gone += _lines_at(change.before, change.removed) - _lines_at(change.after, change.added)
+    return gone
+
+
+def _lines_at(text: str | None, numbers: Iterable[int]) -> Counter[str]:
+    lines = lines_of(text or "")
+    return Counter(lines[number - 1].strip() for number in numbers if number <= len(lines))
+
+
+def _of_file(change: ChangedFile, moved: Counter[str]) -> Iterator[Finding]:
+    language = language_of(change.path)
+    if language is None or change.after is None or kind_of_path(change.path) is PathKind.DOCS:
+        return
+    if len(change.after) > SOURCE_LENGTH:
+        yield found(Rule.SCAN_LIMITED, change.path, None, "too long to look for suppressions", blocks=True)
+        return
+    before = Counter(mark.text for mark in marks(change.before or "", language))
+    marked = list(marks(change.after, language))
+    more = Counter(mark.text for mark in marked) - before
+    lines = lines_of(change.after)
+    added = set(change.added)
+    # marks on added lines are the new ones; what is left stands on lines that only seem to be the same
+    for mark in sorted(marked, key=lambda mark: (mark.line not in added, mark.line)):
+        if more[mark.text] <= 0:
+            continue
+        more[mark.text] -= 1
+        line = lines[mark.line - 1].strip() if mark.line <= len(lines) else ""
+        if moved[line] > 0 and mark.line in added:
+            moved[line] -= 1
+            continue
+        text = f"{quoted(mark.text)} is new: {quoted(line)}"
+        yield found(Rule.SUPPRESSION_ADDED, change.path, mark.line, text, blocks=mark.blocks)
+
+
+def marks(text: str, language: Lang) -> Iterator[Mark]:
+    """Every mark in a text."""
+    source = lexed(text, language)
+    for number, comment in source.comments:
+        yield from _in_comment(number, clipped(comment))
+    beside = dict(source.comments)
+    for number, line in enumerate(_code(source, language), 1):
+        for pattern in CODE[language]:
+            for match in pattern.finditer(clipped(line)):
+                told = _REASON.search(clipped(beside.get(number, ""))) is not None or "reason =" in line
+                yield Mark(number, _normal(match.group()), not (told and _NARROW_CODE.match(match.group())))
+
+
+def _code(source: Lexed, language: Lang) -> tuple[str, ...]:
+    # a pragma names its warning in a string; everything else is looked for outside of strings
+    return source.code if language in {Lang.NATIVE, Lang.JAVA} else source.bare
+
+
+def _in_comment(line: int, comment: str) -> Iterator[Mark]:
+    taken: list[tuple[int, int]] = []
+    for pattern, blocks in COMMENTS:
+        for match in pattern.finditer(comment):
+            if not any(start < match.end() and match.start() < end for start, end in taken):
+                taken.append(match.span())
+                yield Mark(line, _normal(match.group()), blocks and not _is_narrow_and_told(comment))
+
+
+def _is_narrow_and_told(comment: str) -> bool:
+    for pattern in NARROW:
+        if match := pattern.search(comment):
+            return _REASON.search(comment[: match.start()] + " " + comment[match.end() :]) is not None
+    return False
+
+
+def _normal(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()

@@ -1,0 +1,175 @@
+"""What the readers of reports share: one thing as a tool named it, and texts made fit to be ids and messages."""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from fairwitness.contracts.verify.results import Outcome
+from fairwitness.verify.reports.exits import Tool
+
+ID_LENGTH = 1000
+MESSAGE_LENGTH = 2000
+_CONTAINERS = 4_000_000
+"""Lists and objects that one JSON report may hold: more would only fill the memory."""
+_READ_OF_A_MESSAGE = 4 * MESSAGE_LENGTH
+
+_ANSI = re.compile(r"\x1b\[[0-9:;<=>?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]")
+_LINE_NUMBER = re.compile(r"\b(lines?) \d+")
+T = TypeVar("T")
+
+TORN = "the report is torn: its last line has no end"
+
+
+@dataclass(slots=True)
+class Found:
+    """One test or diagnostic as the tool named it, before equal names are told apart."""
+
+    id: str
+    outcome: Outcome
+    path: str | None = None
+    line: int | None = None
+    message: str = ""
+    tolerated: bool = False
+    """A warning: there, but not what makes the tool fail, unless it was told to fail on warnings."""
+
+
+@dataclass(slots=True)
+class Parsed:
+    """Everything a report said."""
+
+    tool: Tool
+    found: list[Found] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+class Reported(BaseModel):
+    """A part of a JSON report: only the fields that are read, each of exactly the type the tool documents."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class Relative:
+    """Takes the folder of the project out of texts, so that they are the same in every checkout."""
+
+    def __init__(self, root: str) -> None:
+        folder = root.rstrip("/")
+        # a folder that is no absolute path stands in the middle of innocent words
+        self._root = folder + "/" if folder.startswith("/") else None
+        if self._root is not None:
+            before = r"(?<![\w./-])(?:file://)?"
+            self._below = re.compile(before + re.escape(self._root))
+            self._itself = re.compile(before + re.escape(folder) + r"(?![\w./-])")
+
+    def __call__(self, text: str) -> str:
+        """The text with every path below the root made relative to it."""
+        if self._root is None or self._root[:-1] not in text:
+            return text
+        return self._itself.sub(".", self._below.sub("", text))
+
+    def path(self, path: str) -> str:
+        """A path relative to the root, if it lies below it."""
+        relative = self(path)
+        while relative.startswith("./"):
+            relative = relative[2:].lstrip("/")
+        return relative
+
+
+def lines(text: str) -> Iterator[str]:
+    """The lines of a text one by one, without their ends; only a line feed ends a line."""
+    for line in io.StringIO(text, newline="\n"):
+        yield line.removesuffix("\n")
+
+
+def without_colours(text: str) -> str:
+    """The text without terminal codes."""
+    return _ANSI.sub("", text) if "\x1b" in text else text
+
+
+def spelled(text: str, limit: int = ID_LENGTH) -> str:
+    """A text as a name: one line, nothing that a terminal would act on or hide, of bounded length.
+
+    What is cut off still counts: a hash of the whole keeps two long names apart.
+    """
+    text = without_colours(text)
+    if not text.isprintable():
+        text = "".join(sign if sign.isprintable() else " " if sign.isspace() else "" for sign in text)
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 13]}~{sha256(text.encode()).hexdigest()[:12]}"
+
+
+def message(text: str) -> str:
+    """A text as a message: its beginning, on one line."""
+    return " ".join(spelled(without_colours(text)[:_READ_OF_A_MESSAGE], _READ_OF_A_MESSAGE).split())[:MESSAGE_LENGTH]
+
+
+def first_line(text: str) -> str:
+    """The first line that says something."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def diagnostic(
+    path: str | None, line: int | None, code: str, text: str, *, relative: Relative, tolerated: bool = False
+) -> Found:
+    """A diagnostic under an id that does not move when lines do."""
+    place = None if path is None else relative.path(path)
+    said = relative(text)
+    steady = _LINE_NUMBER.sub(r"\1 N", " ".join(said.split()))
+    return Found(
+        id=":".join(part for part in (place, code, steady) if part),
+        outcome=Outcome.SKIPPED if tolerated else Outcome.FAILED,
+        path=place,
+        line=line,
+        message=said,
+        tolerated=tolerated,
+    )
+
+
+def whole_number(digits: str | None) -> int | None:
+    """The number that some digits spell; None if they spell none, or one that no report needs."""
+    if digits is None or not digits.isascii() or not digits.isdigit() or len(digits) > 12:
+        return None
+    return int(digits)
+
+
+class NotJson(Exception):
+    """A text is not the JSON document that the tool documents."""
+
+
+def read_json(text: str, shape: TypeAdapter[T]) -> T:
+    """The value of a JSON report in its documented shape; `NotJson` with the reason otherwise."""
+    if text.count("{") + text.count("[") > _CONTAINERS:
+        raise NotJson(f"more than {_CONTAINERS} lists and objects")
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
+        return shape.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(step) for step in first["loc"]) or "the document"
+        raise NotJson(f"{place}: {first['msg'].lower()}") from None
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return value
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def listed(names: Iterable[str], most: int = 3) -> str:
+    """A few names of many, for a sentence."""
+    all_ = list(names)
+    return ", ".join(all_[:most]) + (f" and {len(all_) - most} more" if len(all_) > most else "")

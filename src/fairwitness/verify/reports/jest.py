@@ -1,0 +1,92 @@
+"""The JSON of `jest --json`: tests by file and full title, files that could not be run."""
+
+from collections import Counter
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from fairwitness.contracts.verify.results import Outcome
+from fairwitness.verify.reports.exits import Tool
+from fairwitness.verify.reports.found import Found, NotJson, Parsed, Relative, Reported, first_line, read_json
+
+_STATUS = {
+    "passed": Outcome.PASSED,
+    "failed": Outcome.FAILED,
+    "pending": Outcome.SKIPPED,
+    "skipped": Outcome.SKIPPED,
+    "disabled": Outcome.SKIPPED,
+    "todo": Outcome.SKIPPED,
+}
+_Count = Annotated[int, Field(ge=0)]
+
+
+class _Test(Reported):
+    ancestorTitles: tuple[str, ...] = Field(strict=False)  # noqa: N815 - as jest spells it
+    title: str
+    status: str
+    failing: bool | None = None
+    failureMessages: tuple[str, ...] | None = Field(default=None, strict=False)  # noqa: N815 - as jest spells it
+
+
+class _File(Reported):
+    name: str
+    status: str
+    message: str = ""
+    assertionResults: tuple[_Test, ...] = Field(strict=False)  # noqa: N815 - as jest spells it
+
+
+class _Whole(Reported):
+    success: bool
+    numTotalTests: _Count  # noqa: N815 - as jest spells it
+    numPassedTests: _Count  # noqa: N815 - as jest spells it
+    numFailedTests: _Count  # noqa: N815 - as jest spells it
+    wasInterrupted: bool = False  # noqa: N815 - as jest spells it
+    testResults: tuple[_File, ...] = Field(strict=False)  # noqa: N815 - as jest spells it
+
+
+_SHAPE = TypeAdapter(_Whole)
+
+
+def read_jest(text: str, relative: Relative) -> Parsed:
+    """Every test of every file; a file that could not be run stands for all of its tests."""
+    parsed = Parsed(Tool.JEST)
+    try:
+        whole = read_json(text, _SHAPE)
+    except NotJson as error:
+        parsed.problems.append(f"the report is not what jest writes: {error}")
+        return parsed
+    statuses: Counter[str] = Counter()
+    for file in whole.testResults:
+        path = relative.path(file.name)
+        statuses.update(test.status for test in file.assertionResults)
+        parsed.found += [_found(path, test) for test in file.assertionResults]
+        parsed.problems += [
+            f"a test of {path} has the unknown status {test.status!r}"
+            for test in file.assertionResults
+            if test.status not in _STATUS
+        ]
+        if file.status == "failed" and not any(test.status == "failed" for test in file.assertionResults):
+            parsed.found.append(Found(path, Outcome.ERROR, path, message=file.message))
+    for name, said, counted in (
+        ("tests", whole.numTotalTests, statuses.total()),
+        ("passed", whole.numPassedTests, statuses["passed"]),
+        ("failed", whole.numFailedTests, statuses["failed"]),
+    ):
+        if said != counted:
+            parsed.problems.append(f"the report counts {said} {name}, but holds {counted}")
+    if whole.wasInterrupted:
+        parsed.problems.append("jest was interrupted")
+    red = sum(found.outcome in (Outcome.FAILED, Outcome.ERROR) for found in parsed.found)
+    if not whole.testResults:
+        parsed.tool = Tool.IDLE
+    elif whole.success != (red == 0):
+        parsed.problems.append(f"the report says success={str(whole.success).lower()}, but {red} failed")
+    return parsed
+
+
+def _found(path: str, test: _Test) -> Found:
+    outcome = _STATUS.get(test.status, Outcome.ERROR)
+    if outcome is Outcome.PASSED and test.failing:
+        outcome = Outcome.XFAILED  # `test.failing`: it passes because it fails
+    said = first_line(test.failureMessages[0]) if test.failureMessages else ""
+    return Found(f"{path}::{' > '.join((*test.ancestorTitles, test.title))}", outcome, path, message=said)

@@ -1,0 +1,123 @@
+"""Linters, type checkers and compilers that report in lines of text: flake8, mypy, tsc, gcc and clang."""
+
+import re
+from collections.abc import Iterator
+
+from fairwitness.contracts.verify.results import ITEMS, RED
+from fairwitness.verify.reports.exits import Tool
+from fairwitness.verify.reports.found import TORN, Parsed, Relative, diagnostic, lines, without_colours
+
+_FLAKE8 = re.compile(r"(?P<path>[^\s:][^:]*):(?P<line>\d{1,9}):(?:\d{1,9}:)? (?P<code>[A-Z]{1,5}\d{1,5}) (?P<text>.*)")
+_MYPY = re.compile(
+    r"(?P<path>[^\s:][^:]*):(?:(?P<line>\d{1,9}):)?(?:\d{1,9}:){0,3} error: (?P<text>.*?)(?:  \[(?P<code>[\w-]+)\])?"
+)
+_MYPY_FOUND = re.compile(r"Found (?P<count>\d{1,9}) errors? in \d+ files? \(.*\)")
+_MYPY_CLEAN = re.compile(r"Success: no issues found in (?P<files>\d{1,9}) source files?")
+_TSC = re.compile(
+    r"(?P<path>[^\s(][^(]*?|\S.*?)(?:\((?P<line>\d{1,9}),\d{1,9}\):|:(?P<pretty>\d{1,9}):\d{1,9} -) "
+    r"error (?P<code>TS\d{1,6}): (?P<text>.*)"
+)
+_TSC_WHOLE = re.compile(r"error (?P<code>TS\d{1,6}): (?P<text>.*)")
+_TSC_FOUND = re.compile(r"Found (?P<count>\d{1,9}) errors?(?: in .*)?\.?")
+_COMPILER = re.compile(
+    r"(?P<path>[^\s:][^:]*):(?P<line>\d{1,9}):(?:\d{1,9}:)? (?P<kind>fatal error|error|warning): (?P<text>.*)"
+)
+_COMPILER_FLAG = re.compile(r" \[-W(?:error=)?(?P<flag>[\w+=-]+)\]$")
+_LINKER = re.compile(
+    r"(?:\S+: )?(?P<path>[^\s:]+):\(?[^:]*\)?: (?P<text>(?:undefined reference|multiple definition).*)"
+)
+_PROGRAM = re.compile(r"(?P<name>[\w./+-]+): (?:fatal )?error: (?P<text>.*)")
+_MAKE = re.compile(r"g?make(?:\[\d+\])?: \*\*\* (?P<text>.*)")
+_ADDRESS = re.compile(r"\(\.\w+(?:\.\w+)*\+0x[0-9a-f]+\)|\b\w+-?\d*:\d+\b")
+
+
+def _lines(text: str, parsed: Parsed, *, whole: bool = True) -> Iterator[str]:
+    if whole and text and not text.endswith("\n"):
+        parsed.problems.append(TORN)
+    for line in lines(without_colours(text)):
+        if len(parsed.found) > ITEMS:
+            return
+        yield line.rstrip()
+
+
+def _number(digits: str | None) -> int | None:
+    return int(digits) if digits else None
+
+
+def read_flake8(text: str, relative: Relative) -> Parsed:
+    """flake8's default format."""
+    parsed = Parsed(Tool.FLAKE8)
+    for line in _lines(text, parsed):
+        found = _FLAKE8.fullmatch(line)
+        if found is not None:
+            place = _number(found["line"])
+            parsed.found.append(diagnostic(found["path"], place, found["code"], found["text"], relative=relative))
+    return parsed
+
+
+def read_mypy(text: str, relative: Relative) -> Parsed:
+    """mypy's lines and its last one, which counts them."""
+    parsed = Parsed(Tool.MYPY)
+    said: int | None = None
+    for line in _lines(text, parsed):
+        if (clean := _MYPY_CLEAN.fullmatch(line)) is not None:
+            said = 0
+            if not int(clean["files"]):
+                parsed.problems.append("mypy looked at no file")
+        elif (total := _MYPY_FOUND.fullmatch(line)) is not None:
+            said = int(total["count"])
+        elif (found := _MYPY.fullmatch(line)) is not None:
+            place, code = _number(found["line"]), found["code"] or "error"
+            parsed.found.append(diagnostic(found["path"], place, code, found["text"], relative=relative))
+    if said is None:
+        parsed.problems.append("the report is torn: mypy's last line is not there")
+    elif said != len(parsed.found):
+        parsed.problems.append(f"mypy says that it found {said}, but tells of {len(parsed.found)}")
+    return parsed
+
+
+def read_tsc(text: str, relative: Relative) -> Parsed:
+    """tsc's lines, plain or pretty; what concerns no file means that it could not check."""
+    parsed = Parsed(Tool.TSC)
+    said: int | None = None
+    for line in _lines(text, parsed):
+        if (whole := _TSC_WHOLE.fullmatch(line)) is not None:
+            parsed.problems.append(f"tsc could not check: {whole['text']}")
+        elif (total := _TSC_FOUND.fullmatch(line)) is not None:
+            said = int(total["count"])
+        elif (found := _TSC.fullmatch(line)) is not None:
+            place = _number(found["line"] or found["pretty"])
+            parsed.found.append(diagnostic(found["path"], place, found["code"], found["text"], relative=relative))
+    if said is not None and said != len(parsed.found):
+        parsed.problems.append(f"tsc says that it found {said}, but tells of {len(parsed.found)}")
+    return parsed
+
+
+def read_compiler(text: str, relative: Relative) -> Parsed:
+    """gcc's and clang's errors and warnings, the linker's, and make's own word if there is nothing else."""
+    parsed = Parsed(Tool.COMPILER)
+    given_up = []
+    for line in _lines(text, parsed, whole=False):  # a linker's or a test's last line may well have no end
+        if (found := _COMPILER.fullmatch(line)) is not None:
+            flag = _COMPILER_FLAG.search(found["text"])
+            kind = "error" if found["kind"].endswith("error") else "warning"
+            said = found["text"][: flag.start()] if flag else found["text"]
+            parsed.found.append(
+                diagnostic(
+                    found["path"],
+                    _number(found["line"]),
+                    flag["flag"].rstrip("=") if flag else kind,
+                    said,
+                    relative=relative,
+                    tolerated=kind == "warning",
+                )
+            )
+        elif (missing := _LINKER.fullmatch(line)) is not None:
+            parsed.found.append(diagnostic(missing["path"], None, "link", missing["text"], relative=relative))
+        elif (program := _PROGRAM.fullmatch(line)) is not None:
+            parsed.found.append(diagnostic(None, None, program["name"], program["text"], relative=relative))
+        elif (make := _MAKE.fullmatch(line)) is not None:
+            given_up.append(diagnostic(None, None, "make", _ADDRESS.sub("", make["text"]), relative=relative))
+    if not any(found.outcome in RED for found in parsed.found):
+        parsed.found += given_up
+    return parsed

@@ -1,0 +1,141 @@
+"""The verbose text of Python's unittest, as all versions since 3.6 write it to standard error.
+
+A test may print into the middle of it, so a test's outcome is what stands last before the next test begins, and the
+list of failures below has the last word; the totals at the end must fit both.
+"""
+
+import re
+from collections import Counter
+from itertools import islice, zip_longest
+
+from fairwitness.contracts.verify.results import ITEMS, RED, Outcome
+from fairwitness.verify.reports.exits import Tool
+from fairwitness.verify.reports.found import Found, Parsed, Relative, lines, listed, without_colours
+
+_NAME = r"(?P<name>[^\s()]+) \((?P<where>[^\s()]+)\)"
+_START = re.compile(rf"(?:^|(?<= \.\.\. )){_NAME}(?= \.\.\. |$)", re.MULTILINE)
+_RULE = "=" * 70
+_DETAIL = re.compile(rf"^{_RULE}\n(?P<kind>ERROR|FAIL|UNEXPECTED SUCCESS): {_NAME}(?P<sub>.*)$", re.MULTILINE)
+_END = re.compile(
+    r"^-{70}\nRan (?P<ran>\d{1,9}) tests? in [\d.]+s\n\n(?P<word>OK|FAILED|NO TESTS RAN)(?: \((?P<counts>[^)\n]*)\))?$",
+    re.MULTILINE,
+)
+_COUNT = re.compile(r"(failures|errors|skipped|expected failures|unexpected successes)=(\d{1,9})")
+_FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
+_NOT_LOADED = "unittest.loader._FailedTest"
+_WORDS = {
+    "ok": Outcome.PASSED,
+    "FAIL": Outcome.FAILED,
+    "ERROR": Outcome.ERROR,
+    "expected failure": Outcome.XFAILED,
+    "unexpected success": Outcome.FAILED,
+}
+
+
+def _id(name: str, where: str) -> str:
+    """The dotted name that unittest itself accepts; newer versions write the method twice."""
+    if where == _NOT_LOADED or where.startswith(_NOT_LOADED + "."):
+        return name  # a module that cannot be imported
+    if name in _FIXTURES:
+        return where
+    return where if where.endswith("." + name) else f"{where}.{name}"
+
+
+def read_unittest(text: str, relative: Relative) -> Parsed:
+    """Every test that began, and every class or module whose fixture failed."""
+    text = without_colours(text)
+    ends = list(_END.finditer(text))
+    if not ends:
+        return Parsed(Tool.UNITTEST, problems=["the report is torn: there is no `Ran … tests` at its end"])
+    end = ends[-1]
+    first = re.search(rf"^{_RULE}$", text[: end.start()], re.MULTILINE)
+    began = text[: first.start() if first else end.start()]
+    details = [] if first is None else list(_DETAIL.finditer(text[: end.start()], first.start()))
+    parsed = Parsed(Tool.UNITTEST)
+    skipped = _tests(began, parsed)
+    _failures(text[: end.start()], details, parsed)
+    silent = [found.id for found in parsed.found if found.message == _SILENT]
+    if silent:
+        parsed.problems.append(f"tests began and did not end: {listed(silent)}")
+    _totals(parsed, end, details, skipped)
+    return parsed
+
+
+_SILENT = "it began and did not end"
+
+
+def _tests(began: str, parsed: Parsed) -> int:
+    """Adds the tests that began; returns how many times something was skipped."""
+    starts = list(islice(_START.finditer(began), ITEMS + 1))
+    skipped = 0
+    for start, following in zip_longest(starts, starts[1:]):
+        body = began[start.end() : following.start() if following else len(began)]
+        skipped += _skips(body)
+        if start["name"] in _FIXTURES:
+            continue  # told below, in all versions
+        found = Found(_id(start["name"], start["where"]), Outcome.ERROR, message=_SILENT)
+        ending = _ending(body.rstrip().rpartition("\n")[2])
+        if ending is not None:
+            found.outcome, found.message = ending
+        parsed.found.append(found)
+    return skipped
+
+
+def _skips(body: str) -> int:
+    endings = (_ending(line.rstrip()) for line in lines(body))
+    return sum(1 for ending in endings if ending is not None and ending[0] is Outcome.SKIPPED)
+
+
+def _ending(line: str) -> tuple[Outcome, str] | None:
+    """The outcome a line ends with, and why it was skipped."""
+    for word, outcome in _WORDS.items():
+        if line.endswith(word):
+            return outcome, ""
+    at = line.find("skipped ")
+    reason = line[at + len("skipped ") :]
+    if at >= 0 and len(reason) > 1 and reason[0] == reason[-1] and reason[0] in "'\"":
+        return Outcome.SKIPPED, reason[1:-1]
+    return None
+
+
+def _failures(text: str, details: list[re.Match[str]], parsed: Parsed) -> None:
+    known = {found.id: found for found in parsed.found}
+    for detail, following in zip_longest(details, details[1:]):
+        id_ = _id(detail["name"], detail["where"])
+        outcome = Outcome.ERROR if detail["kind"] == "ERROR" else Outcome.FAILED
+        traceback = text[detail.end() : following.start() if following else len(text)].strip().splitlines()
+        said = detail["sub"].strip() + " " + (traceback[-1] if traceback else detail["kind"].lower())
+        if id_ not in known:
+            if detail["name"] not in _FIXTURES:
+                parsed.problems.append(f"{id_} failed, but never began")
+            known[id_] = Found(id_, outcome)
+            parsed.found.append(known[id_])
+            known[id_].message = said
+        elif known[id_].message in ("", _SILENT) or known[id_].outcome not in RED:
+            known[id_].message = said
+        known[id_].outcome = outcome
+    told = {_id(detail["name"], detail["where"]) for detail in details}
+    for found in parsed.found:
+        if found.outcome in RED and found.id not in told and found.message != _SILENT:
+            # older versions list an unexpected success nowhere
+            found.message = found.message or "unexpected success"
+
+
+def _totals(parsed: Parsed, end: re.Match[str], details: list[re.Match[str]], skipped: int) -> None:
+    said = Counter({name: int(count) for name, count in _COUNT.findall(end["counts"] or "")})
+    kinds = Counter(detail["kind"] for detail in details)
+    tests = sum(1 for found in parsed.found if found.id not in _fixture_ids(details))
+    ran = int(end["ran"])
+    # some versions do not count a test that was skipped before it began
+    if not tests - skipped <= ran <= tests:
+        parsed.problems.append(f"the report says that {ran} tests ran, but {tests} began")
+    for name, counted in (("failures", kinds["FAIL"]), ("errors", kinds["ERROR"]), ("skipped", skipped)):
+        if said[name] != counted:
+            parsed.problems.append(f"the report says {name}={said[name]}, but tells of {counted}")
+    red = sum(found.outcome in RED for found in parsed.found)
+    if (end["word"] == "FAILED") != (red > 0):
+        parsed.problems.append(f"the report ends with {end['word']}, but {red} failed")
+
+
+def _fixture_ids(details: list[re.Match[str]]) -> set[str]:
+    return {detail["where"] for detail in details if detail["name"] in _FIXTURES}

@@ -1,0 +1,198 @@
+"""A feature run told step by step: events and ended calls as the harness writes them, with a word for what differs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairwitness.app.demo_feature.scripts import Session
+from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import Claim
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    DispatchFinished,
+    DispatchStarted,
+    DispatchStatus,
+    RunResumed,
+    StepFinished,
+    StepOutcome,
+    StepStarted,
+)
+from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.contracts.forge import events as graph
+from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.runs.dispatch.model import Dispatched
+from fairwitness.runs.feature.room import Room, write_events
+from fairwitness.runs.feature.storing import store
+from fairwitness.store.artifacts import Store
+from runs.feature.rooms import RUN, clock, order_of
+
+_USAGE = {"tokens_in": 1, "tokens_out": 1, "source": "agent"}
+
+
+def enter(room: Room, step: Step) -> None:
+    """Begins a step; one that is under way is over then."""
+    leave(room)
+    room.tell(StepStarted(step=step.value))
+
+
+def leave(room: Room, outcome: StepOutcome = StepOutcome.ADVANCED) -> None:
+    """Ends the step at hand, if there is one."""
+    step = room.state().current_step
+    if step is not None:
+        room.tell(StepFinished(step=step, outcome=outcome))
+
+
+def resume(room: Room, step: Step) -> None:
+    """The run goes on in a step."""
+    room.tell(RunResumed(from_step=step.value))
+
+
+def outcome_of(answer: Mapping[str, Any] | None, **differs: Any) -> Outcome:
+    """What a dispatch came to: ok if there is an answer."""
+    plain: dict[str, Any] = {
+        "status": "ok" if answer is not None else "agent_error",
+        "raw_text": "done",
+        "asked": 1,
+        "usage": _USAGE,
+        "duration_ms": 5,
+        **({"answer": dict(answer)} if answer is not None else {"cause": "agent_error", "problems": ["it failed"]}),
+    }
+    return Outcome.model_validate(plain | differs)
+
+
+def call(
+    room: Room,
+    dispatch_id: str,
+    step: Step,
+    role: Role,
+    instance: str,
+    *,
+    status: DispatchStatus | None = DispatchStatus.DONE,
+    cause: ErrorCause | None = None,
+    attempt: int | None = None,
+    answer: Mapping[str, Any] | None = None,
+    tree: str | None = None,
+) -> Dispatched:
+    """A call that began, and ended unless its status is None; its answer stands where that of any dispatch does."""
+    begun = DispatchStarted(dispatch_id=dispatch_id, step=step.value, agent=role, instance=instance)
+    room.tell(begun, attempt=attempt)
+    outcome = outcome_of(answer)
+    done = Dispatched(outcome=outcome, tree=tree)
+    if status is None:
+        return done
+    key = f"dispatch:{dispatch_id}:ended"
+    plain = outcome.plain()
+    names: tuple[str, ...] = ("answer", "raw_text")
+    said = {name: plain.pop(name) for name in names if name in plain}
+    detail: dict[str, object] = {
+        "role": role.value,
+        "instance": instance,
+        "outcome": plain,
+        "changed": [],
+        "byproducts": 0,
+        "start_tree": None,
+        "transcript": None,
+    }
+    claim = Claim(
+        run_id=room.run_id,
+        task_id=None,
+        key=key,
+        agent=role.value,
+        instance=instance,
+        kind="answer",
+        body=said,
+        claimed_at=room.now(),
+    )
+    ended = DispatchFinished(dispatch_id=dispatch_id, status=status, duration_ms=5, tokens=2, cause=cause)
+
+    def write(record: Record) -> None:
+        record.observation(room.seen(key, "dispatch-ended", dispatch_id, detail, tree=tree))
+        record.claim(claim)
+        write_events(record, (ended,), room.now(), attempt=attempt)
+
+    room.write(write)
+    return done
+
+
+def played(room: Room, session: Session, dispatch_id: str | None = None, **differs: Any) -> Dispatched:
+    """A session of the recorded team, stored as its caller does it."""
+    done = Dispatched(outcome=outcome_of(session.answer), tree=tree_of(room, session), **differs)
+    store(room, session.role, dispatch_id or id_of(session), session.instance, done)
+    return done
+
+
+def id_of(session: Session) -> str:
+    return f"{session.role.value}-{session.instance}-{session.number}"
+
+
+def files_of(session: Session) -> dict[str, str]:
+    """What a session writes as whole files."""
+    calls = [call for turn in session.turns for call in turn.calls]
+    return {call.args["path"]: call.args["content"] for call in calls if "content" in call.args}
+
+
+def tree_of(room: Room, session: Session) -> str:
+    return tree_with(room, files_of(session))
+
+
+def tree_with(room: Room, files: Mapping[str, str | bytes]) -> str:
+    """A worktree with nothing but these files, as it was left."""
+    folder = room.state_folder / "left" / str(len(list(room.state_folder.glob("left/*"))))
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return room.shadow.snapshot(folder, room.repository.tree_of(room.order.base_commit))
+
+
+def ask(room: Room, gate: HumanGate, answer: Choice | None = None) -> None:
+    """A question, and its answer if there is one."""
+    room.tell(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
+    if answer is not None:
+        room.tell(ApprovalAnswered(gate_id=gate.value, selected_option=answer.value, auto_selected=False, actor="ada"))
+
+
+def attempt(room: Room, task: str, number: int, *, merged: bool | None) -> None:
+    """An attempt of a task in a graph: merged, failed, or (None) under way."""
+
+    def change(before: NodeState, after: NodeState) -> graph.NodeChanged:
+        return graph.NodeChanged(
+            nodeId=task, previousStatus=before, newStatus=after, timestamp=room.now(), attemptId=number
+        )
+
+    branch = f"fairwitness/{task}/attempt-{number}"
+    room.tell(
+        change(NodeState.PENDING, NodeState.RUNNING),
+        graph.TaskStarted(nodeId=task, attemptId=number, branch=branch, agent="type 2"),
+    )
+    head = room.order.base_commit
+    if merged:
+        room.tell(graph.TaskVerified(nodeId=task, attemptId=number, commit=head, tree=head))
+        room.tell(graph.BranchMerged(nodeId=task, commit=head))
+    elif merged is False:
+        room.tell(change(NodeState.RUNNING, NodeState.FAILED))
+
+
+def reopened(folder: Path) -> Room:
+    """The room of a run that was begun in a folder before, as another process opens it."""
+    repository, state = Repository.open(folder / "till"), folder / "state"
+    assert repository.top is not None
+    return Room(
+        run_id=RUN,
+        order=order_of(repository, folder),
+        repository=repository,
+        shadow=Shadow.open(state / "git", repository),
+        ledger=Ledger.open_file(state / "evidence.db", clock=clock),
+        files=Store(repository.top),
+        kept=Store(state),
+        state_folder=state,
+        clock=clock,
+    )

@@ -1,0 +1,172 @@
+"""What a decision is followed by can be begun again at any time: it finds what it did, and does the rest."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.events import DispatchStatus, RunResumed
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.review import Category, Perspective
+from fairwitness.contracts.graph.orders import GraphEnd
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.ledger.verify import verify
+from fairwitness.runs.feature.acting import Carry
+from fairwitness.runs.feature.deciding import Taken
+from fairwitness.runs.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of
+from support.paper.run import Ground, PaperActing, PaperRun
+from support.paper.script import Rows, Script, error, fails, finds
+
+_WRONG = finds((Category.CORRECTNESS, Severity.MAJOR))
+_FAILING = {f"step-7-2-{Perspective.SECURITY.value}-{number}": error() for number in (1, 2)}
+_OBJECTING = {f"step-7-1-{each.value}-1": _WRONG for each in (Perspective.ARCHITECTURE, Perspective.PRAGMATIC)}
+
+
+class Twice(PaperActing):
+    """Does everything once more, as whoever is killed before it could say that it was done."""
+
+    def __init__(self, run: PaperRun) -> None:
+        super().__init__(run.room, run._caller, run._briefs, run._parts, run.script)
+        self.acted = 0
+
+    async def act(self, taken: Taken, carry: Carry) -> None:
+        await super().act(taken, carry)
+        before = self._room.ledger.head(self._room.run_id)
+        await super().act(taken, carry)
+        assert self._room.ledger.head(self._room.run_id) == before, taken.decision
+        self.acted += 1
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    return Ground.lay(tmp_path_factory.mktemp("ground"))
+
+
+SCRIPTS = {
+    "everything goes well": Script(),
+    "a task is planned anew": Script(rows={"task-01:1": fails()}),
+    "a task fails for good and is reverted": Script(rows={f"task-01:{number}": fails() for number in (1, 2, 3)}),
+    "a task cannot be merged": Script(rows={"task-01:1": Rows(merges=False)}),
+    "the code is fixed": Script(calls=_OBJECTING),
+    "calls are made again": Script(calls={"step-2-1-spec-1": error(), "step-5-1-task-01-1": error()}),
+    "the bundle fails": Script(calls={f"step-8b-1-evidence-bundle-{number}": error() for number in (1, 2)}),
+    "a run is resumed": Script(calls={f"step-3-1-designer-{number}": error() for number in (1, 2)}, resumes=1),
+}
+
+
+@pytest.mark.req("P16")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_whatever_is_done_twice_is_written_once(ground: Ground, tmp_path: Path, name: str) -> None:
+    run = PaperRun(ground, tmp_path / "run", SCRIPTS[name])
+    run._acting = Twice(run)
+    taken = run.play()
+    assert isinstance(taken[-1].decision, Halt | Finish)
+    assert run._acting.acted == sum(not isinstance(each.decision, Halt | Finish | Wait) for each in taken)
+    assert verify(run.room.ledger.database, run.room.run_id) == []
+    run.close()
+
+
+@pytest.mark.req("P9")
+def test_an_attempt_that_the_merged_tree_speaks_against_has_a_row_that_says_so(ground: Ground, tmp_path: Path) -> None:
+    run = PaperRun(ground, tmp_path / "run", SCRIPTS["a task cannot be merged"])
+    taken = run.play()
+    room = run.room
+    rows = room.ledger.tally(room.run_id, "task-01", Phase.AFTER, 1).rows
+    (refused,) = [row for row in rows if row.check_name == "regressions"]
+    assert (refused.passed, refused.instance) == (False, "merged")
+    assert [step.decision.kind for step in taken].count("replan") == 1
+    assert [graph.iteration for graph in graphs_of(room)] == [1, 2]
+    run.close()
+
+
+@pytest.mark.req("P9")
+def test_a_task_that_is_reverted_has_its_row_and_its_event_once(ground: Ground, tmp_path: Path) -> None:
+    run = PaperRun(ground, tmp_path / "run", SCRIPTS["a task fails for good and is reverted"])
+    run._acting = Twice(run)
+    run.play()
+    room = run.room
+    told = [event for event in room.ledger.events(room.run_id) if event.type == "task_reverted"]
+    rows = [
+        row
+        for number in (1, 2, 3)
+        for row in room.ledger.tally(room.run_id, "task-01", Phase.AFTER, number).rows
+        if row.check_name == "revert-task-01"
+    ]
+    assert len(rows) == len(told)
+    assert {row.passed for row in rows} == {False}
+    assert room.state().tasks["task-01"].merged is None
+    run.close()
+
+
+@pytest.mark.req("P7")
+def test_a_fix_is_a_graph_of_its_own_with_what_was_found(ground: Ground, tmp_path: Path) -> None:
+    run = PaperRun(ground, tmp_path / "run", SCRIPTS["the code is fixed"])
+    run.play()
+    graphs = graphs_of(run.room)
+    assert [(graph.number, graph.kind, graph.iteration) for graph in graphs] == [(1, TASKS, 1), (2, FIX, 1)]
+    assert len(graphs[1].findings) == len(Perspective)
+    run.close()
+
+
+@pytest.mark.req("P9")
+def test_a_fix_that_cannot_be_merged_has_its_row_also_after_one_that_was(ground: Ground, tmp_path: Path) -> None:
+    again = Script(calls={**_OBJECTING, **_FAILING}, rows={f"{FIX_NODE}:3": Rows(merges=False)})
+    run = PaperRun(ground, tmp_path / "run", again)
+    run.play()
+    room = run.room
+    assert room.state().tasks[FIX_NODE].merged_attempt == 2
+    room.tell(RunResumed(from_step=Step.CODE_REVIEW.value))
+    assert begin_graph(room, FIX, [fix_node(["till/vouchers.py"])], 2, ("it is wrong",)) == 3
+    asyncio.run(run._carry(3))
+    for _ in range(2):
+        run._acting._note_red_merges(2)
+        run._acting._note_red_merges(3)
+    for number, told in ((2, []), (3, ["merged"])):
+        rows = room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number).rows
+        assert [row.instance for row in rows if row.check_name == "regressions" and not row.passed] == told
+    run.close()
+
+
+def test_what_the_program_answers_itself_is_told_like_any_call(ground: Ground, tmp_path: Path) -> None:
+    run = PaperRun(ground, tmp_path / "run", SCRIPTS["the bundle fails"])
+    run.play()
+    calls = {id_: call for id_, call in run.room.state().dispatches.items() if call.step == "step-8b"}
+    assert [(call.instance, call.status) for call in calls.values()] == [
+        ("evidence-bundle", DispatchStatus.ERROR),
+        ("evidence-bundle", DispatchStatus.ERROR),
+    ]
+    assert all(call.reason for call in calls.values())
+    run.close()
+
+
+async def _never(_number: int) -> GraphEnd:
+    raise AssertionError("no graph is carried out")
+
+
+async def _held_up(_number: int) -> GraphEnd:
+    return GraphEnd(completed=False, tip="abc1234", merged=0, exhausted=(), stranded=(), reason="the disk is full")
+
+
+def test_nothing_can_be_done_about_a_wait(ground: Ground, tmp_path: Path) -> None:
+    run = PaperRun(ground, tmp_path / "run", Script())
+    wait = Wait(reason="...", waits_for=WaitsFor.PERSON, what=("x",))
+    with pytest.raises(UsageError, match="nothing can be done about wait"):
+        asyncio.run(run._acting.act(Taken(1, wait, ()), _never))
+    run.close()
+
+
+def test_a_graph_that_the_machine_held_up_has_not_failed(ground: Ground, tmp_path: Path) -> None:
+    class HeldUp(PaperActing):
+        async def act(self, taken: Taken, carry: Carry) -> None:
+            await super().act(taken, _held_up)
+
+    run = PaperRun(ground, tmp_path / "run", Script())
+    run._acting = HeldUp(run.room, run._caller, run._briefs, run._parts, run.script)
+    with pytest.raises(Exception, match="the disk is full") as caught:
+        run.play()
+    assert isinstance(caught.value.__cause__, NotReady)
+    assert run.room.state().ending is None
+    run.close()

@@ -1,0 +1,236 @@
+"""Each agent is told what it needs and no more; what only the harness knows, the harness says."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from fairwitness.agents.answer import filled, read_answer
+from fairwitness.agents.prompting import estimate_tokens, render
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import form_of
+from fairwitness.agents.toolset.arguments import as_judged, read_arguments
+from fairwitness.app.demo_feature.repository import CHECKS, LAYOUT
+from fairwitness.app.demo_feature.scripts import Session
+from fairwitness.app.demo_feature.team import HONEST
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.tools import POLICIES, Allowed, Role
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.rules.tools import may_call
+from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.room import Room
+from runs.feature.rooms import prompt_of, shown, store
+from runs.feature.rooms import room as new_room
+
+FIRST_PAGE = "# Findings\n\nSEC-1: the receipt prints voucher codes in full\n"
+DIFF = "--- a/till/payment.py\n+++ b/till/payment.py\n@@ -1 +1 @@\n-pay\n+pay with vouchers\n"
+MEMORY = "receipts-are-read-by-machine: a receipt is compared to the last space"
+LIE = "what an agent says of itself"
+
+
+class Asked(NamedTuple):
+    """One dispatch of the recorded run, with the brief that it would get."""
+
+    session: Session
+    brief: Brief
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Room, tuple[Asked, ...]]]:
+    """The whole recorded run: each brief made when its time came, each answer stored as the harness does."""
+    made = new_room(tmp_path_factory.mktemp("story"))
+    briefs = Briefs(made, CHECKS, memories=(MEMORY,))
+    with closing(made.ledger):
+        asked = []
+        for session in HONEST:
+            asked.append(Asked(session, brief_for(briefs, made, session)))
+            store(made, session)
+        yield made, tuple(asked)
+
+
+def brief_for(briefs: Briefs, room: Room, session: Session) -> Brief:
+    """What the run asks at this point of its story."""
+    name, answer = f"d-{session.role.value}-{session.instance}-{session.number}", session.answer
+    again = session.number > 1
+    match session.role:
+        case Role.INTAKE:
+            return briefs.intake(name, said=None)
+        case Role.RESEARCHER:
+            return briefs.researcher(name, Focus(session.instance.removeprefix("researcher-")), said=None)
+        case Role.SPEC:
+            return briefs.spec(name, mode=room.order.mode, said=None)
+        case Role.DESIGNER:
+            return briefs.designer(name, findings=(FIRST_PAGE,) if again else (), said=None)
+        case Role.REVIEWER:
+            scope = ReviewScope(answer["scope"])
+            return briefs.reviewer(
+                name,
+                Perspective(session.instance),
+                scope,
+                answer["round"],
+                change=DIFF if scope is ReviewScope.CODE else None,
+                earlier=(FIRST_PAGE,) if answer["round"] > 1 else (),
+            )
+        case Role.PLANNER:
+            failing = {"task-04": ("tests: 1 failed", "ac-2: not met")} if again else {}
+            return briefs.planner(
+                name, mode="replan" if again else "initial", constraints=(), failing=failing, said=None
+            )
+        case Role.IMPLEMENTER:
+            before = ("tests/test_receipt.py failed",) if again else ()
+            return briefs.implementer(name, task_in(room, session.instance), before=before)
+        case Role.VERIFIER:
+            return briefs.verifier(name, task_in(room, session.instance), changed=("till/money.py",), seen="tests: 0")
+        case Role.KNOWLEDGE:
+            return briefs.knowledge(name, summary="One task was replanned.")
+        case _:
+            raise AssertionError(session.role)
+
+
+def task_in(room: Room, task: str) -> TaskDocument:
+    return room.document(LAYOUT.task(task), TaskDocument)
+
+
+def at(value: Any, way: str) -> Any:
+    for step in way.split("."):
+        value = value[step]
+    return value
+
+
+def titles(brief: Brief) -> list[str]:
+    return [box.title for box in brief.inputs]
+
+
+def of(asked: tuple[Asked, ...], role: Role, number: int = 1) -> Brief:
+    """The first brief of a role that is its n-th under a name."""
+    return next(each.brief for each in asked if (each.session.role, each.session.number) == (role, number))
+
+
+Story = tuple[Room, tuple[Asked, ...]]
+
+
+def test_every_dispatch_of_the_recorded_run_has_a_brief_that_its_role_takes(story: Story, tmp_path: Path) -> None:
+    room, asked = story
+    assert len(asked) == len(HONEST)
+    for session, brief in asked:
+        assert (brief.role, brief.instance, brief.run_id) == (session.role, session.instance, room.run_id)
+        prompt = prompt_of(brief, tmp_path)
+        assert all(f"- `{way}`:" not in prompt for way in brief.known), brief.dispatch_id
+        words = render(ROLES[brief.role], brief.model_copy(update={"inputs": ()}), tools=[])
+        assert estimate_tokens(words) <= ROLES[brief.role].prompt_tokens, brief.dispatch_id
+
+
+def test_every_recorded_answer_is_taken_and_has_the_harness_s_own_header(story: Story) -> None:
+    _, asked = story
+    for session, brief in asked:
+        spec = ROLES[brief.role]
+        assert spec.answer is not None
+        assert form_of(spec.answer, brief.known).name == spec.answer
+        lying = filled(session.answer, dict.fromkeys(brief.known, LIE))
+        for said in (session.answer, lying):
+            read = read_answer(session.last_words, said, spec.answer, brief.known, spec.statuses)
+            assert read.problems == (), brief.dispatch_id
+            assert {way: at(read.value, way) for way in brief.known} == brief.known
+            assert LIE not in str(read.value)
+
+
+def test_a_signed_document_s_whole_header_is_known(story: Story) -> None:
+    _, asked = story
+    brief = of(asked, Role.VERIFIER)
+    moment = "2026-02-26T14:30:00.000000Z"
+    assert brief.known == {
+        "agent_output.agent": "verifier",
+        "agent_output.instance": "task-01",
+        "agent_output.step": "step-6",
+        "agent_output.started_at": moment,
+        "agent_output.completed_at": moment,
+        "agent_output.schema_version": "1.0",
+        "completion.output_paths": [LAYOUT.verification_report("task-01")],
+        "agent_output.payload.task_id": "task-01",
+        "agent_output.payload.run_id": "2026-02-26T14:30:00Z",
+    }
+
+
+@pytest.mark.req("X3")
+def test_everything_that_the_recorded_agents_do_is_within_their_reach(story: Story) -> None:
+    _, asked = story
+    for session, brief in asked:
+        for call in [call for turn in session.turns for call in turn.calls]:
+            judged = as_judged(call.tool, read_arguments(call.tool, call.args, str))
+            assert may_call(brief.role.value, judged, brief.scope) == Allowed(), (brief.dispatch_id, call.args)
+
+
+def test_each_role_is_shown_exactly_its_documents(story: Story) -> None:
+    _, asked = story
+    research = [f"Research: {focus.value}" for focus in Focus]
+    notes = "Notes of earlier runs, which may be out of date"
+    four = ["A task of it"] * 4
+    expected = {
+        (Role.INTAKE, 1): ["The request"],
+        (Role.RESEARCHER, 1): ["The request", notes],
+        (Role.SPEC, 1): ["The request", *research],
+        (Role.DESIGNER, 1): ["The specification", *research],
+        (Role.DESIGNER, 2): ["The specification", *research, "Your design so far", "Findings"],
+        (Role.REVIEWER, 1): ["The specification", "The design"],
+        (Role.REVIEWER, 2): ["The specification", "The design", "Findings of the round before"],
+        (Role.REVIEWER, 3): ["The plan", *four, "The change"],
+        (Role.PLANNER, 1): ["The specification", "The design"],
+        (Role.PLANNER, 2): [
+            "The specification",
+            "The design",
+            "The plan so far",
+            *four,
+            "A task that failed, and why",
+        ],
+        (Role.VERIFIER, 1): [
+            "The task",
+            "Files that were changed",
+            "The implementer's report",
+            "What the program ran",
+        ],
+        (Role.KNOWLEDGE, 1): ["The run"],
+    }
+    assert {key: titles(of(asked, *key)) for key in expected} == expected
+    assert shown(of(asked, Role.PLANNER, 2), "A task that failed, and why").startswith("task-04\n- tests: 1 failed\n")
+
+
+def test_only_those_who_build_or_prove_get_the_project_s_commands_and_only_builders_write_source(story: Story) -> None:
+    _, asked = story
+    for _, brief in asked:
+        runs = POLICIES[brief.role].project_commands
+        assert brief.scope.commands == (CHECKS if runs else ()), brief.dispatch_id
+        assert bool(brief.scope.writes) is (brief.role is Role.IMPLEMENTER)
+        # what is written into the tree under evidence is part of the change
+        works_on_the_tree = brief.role in (Role.IMPLEMENTER, Role.VERIFIER, Role.INTAKE)
+        assert brief.scope.folder == ("" if works_on_the_tree else LAYOUT.folder)
+
+
+def test_making_a_brief_again_makes_the_same_and_writes_nothing(story: Story) -> None:
+    room, asked = story
+    before = room.state().seq
+    briefs = Briefs(room, CHECKS, memories=(MEMORY,))
+    last = asked[-1]
+    assert brief_for(briefs, room, last.session) == last.brief
+    assert room.state().seq == before
+
+
+@pytest.mark.req("P5")
+def test_what_a_person_said_is_shown_to_whoever_is_asked_next(story: Story) -> None:
+    room, _ = story
+    briefs, said = Briefs(room), "Only vouchers of this shop."
+    for brief in (
+        briefs.intake("d", said=said),
+        briefs.researcher("d", Focus.IMPACT, said=said),
+        briefs.spec("d", mode=ApprovalMode.INTERACTIVE, said=said),
+        briefs.designer("d", findings=(), said=said),
+        briefs.planner("d", mode="initial", constraints=("ARC-9 is open",), failing={}, said=said),
+    ):
+        assert shown(brief, "What a person said") == said
+        assert said not in brief.task
+    assert shown(brief, "What the review of the design left open, which binds you") == "ARC-9 is open"
+    assert "The plan so far" in titles(brief)

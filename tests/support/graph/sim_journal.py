@@ -1,0 +1,55 @@
+"""What a simulated engine keeps of its flows: their steps, how they ended, and who has them."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fairwitness.engine.base import Outcome, RunStatus
+from fairwitness.engine.json_values import decode
+from support.graph.sim_time import Task
+
+_ENDED = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+class Trouble(Exception):
+    """What a simulated step raises when it is meant to; `kind` is the name of the error that it stands for."""
+
+    def __init__(self, message: str, kind: str = "Trouble") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Recorded(NamedTuple):
+    """One step, as it stands in the journal."""
+
+    key: str
+    text: str
+    kind: str | None = None
+    """Of the error, if it failed."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the engine keeps of one flow."""
+
+    id: str
+    flow: str
+    args: str
+    parent: str | None
+    status: RunStatus = RunStatus.QUEUED
+    journal: list[Recorded] = field(default_factory=list)
+    value: str = "null"
+    error: str = ""
+    life: int = 0
+    """How often it was begun, taken over or ended; whoever knows another number has lost it."""
+    task: Task | None = None
+    silent_since: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has an outcome."""
+        return self.status in _ENDED
+
+
+def outcome_of(kept: Kept) -> Outcome:
+    """How a flow ended."""
+    return Outcome(kept.status, decode(kept.value), kept.error)

@@ -1,0 +1,151 @@
+"""Calls of a paper run: no agent is asked, and the ledger holds what it would hold if one had been."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairwitness.agents.roles import ROLES
+from fairwitness.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus, Usage, UsageSource
+from fairwitness.contracts.common.budgets import Level, OverBudget, Reservation, Resource
+from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.facts import CanStart, Step
+from fairwitness.git.identity import Identity
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.ledger.record import Record
+from fairwitness.rules.feature_moves import instance_of, visit_of
+from fairwitness.runs.dispatch.account import STARTED, Standing
+from fairwitness.runs.dispatch.beginning import Begun
+from fairwitness.runs.dispatch.model import Context, Dispatched, Means, Occasion
+from fairwitness.runs.dispatch.recording import ended, write_end
+from fairwitness.runs.dispatch.seen import Seen
+from fairwitness.runs.feature.calls import Ask, Caller
+from fairwitness.runs.feature.facts import facts_of
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.storing import store
+from fairwitness.sandbox.dotgit import DotGit
+from support.paper.script import Ending, How, Script
+from support.paper.team import answer_of
+
+AGENT = "paper"
+NOTHING = "0" * 40
+_SEEN = Seen(NOTHING, {}, DotGit(("missing",), {}, complete=True))
+_FAILED = {How.ERROR: OutcomeStatus.AGENT_ERROR, How.TIMEOUT: OutcomeStatus.TIMED_OUT}
+
+
+class PaperCaller(Caller):
+    """Ends every call as the script says; whoever calls tries again by the product's own rule."""
+
+    def __init__(self, room: Room, context: Context, script: Script, worktrees: Worktrees, identity: Identity) -> None:
+        """The worktrees are never made."""
+        super().__init__(room, context, _no_means, worktrees, identity)
+        self._script = script
+
+    async def ask_all(self, asks: Sequence[Ask]) -> None:
+        """One after the other, so that the same script leaves the same ledger."""
+        room = self._room
+        for ask in asks:
+            call = ask.call
+            done = ended(room.ledger, room.run_id, call.dispatch_id)
+            if done is None:
+                occasion = Occasion(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
+                done = await self.dispatch(ask.brief, occasion, Path(), ask.at)
+            if done.outcome.status is not OutcomeStatus.OVER_BUDGET:
+                store(room, ask.brief.role, call.dispatch_id, instance_of(call.step, call.instance), done)
+
+    def _put_back(self, first: str, folder: Path) -> None:
+        """There are no files."""
+
+    async def dispatch(
+        self, brief: Brief, occasion: Occasion, folder: Path, base: str, *, is_fresh: bool = False
+    ) -> Dispatched:
+        """The two records of a dispatch, with nothing between them."""
+        ending = self._script.ending(brief.dispatch_id)
+        is_spent = ending.how is How.OVER_BUDGET and self._room.state().resumed == 0
+        if is_spent or self._is_spent():
+            return self._over_budget(brief, occasion)
+        begun = self._begin(brief, occasion)
+        step = Step(occasion.step)
+        visit = visit_of(self._room.state()) if occasion.task is None else 1
+        outcome = self._outcome(brief, step, visit, ending)
+        done = Dispatched(outcome=outcome, start_tree=NOTHING, tree=None)
+        write_end(self._context, brief, occasion, begun, done, agent=AGENT)
+        return done
+
+    def _is_spent(self) -> bool:
+        """A budget that is used up stays so until somebody resumes the run; asked only where one can be."""
+        may_run_out = any(ending.how is How.OVER_BUDGET for ending in self._script.calls.values())
+        return may_run_out and facts_of(self._room).can_start is CanStart.NEVER
+
+    def _outcome(self, brief: Brief, step: Step, visit: int, ending: Ending) -> Outcome:
+        usage = Usage(source=UsageSource.CASSETTE, tokens_in=900, tokens_out=100)
+        if ending.how in _FAILED:
+            cause = ErrorCause.TIMEOUT if ending.how is How.TIMEOUT else ending.cause
+            return Outcome(
+                status=_FAILED[ending.how],
+                raw_text="",
+                problems=(f"the script says {ending.how.value}",),
+                asked=1,
+                usage=usage,
+                cause=cause,
+                duration_ms=1,
+            )
+        answer = answer_of(self._room, brief, step.value, visit, ending)
+        return Outcome(
+            status=OutcomeStatus.OK,
+            answer=answer,
+            raw_text="",
+            asked=1,
+            usage=usage,
+            model="model" if self._script.is_one_model else f"model-of-{brief.instance}",
+            duration_ms=1,
+        )
+
+    def _begin(self, brief: Brief, occasion: Occasion) -> Begun:
+        now = self._room.now()
+        reservation = Reservation(id=brief.dispatch_id, phase=occasion.phase, asked=ROLES[brief.role].budget)
+        row = Observation(
+            run_id=brief.run_id,
+            task_id=occasion.task,
+            key=f"dispatch:{brief.dispatch_id}:try-1",
+            kind=STARTED,
+            subject=brief.dispatch_id,
+            holds=True,
+            detail={
+                "role": brief.role.value,
+                "instance": brief.instance,
+                "reservation": reservation.plain(),
+                "seen": _SEEN.plain(),
+            },
+            tree=NOTHING,
+            observed_at=now,
+        )
+
+        def write(record: Record) -> None:
+            record.observation(row)
+            self._context.recorder.started(record, brief, occasion, timestamp=now)
+
+        self._context.ledger.record(brief.run_id, write)
+        return Begun(Standing(started=(row,)), reservation, _SEEN, now)
+
+    def _over_budget(self, brief: Brief, occasion: Occasion) -> Dispatched:
+        refused = OverBudget(level=Level.RUN, what=Resource.TOKENS, cap=1000, used=1000, asked=1)
+        now = self._room.now()
+        self._context.ledger.record(
+            brief.run_id,
+            lambda record: self._context.recorder.over_budget(record, brief, occasion, refused, timestamp=now),
+        )
+        return Dispatched(
+            outcome=Outcome(
+                status=OutcomeStatus.OVER_BUDGET,
+                raw_text="",
+                problems=("the script says that nothing is left",),
+                asked=0,
+                usage=Usage(),
+                duration_ms=0,
+            )
+        )
+
+
+def _no_means(role: Role, instance: str, folder: Path, base: str) -> Means:
+    raise AssertionError("nobody is asked on paper")

@@ -1,0 +1,121 @@
+"""What the agents of a paper run answer: the demo's recorded team, bent as far as a script asks for it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairwitness.app.demo_feature.plans import PLANNED, TASKS, TASKS_AGAIN, replanned
+from fairwitness.app.demo_feature.reviews import DESIGN_FIRST
+from fairwitness.app.demo_feature.scripts import Document, Session
+from fairwitness.app.demo_feature.team import HONEST
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.feature.review import Category, ReviewScope
+from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.kit import yaml_text
+from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.tasks import FIX_NODE
+from support.paper.script import Ending, How
+
+_FINDING: Mapping[str, Any] = DESIGN_FIRST[0].answer["findings"][0]
+_REVIEW: Mapping[str, Any] = DESIGN_FIRST[1].answer
+
+
+def answer_of(room: Room, brief: Brief, step: str, visit: int, ending: Ending) -> Document:
+    """What the agent of a brief answers."""
+    match brief.role:
+        case Role.INTAKE:
+            return _intake(ending)
+        case Role.SPEC:
+            return _spec(room, ending)
+        case Role.PLANNER:
+            return _plan(room, ending)
+        case Role.REVIEWER:
+            scope = ReviewScope.DESIGN if step == "step-3b" else ReviewScope.CODE
+            return _review(brief.instance, scope, min(visit, 2), ending)
+        case Role.IMPLEMENTER:
+            return _implemented(brief.instance)
+        case Role.VERIFIER:
+            return _verified(brief.instance, ending)
+        case _:
+            return _recorded(brief.role, brief.instance).answer
+
+
+def _recorded(role: Role, instance: str) -> Session:
+    return next(session for session in HONEST if (session.role, session.instance) == (role, instance))
+
+
+def _concern(number: int, severity: Severity) -> Document:
+    told = {"title": f"Worry {number}", "description": "It may go wrong.", "recommendation": "Think again."}
+    return {"severity": severity.value, **told}
+
+
+def _intake(ending: Ending) -> Document:
+    is_impossible = Severity.BLOCKER in ending.concerns
+    return {
+        **_recorded(Role.INTAKE, "intake").answer,
+        "concerns": [_concern(number, severity) for number, severity in enumerate(ending.concerns, start=1)],
+        "infeasible": is_impossible,
+        "infeasible_because": "There is no way." if is_impossible else None,
+    }
+
+
+def _spec(room: Room, ending: Ending) -> Document:
+    recorded = _recorded(Role.SPEC, "spec").answer
+    log = {
+        "concerns_identified": len(ending.concerns),
+        "mode": room.order.mode.value,
+        "auto_selected": False,
+        "selected_option": "proceed",
+        "concerns": [_concern(number, severity) for number, severity in enumerate(ending.concerns, start=1)],
+    }
+    return _with_payload(recorded, {"pushback_log": log})
+
+
+def _with_payload(document: Document, changes: Document) -> Document:
+    header = document["agent_output"]
+    return {**document, "agent_output": {**header, "payload": {**header["payload"], **changes}}}
+
+
+def _plan(room: Room, ending: Ending) -> Document:
+    """The plan; its task documents are laid beside it, as if they had been read from the planner's worktree."""
+    state = room.state()
+    session = replanned(len(state.replans) + 1) if state.replans else PLANNED
+    if ending.how is How.UNUSABLE:
+        tasks = [
+            {**task, "id": f"task-9{number}"}
+            for number, task in enumerate(session.answer["agent_output"]["payload"]["tasks"])
+        ]
+        return _with_payload(session.answer, {"tasks": tasks})
+    for task in TASKS_AGAIN if state.replans else TASKS:
+        document = TaskDocument.model_validate(yaml_text.parse(yaml_text.render(task.document())))
+        room.put_document(room.layout.task(task.id), document)
+    return session.answer
+
+
+def _review(perspective: str, scope: ReviewScope, round_: int, ending: Ending) -> Document:
+    found = [
+        {**_FINDING, "id": f"F-{number}", "category": category.value, "severity": severity.value}
+        for number, (category, severity) in enumerate(ending.findings, start=1)
+    ]
+    touched = {category for category, _ in ending.findings}
+    return {
+        **_REVIEW,
+        "reviewer_perspective": perspective,
+        "scope": scope.value,
+        "round": round_,
+        "findings": found,
+        "clean_categories": [category.value for category in Category if category not in touched],
+    }
+
+
+def _implemented(task: str) -> Document:
+    recorded = _recorded(Role.IMPLEMENTER, "task-01" if task == FIX_NODE else task)
+    return _with_payload(recorded.answer, {"task_id": task})
+
+
+def _verified(task: str, ending: Ending) -> Document:
+    answer = _recorded(Role.VERIFIER, task).answer
+    if ending.how is not How.REVISION:
+        return answer
+    return {**answer, "completion": {**answer["completion"], "status": "NEEDS_REVISION"}}
