@@ -15,7 +15,7 @@ from fairwitness.contracts.autopilot.words import PhaseType
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store
 
@@ -53,19 +53,19 @@ def _run_of(folder: Path, size: int, kept: int, closing: ExitStack) -> Callable[
     folder.mkdir()
     ledger = Ledger.open_file(folder / "evidence.db")
     closing.callback(ledger.close)
-    book = AutopilotBook(ledger, RUN)
-    book.create(_order(kept))
+    log = AutopilotLog(ledger, RUN)
+    log.create(_order(kept))
 
     def fill(record: Record) -> None:
         for _ in range(size):
             record.event(Workflow.AUTOPILOT, "circuit_breaker_closed", {"reason": "it cooled down"}, timestamp=AT)
 
     ledger.record(RUN, fill)
-    state_file = StateFile(book, Store(folder))
+    state_file = StateFile(log, Store(folder))
     state_file.refresh()
 
     def event() -> None:
-        book.tell(Told(happened(CircuitBreakerClosed, book.now(), reason="it cooled down")))
+        log.tell(Told(happened(CircuitBreakerClosed, log.now(), reason="it cooled down")))
         state_file.refresh()
 
     return event

@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.feature_room import order_of, room_of
+from fairwitness.app.feature_run import context_of, order_of
 from fairwitness.app.state import state_of
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.feature.briefs import Briefs
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import plan_of, task_of
 
 OWN_GOAL_S, DISPATCHES = 2.0, 26
@@ -95,24 +95,26 @@ def _reading(root: Path, run_id: str) -> bool:
     ledger = Ledger.open_file(state_of(repository) / "evidence.db")
     try:
         order, _ = order_of(ledger, run_id)
-        room = room_of(repository, ledger, run_id, order)
-        return _ratios(room)
+        context = context_of(repository, ledger, run_id, order)
+        return _ratios(context)
     finally:
         ledger.close()
 
 
-def _ratios(room: Room) -> bool:
-    plan = plan_of(room)
+def _ratios(context: FeatureContext) -> bool:
+    plan = plan_of(context)
     assert plan is not None
     tasks = [task.id for task in plan.agent_output.payload.tasks]
-    layout = room.layout
-    documents = [room.get(path) or b"" for path in (layout.spec, layout.design, layout.plan, *map(layout.task, tasks))]
+    layout = context.layout
+    documents = [
+        context.get(path) or b"" for path in (layout.spec, layout.design, layout.plan, *map(layout.task, tasks))
+    ]
     whole = sum(map(len, documents))
     print(f"\nwhat an implementer is given to read  (baseline: the documents themselves, {whole} bytes)")
-    briefs = Briefs(room)
+    briefs = Briefs(context)
     ratios = []
     for task in tasks:
-        brief = briefs.implementer(f"bench-{task}", task_of(room, task), before=())
+        brief = briefs.implementer(f"bench-{task}", task_of(context, task), before=())
         ratios.append(sum(len(box.text.encode()) for box in brief.inputs) / whole)
         print(f"  {ratios[-1]:6.2f}x  {task}")
     met = max(ratios) <= READ_GOAL

@@ -36,10 +36,10 @@ Timed = tuple[Callable[[], object], Callable[[], object]]
 
 def run() -> bool:
     """Prints ready workspaces and tried merges against git's own commands in the same run."""
-    room = MEMORY if os.access(MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="fairwitness-bench-", dir=room) as folder:
+    context = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="fairwitness-bench-", dir=context) as folder:
         sample = Sample(Path(folder))
-        print(f"\ngit: {FILES} files, {FILES * BYTES // 10**6} MB, {'in memory' if room else 'on disk'}: {folder}")
+        print(f"\ngit: {FILES} files, {FILES * BYTES // 10**6} MB, {'in memory' if context else 'on disk'}: {folder}")
         met = _measure(sample, "as committed", is_goal=True)
         sample.pack()
         _measure(sample, "packed", is_goal=False)

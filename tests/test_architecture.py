@@ -17,7 +17,7 @@ CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 
 def _rooms() -> list[str]:
     layers = next(contract for contract in CONTRACTS if contract["type"] == "layers")["layers"]
-    return [room.strip() for layer in layers for room in layer.split("|")]
+    return [context.strip() for layer in layers for context in layer.split("|")]
 
 
 def test_all_nine_import_contracts_stand() -> None:
@@ -26,8 +26,8 @@ def test_all_nine_import_contracts_stand() -> None:
 
 
 @pytest.mark.parametrize("room", _rooms())
-def test_every_room_opens_with_a_sentence(room: str) -> None:
-    path = SOURCE / room / "__init__.py" if (SOURCE / room).is_dir() else SOURCE / f"{room}.py"
+def test_every_room_opens_with_a_sentence(context: str) -> None:
+    path = SOURCE / context / "__init__.py" if (SOURCE / context).is_dir() else SOURCE / f"{context}.py"
     docstring = ast.get_docstring(ast.parse(path.read_text()))
     assert docstring is not None
     assert docstring.splitlines()[0].endswith(".")

@@ -27,7 +27,7 @@ from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustificatio
 from fairwitness.contracts.autopilot.words import RunFlag, RunStatus, StepName
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
 
 RUN = "run-2026-02-26-143000"
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
@@ -136,11 +136,11 @@ def order_of(top: Path, phases: tuple[str, ...], *flags: RunFlag, run_id: str = 
 
 
 @contextmanager
-def opened(top: Path, run_id: str = RUN, *, clock: Clock | None = None) -> Iterator[AutopilotBook]:
+def opened(top: Path, run_id: str = RUN, *, clock: Clock | None = None) -> Iterator[AutopilotLog]:
     """The book of a run."""
     ledger = ledger_in(state_of(Repository.open(top)))
     try:
-        yield AutopilotBook(ledger, run_id) if clock is None else AutopilotBook(ledger, run_id, clock=clock)
+        yield AutopilotLog(ledger, run_id) if clock is None else AutopilotLog(ledger, run_id, clock=clock)
     finally:
         ledger.close()
 
@@ -148,8 +148,8 @@ def opened(top: Path, run_id: str = RUN, *, clock: Clock | None = None) -> Itera
 def begun(top: Path, phases: tuple[str, ...] = ("1", "2"), *flags: RunFlag, run_id: str = RUN, **differs: Any) -> str:
     """A run that was written down; its id."""
     order = order_of(top, phases, *flags, run_id=run_id, **differs)
-    with opened(top, run_id) as book:
-        book.create(order)
+    with opened(top, run_id) as log:
+        log.create(order)
     return run_id
 
 
@@ -159,9 +159,9 @@ Happening = Callable[[str], Told]
 
 def tell(top: Path, *happenings: Happening, run_id: str = RUN, clock: Clock | None = None) -> None:
     """Things happen in a run that nobody carries."""
-    with opened(top, run_id, clock=clock) as book:
+    with opened(top, run_id, clock=clock) as log:
         for one in happenings:
-            book.tell(one(book.now()))
+            log.tell(one(log.now()))
 
 
 def event(kind: type[Event], facts: EventFacts | None = None, **said: Any) -> Happening:
@@ -215,5 +215,5 @@ def over() -> Happening:
 
 def types_of(top: Path, run_id: str = RUN) -> list[str]:
     """What happened, by its kind."""
-    with opened(top, run_id) as book:
-        return [envelope.type for envelope in book.ledger.events(run_id)]
+    with opened(top, run_id) as log:
+        return [envelope.type for envelope in log.ledger.events(run_id)]

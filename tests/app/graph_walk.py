@@ -27,7 +27,7 @@ from fairwitness.rules import graph_moves
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.graph_run import GraphRun, Stage
 from fairwitness.rules.scheduling import collected, ready_nodes
-from fairwitness.runs.graph.book import GraphBook
+from fairwitness.runs.graph.run_log import RunLog
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 COMMIT, TREE = "b" * 40, "c" * 40
@@ -70,8 +70,8 @@ class Walk:
         if isinstance(where, Path):
             where = Ledger.open_file(where / ".fairwitness" / "evidence.db", clock=clock)
         self.ledger = where
-        self.book = GraphBook(self.ledger, dag.runId, clock=clock)
-        self.book.begin(
+        self.log = RunLog(self.ledger, dag.runId, clock=clock)
+        self.log.begin(
             dag,
             GraphOptions(target=f"fairwitness/{run_ref(dag.runId)}/target", max_attempts=max_attempts),
             base_commit="a" * 40,
@@ -84,7 +84,7 @@ class Walk:
         )
         self.run_id = dag.runId
         self.dag = dag
-        self.run: GraphRun = self.book.run()
+        self.run: GraphRun = self.log.run()
 
     def close(self) -> None:
         """Lets go of the ledger."""
@@ -95,7 +95,7 @@ class Walk:
         self._write(lambda _now: events)
 
     def _write(self, make: Callable[[str], Iterable[EventData]]) -> None:
-        self.book.write(make)
+        self.log.write(make)
         for envelope in self.ledger.events(self.run_id, after=self.run.seq):
             problem = self.run.apply(envelope)
             assert problem is None, problem
@@ -163,8 +163,8 @@ class Walk:
         overlay = DagOverlay(
             crId=f"cr-{number:03d}", appliedAt="2026-02-26T14:31:00Z", addedNodes=(node,), addedEdges=()
         )
-        assert self.book.grow(overlay) == ()
-        self.dag = self.book.effective()[1]
+        assert self.log.grow(overlay) == ()
+        self.dag = self.log.effective()[1]
         self._write(lambda _now: ())
 
     def step(self, rng: random.Random) -> bool:

@@ -72,9 +72,9 @@ def test_everything_that_a_run_goes_by_is_written_down_once(top: Path) -> None:
     commit(top)
     done = begin(top, "1-2", "--complete", "--lenient", pause_after=1)
     assert done.run_id == "run-2026-02-26-153000"
-    with opened(top, done.run_id) as book:
-        order = book.order()
-        state = book.state().state
+    with opened(top, done.run_id) as log:
+        order = log.order()
+        state = log.state().state
     assert order == done.order
     assert (order.phases, order.flags) == (("1", "2"), (RunFlag.COMPLETE, RunFlag.LENIENT))
     assert (order.limits.cap, order.pause_after, order.started_by) == (2, 1, "Ada <ada@example.org>")
@@ -154,8 +154,8 @@ def test_what_cannot_be_meant_is_refused_in_a_sentence(
     top: Path, phases: str, flags: tuple[str, ...], differs: dict[str, object], told: str
 ) -> None:
     assert told in refused(top, phases, *flags, **differs)
-    with opened(top) as book:
-        assert book.ledger.runs() == ()
+    with opened(top) as log:
+        assert log.ledger.runs() == ()
 
 
 def test_nothing_left_to_do_is_said(top: Path) -> None:
@@ -227,5 +227,5 @@ def test_flags_that_exclude_each_other_are_told_in_the_latest_run(top: Path) -> 
     done(top, "1")
     assert refused(top, "1", "--gaps", "--complete") == "--gaps and --complete cannot be given together"
     assert types_of(top)[-1] == "flag_mutual_exclusivity_error"
-    with opened(top) as book:
-        assert book.state().state.meta.status.value == "completed"
+    with opened(top) as log:
+        assert log.state().state.meta.status.value == "completed"

@@ -178,5 +178,5 @@ def test_a_report_names_the_documents_that_are_there(top: Path) -> None:
     assert found.plain()["metrics"]["run_id"] == RUN
     with pytest.raises(UsageError, match="is no autopilot run"):
         report_of(top, "run-1")
-    with opened(top) as book:
-        assert book.run_id == RUN
+    with opened(top) as log:
+        assert log.run_id == RUN

@@ -24,7 +24,7 @@ from app.autopilot_grounds import (
     types_of,
 )
 from fairwitness.app.answering import answer, inbox
-from fairwitness.app.autopilot_room import opened_autopilot, record_verdict, resume_autopilot, settled_verdicts
+from fairwitness.app.autopilot_run import opened_autopilot, record_verdict, resume_autopilot, settled_verdicts
 from fairwitness.app.autopilot_verdict import give_verdict
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.events_run import CircuitBreakerOpened
@@ -52,8 +52,8 @@ def top(tmp_path: Path) -> Path:
 
 
 def verdict(top: Path, phase: str, said: HumanWord = HumanWord.PASS, *issues: str) -> tuple[float, float]:
-    with opened_autopilot(top, RUN) as room:
-        done = record_verdict(room, phase, said, issues)
+    with opened_autopilot(top, RUN) as context:
+        done = record_verdict(context, phase, said, issues)
         return done.old_limit, done.new_limit
 
 
@@ -61,8 +61,8 @@ def verdict(top: Path, phase: str, said: HumanWord = HumanWord.PASS, *issues: st
 def test_a_verdict_settles_its_phase_and_is_told_once(top: Path) -> None:
     verdict(top, "1")
     verdict(top, "2", HumanWord.ISSUES_FOUND, "the total is wrong", " ")
-    with opened(top) as book:
-        state = book.state().state
+    with opened(top) as log:
+        state = log.state().state
     assert state.phases["1"].status is PhaseStatus.COMPLETED
     said = state.phases["2"].human_verdict
     assert (state.phases["2"].status, said and said.issues) == (PhaseStatus.FAILED, ("the total is wrong",))
@@ -79,8 +79,8 @@ def test_the_limit_follows_the_verdicts_by_half_a_point(top: Path) -> None:
     assert types_of(top).count("deferral_threshold_adjusted") == 2
     assert verdict(top, "5", HumanWord.FAIL) == (5.0, 5.0)
     assert verdict(top, "6", HumanWord.FAIL) == (5.0, 5.5)
-    with opened(top) as book:
-        assert book.state().state.meta.deferral_confidence == 5.5
+    with opened(top) as log:
+        assert log.state().state.meta.deferral_confidence == 5.5
 
 
 @pytest.mark.req("A19")
@@ -124,8 +124,8 @@ def test_a_verdict_can_be_given_as_the_answer_to_a_question(top: Path) -> None:
 
 
 def status(top: Path) -> RunStatus:
-    with opened(top) as book:
-        return book.state().state.meta.status
+    with opened(top) as log:
+        return log.state().state.meta.status
 
 
 @pytest.mark.req("A1")
@@ -147,8 +147,8 @@ def test_a_run_that_stopped_goes_on_when_a_person_says_so(tmp_path: Path, stop: 
     before = status(top)
     assert resume_autopilot(top, RUN)
     assert not resume_autopilot(top, RUN)
-    with opened(top) as book:
-        told = book.ledger.last_event(RUN, "run_resumed")
+    with opened(top) as log:
+        told = log.ledger.last_event(RUN, "run_resumed")
     assert status(top) is RunStatus.RUNNING
     assert told is not None
     assert told.data == {"previous_status": before.value, "from_phase": "1"}
@@ -165,5 +165,5 @@ def test_a_breaker_that_cools_down_is_waited_for_and_then_half_open(tmp_path: Pa
         resume_autopilot(top, RUN, clock=fixed(MOMENT + timedelta(seconds=30)))
     assert (status(top), types_of(top)[-1]) == (RunStatus.PAUSED, "run_halted")
     assert resume_autopilot(top, RUN, clock=fixed(until))
-    with opened(top) as book:
-        assert book.state().state.circuit_breaker.state is BreakerPosition.HALF_OPEN
+    with opened(top) as log:
+        assert log.state().state.circuit_breaker.state is BreakerPosition.HALF_OPEN

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.autopilot_grounds import ROADMAP, RUN, begun, commit, completed, git, lay_out, opened, over, started, tell
-from fairwitness.app.autopilot_room import RELOCK, opened_autopilot
+from fairwitness.app.autopilot_run import RELOCK, opened_autopilot
 from fairwitness.app.autopilot_setup import GROWN, KEPT, WRITTEN, init, lock
 from fairwitness.contracts.autopilot.roadmap import ProjectConfig
 from fairwitness.errors import UsageError
@@ -82,17 +82,17 @@ def test_a_changed_specification_is_locked_on_purpose_and_the_preflight_goes_by_
         (SPEC, SpecTurn.CHANGED),
         (".planning/PROJECT.md", SpecTurn.NEW),
     ]
-    with opened_autopilot(top, RUN) as room:
-        locks = {each.path: each.hash for each in room.locks()}
-        assert room.locks() == preflight.locks_of(room.book)
-        assert room.book.order().specs != room.locks()
-        assert [row.key for row in room.book.ledger.observations(RUN, RELOCK)] == ["relock:1"]
+    with opened_autopilot(top, RUN) as context:
+        locks = {each.path: each.hash for each in context.locks()}
+        assert context.locks() == preflight.locks_of(context.log)
+        assert context.log.order().specs != context.locks()
+        assert [row.key for row in context.log.ledger.observations(RUN, RELOCK)] == ["relock:1"]
     assert (RELOCK, locks[SPEC]) == (preflight.RELOCK, content_hash((top / SPEC).read_bytes()))
     assert lock(top, None).changes == ()
     (top / SPEC).unlink()
     assert [(change.path, change.turn) for change in lock(top, None).changes] == [(SPEC, SpecTurn.MISSING)]
-    with opened(top) as book:
-        assert [row.key for row in book.ledger.observations(RUN, RELOCK)] == ["relock:1", "relock:2"]
+    with opened(top) as log:
+        assert [row.key for row in log.ledger.observations(RUN, RELOCK)] == ["relock:1", "relock:2"]
 
 
 def test_a_run_goes_by_one_roadmap(top: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from fairwitness.app.demo_feature import repository as demo
 from fairwitness.app.demo_feature.team import write_cassettes
 from fairwitness.app.feature import BegunFeature, Wanted, begin_feature
-from fairwitness.app.feature_desk import caps_of
-from fairwitness.app.feature_room import order_of, resume_feature, room_of
+from fairwitness.app.feature_run import context_of, order_of, resume_feature
+from fairwitness.app.feature_runner import caps_of
 from fairwitness.app.graphs import Factory
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import BudgetTable
@@ -19,8 +19,8 @@ from fairwitness.contracts.feature.facts import Step
 from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.feature_moves import events_of
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.deciding import take
-from fairwitness.runs.feature.room import Room
 from fairwitness.sandbox.probe import probe
 from runs.feature.telling import enter
 
@@ -150,24 +150,24 @@ def test_a_budget_is_the_runs_own(budget: BudgetTable, caps: tuple[int | None, .
     assert (made.dispatch, made.phase) == (caps_of(BudgetTable()).run, caps_of(BudgetTable()).run)
 
 
-def _halt(room: Room) -> None:
+def _halt(context: FeatureContext) -> None:
     halt = Halt(reason="no", outcome=HaltOutcome.ERROR, resumable=True)
-    room.tell(*events_of(room.state(), halt, 1, raised=None))
+    context.tell(*events_of(context.state(), halt, 1, raised=None))
 
 
 @pytest.mark.req("P16")
 def test_a_run_that_ended_goes_on_in_the_step_that_it_ended_in(till: Path) -> None:
     begun = begin(till)
     factory = Factory(till)
-    room = room_of(factory.repository, factory.ledger, begun.run_id, begun.order)
+    context = context_of(factory.repository, factory.ledger, begun.run_id, begun.order)
     resume_feature(factory.repository, factory.ledger, begun.run_id)
-    assert room.state().resumed == 0, "it has not ended"
-    enter(room, Step.SETUP)
-    enter(room, Step.RESEARCH)
-    _halt(room)
+    assert context.state().resumed == 0, "it has not ended"
+    enter(context, Step.SETUP)
+    enter(context, Step.RESEARCH)
+    _halt(context)
     resume_feature(factory.repository, factory.ledger, begun.run_id)
-    assert (room.state().resumed, room.state().current_step) == (1, Step.RESEARCH.value)
-    assert take(room, 0).decision.kind == "advance"
+    assert (context.state().resumed, context.state().current_step) == (1, Step.RESEARCH.value)
+    assert take(context, 0).decision.kind == "advance"
     factory.ledger.close()
 
 
@@ -175,14 +175,16 @@ def test_a_run_that_ended_goes_on_in_the_step_that_it_ended_in(till: Path) -> No
 def test_steps_of_the_same_moment_are_not_confused_when_a_run_goes_on(till: Path) -> None:
     begun = begin(till)
     factory = Factory(till)
-    room = room_of(factory.repository, factory.ledger, begun.run_id, begun.order, clock=lambda: MOMENT + timedelta(1))
+    context = context_of(
+        factory.repository, factory.ledger, begun.run_id, begun.order, clock=lambda: MOMENT + timedelta(1)
+    )
     for step in (Step.DESIGN, Step.DESIGN_REVIEW, Step.DESIGN):
-        enter(room, step)
-    enter(room, Step.DESIGN_REVIEW)
-    enter(room, Step.PLAN)
-    _halt(room)
+        enter(context, step)
+    enter(context, Step.DESIGN_REVIEW)
+    enter(context, Step.PLAN)
+    _halt(context)
     resume_feature(factory.repository, factory.ledger, begun.run_id)
-    assert room.state().current_step == Step.PLAN.value
+    assert context.state().current_step == Step.PLAN.value
     factory.ledger.close()
 
 
@@ -191,10 +193,10 @@ def test_whoever_goes_on_with_a_run_that_ran_out_of_budget_may_have_raised_it(ti
     begun = begin(till)
     factory = Factory(till)
     try:
-        room = room_of(factory.repository, factory.ledger, begun.run_id, begun.order)
+        context = context_of(factory.repository, factory.ledger, begun.run_id, begun.order)
         (till / "fairwitness.toml").write_text("[budget]\ntokens = 20\n")
         assert order_of(factory.ledger, begun.run_id)[1].tokens == 10  # it holds while the run goes on
-        room.tell(RunFinished(outcome=RunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))
+        context.tell(RunFinished(outcome=RunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))
         resume_feature(factory.repository, factory.ledger, begun.run_id)
         assert order_of(factory.ledger, begun.run_id)[1].tokens == 20
     finally:

@@ -125,8 +125,8 @@ def test_it_needs_no_network_no_script_and_no_font(tmp_path: Path) -> None:
     assert not re.search(r"https?://|//cdn|@import|url\(|<script|javascript:", source)
     assert all(link.startswith("#") for link in page.links)
     assert STYLE.count("{") == STYLE.count("}")
-    for means in ("prefers-color-scheme: dark", "@media print"):
-        assert means in STYLE
+    for deps in ("prefers-color-scheme: dark", "@media print"):
+        assert deps in STYLE
 
 
 @pytest.mark.req("F5")

@@ -39,7 +39,7 @@ from fairwitness.rules.fold_forge import fold_forge
 def _agree(walk: Walk, look: RunLook) -> None:
     """Everything that is shown is what the executor's own view and the run's own files say."""
     run = walk.run
-    begun = walk.book.begun()
+    begun = walk.log.begun()
     folded = fold_forge(walk.ledger.events(walk.run_id), begun.dag, max_attempts=begun.options.max_attempts)
     assert not isinstance(folded, Problem), folded
     for name, status in run.nodes.items():

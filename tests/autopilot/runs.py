@@ -9,13 +9,13 @@ from typing import Any
 
 from autopilot.team import Document
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.autopilot_desk import autopilot_caps
-from fairwitness.app.autopilot_room import AutopilotRoom, opened_autopilot, resume_autopilot
+from fairwitness.app.autopilot_run import AutopilotRoom, opened_autopilot, resume_autopilot
+from fairwitness.app.autopilot_runner import autopilot_caps
 from fairwitness.app.carrying import carry, record_resumed
-from fairwitness.app.graph_means import MeansMaker, prover
+from fairwitness.app.graph_means import DispatchDepsFactory, prover
 from fairwitness.app.graphs import AUTOPILOT_FLOW, CAP, ENGINE, Factory
 from fairwitness.app.runs import End
-from fairwitness.app.state import state_of, workroom
+from fairwitness.app.state import scratch_root, state_of
 from fairwitness.app.watching import watching
 from fairwitness.app.wiring import runner
 from fairwitness.contracts.agents.dispatch import Outcome
@@ -31,20 +31,20 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.runs.autopilot.asking import Asker
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.briefs import Briefs
 from fairwitness.runs.autopilot.commands import Harness
-from fairwitness.runs.autopilot.desk import AutopilotRunDesk
+from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.executing import Executing
-from fairwitness.runs.autopilot.graph_desk import AutopilotGraphDesk
+from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
 from fairwitness.runs.autopilot.learnings import Learnings
-from fairwitness.runs.autopilot.room import Room
+from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.runs.autopilot.runner import AutopilotRunner
 from fairwitness.runs.autopilot.tasks import graph_of
 from fairwitness.runs.dispatch.account import ENDED
 from fairwitness.runs.dispatch.recording import ended
-from fairwitness.runs.graph.world import World
+from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.subject import Parts
+from fairwitness.verify.subject import VerifyDeps
 from feature.grounds import git
 
 
@@ -69,15 +69,15 @@ class Run:
         return resume_autopilot(self.top, self.run_id, clock=clock)
 
     @contextmanager
-    def room(self) -> Iterator[AutopilotRoom]:
+    def context(self) -> Iterator[AutopilotRoom]:
         """The run's book and files."""
-        with opened_autopilot(self.top, self.run_id) as room:
-            yield room
+        with opened_autopilot(self.top, self.run_id) as context:
+            yield context
 
     def rows(self, kind: str | None = None) -> list[Any]:
         """Events with everything that stands around them, in their order."""
-        with self.room() as room:
-            return [event for event in room.book.ledger.events(self.run_id) if kind in (None, event.type)]
+        with self.context() as context:
+            return [event for event in context.log.ledger.events(self.run_id) if kind in (None, event.type)]
 
     def events(self, kind: str | None = None, **data: Any) -> list[Document]:
         """What the events of a kind say, in their order; only those that say this, too."""
@@ -90,8 +90,8 @@ class Run:
 
     def state(self) -> State:
         """As its events tell it."""
-        with self.room() as room:
-            return room.book.state().state
+        with self.context() as context:
+            return context.log.state().state
 
     def statuses(self) -> dict[str, str]:
         """How the phases stand."""
@@ -99,18 +99,18 @@ class Run:
 
     def passes(self) -> tuple[PhasePass, ...]:
         """Every pass that was begun."""
-        with self.room() as room:
-            return room.book.passes()
+        with self.context() as context:
+            return context.log.passes()
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """What followed from the passes."""
-        with self.room() as room:
-            return room.book.verdicts()
+        with self.context() as context:
+            return context.log.verdicts()
 
     def observations(self, kind: str) -> list[Any]:
         """Rows of a kind."""
-        with self.room() as room:
-            return list(room.book.ledger.observations(self.run_id, kind))
+        with self.context() as context:
+            return list(context.log.ledger.observations(self.run_id, kind))
 
     def steps(self) -> list[tuple[str, str, bool]]:
         """The steps that ended: their pass, what they were, and whether they were good."""
@@ -119,19 +119,19 @@ class Run:
 
     def outcomes(self) -> dict[str, Outcome]:
         """What came of each dispatch that ended, in their order."""
-        with self.room() as room:
-            ledger = room.book.ledger
+        with self.context() as context:
+            ledger = context.log.ledger
             names = [row.subject for row in ledger.observations(self.run_id, ENDED)]
             found = {name: ended(ledger, self.run_id, name) for name in names}
             return {name: done.outcome for name, done in found.items() if done is not None}
 
     def transcript(self, dispatch_id: str) -> str:
         """Everything that was said and done in a dispatch, prompts included."""
-        with self.room() as room:
-            done = ended(room.book.ledger, self.run_id, dispatch_id)
+        with self.context() as context:
+            done = ended(context.log.ledger, self.run_id, dispatch_id)
             assert done is not None
             assert done.transcript is not None
-            kept = Store(state_of(room.repository))
+            kept = Store(state_of(context.repository))
             return kept.get(f"outputs/{done.transcript.removeprefix('sha256:')}", sha256=done.transcript).decode()
 
     def file(self, path: str) -> str:
@@ -175,47 +175,49 @@ class _Other(Factory):
     def __init__(self, root: Path, clock: Clock, roles: Mapping[Role, RoleSpec]) -> None:
         super().__init__(root, clock=clock)
         self._own_clock, self._roles = clock, roles
-        self._desk: AutopilotRunDesk | None = None
+        self._runner: AutopilotRunner | None = None
 
-    def autopilot_desk(self, run_id: str) -> AutopilotRunDesk:
+    def autopilot_runner(self, run_id: str) -> AutopilotRunner:
         """As the app makes it, but for the roles."""
-        if self._desk is None:
-            self._desk = self._own(run_id)
-        return self._desk
+        if self._runner is None:
+            self._runner = self._own(run_id)
+        return self._runner
 
-    def _own(self, run_id: str) -> AutopilotRunDesk:
+    def _own(self, run_id: str) -> AutopilotRunner:
         repository, ledger, clock = self.repository, self.ledger, self._own_clock
         state, sandbox = state_of(repository), runner()
-        book = AutopilotBook(ledger, run_id, clock=clock)
-        order = book.order()
+        log = AutopilotLog(ledger, run_id, clock=clock)
+        order = log.order()
         shadow = Shadow.open(state / "git", repository)
-        place = workroom(state, sandbox.tier)
+        place = scratch_root(state, sandbox.tier)
         worktrees = Worktrees(repository, shadow, place / "worktrees", prefix="fairwitness")
         identity = read_identity(repository)
-        world = World(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
+        world = RepoContext(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
         chosen = {"agents": order.agents, "cassettes": order.cassettes}
-        caps = autopilot_caps(order, book.budget())
-        maker = MeansMaker(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
-        parts = Parts(
+        caps = autopilot_caps(order, log.budget())
+        maker = DispatchDepsFactory(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
+        parts = VerifyDeps(
             repository=repository,
             runner=sandbox,
             shadow=shadow,
             ledger=ledger,
             state=state,
-            room=place,
+            scratch=place,
             settings=VerifySettings.model_validate(order.verify),
             digest=order.settings_hash.removeprefix("sha256:"),
             clock=clock,
         )
         files = Store(repository.top or state)
-        harness = Harness(book, parts, order.commands, order.limits.command_seconds)
-        asker = Asker(book, maker.context, maker.means, worktrees, identity, roles=self._roles)
-        briefs = Briefs(book, repository, shadow, Learnings(book, files).text)
-        room = Room(book=book, world=world, shadow=shadow, files=files, harness=harness, asker=asker, briefs=briefs)
+        harness = Harness(log, parts, order.commands, order.limits.command_seconds)
+        asker = Asker(log, maker.context, maker.deps, worktrees, identity, roles=self._roles)
+        briefs = Briefs(log, repository, shadow, Learnings(log, files).text)
+        context = AutopilotContext(
+            log=log, repo=world, shadow=shadow, files=files, harness=harness, asker=asker, briefs=briefs
+        )
 
-        def graph_desk(number: int) -> AutopilotGraphDesk:
-            graph = graph_of(book, number)
-            work = Executing(book, graph, repository, shadow, harness, asker, briefs)
-            return AutopilotGraphDesk(world, book, graph, work, prover(parts, run_id))
+        def graph_desk(number: int) -> AutopilotGraphRunner:
+            graph = graph_of(log, number)
+            work = Executing(log, graph, repository, shadow, harness, asker, briefs)
+            return AutopilotGraphRunner(world, log, graph, work, prover(parts, run_id))
 
-        return AutopilotRunDesk(room, graph_desk)
+        return AutopilotRunner(context, graph_desk)

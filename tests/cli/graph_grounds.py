@@ -13,7 +13,7 @@ from fairwitness.app.graphs import begin_graph
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.graph.book import GraphBook
+from fairwitness.runs.graph.run_log import RunLog
 from fairwitness.sandbox.probe import probe
 from support.graph.team import RUN, Task, dag_of, documents_of, lay_out, record
 
@@ -45,7 +45,7 @@ def tell(repository: Path, *events: EventData, run_id: str = RUN) -> None:
     """Something happens in a run that nobody carries."""
     ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
     try:
-        GraphBook(ledger, run_id).write(lambda _now: events)
+        RunLog(ledger, run_id).write(lambda _now: events)
     finally:
         ledger.close()
 

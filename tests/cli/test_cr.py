@@ -18,7 +18,7 @@ from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.documents import ChangeRequest
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.requests import emit, extend
 from fairwitness.runs.forge.standings import request_of
 
@@ -74,7 +74,7 @@ def repo(tmp_path: Path) -> Path:
     waits: dict[str, tuple[str, ...]] = {"task-01": (), "refinery-01": ("task-01",), "task-03": ("refinery-01",)}
     walk = Walk(tmp_path, dag_of(RUN, waits, refineries=["refinery-01"]))
     walk.tell(happened.RunStarted())
-    emit(ForgeBook(walk.ledger, RUN), "refinery-01", 1, [request(), request(title=HOSTILE, reason=HOSTILE)])
+    emit(ForgeLog(walk.ledger, RUN), "refinery-01", 1, [request(), request(title=HOSTILE, reason=HOSTILE)])
     walk.close()
     return tmp_path
 
@@ -83,7 +83,7 @@ def stands(repo: Path, cr_id: str) -> tuple[str, str | None]:
     """How far a request is, and who decided that."""
     ledger = Ledger.read_only(repo / ".fairwitness" / "evidence.db")
     try:
-        found = request_of(ForgeBook(ledger, RUN), cr_id)
+        found = request_of(ForgeLog(ledger, RUN), cr_id)
         return found.status.value, found.decided_by
     finally:
         ledger.close()
@@ -156,7 +156,7 @@ def test_a_person_rejects_with_a_reason(repo: Path) -> None:
 @pytest.mark.req("F4")
 def test_whoever_emitted_it_cannot_approve_it(repo: Path) -> None:
     ledger = Ledger.open_file(repo / ".fairwitness" / "evidence.db")
-    emit(ForgeBook(ledger, RUN), ADA, 1, [request()])
+    emit(ForgeLog(ledger, RUN), ADA, 1, [request()])
     ledger.close()
     refused = cr("approve", "cr-003", cwd=repo)
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -185,9 +185,9 @@ def test_what_was_refused_and_what_was_added_is_shown(repo: Path) -> None:
         return CaptainReturn.model_validate(plain)
 
     ledger = Ledger.open_file(repo / ".fairwitness" / "evidence.db")
-    book = ForgeBook(ledger, RUN)
-    assert extend(book, "cr-001", answer({"from": "r-2", "to": "nowhere"}), "captain")
-    assert extend(book, "cr-001", answer({"from": "r-2", "to": "task-03"}), "captain") == ()
+    log = ForgeLog(ledger, RUN)
+    assert extend(log, "cr-001", answer({"from": "r-2", "to": "nowhere"}), "captain")
+    assert extend(log, "cr-001", answer({"from": "r-2", "to": "task-03"}), "captain") == ()
     ledger.close()
     told = cr("show", "cr-001", cwd=repo)
     lines = told.stdout.splitlines()

@@ -22,7 +22,7 @@ from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import write_plan
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -51,8 +51,8 @@ class Checkout:
     ledger: Ledger
 
     @property
-    def book(self) -> ForgeBook:
-        return ForgeBook(self.ledger, RUN)
+    def log(self) -> ForgeLog:
+        return ForgeLog(self.ledger, RUN)
 
     @property
     def folder(self) -> Path:
@@ -72,7 +72,7 @@ class Checkout:
     def propose(self, **more: Any) -> None:
         plan = as_plan(planned(**more))
         write_plan(Store(self.top), LAYOUT, plan)
-        self.book.propose(plan, asked=1 if plan.questions else None)
+        self.log.propose(plan, asked=1 if plan.questions else None)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
         settings_hash=f"sha256:{'0' * 64}",
         started_by=ADA,
     )
-    made.book.create(order, repo_url="file:///shop", model="cassette")
+    made.log.create(order, repo_url="file:///shop", model="cassette")
     yield made
     made.ledger.close()
 
@@ -138,7 +138,7 @@ def test_machines_are_told_the_same(checkout: Checkout) -> None:
 def test_text_of_others_does_nothing_to_a_terminal_and_fits(checkout: Checkout) -> None:
     plan = as_plan(planned(specs={"api": f"# {'long ' * 60}\n"}, questions=["\x1b]0;pwned\x07 who?"]))
     write_plan(Store(checkout.top), LAYOUT, plan)
-    checkout.book.propose(plan)
+    checkout.log.propose(plan)
     done = checkout.plan("show", COLUMNS="60")
     assert "\x1b" not in done.stdout
     assert "\\x1b]0;pwned" in done.stdout
@@ -179,7 +179,7 @@ def test_an_edit_that_does_not_fit_is_told_with_its_place_and_kept(checkout: Che
     refused = checkout.plan("approve")
     assert refused.returncode == 2
     assert "expected the number of nodes" in refused.stderr
-    assert not checkout.book.course().is_approved
+    assert not checkout.log.course().is_approved
 
 
 @pytest.mark.req("F9")
@@ -220,7 +220,7 @@ def test_a_plan_is_approved_once_and_sealed_from_then_on(checkout: Checkout) -> 
     done = checkout.plan("approve", "--json")
     assert json.loads(done.stdout) == {"run_id": RUN, "answer": "approve", "is_carried": False}
     assert done.stderr == f"next:  fairwitness resume {RUN}\n"
-    assert checkout.book.course().is_approved
+    assert checkout.log.course().is_approved
     again = checkout.plan("approve", RUN)
     assert (again.returncode, again.stderr.splitlines()[0]) == (2, f"the plan of {RUN} is approved")
     edited = checkout.plan("edit", RUN, EDITOR="true")
@@ -240,13 +240,13 @@ def test_an_open_interview_is_not_answered_by_approving(checkout: Checkout) -> N
         2,
         [f"{RUN} waits for something else, interview.1", "fairwitness inbox"],
     )
-    assert not checkout.book.course().is_approved
+    assert not checkout.log.course().is_approved
 
 
 @pytest.mark.req("F10")
 def test_a_run_that_has_ended_is_not_edited(checkout: Checkout) -> None:
     checkout.propose()
-    checkout.book.write(lambda _now: (RunFailed(reason="abandoned"),))
+    checkout.log.write(lambda _now: (RunFailed(reason="abandoned"),))
     done = checkout.plan("edit", RUN, EDITOR="true")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"{RUN} has ended")
     assert checkout.plan("show", RUN).returncode == 0

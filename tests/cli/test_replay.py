@@ -9,7 +9,7 @@ from cli.runner import fairwitness
 from fairwitness.contracts.common.words import Severity
 from fairwitness.contracts.feature.events import StepStarted
 from fairwitness.ledger.export import exported
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from feature.paper_grounds import begun, played
 from support.paper.run import RUN
 from support.paper.script import Script, worries
@@ -21,17 +21,17 @@ _LINES = """\
 """
 
 
-def _lay(room: Room, file: Path) -> Path:
+def _lay(context: FeatureContext, file: Path) -> Path:
     file.parent.mkdir(exist_ok=True)
-    file.write_bytes(exported(room.ledger.database, room.run_id, room.now()))
+    file.write_bytes(exported(context.ledger.database, context.run_id, context.now()))
     return file
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A folder whose ledger holds one run that ended early."""
-    with played(_SHORT) as (_, room):
-        _lay(room, tmp_path / ".fairwitness" / "evidence.db")
+    with played(_SHORT) as (_, context):
+        _lay(context, tmp_path / ".fairwitness" / "evidence.db")
     return tmp_path
 
 
@@ -60,9 +60,9 @@ def test_the_decisions_are_told_as_json(repository: Path) -> None:
 
 @pytest.mark.req("P14")
 def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path) -> None:
-    with played(_SHORT) as (_, room):
-        room.tell(StepStarted(step="step-9"))
-        _lay(room, tmp_path / ".fairwitness" / "evidence.db")
+    with played(_SHORT) as (_, context):
+        context.tell(StepStarted(step="step-9"))
+        _lay(context, tmp_path / ".fairwitness" / "evidence.db")
     done = fairwitness("replay", "last", cwd=tmp_path)
     assert done.returncode == 6
     told = done.stdout.splitlines()
@@ -73,8 +73,8 @@ def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path
 
 
 def test_a_run_without_decisions_cannot_be_replayed(tmp_path: Path) -> None:
-    with begun(Script()) as room:
-        _lay(room, tmp_path / ".fairwitness" / "evidence.db")
+    with begun(Script()) as context:
+        _lay(context, tmp_path / ".fairwitness" / "evidence.db")
     done = fairwitness("replay", "last", cwd=tmp_path)
     assert done.returncode == 2
     assert "has taken no decision yet" in done.stderr

@@ -33,7 +33,7 @@ def _world(dag: Dag, *faults: tuple[object, ...], climate: Climate | None = None
 
 
 def _told(world: GraphWorld, *kinds: str) -> list[Envelope]:
-    return [envelope for envelope in world.desk.written if envelope.type in kinds]
+    return [envelope for envelope in world.runner.written if envelope.type in kinds]
 
 
 def _states(world: GraphWorld, name: str) -> list[str]:
@@ -78,7 +78,7 @@ def test_at_most_so_many_attempts_work_at_a_time(cap: int) -> None:
 def test_an_attempt_that_waits_to_be_merged_takes_no_place_under_the_cap() -> None:
     world = _world(simple_dag(t1="", t2="", t3=""), cap=1, batch=1)
     assert world.run().completed
-    seqs = {(each.type, each.data.get("nodeId")): each.seq for each in world.desk.written}
+    seqs = {(each.type, each.data.get("nodeId")): each.seq for each in world.runner.written}
     assert seqs["task.started", "t2"] < seqs["branch.merged", "t1"]
 
 
@@ -139,8 +139,8 @@ def test_a_run_that_stopped_for_its_budget_goes_on_when_it_is_resumed() -> None:
 @pytest.mark.req("F10")
 def test_while_a_run_is_paused_what_runs_is_finished_and_merged_and_nothing_is_started() -> None:
     world = _world(simple_dag(t1="", t2="t1"))
-    world.at(0.5, world.desk.pause)
-    world.at(50.0, world.desk.resume)
+    world.at(0.5, world.runner.pause)
+    world.at(50.0, world.runner.resume)
     assert world.run().completed
     (paused,), (resumed,) = _told(world, "run.paused"), _told(world, "run.resumed")
     starts = [each.seq for each in _told(world, "task.started")]
@@ -150,9 +150,9 @@ def test_while_a_run_is_paused_what_runs_is_finished_and_merged_and_nothing_is_s
 @pytest.mark.req("F10")
 def test_a_run_that_is_paused_before_anything_began_waits() -> None:
     world = _world(simple_dag(t1=""))
-    world.desk.append((RunStarted(),))
-    world.desk.pause()
-    world.at(100.0, world.desk.resume)
+    world.runner.append((RunStarted(),))
+    world.runner.pause()
+    world.at(100.0, world.runner.resume)
     assert world.run().completed
     assert world.ground.timeline.now > 100
 
@@ -160,7 +160,7 @@ def test_a_run_that_is_paused_before_anything_began_waits() -> None:
 @pytest.mark.req("F10")
 def test_a_paused_run_whose_last_node_is_merged_completes() -> None:
     world = _world(simple_dag(t1=""))
-    world.at(0.5, world.desk.pause)
+    world.at(0.5, world.runner.pause)
     assert world.run().completed
 
 
@@ -199,7 +199,7 @@ def test_merging_that_is_lost_again_and_again_stops_the_run() -> None:
     world = _world(simple_dag(t1="", t2="t1"), *((Fault.MERGE_HANGS, batch, "check") for batch in range(1, 9)))
     end = world.run()
     assert end.reason == "merging was lost 3 times in a row"
-    assert world.desk.run.batches == 3
+    assert world.runner.run.batches == 3
     assert world.merged == frozenset()
 
 
@@ -210,7 +210,7 @@ def test_a_merge_that_fails_stops_the_run_after_what_works_has_ended_and_a_resum
     assert end.reason is not None
     assert end.reason.startswith("merging failed: ")
     assert "check of batch 1" in end.reason
-    assert set(world.desk.run.queue) == {"t1", "t2"}
+    assert set(world.runner.run.queue) == {"t1", "t2"}
     again = _world(
         simple_dag(t1="", t2="", t3="t1"), (Fault.MERGE_RAISES, 1, "check"), cap=2, climate=Climate(resumes=1)
     )
@@ -223,7 +223,7 @@ def test_when_nothing_can_be_merged_nothing_is_started_either() -> None:
     world = _world(simple_dag(t1="", t2="", t3=""), (Fault.MERGE_RAISES, 1, "stack"), cap=1)
     assert world.run().reason is not None
     assert _starts(world) == [("t1", 1), ("t2", 1)]
-    assert list(world.desk.run.queue) == ["t1", "t2"]
+    assert list(world.runner.run.queue) == ["t1", "t2"]
 
 
 def _merging(world: GraphWorld, status: RunStatus) -> None:
@@ -240,7 +240,7 @@ def _merging(world: GraphWorld, status: RunStatus) -> None:
         attemptId=1,
     )
     verified = TaskVerified(nodeId="t1", attemptId=1, commit=commit, tree=commit)
-    world.desk.append((RunStarted(), began, verified, MergeStarted(batch=1, nodes=("t1",))))
+    world.runner.append((RunStarted(), began, verified, MergeStarted(batch=1, nodes=("t1",))))
     world.engine.flows[f"{RUN}/m/1"] = Kept(f"{RUN}/m/1", MERGE, "null", RUN, status, error="it broke")
 
 
@@ -402,7 +402,7 @@ def _grow(world: GraphWorld, number: int, nodes: Sequence[Any] = (), edges: Sequ
     added = tuple(AddedEdge.model_validate({"from": one, "to": other}) for one, other in edges)
     now = world.ground.moment()
     overlay = DagOverlay(crId=f"cr-{number:03}", appliedAt=now, addedNodes=tuple(nodes), addedEdges=added)
-    assert world.desk.grow(overlay) == ()
+    assert world.runner.grow(overlay) == ()
 
 
 @pytest.mark.req("F5")
@@ -460,7 +460,7 @@ def _answers(world: GraphWorld) -> list[int]:
 @pytest.mark.req("F4", "F5")
 def test_while_a_change_request_has_no_answer_what_runs_is_merged_and_nothing_is_started() -> None:
     world = _world(simple_dag(t1="", t2="", t3="", t4="t1"), cap=2)
-    world.at(0.5, lambda: world.desk.ask("cr-500"))
+    world.at(0.5, lambda: world.runner.ask("cr-500"))
     assert world.run().completed
     (asked,), (answered,) = _told(world, "cr.emitted"), _answers(world)
     starts = {name: each.seq for each in _told(world, "task.started") if (name := each.data["nodeId"])}
@@ -471,14 +471,14 @@ def test_while_a_change_request_has_no_answer_what_runs_is_merged_and_nothing_is
     assert (held.requests, held.completed, held.merged, held.reason) == (("cr-500",), False, 2, None)
     assert (held.exhausted, held.stranded) == ((), ())
     assert (last.requests, last.completed) == ((), True)
-    assert "run.paused" not in {each.type for each in world.desk.written}
+    assert "run.paused" not in {each.type for each in world.runner.written}
 
 
 @pytest.mark.req("F4", "F5")
 def test_a_graph_whose_last_node_asked_for_more_has_not_ended() -> None:
     world = _world(simple_dag(t1=""))
-    world.at(0.5, lambda: world.desk.ask("cr-500"))
-    world.at(0.6, lambda: world.desk.ask("cr-501"))
+    world.at(0.5, lambda: world.runner.ask("cr-500"))
+    world.at(0.6, lambda: world.runner.ask("cr-501"))
     assert world.run().completed
     held, *_, last = _ends(world)
     assert (held.requests, held.completed, held.merged) == (("cr-500", "cr-501"), False, 1)
@@ -491,7 +491,7 @@ def test_a_graph_whose_last_node_asked_for_more_has_not_ended() -> None:
 @pytest.mark.req("F4", "F10")
 def test_an_attempt_that_fails_while_a_request_waits_is_made_again_after_the_answer() -> None:
     world = _world(simple_dag(t1=""), (Fault.RED, "t1", 1, False))
-    world.at(0.5, lambda: world.desk.ask("cr-500"))
+    world.at(0.5, lambda: world.runner.ask("cr-500"))
     assert world.run().completed
     (answered,) = _answers(world)
     assert [each.seq > answered for each in _told(world, "task.started") if each.data["nodeId"] == "t1"] == [
@@ -503,9 +503,9 @@ def test_an_attempt_that_fails_while_a_request_waits_is_made_again_after_the_ans
 @pytest.mark.req("F4", "F10")
 def test_a_request_is_answered_though_the_run_is_paused_and_nothing_starts_before_it_is_resumed() -> None:
     world = _world(simple_dag(t1="", t2="t1"))
-    world.at(0.4, world.desk.pause)
-    world.at(0.5, lambda: world.desk.ask("cr-500"))
-    world.at(50.0, world.desk.resume)
+    world.at(0.4, world.runner.pause)
+    world.at(0.5, lambda: world.runner.ask("cr-500"))
+    world.at(50.0, world.runner.resume)
     assert world.run().completed
     (answered,), (resumed,) = _answers(world), _told(world, "run.resumed")
     assert answered < resumed.seq < _told(world, "task.started")[1].seq
@@ -515,7 +515,7 @@ def test_a_request_is_answered_though_the_run_is_paused_and_nothing_starts_befor
 def test_a_request_beside_a_node_that_failed_for_good_is_answered_before_the_run_fails() -> None:
     faults = [(Fault.RED, "t1", attempt, False) for attempt in (1, 2, 3)]
     world = _world(simple_dag(t1="", t2="t1"), *faults, max_attempts=1)
-    world.at(0.5, lambda: world.desk.ask("cr-500"))
+    world.at(0.5, lambda: world.runner.ask("cr-500"))
     end = world.run()
     assert (end.completed, end.exhausted, end.requests) == (False, ("t1",), ())
     held = _ends(world)[0]
@@ -526,7 +526,7 @@ def test_a_request_beside_a_node_that_failed_for_good_is_answered_before_the_run
 @pytest.mark.req("F10")
 def test_a_node_that_is_given_another_attempt_while_others_run_is_tried_again() -> None:
     world = _world(simple_dag(t1="", t2="t1", t3="", t4="t3", t5="t4"), (Fault.RED, "t1", 1, False), max_attempts=1)
-    world.at(4.0, world.desk.reopen)
+    world.at(4.0, world.runner.reopen)
     assert world.run().completed
     assert _states(world, "t1") == ["RUNNING", "FAILED", "PENDING", *LANDS]
     assert [each.data["maxAttempts"] for each in _told(world, "task.reopened")] == [2]
@@ -537,7 +537,7 @@ def test_a_node_that_is_given_another_attempt_while_others_run_is_tried_again() 
 @pytest.mark.parametrize("call", ["record", "tip"])
 def test_a_node_that_is_given_another_attempt_when_the_graph_is_about_to_fail_is_tried_again(call: str) -> None:
     world = _world(simple_dag(t1="", t2="t1"), (Fault.RED, "t1", 1, False), max_attempts=1)
-    _Hooked(world, call, world.desk.reopen)
+    _Hooked(world, call, world.runner.reopen)
     assert world.run().completed
     assert _starts(world) == [("t1", 1), ("t1", 2), ("t2", 1)]
 
@@ -546,8 +546,8 @@ def test_a_node_that_is_given_another_attempt_when_the_graph_is_about_to_fail_is
 def test_an_executor_that_begins_after_a_node_was_given_another_attempt_knows_of_it() -> None:
     world = _world(simple_dag(t1="", t2="t1"), max_attempts=1)
     running, failed = _changes(world, NodeState.RUNNING, NodeState.FAILED)
-    world.desk.append((RunStarted(), running, failed))
-    world.desk.reopen()
+    world.runner.append((RunStarted(), running, failed))
+    world.runner.reopen()
     assert world.run().completed
     assert _starts(world) == [("t1", 2), ("t2", 1)]
 
@@ -556,11 +556,11 @@ class _Hooked:
     """The desk of a world on which something happens just after a call has been answered."""
 
     def __init__(self, world: GraphWorld, call: str, then: Callable[[], None]) -> None:
-        self._desk, self._call, self._then = world.desk, call, then
-        world.desk = self  # type: ignore[assignment]  # it is one, as far as anybody asks
+        self._runner, self._call, self._then = world.runner, call, then
+        world.runner = self  # type: ignore[assignment]  # it is one, as far as anybody asks
 
     def __getattr__(self, name: str) -> Any:
-        answer = getattr(self._desk, name)
+        answer = getattr(self._runner, name)
         if name != self._call:
             return answer
 
@@ -589,7 +589,7 @@ def test_an_overlay_that_comes_when_the_last_node_is_merged_is_carried_out_befor
 @pytest.mark.req("F5")
 def test_an_overlay_that_comes_while_the_state_is_derived_is_not_missed() -> None:
     world = _world(simple_dag(t1="", t2=""))
-    world.desk.append((RunStarted(),))
+    world.runner.append((RunStarted(),))
 
     def grow() -> None:
         if len(world.watch.nodes) == 2:
@@ -608,7 +608,7 @@ def test_what_another_executor_has_written_down_meanwhile_is_not_written_again()
         verified = {each.data["nodeId"] for each in _told(world, "task.verified")}
         if verified == {"t1"}:
             commit = world.git.branches[f"fairwitness/{RUN}/t2/attempt-1"]
-            world.desk.append((TaskVerified(nodeId="t2", attemptId=1, commit=commit, tree=commit),))
+            world.runner.append((TaskVerified(nodeId="t2", attemptId=1, commit=commit, tree=commit),))
 
     _Hooked(world, "record", other)
     assert world.run().completed
@@ -617,16 +617,16 @@ def test_what_another_executor_has_written_down_meanwhile_is_not_written_again()
 
 def test_what_is_decided_on_a_state_that_has_changed_is_not_written() -> None:
     world = _world(simple_dag(t1="", t2="t1"))
-    world.desk.append((RunStarted(),))
+    world.runner.append((RunStarted(),))
     made: list[int] = []
 
     def pause() -> None:
-        made.append(len(world.desk.written))
+        made.append(len(world.runner.written))
         if len(made) == 2:  # the executor has looked, and is about to start t1
-            world.desk.pause()
+            world.runner.pause()
 
     _Hooked(world, "events", pause)
-    world.at(5.0, world.desk.resume)
+    world.at(5.0, world.runner.resume)
     assert world.run().completed
     (resumed,) = _told(world, "run.resumed")
     assert all(each.seq > resumed.seq for each in _told(world, "task.started"))
@@ -645,7 +645,7 @@ def test_a_graph_in_which_nothing_can_move_though_it_should_is_an_error() -> Non
     world = _world(simple_dag(t1=""))
     running, done = _changes(world, NodeState.RUNNING, NodeState.DONE)
     verified = TaskVerified(nodeId="t1", attemptId=1, commit="abcd", tree="abcd")
-    world.desk.append((RunStarted(), running, verified, done))
+    world.runner.append((RunStarted(), running, verified, done))
     with pytest.raises(EventsBroken, match=STALLED) as caught:
         world.run()
     assert caught.value.next_step == f"fairwitness dag show {RUN}"
@@ -653,7 +653,7 @@ def test_a_graph_in_which_nothing_can_move_though_it_should_is_an_error() -> Non
 
 def test_events_that_cannot_have_happened_are_an_error() -> None:
     world = _world(simple_dag(t1=""))
-    world.desk.append((RunStarted(), *_changes(world, NodeState.RUNNING, NodeState.MERGED)))
+    world.runner.append((RunStarted(), *_changes(world, NodeState.RUNNING, NodeState.MERGED)))
     world.watch.broken.clear()
     with pytest.raises(EventsBroken, match=r"newStatus: expected DONE or FAILED or STALE; found RUNNING → MERGED"):
         world.run()

@@ -146,7 +146,7 @@ def test_when_merged_work_was_taken_out_nothing_is_checked_or_landed() -> None:
     world = _world()
     first = _result(world, _order(world, "t1"))
     second = _order(world, "t2", batch=2)
-    world.desk.run.tip = first.tip
+    world.runner.run.tip = first.tip
     world.git.rewind(1)
     result = _result(world, second)
     assert (result.landed, result.checks, result.halt) == ((), 0, TAKEN_OUT)
@@ -158,7 +158,7 @@ def test_when_merged_work_was_taken_out_nothing_is_checked_or_landed() -> None:
 def test_merged_work_that_is_taken_out_before_the_landing_is_not_taken_for_where_the_target_should_be() -> None:
     world = _world((Fault.CLASH, "t3", 1))
     first = _result(world, _order(world, "t1"))
-    world.desk.run.tip = first.tip
+    world.runner.run.tip = first.tip
     now = world.ground.timeline.now
     for batch, names in ((2, ("t2",)), (3, ("t3",))):
         order = _order(world, *names, batch=batch)

@@ -63,12 +63,12 @@ def _run_and_judge(world: GraphWorld) -> None:
     assert end.tip == world.git.tip or world.climate.people or world.climate.rewinds
     assert all(count <= world.watch.most[name] for name, count in world.watch.started.items())
     assert world.watch.most_at_work <= world.options.cap
-    run = world.desk.run
+    run = world.runner.run
     assert run.is_over
     assert run.batch is None
     assert not run.requests
     assert end.reason or not run.running()
-    assert effective_dag(world.desk.base, world.desk.overlays) == world.desk.dag
+    assert effective_dag(world.runner.base, world.runner.overlays) == world.runner.dag
 
 
 @pytest.mark.req("F3", "F5", "F6", "F10", "P12", "X7")
@@ -86,9 +86,9 @@ def test_crashes_pauses_people_and_growth_do_not_change_what_is_merged(seeds: ra
         _run_and_judge(calm)
         _run_and_judge(rough)
         most = calm.options.max_attempts
-        assert calm.merged == expected_merged(calm.desk.dag, verdicts, most), seed
-        assert rough.merged == expected_merged(rough.desk.dag, verdicts, most), seed
-        if rough.desk.dag == calm.desk.dag:
+        assert calm.merged == expected_merged(calm.runner.dag, verdicts, most), seed
+        assert rough.merged == expected_merged(rough.runner.dag, verdicts, most), seed
+        if rough.runner.dag == calm.runner.dag:
             assert rough.merged == calm.merged, seed
 
 
@@ -138,7 +138,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
         one, other = rough_world(seed), rough_world(seed)
         one.run()
         other.run()
-        assert one.desk.written == other.desk.written
+        assert one.runner.written == other.runner.written
         assert one.ground.weather.awaits == other.ground.weather.awaits
 
 
@@ -147,8 +147,8 @@ def test_rough_worlds_hold_everything_that_they_are_said_to_hold() -> None:
     for seed in range(60):
         world = rough_world(seed)
         world.run()
-        seen.update({envelope.type for envelope in world.desk.written})
-        seen["answered by growth"] += any(overlay.crId >= f"cr-{REQUESTS}" for overlay in world.desk.overlays)
+        seen.update({envelope.type for envelope in world.runner.written})
+        seen["answered by growth"] += any(overlay.crId >= f"cr-{REQUESTS}" for overlay in world.runner.overlays)
     rare = ("cr.emitted", "cr.rejected", "answered by growth", "task.reopened", "overlay.applied", "overlay.refused")
     assert {kind: seen[kind] for kind in rare if seen[kind] < 3} == {}
 
@@ -205,7 +205,7 @@ def test_ten_thousand_nodes_with_faults_and_crashes_end_as_the_verdicts_have_it(
     world = _mixed()
     _run_and_judge(world)
     assert world.ground.weather.crashes > 1
-    assert world.merged == expected_merged(world.desk.dag, world.ground.verdicts, world.options.max_attempts)
+    assert world.merged == expected_merged(world.runner.dag, world.ground.verdicts, world.options.max_attempts)
 
 
 @pytest.mark.skipif(not FULL, reason="takes half a minute: make sweep")

@@ -25,7 +25,7 @@ PRELOADED = (
     "fairwitness.app.wiring",
     "fairwitness.dag.flows",
     "fairwitness.engine.dbos_engine",
-    "fairwitness.runs.graph.desk",
+    "fairwitness.runs.graph.runner",
     "fairwitness.workflows.forge",
     "dag.program",
     "dbos",

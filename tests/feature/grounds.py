@@ -21,12 +21,12 @@ from fairwitness.app.carrying import carry, record_resumed
 from fairwitness.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, work
 from fairwitness.app.demo_feature.scripts import Call, Document, Said, Session, create
 from fairwitness.app.feature import Wanted, begin_feature
-from fairwitness.app.feature_desk import caps_of, commands_of
-from fairwitness.app.feature_room import order_of, room_of
-from fairwitness.app.graph_means import MeansMaker, prover
+from fairwitness.app.feature_run import context_of, order_of
+from fairwitness.app.feature_runner import caps_of, commands_of
+from fairwitness.app.graph_means import DispatchDepsFactory, prover
 from fairwitness.app.graphs import CAP, ENGINE, FEATURE_FLOW, Factory
 from fairwitness.app.runs import End
-from fairwitness.app.state import state_of, workroom
+from fairwitness.app.state import scratch_root, state_of
 from fairwitness.app.watching import watching
 from fairwitness.app.wiring import runner
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
@@ -43,17 +43,17 @@ from fairwitness.git.candidates import Candidates
 from fairwitness.git.identity import read_identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.documents import Format, render
-from fairwitness.runs.dispatch import Means
+from fairwitness.runs.dispatch import DispatchDeps
 from fairwitness.runs.dispatch.account import ENDED
 from fairwitness.runs.dispatch.events import FeatureEvents
 from fairwitness.runs.dispatch.recording import ended
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Caller
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.deciding import DECISION, read
-from fairwitness.runs.feature.desk import FeatureRunDesk
-from fairwitness.runs.feature.room import Room
-from fairwitness.runs.graph.world import World
-from fairwitness.verify.subject import Parts
+from fairwitness.runs.feature.runner import FeatureRunner
+from fairwitness.runs.graph.repo_context import RepoContext
+from fairwitness.verify.subject import VerifyDeps
 
 FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 """Whether also those are run that take minutes."""
@@ -258,50 +258,50 @@ class Run:
         return end
 
     @contextmanager
-    def _room(self) -> Iterator[Room]:
+    def _context(self) -> Iterator[FeatureContext]:
         factory = Factory(self.grounds.top)
         ledger = factory.ledger
         try:
             order, _ = order_of(ledger, self.run_id)
-            yield room_of(factory.repository, ledger, self.run_id, order)
+            yield context_of(factory.repository, ledger, self.run_id, order)
         finally:
             ledger.close()
 
     def state(self) -> FeatureState:
         """As its events tell it."""
-        with self._room() as room:
-            return room.state()
+        with self._context() as context:
+            return context.state()
 
     def decisions(self) -> list[Decision]:
         """Every decision, in order."""
-        with self._room() as room:
-            rows = room.ledger.observations(self.run_id, DECISION)
+        with self._context() as context:
+            rows = context.ledger.observations(self.run_id, DECISION)
             return [read(row) for row in sorted(rows, key=lambda row: int(row.key.rpartition(":")[2]))]
 
     def events(self, kind: str | None = None) -> list[Any]:
         """Events in their order."""
-        with self._room() as room:
-            return [event for event in room.ledger.events(self.run_id) if kind is None or event.type == kind]
+        with self._context() as context:
+            return [event for event in context.ledger.events(self.run_id) if kind is None or event.type == kind]
 
     def outcomes(self) -> dict[str, Outcome]:
         """What came of each dispatch that ended."""
-        with self._room() as room:
-            ids = [row.subject for row in room.ledger.observations(self.run_id, ENDED)]
-            found = {id_: ended(room.ledger, self.run_id, id_) for id_ in ids}
+        with self._context() as context:
+            ids = [row.subject for row in context.ledger.observations(self.run_id, ENDED)]
+            found = {id_: ended(context.ledger, self.run_id, id_) for id_ in ids}
             return {id_: done.outcome for id_, done in found.items() if done is not None}
 
     def transcript(self, dispatch_id: str) -> str:
         """Everything that was said and done in a dispatch."""
-        with self._room() as room:
-            done = ended(room.ledger, self.run_id, dispatch_id)
+        with self._context() as context:
+            done = ended(context.ledger, self.run_id, dispatch_id)
             assert done is not None
             assert done.transcript is not None
-            return room.kept_bytes(done.transcript).decode()
+            return context.kept_bytes(done.transcript).decode()
 
     def observations(self, kind: str) -> list[Any]:
         """Rows of a kind."""
-        with self._room() as room:
-            return list(room.ledger.observations(self.run_id, kind))
+        with self._context() as context:
+            return list(context.ledger.observations(self.run_id, kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,56 +319,56 @@ class OwnFactory(Factory):
     def __init__(self, root: Path, otherwise: Otherwise) -> None:
         super().__init__(root)
         self._otherwise = otherwise
-        self._desk: FeatureRunDesk | None = None
+        self._runner: FeatureRunner | None = None
 
-    def feature_desk(self, run_id: str) -> FeatureRunDesk:
+    def feature_runner(self, run_id: str) -> FeatureRunner:
         """As the app makes it, but for the caller."""
-        if self._desk is None:
-            self._desk = self._own(run_id)
-        return self._desk
+        if self._runner is None:
+            self._runner = self._own(run_id)
+        return self._runner
 
-    def _own(self, run_id: str) -> FeatureRunDesk:
+    def _own(self, run_id: str) -> FeatureRunner:
         order, budget = order_of(self.ledger, run_id)
-        room = room_of(self.repository, self.ledger, run_id, order)
+        context = context_of(self.repository, self.ledger, run_id, order)
         sandbox = runner()
-        place = workroom(room.state_folder, sandbox.tier)
-        worktrees = Worktrees(self.repository, room.shadow, place / "worktrees", prefix="fairwitness")
+        place = scratch_root(context.state_folder, sandbox.tier)
+        worktrees = Worktrees(self.repository, context.shadow, place / "worktrees", prefix="fairwitness")
         identity = read_identity(self.repository)
-        candidates = Candidates(self.repository, room.shadow)
-        world = World(self.repository, worktrees, candidates, room.state_folder / "locks", identity)
-        parts = Parts(
+        candidates = Candidates(self.repository, context.shadow)
+        world = RepoContext(self.repository, worktrees, candidates, context.state_folder / "locks", identity)
+        parts = VerifyDeps(
             repository=self.repository,
             runner=sandbox,
-            shadow=room.shadow,
+            shadow=context.shadow,
             ledger=self.ledger,
-            state=room.state_folder,
-            room=place,
+            state=context.state_folder,
+            scratch=place,
             settings=VerifySettings.model_validate(order.verify),
             digest=order.settings_hash.removeprefix("sha256:"),
-            clock=room.clock,
+            clock=context.clock,
         )
-        maker = MeansMaker(
+        maker = DispatchDepsFactory(
             self.repository,
-            room.shadow,
+            context.shadow,
             self.ledger,
-            room.state_folder,
+            context.state_folder,
             sandbox,
             run_id,
             {"agents": order.agents, "cassettes": order.cassettes},
-            room.clock,
+            context.clock,
             recorder=FeatureEvents(),
             caps=caps_of(budget),
         )
 
-        def means(role: Role, instance: str, folder: Path, base: str) -> Means:
-            made = maker.means(role, instance, folder, base)
+        def deps(role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
+            made = maker.deps(role, instance, folder, base)
             other = self._otherwise.backends.get(role)
             return made if other is None else replace(made, backend=other(Path(order.cassettes or "")))
 
         roles = {**ROLES, **self._otherwise.roles}
-        caller = Caller(room, maker.context, means, worktrees, identity, roles=roles)
-        briefs = Briefs(room, commands_of(parts, order.base_commit))
-        return FeatureRunDesk(room, world, caller, briefs, parts, prover(parts, run_id))
+        caller = Caller(context, maker.context, deps, worktrees, identity, roles=roles)
+        briefs = Briefs(context, commands_of(parts, order.base_commit))
+        return FeatureRunner(context, world, caller, briefs, parts, prover(parts, run_id))
 
 
 def carry_otherwise(run: Run, otherwise: Otherwise) -> str:

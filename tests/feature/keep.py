@@ -17,7 +17,7 @@ def main() -> None:
             run = PaperRun(ground, Path(folder) / name, script)
             try:
                 run.play()
-                runs[name] = kept_of(run.room)
+                runs[name] = kept_of(run.context)
             finally:
                 run.close()
     write_all(runs)

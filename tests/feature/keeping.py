@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.contracts.common.evidence import Observation
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.deciding import DECISION, facts_behind, read
-from fairwitness.runs.feature.room import Room
 
 REPLAYS = Path(__file__).parents[1] / "fixtures" / "replays"
 PARTS = "parts"
@@ -25,10 +25,10 @@ Kept = dict[str, Any]
 """A run: its policy, and its decisions with their facts."""
 
 
-def kept_of(room: Room) -> Kept:
+def kept_of(context: FeatureContext) -> Kept:
     """A run that was played."""
-    rows = sorted(room.ledger.observations(room.run_id, DECISION), key=_number)
-    return {"policy": room.order.policy.plain(), "decisions": [_decision(row) for row in rows]}
+    rows = sorted(context.ledger.observations(context.run_id, DECISION), key=_number)
+    return {"policy": context.order.policy.plain(), "decisions": [_decision(row) for row in rows]}
 
 
 def _decision(row: Observation) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from fairwitness.contracts.feature.facts import Choice
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.rules.retry import Loop, bounds
 from fairwitness.rules.routing import OUTCOME_OF, Outcome
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 
 
-def beyond_bounds(room: Room) -> list[str]:
+def beyond_bounds(context: FeatureContext) -> list[str]:
     """Every loop that went round too often."""
-    allowed = {loop: bound.times for loop, bound in bounds(room.order.policy).items()}
-    state = room.state()
+    allowed = {loop: bound.times for loop, bound in bounds(context.order.policy).items()}
+    state = context.state()
     rounds = {name: step.runs for name, step in state.steps.items()}
     iterations = max((replan.iteration for replan in state.replans), default=1)
     over = [
@@ -25,7 +25,7 @@ def beyond_bounds(room: Room) -> list[str]:
     found += [
         f"{Loop.CALL.value}: {call} {tries} times" for call, tries in _tries(state) if tries > allowed[Loop.CALL] + 1
     ]
-    found += [f"{Loop.HUMAN.value}: {told}" for told, times in _sent_back(room) if times > allowed[Loop.HUMAN]]
+    found += [f"{Loop.HUMAN.value}: {told}" for told, times in _sent_back(context) if times > allowed[Loop.HUMAN]]
     return found
 
 
@@ -39,11 +39,11 @@ def _tries(state: FeatureState) -> Iterator[tuple[str, int]]:
         yield f"{step} {visit} {instance} in life {life}", tries
 
 
-def _sent_back(room: Room) -> Iterator[tuple[str, int]]:
+def _sent_back(context: FeatureContext) -> Iterator[tuple[str, int]]:
     """How often an answer really sent the work back: the decision after it says so."""
     answers: Counter[str] = Counter()
     last: tuple[str, str] | None = None
-    for event in room.ledger.events(room.run_id):
+    for event in context.ledger.events(context.run_id):
         if event.type == "approval_answered":
             last = (event.data["gate_id"], event.data["selected_option"])
         elif event.type == "decided" and last is not None:

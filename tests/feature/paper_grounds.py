@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from support.paper.run import Ground, PaperRun, Step
 from support.paper.script import Script
 
@@ -32,14 +32,14 @@ def laid(script: Script) -> Iterator[PaperRun]:
 
 
 @contextmanager
-def played(script: Script) -> Iterator[tuple[tuple[Step, ...], Room]]:
+def played(script: Script) -> Iterator[tuple[tuple[Step, ...], FeatureContext]]:
     """A run that was played to its end."""
     with laid(script) as run:
-        yield run.play(), run.room
+        yield run.play(), run.context
 
 
 @contextmanager
-def begun(script: Script) -> Iterator[Room]:
+def begun(script: Script) -> Iterator[FeatureContext]:
     """A run that has begun and decided nothing."""
     with laid(script) as run:
-        yield run.room
+        yield run.context

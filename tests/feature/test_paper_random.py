@@ -21,11 +21,11 @@ _RUNS = settings(
 
 
 def _ends_well(script: Script) -> None:
-    with played(script) as (steps, room):
+    with played(script) as (steps, context):
         assert isinstance(steps[-1].decision, Finish | Halt)
         assert len(steps) <= MOST
-        assert beyond_bounds(room) == []
-        assert [each for each in replay(room.ledger, room.run_id) if each.flips] == []
+        assert beyond_bounds(context) == []
+        assert [each for each in replay(context.ledger, context.run_id) if each.flips] == []
 
 
 @pytest.mark.req("P12")

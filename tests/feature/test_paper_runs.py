@@ -21,14 +21,14 @@ def test_every_script_is_kept() -> None:
 @pytest.mark.req("P14")
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_run_on_paper_decides_as_it_is_kept(name: str) -> None:
-    with played(SCRIPTS[name]) as (steps, room):
+    with played(SCRIPTS[name]) as (steps, context):
         told = [[step.number, step.step, step.decision.kind, step.decision.reason] for step in steps]
         kept = [[each[key] for key in ("number", "step", "kind", "reason")] for each in load(name)["decisions"]]
         assert told == kept, f"if that is meant: {_AGAIN}"
         assert isinstance(steps[-1].decision, Finish | Halt)
-        assert beyond_bounds(room) == []
-        assert [each for each in replay(room.ledger, room.run_id) if each.flips] == []
-        told_less = [event.data["kind"] for event in room.ledger.events(room.run_id) if event.type == "degraded"]
+        assert beyond_bounds(context) == []
+        assert [each for each in replay(context.ledger, context.run_id) if each.flips] == []
+        told_less = [event.data["kind"] for event in context.ledger.events(context.run_id) if event.type == "degraded"]
         assert told_less == load(name)["decisions"][-1]["facts"]["degradations"]
 
 
@@ -55,6 +55,6 @@ def test_going_on_with_less_is_on_record_once(name: str, kind: Degradation) -> N
 def test_the_same_script_leaves_the_same_ledger() -> None:
     heads = []
     for _ in range(2):
-        with played(SCRIPTS["iterations-exhausted"]) as (_, room):
-            heads.append(room.ledger.head(room.run_id))
+        with played(SCRIPTS["iterations-exhausted"]) as (_, context):
+            heads.append(context.ledger.head(context.run_id))
     assert heads[0] == heads[1]

@@ -13,8 +13,8 @@ from fairwitness.errors import EventsBroken, LedgerTampered, UsageError
 from fairwitness.ledger.export import exported
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
+from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.deciding import DECISION
-from fairwitness.runs.feature.room import Room, write_events
 from feature.paper_grounds import begun, played
 from feature.paper_scripts import SCRIPTS
 from support.paper.script import Script, worries
@@ -24,22 +24,22 @@ _SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER, Severity.M
 
 
 @pytest.fixture
-def room() -> Iterator[Room]:
+def context() -> Iterator[FeatureContext]:
     """A run that ended with its second decision."""
     with played(_SHORT) as (_, made):
         yield made
 
 
-def _again(room: Room) -> tuple[Replayed, ...]:
-    return replay(room.ledger, room.run_id)
+def _again(context: FeatureContext) -> tuple[Replayed, ...]:
+    return replay(context.ledger, context.run_id)
 
 
 @pytest.mark.req("P14")
-def test_an_exported_ledger_is_replayed_like_the_one_it_came_from(room: Room, tmp_path: Path) -> None:
+def test_an_exported_ledger_is_replayed_like_the_one_it_came_from(context: FeatureContext, tmp_path: Path) -> None:
     file = tmp_path / "verification-ledger.db"
-    file.write_bytes(exported(room.ledger.database, room.run_id, room.now()))
-    assert replay_file(file, None) == (room.run_id, _again(room))
-    assert [(each.number, each.step, each.kind, each.flips) for each in _again(room)] == [
+    file.write_bytes(exported(context.ledger.database, context.run_id, context.now()))
+    assert replay_file(file, None) == (context.run_id, _again(context))
+    assert [(each.number, each.step, each.kind, each.flips) for each in _again(context)] == [
         (1, None, "advance", ()),
         (2, "step-0", "halt", ()),
     ]
@@ -56,37 +56,37 @@ def test_another_policy_names_the_decision_that_it_flips() -> None:
     assert {"kind", "reason", "to"} <= {flip.what for flip in first.flips}
 
 
-def test_a_decision_that_does_not_follow_from_its_facts_is_named(room: Room) -> None:
-    _forge(room, decision={"kind": "halt", "reason": "so be it", "outcome": "abandoned", "resumable": False})
-    last = _again(room)[-1]
+def test_a_decision_that_does_not_follow_from_its_facts_is_named(context: FeatureContext) -> None:
+    _forge(context, decision={"kind": "halt", "reason": "so be it", "outcome": "abandoned", "resumable": False})
+    last = _again(context)[-1]
     assert (last.number, last.kind, last.reason) == (3, "halt", "so be it")
     assert {"reason", "outcome"} <= {flip.what for flip in last.flips}
 
 
-def test_an_event_that_does_not_follow_from_its_decision_is_named(room: Room) -> None:
-    room.tell(StepStarted(step="step-9"))
-    (flip,) = _again(room)[-1].flips
+def test_an_event_that_does_not_follow_from_its_decision_is_named(context: FeatureContext) -> None:
+    context.tell(StepStarted(step="step-9"))
+    (flip,) = _again(context)[-1].flips
     assert flip.what == "events"
     assert {"type": "step_started", "step": "step-9"} in flip.stood
 
 
-def test_a_decision_without_its_event_breaks_the_run(room: Room) -> None:
-    _forge(room, tells=False)
+def test_a_decision_without_its_event_breaks_the_run(context: FeatureContext) -> None:
+    _forge(context, tells=False)
     with pytest.raises(EventsBroken, match=r"its events tell of the decisions \[1, 2\], its rows of \[1, 2, 3\]"):
-        _again(room)
+        _again(context)
 
 
-def test_facts_that_cannot_be_read_break_the_run(room: Room) -> None:
-    _forge(room, facts={"step": "step-77"})
+def test_facts_that_cannot_be_read_break_the_run(context: FeatureContext) -> None:
+    _forge(context, facts={"step": "step-77"})
     with pytest.raises(EventsBroken, match="decision:3 cannot be read"):
-        _again(room)
+        _again(context)
 
 
-def test_an_edited_ledger_is_not_replayed(room: Room, tmp_path: Path) -> None:
+def test_an_edited_ledger_is_not_replayed(context: FeatureContext, tmp_path: Path) -> None:
     import sqlite3
 
     file = tmp_path / "verification-ledger.db"
-    file.write_bytes(exported(room.ledger.database, room.run_id, room.now()))
+    file.write_bytes(exported(context.ledger.database, context.run_id, context.now()))
     connection = sqlite3.connect(file, isolation_level=None)
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
     for name in names:
@@ -112,17 +112,21 @@ def test_what_is_no_feature_run_cannot_be_replayed(tmp_path: Path) -> None:
 
 
 def _forge(
-    room: Room, *, decision: dict[str, object] | None = None, facts: dict[str, object] | None = None, tells: bool = True
+    context: FeatureContext,
+    *,
+    decision: dict[str, object] | None = None,
+    facts: dict[str, object] | None = None,
+    tells: bool = True,
 ) -> None:
     """A third decision, like the second but for what differs, written as a program could that errs."""
-    row = room.ledger.observation(room.run_id, f"{DECISION}:2")
+    row = context.ledger.observation(context.run_id, f"{DECISION}:2")
     assert row is not None
     detail = {**row.detail, **({"decision": decision} if decision else {}), **({"facts": facts} if facts else {})}
     told = Decided(number=3, kind="halt", reason=str(detail["decision"]["reason"]))
 
     def write(record: Record) -> None:
-        record.observation(room.seen(f"{DECISION}:3", DECISION, "halt", detail))
+        record.observation(context.seen(f"{DECISION}:3", DECISION, "halt", detail))
         if tells:
-            write_events(record, (told,), room.now())
+            write_events(record, (told,), context.now())
 
-    room.write(write)
+    context.write(write)

@@ -15,7 +15,7 @@ from fairwitness.agents.cassettes import name_of
 from fairwitness.app.carrying import carry, record_resumed
 from fairwitness.app.feature import Wanted
 from fairwitness.app.forge import begin_forge
-from fairwitness.app.forge_room import ForgeRoom, opened_forge
+from fairwitness.app.forge_run import ForgeRoom, opened_forge
 from fairwitness.app.runs import End
 from fairwitness.app.state import state_of
 from fairwitness.app.watching import watching
@@ -232,21 +232,21 @@ class Run:
         return end
 
     @contextmanager
-    def room(self) -> Iterator[ForgeRoom]:
+    def context(self) -> Iterator[ForgeRoom]:
         """The run's book and files."""
-        with opened_forge(self.top, self.run_id) as room:
-            yield room
+        with opened_forge(self.top, self.run_id) as context:
+            yield context
 
     def events(self, kind: str | None = None, **data: Any) -> list[Document]:
         """What the events of a kind say, in their order; only those that say this, too."""
-        with self.room() as room:
-            found = [event for event in room.book.ledger.events(self.run_id) if kind in (None, event.type)]
+        with self.context() as context:
+            found = [event for event in context.log.ledger.events(self.run_id) if kind in (None, event.type)]
         return [event.data for event in found if all(event.data.get(name) == value for name, value in data.items())]
 
     def types(self) -> list[str]:
         """What happened, by its kind."""
-        with self.room() as room:
-            return [event.type for event in room.book.ledger.events(self.run_id)]
+        with self.context() as context:
+            return [event.type for event in context.log.ledger.events(self.run_id)]
 
     def wait_for(self, kind: str) -> None:
         """Until an event of a kind stands in the run, which somebody else carries on a machine that may be busy."""
@@ -257,30 +257,30 @@ class Run:
 
     def outcomes(self) -> dict[str, Outcome]:
         """What came of each dispatch that ended."""
-        with self.room() as room:
-            ledger = room.book.ledger
+        with self.context() as context:
+            ledger = context.log.ledger
             names = [row.subject for row in ledger.observations(self.run_id, ENDED)]
             found = {name: ended(ledger, self.run_id, name) for name in names}
             return {name: done.outcome for name, done in found.items() if done is not None}
 
     def transcript(self, dispatch_id: str) -> str:
         """Everything that was said and done in a dispatch, prompts included."""
-        with self.room() as room:
-            done = ended(room.book.ledger, self.run_id, dispatch_id)
+        with self.context() as context:
+            done = ended(context.log.ledger, self.run_id, dispatch_id)
             assert done is not None
             assert done.transcript is not None
-            kept = Store(state_of(room.repository))
+            kept = Store(state_of(context.repository))
             return kept.get(f"outputs/{done.transcript.removeprefix('sha256:')}", sha256=done.transcript).decode()
 
     def states(self) -> dict[str, str]:
         """How far every node is."""
-        with self.room() as room:
-            return {name: node.status.value for name, node in room.book.run().nodes.items()}
+        with self.context() as context:
+            return {name: node.status.value for name, node in context.log.run().nodes.items()}
 
     def file(self, path: str) -> str:
         """A file of the run's folder."""
-        with self.room() as room:
-            return (self.top / room.layout.folder / path).read_text()
+        with self.context() as context:
+            return (self.top / context.layout.folder / path).read_text()
 
     def state(self) -> Document:
         """`run-state.json`."""
@@ -289,8 +289,8 @@ class Run:
 
     def parts(self) -> set[str]:
         """The parts on the branch of the run."""
-        with self.room() as room:
-            order = room.book.order()
+        with self.context() as context:
+            order = context.log.order()
             assert order is not None
             listed = git(self.top, "ls-tree", "-r", "--name-only", order.options.target, "parts/")
         return {line.removeprefix("parts/") for line in listed.splitlines()} - {"first"}

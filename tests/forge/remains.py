@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dag.remains import git
-from fairwitness.app.forge_room import opened_forge
+from fairwitness.app.forge_run import opened_forge
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.status import DagStatus, RunState, RunStatus
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
 from fairwitness.runs.forge.plan_files import broken_locks
-from fairwitness.runs.graph.bench import PREPARED
+from fairwitness.runs.graph.attempts import PREPARED
 from fairwitness.store.layout.forge import ForgeLayout
 from feature.remains import Content, Reader, assert_left, read_content, rows_in
 
@@ -56,10 +56,12 @@ def assert_clean(repository: Path, run_id: str) -> None:
     assert branches == [_target(run_id), "main"]
     assert_left(repository, run_id, head="main")
     layout = ForgeLayout(run_id)
-    with opened_forge(repository, run_id) as room:
-        base, grown = room.book.effective()
-        state = fold_forge(room.book.ledger.events(run_id), base, max_attempts=room.book.begun().options.max_attempts)
-        assert broken_locks(room.book, room.files, layout) == ()
+    with opened_forge(repository, run_id) as context:
+        base, grown = context.log.effective()
+        state = fold_forge(
+            context.log.ledger.events(run_id), base, max_attempts=context.log.begun().options.max_attempts
+        )
+        assert broken_locks(context.log, context.files, layout) == ()
     assert isinstance(state, ForgeState)
     assert RunState.model_validate_json((repository / layout.run_state).read_bytes()) == state.run
     assert DagStatus.model_validate_json((repository / layout.dag_status).read_bytes()) == state.dag

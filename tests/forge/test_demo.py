@@ -17,7 +17,7 @@ from cli.graph_ledgers import fits
 from cli.runner import fairwitness
 from fairwitness.app.demo_forge import plans
 from fairwitness.app.demo_forge.repository import CHECKS
-from fairwitness.app.forge_room import ForgeRoom, opened_forge
+from fairwitness.app.forge_run import ForgeRoom, opened_forge
 from fairwitness.app.looking import meant_run
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
@@ -36,13 +36,13 @@ class Played:
 
     done: "subprocess.CompletedProcess[str]"
     top: Path
-    room: ForgeRoom
+    context: ForgeRoom
     events: tuple[Envelope, ...]
 
     @property
     def folder(self) -> Path:
         """Where the run keeps its files."""
-        return self.top / self.room.layout.folder
+        return self.top / self.context.layout.folder
 
     def told(self, kind: str) -> list[dict[str, Any]]:
         """What the events of a kind say."""
@@ -61,8 +61,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     done = fairwitness("demo", "--forge", "--dir", place / "here", "--plain", cwd=place)
     assert done.returncode == 0, done.stdout + done.stderr
     top = place / "here" / "measures"
-    with opened_forge(top, meant_run(top, "last")) as room:
-        yield Played(done, top, room, tuple(room.book.ledger.events(room.book.run_id)))
+    with opened_forge(top, meant_run(top, "last")) as context:
+        yield Played(done, top, context, tuple(context.log.ledger.events(context.log.run_id)))
 
 
 @pytest.mark.req("F6", "F10")
@@ -78,8 +78,8 @@ def test_it_ends_well_and_says_so(played: Played) -> None:
 
 @pytest.mark.req("F6")
 def test_at_every_moment_the_counts_are_those_of_the_graph(played: Played) -> None:
-    book = played.room.book
-    proposal, order, folded = book.proposal(), book.order(), None
+    log = played.context.log
+    proposal, order, folded = log.proposal(), log.order(), None
     assert proposal is not None
     assert order is not None
     totals: list[int] = []
@@ -122,9 +122,9 @@ def test_the_layout_is_complete_and_every_document_valid(played: Played) -> None
 @pytest.mark.req("F3", "F5", "F7")
 def test_the_plan_stands_as_it_was_sealed_and_the_graph_grew_beside_it(played: Played) -> None:
     assert len(played.json("dag.json")["nodes"]) == 12
-    assert [node.id for node in played.room.book.effective()[1].nodes][-2:] == [task.id for task in plans.ADDED]
-    assert len(played.room.book.effective()[1].nodes) == 14
-    assert broken_locks(played.room.book, played.room.files, played.room.layout) == ()
+    assert [node.id for node in played.context.log.effective()[1].nodes][-2:] == [task.id for task in plans.ADDED]
+    assert len(played.context.log.effective()[1].nodes) == 14
+    assert broken_locks(played.context.log, played.context.files, played.context.layout) == ()
     (applied,) = played.told("overlay.applied")
     assert (applied["crId"], len(applied["addedNodes"]), applied["addedEdges"]) == (plans.CHANGE_REQUEST, 2, 1)
 
@@ -169,7 +169,7 @@ def test_helpers_and_parts_are_told(played: Played) -> None:
 
 def target(played: Played) -> str:
     """The branch that holds everything."""
-    order = played.room.book.order()
+    order = played.context.log.order()
     assert order is not None
     return order.options.target
 
@@ -201,4 +201,4 @@ def test_resumed_once_more_it_changes_nothing(played: Played) -> None:
     assert again.returncode == 0, again.stderr
     assert "COMPLETED: 14/14 merged" in again.stdout
     assert everything() == before
-    assert tuple(played.room.book.ledger.events(played.room.book.run_id)) == played.events
+    assert tuple(played.context.log.ledger.events(played.context.log.run_id)) == played.events

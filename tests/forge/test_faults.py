@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cli.graph_grounds import NEEDS_SANDBOX, at_work
-from fairwitness.app.forge_room import retry
+from fairwitness.app.forge_run import retry
 from fairwitness.app.runs import End
 from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus
 from fairwitness.contracts.common.tools import Role
@@ -211,12 +211,12 @@ UNFIT: dict[str, tuple[Document, str]] = {
 @pytest.mark.parametrize("what", UNFIT)
 def test_an_overlay_that_does_not_fit_changes_nothing(waiting: Run, what: str) -> None:
     answer, told = UNFIT[what]
-    with waiting.room() as room:
-        before = room.book.effective()[1]
-        problems = extend(room.book, "cr-001", as_answer(answer), "captain")
+    with waiting.context() as context:
+        before = context.log.effective()[1]
+        problems = extend(context.log, "cr-001", as_answer(answer), "captain")
         assert problems
-        assert room.book.effective()[1] == before
-        assert request_of(room.book, "cr-001").status.value == "pending"
+        assert context.log.effective()[1] == before
+        assert request_of(context.log, "cr-001").status.value == "pending"
     assert any(problem.startswith(told) for problem in waiting.events("overlay.refused")[-1]["problems"])
 
 
@@ -224,10 +224,10 @@ def test_an_overlay_that_does_not_fit_changes_nothing(waiting: Run, what: str) -
 @pytest.mark.parametrize("actor", ["refinery-001", " Refinery-001 "])
 @pytest.mark.parametrize("verdict", [Verdict.APPROVE, Verdict.REJECT])
 def test_whoever_emitted_a_request_cannot_decide_about_it(waiting: Run, actor: str, verdict: Verdict) -> None:
-    with waiting.room() as room:
+    with waiting.context() as context:
         with pytest.raises(UsageError, match="emitted the request and cannot decide about it"):
-            decide(room.book, "cr-001", verdict, actor, "I say so.")
-        assert request_of(room.book, "cr-001").decided_by is None
+            decide(context.log, "cr-001", verdict, actor, "I say so.")
+        assert request_of(context.log, "cr-001").decided_by is None
 
 
 # --- a node that is at work
@@ -246,10 +246,10 @@ def test_an_edge_into_a_node_that_is_at_work_is_refused_and_the_old_plan_complet
     run = grounds.begin()
     with at_work(run.top, "resume", run.run_id, "--plain") as process:
         run.wait_for("task.started")
-        with run.room() as room:
-            emit(room.book, "refinery-001", 1, [_request()])
+        with run.context() as context:
+            emit(context.log, "refinery-001", 1, [_request()])
             late = added(Node("task-009"), edges=[("task-001", "task-009")])
-            (problem,) = extend(room.book, "cr-001", as_answer(late), "captain")
+            (problem,) = extend(context.log, "cr-001", as_answer(late), "captain")
         assert (problem.expected, problem.found) == ("a node that is PENDING", "task-001, RUNNING")
         told, _ = process.communicate(timeout=200)
     assert process.returncode == 0, told

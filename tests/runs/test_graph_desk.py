@@ -18,8 +18,8 @@ from fairwitness.errors import UsageError
 from fairwitness.git import quarantine
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.forge_course import Move, MoveKind
-from fairwitness.runs.forge.desk import ForgeDesk
-from fairwitness.runs.graph.book import GRAPH, GraphBook, plain_graph
+from fairwitness.runs.forge.runner import ForgeRunner
+from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 from fairwitness.sandbox.probe import probe
 from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
@@ -51,15 +51,15 @@ def begin(repository: Path, root: Path) -> None:
 
 
 @pytest.fixture
-def desk(person: Person) -> Iterator[ForgeDesk]:
+def runner(person: Person) -> Iterator[ForgeRunner]:
     factory = Factory(person.folder)
-    desk = factory.desk(RUN)
-    asyncio.run(desk.act(Move(MoveKind.START)))
-    yield desk
+    runner = factory.forge_runner(RUN)
+    asyncio.run(runner.act(Move(MoveKind.START)))
+    yield runner
     factory.ledger.close()
 
 
-def merged(desk: ForgeDesk, tip: str) -> None:
+def merged(runner: ForgeRunner, tip: str) -> None:
     """The one task came into the target."""
 
     def change(before: NodeState, after: NodeState) -> NodeChanged:
@@ -67,7 +67,7 @@ def merged(desk: ForgeDesk, tip: str) -> None:
 
     states = [NodeState.PENDING, NodeState.RUNNING, NodeState.DONE, NodeState.MERGE_READY, NodeState.MERGED]
     changes = [change(before, after) for before, after in itertools.pairwise(states)]
-    desk.write(
+    runner.write(
         lambda _now: [
             changes[0],
             TaskVerified(nodeId="task-01", attemptId=1, commit=tip, tree=tip),
@@ -79,8 +79,8 @@ def merged(desk: ForgeDesk, tip: str) -> None:
     )
 
 
-def types(desk: ForgeDesk) -> list[str]:
-    return [event.type for event in desk.ledger.events(RUN)]
+def types(runner: ForgeRunner) -> list[str]:
+    return [event.type for event in runner.ledger.events(RUN)]
 
 
 def end(tip: str) -> GraphEnd:
@@ -99,18 +99,18 @@ def test_a_run_id_is_given_once(person: Person, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("F10")
-def test_a_run_that_is_completed_says_so_once(person: Person, desk: ForgeDesk) -> None:
+def test_a_run_that_is_completed_says_so_once(person: Person, runner: ForgeRunner) -> None:
     tip = child_of(person, "main")
     person.git("update-ref", f"refs/heads/{TARGET}", tip)
-    merged(desk, tip)
-    assert asyncio.run(desk.finish(end(tip)))
-    assert asyncio.run(desk.finish(end(tip)))  # as after a kill
-    assert types(desk).count("run.completed") == 1
+    merged(runner, tip)
+    assert asyncio.run(runner.finish(end(tip)))
+    assert asyncio.run(runner.finish(end(tip)))  # as after a kill
+    assert types(runner).count("run.completed") == 1
 
 
 @pytest.mark.req("P16")
 def test_a_run_that_has_ended_leaves_no_half_of_a_file_that_a_killed_process_was_writing(
-    person: Person, desk: ForgeDesk
+    person: Person, runner: ForgeRunner
 ) -> None:
     folder = person.folder / ForgeLayout(RUN).folder
     half = folder / ".run-state.json.0123456789abcdef.tmp"
@@ -118,60 +118,62 @@ def test_a_run_that_has_ended_leaves_no_half_of_a_file_that_a_killed_process_was
     os.utime(half, (1, 1))
     tip = child_of(person, "main")
     person.git("update-ref", f"refs/heads/{TARGET}", tip)
-    merged(desk, tip)
-    assert asyncio.run(desk.finish(end(tip)))
+    merged(runner, tip)
+    assert asyncio.run(runner.finish(end(tip)))
     assert not half.exists()
     assert (folder / "run-state.json").exists()
 
 
 @pytest.mark.req("F5", "F10")
-def test_a_graph_that_has_grown_since_is_not_over(person: Person, desk: ForgeDesk) -> None:
-    before = types(desk)
-    assert not asyncio.run(desk.finish(end(person.git("rev-parse", "main"))))
-    assert types(desk) == before
+def test_a_graph_that_has_grown_since_is_not_over(person: Person, runner: ForgeRunner) -> None:
+    before = types(runner)
+    assert not asyncio.run(runner.finish(end(person.git("rev-parse", "main"))))
+    assert types(runner) == before
 
 
 @pytest.mark.req("F10")
-def test_a_target_without_what_was_merged_is_no_good_end_and_the_work_is_kept(person: Person, desk: ForgeDesk) -> None:
+def test_a_target_without_what_was_merged_is_no_good_end_and_the_work_is_kept(
+    person: Person, runner: ForgeRunner
+) -> None:
     tip, rewound = child_of(person, "main"), person.git("rev-parse", "main")
-    merged(desk, tip)
-    assert asyncio.run(desk.finish(end(rewound)))
-    (last,) = [event for event in desk.ledger.events(RUN) if event.type == "run.failed"]
+    merged(runner, tip)
+    assert asyncio.run(runner.finish(end(rewound)))
+    (last,) = [event for event in runner.ledger.events(RUN) if event.type == "run.failed"]
     assert "took merged work out of the target" in last.data["reason"]
     assert [kept.commit for kept in quarantine.kept(Factory(person.folder).repository, RUN)] == [tip]
 
 
 @pytest.mark.req("F5")
-def test_nothing_is_added_to_a_run_that_has_ended(person: Person, desk: ForgeDesk) -> None:
+def test_nothing_is_added_to_a_run_that_has_ended(person: Person, runner: ForgeRunner) -> None:
     tip = child_of(person, "main")
     person.git("update-ref", f"refs/heads/{TARGET}", tip)
-    merged(desk, tip)
-    assert asyncio.run(desk.finish(end(tip)))
+    merged(runner, tip)
+    assert asyncio.run(runner.finish(end(tip)))
     overlay = DagOverlay(crId="cr-001", appliedAt=MOMENT, addedNodes=dag_of([Task("task-02")]).nodes, addedEdges=())
-    assert [problem.expected for problem in desk.grow(overlay)] == ["a run that is under way"]
-    assert types(desk)[-1] == "overlay.refused"
+    assert [problem.expected for problem in runner.grow(overlay)] == ["a run that is under way"]
+    assert types(runner)[-1] == "overlay.refused"
 
 
 FEATURE = "2026-02-26T14:30:00Z"
 
 
-def book_of(ledger: Ledger, number: int) -> GraphBook:
+def log_of(ledger: Ledger, number: int) -> RunLog:
     """The book of one of a feature run's graphs, which is written down."""
     phase = str(number)
-    book = GraphBook(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase)
+    log = RunLog(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase)
     options = GraphOptions(target=TARGET, first_attempt=number, max_attempts=number, phase=phase)
     dag = dag_of(TASKS).model_copy(update={"runId": FEATURE})
     detail = plain_graph(dag, options, "abc1234", {}, {})
-    seen = book.seen(f"{GRAPH}:{phase}", GRAPH, FEATURE, detail, MOMENT)
+    seen = log.seen(f"{GRAPH}:{phase}", GRAPH, FEATURE, detail, MOMENT)
     ledger.record(FEATURE, lambda record: record.observation(seen))
-    return book
+    return log
 
 
 @pytest.mark.req("P9")
 def test_graphs_of_one_run_have_books_of_their_own(tmp_path: Path) -> None:
     ledger = Ledger.open_file(tmp_path / "evidence.db")
-    first, second = book_of(ledger, 1), book_of(ledger, 2)
-    assert [book.begun().options.phase for book in (first, second)] == ["1", "2"]
+    first, second = log_of(ledger, 1), log_of(ledger, 2)
+    assert [log.begun().options.phase for log in (first, second)] == ["1", "2"]
     assert asyncio.run(first.plan()).workflow is Workflow.FEATURE
     running = NodeChanged(
         nodeId="task-01",
@@ -181,7 +183,7 @@ def test_graphs_of_one_run_have_books_of_their_own(tmp_path: Path) -> None:
         attemptId=2,
     )
     second.write(lambda _now: [running])
-    assert [book.run().nodes["task-01"].status for book in (first, second)] == [NodeState.PENDING, NodeState.RUNNING]
+    assert [log.run().nodes["task-01"].status for log in (first, second)] == [NodeState.PENDING, NodeState.RUNNING]
     (event,) = ledger.events(FEATURE)
     assert (event.workflow, event.phase, event.attempt) == (Workflow.FEATURE, "2", 2)
     ledger.close()
@@ -190,17 +192,17 @@ def test_graphs_of_one_run_have_books_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.req("P9")
 def test_a_run_of_graphs_has_no_graph_that_was_never_begun(tmp_path: Path) -> None:
     ledger = Ledger.open_file(tmp_path / "evidence.db")
-    book_of(ledger, 1)
+    log_of(ledger, 1)
     for phase in (None, "2"):
         with pytest.raises(UsageError, match="is no run of a graph"):
-            GraphBook(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase).begun()
+            RunLog(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase).begun()
     ledger.close()
 
 
 @pytest.mark.req("P9")
 def test_what_the_run_itself_tells_is_let_pass_by_its_graphs(tmp_path: Path) -> None:
     ledger = Ledger.open_file(tmp_path / "evidence.db")
-    book = book_of(ledger, 1)
+    log = log_of(ledger, 1)
     began = RunStarted.model_validate(
         {
             "slug": "x",
@@ -210,6 +212,6 @@ def test_what_the_run_itself_tells_is_let_pass_by_its_graphs(tmp_path: Path) -> 
             "settings_hash": f"sha256:{'0' * 64}",
         }
     )
-    GraphBook(ledger, FEATURE, workflow=Workflow.FEATURE).write(lambda _now: [began])
-    assert (book.run().seq, book.run().nodes["task-01"].currentAttempt) == (1, 1)
+    RunLog(ledger, FEATURE, workflow=Workflow.FEATURE).write(lambda _now: [began])
+    assert (log.run().seq, log.run().nodes["task-01"].currentAttempt) == (1, 1)
     ledger.close()

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.app.settings import verify_settings
-from fairwitness.app.state import state_of, workroom
+from fairwitness.app.state import scratch_root, state_of
 from fairwitness.app.wiring import runner
 from fairwitness.contracts.verify.report import Side, Subject
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.tables import CHAINED
-from fairwitness.verify.subject import Parts, Proved, prove
+from fairwitness.verify.subject import Proved, VerifyDeps, prove
 from git.person import Person
 
 RUN = "run-2026-02-26-143000"
@@ -46,7 +46,7 @@ class World:
     """A repository, and what verifications in it share."""
 
     root: Path
-    parts: Parts
+    parts: VerifyDeps
 
     @classmethod
     @contextmanager
@@ -60,13 +60,13 @@ class World:
         try:
             yield cls(
                 root,
-                Parts(
+                VerifyDeps(
                     repository=repository,
                     runner=sandbox,
                     shadow=Shadow.open(state / "git", repository),
                     ledger=ledger,
                     state=state,
-                    room=workroom(state, sandbox.tier),
+                    scratch=scratch_root(state, sandbox.tier),
                     settings=settings,
                     digest=digest,
                 ),
@@ -122,7 +122,7 @@ class World:
 
     def left(self) -> list[str]:
         """What verifications left in the folder they work in."""
-        return sorted(path.name for path in (self.parts.room / "work").iterdir())
+        return sorted(path.name for path in (self.parts.scratch / "work").iterdir())
 
 
 def _timeless(detail: dict[str, Any]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def proven(tmp_path: Path) -> Iterator[Callable[[Play], Proven]]:
                 actor="Ada",
                 strict=False,
                 tell=lambda _told: None,
-                lanes=1,
+                parallel=1,
             )
 
         yield prove

@@ -16,11 +16,11 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.rules.judging import judge
 from fairwitness.sandbox.held import sweep
 from fairwitness.verify.canary import planted
+from fairwitness.verify.checkouts import STARTS_WITH, Checkouts
 from fairwitness.verify.model import Accept, Change
 from fairwitness.verify.proofs import _is_assertion
 from fairwitness.verify.question import Question, narrowed
 from fairwitness.verify.trees import production, protected_tree, red_tree
-from fairwitness.verify.workroom import STARTS_WITH, Workroom
 from git.person import Person
 
 SHA = "sha256:" + "0" * 64
@@ -237,12 +237,12 @@ def test_unit_tests_inside_a_rust_file_change_sides_without_their_code(tmp_path:
 def test_the_folders_of_a_killed_verification_are_swept_and_those_of_a_living_one_are_not(tmp_path: Path) -> None:
     shadow, _, _ = _trees(tmp_path, {"a": "1"}, {"a": "2"})
     (tmp_path / "work" / "verify-killed" / "1" / "tree").mkdir(parents=True)
-    room = Workroom(tmp_path / "work" / "verify-living", shadow)
+    context = Checkouts(tmp_path / "work" / "verify-living", shadow)
     project = Project(root=".", language=Language.PYTHON, manifests=())
-    with room.folders(Question(spec(), project, "a" * 40, "after")) as (report, _):
+    with context.folders(Question(spec(), project, "a" * 40, "after")) as (report, _):
         assert sweep(str(tmp_path / "work"), starts=(STARTS_WITH,), young_s=0) == [str(tmp_path / "work/verify-killed")]
         assert report.parent.is_dir()
-    room.close()
+    context.close()
     assert list((tmp_path / "work").iterdir()) == []
 
 

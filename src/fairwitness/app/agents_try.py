@@ -26,7 +26,7 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch import Context, Dispatched, Means, Occasion, dispatch
+from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.account import budget_of, of_dispatches
 from fairwitness.runs.dispatch.events import NoEvents
 from fairwitness.runs.dispatch.looking import git_reader
@@ -121,7 +121,7 @@ def _tried(request: Request, folder: Path, watcher: Tell | None, clock: Clock) -
             recorder=NoEvents(),
             clock=clock,
         )
-        means = Means(
+        deps = DispatchDeps(
             backend=backend,
             probe=probe,
             models=_models(choice, settings, probe, ledger, run_id),
@@ -132,7 +132,7 @@ def _tried(request: Request, folder: Path, watcher: Tell | None, clock: Clock) -
             watcher=watcher,
         )
         brief = toy.brief_of(spec, instance, run_id=run_id, dispatch_id=DISPATCH, moment=spell(clock()))
-        done: Dispatched = asyncio.run(dispatch(context, spec, brief, Occasion("try"), means))
+        done: Dispatched = asyncio.run(dispatch(context, spec, brief, DispatchPosition("try"), deps))
     return Tried(
         role=spec.role.value,
         instance=instance,

@@ -7,10 +7,10 @@ from pathlib import Path
 from fairwitness.app.autopilot_course import AUTOPILOT
 from fairwitness.app.autopilot_questions import WANTS_WORDS as VERDICTS_WANT_WORDS
 from fairwitness.app.autopilot_questions import answer_verdict, open_verdict
-from fairwitness.app.autopilot_room import opened_autopilot
+from fairwitness.app.autopilot_run import opened_autopilot
 from fairwitness.app.carrying import engine_at
-from fairwitness.app.feature_room import ANSWERED, opened_room
-from fairwitness.app.forge_room import opened_forge
+from fairwitness.app.feature_run import ANSWERED, opened_context
+from fairwitness.app.forge_run import opened_forge
 from fairwitness.app.looking import meant_run, opened, run_lines
 from fairwitness.app.workers import has_engine, worker_on
 from fairwitness.contracts.common.approvals import ApprovalRequest
@@ -55,11 +55,11 @@ def question_of(root: Path, run_id: str) -> Waiting | None:
             return None if verdict is None else Waiting(run_id, AUTOPILOT, verdict)
     if workflow == FORGE:
         with opened_forge(root, run_id) as forge:
-            order, asked = forge.book.order(), forge_questions.open_question(forge.book)
+            order, asked = forge.log.order(), forge_questions.open_question(forge.log)
             return None if asked is None or order is None else Waiting(run_id, order.slug, asked)
-    with opened_room(root, run_id) as room:
-        question = feature_questions.open_question(room)
-        return None if question is None else Waiting(run_id, room.order.slug, question)
+    with opened_context(root, run_id) as context:
+        question = feature_questions.open_question(context)
+        return None if question is None else Waiting(run_id, context.order.slug, question)
 
 
 def asked_run(root: Path, wanted: str | None) -> str:
@@ -85,11 +85,11 @@ def answer(root: Path, run_id: str, option: str, said: str | None) -> None:
                 autopilot.refresh()
     elif workflow == FORGE:
         with opened_forge(root, run_id) as forge:
-            key = forge_questions.answer(forge.book, forge.files, forge.layout, option, said, forge.actor)
+            key = forge_questions.answer(forge.log, forge.files, forge.layout, option, said, forge.actor)
             forge.refresh()
     else:
-        with opened_room(root, run_id) as room:
-            key = feature_questions.answer(room, option, said, read_identity(room.repository).author)
+        with opened_context(root, run_id) as context:
+            key = feature_questions.answer(context, option, said, read_identity(context.repository).author)
     if has_engine(root):
         asyncio.run(wake(root, run_id, key))
 

@@ -34,7 +34,7 @@ from fairwitness.rules.flags import Takes, course, flag_problems, known_flags
 from fairwitness.rules.phase_range import ALL, NEXT, read_range
 from fairwitness.rules.phases import phase_order
 from fairwitness.rules.scoring import flag_conflicts, threshold_tenths
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
 from fairwitness.runs.feature.setup import ready
 
 LATER = (RunFlag.MAP, RunFlag.DISCUSS, RunFlag.VISUAL)
@@ -109,7 +109,7 @@ def begin_autopilot(where: Path, wanted: WantedPhases, *, clock: Clock = system_
             cassettes=None if wanted.cassettes is None else str(wanted.cassettes.absolute()),
             started_by=read_identity(repository).author,
         )
-        AutopilotBook(ledger, run_id, clock=clock).create(order)
+        AutopilotLog(ledger, run_id, clock=clock).create(order)
     finally:
         ledger.close()
     return BegunAutopilot(run_id, order, (*ground.warnings, *warnings, *_dear(order)))
@@ -141,8 +141,8 @@ def _flags(ledger: Ledger, wanted: WantedPhases, clock: Clock) -> frozenset[RunF
         one, other = (f"--{flag.value}" for flag in conflicts[0])
         runs = autopilot_runs(ledger)
         if runs:
-            book = AutopilotBook(ledger, runs[-1], clock=clock)
-            book.tell(Told(happened(FlagMutualExclusivityError, book.now(), flags=(one, other))))
+            log = AutopilotLog(ledger, runs[-1], clock=clock)
+            log.tell(Told(happened(FlagMutualExclusivityError, log.now(), flags=(one, other))))
         raise UsageError(f"{one} and {other} cannot be given together", next_step=f"leave out {one} or {other}")
     later = [flag for flag in LATER if flag in flags]
     if later:

@@ -22,8 +22,8 @@ from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import standing_score
 from fairwitness.rules.ways_up import deficiencies
-from fairwitness.runs.autopilot.book import ORDER, AutopilotBook
 from fairwitness.runs.autopilot.lineage import standing_rating
+from fairwitness.runs.autopilot.log import ORDER, AutopilotLog
 
 _ENDED = (PhaseStatus.COMPLETED, PhaseStatus.FAILED)
 _RUN_ID: TypeAdapter[str] = TypeAdapter(AutopilotRunId)
@@ -74,7 +74,7 @@ def latest_run(ledger: Ledger, wanted: str | None = None) -> str:
 def refuse_beside_another(ledger: Ledger) -> None:
     """Two runs would share one state file: what is begun is ended first."""
     for run_id in autopilot_runs(ledger):
-        status = AutopilotBook(ledger, run_id).state().state.meta.status
+        status = AutopilotLog(ledger, run_id).state().state.meta.status
         if status in (RunStatus.RUNNING, RunStatus.PAUSED):
             raise UsageError(
                 f"{run_id} is {status.value}, and there is one autopilot run at a time",
@@ -88,11 +88,11 @@ def known_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> 
     listed = repository.git.run("ls-tree", "-r", "-z", "--name-only", "HEAD").decode(errors="replace")
     paths = frozenset(listed.split("\0"))
     for run_id in autopilot_runs(ledger):
-        book = AutopilotBook(ledger, run_id)
-        commits = _commits(book)
-        for phase, record in book.state().state.phases.items():
+        log = AutopilotLog(ledger, run_id)
+        commits = _commits(log)
+        for phase, record in log.state().state.phases.items():
             if record.status in _ENDED:
-                found = _deficiencies(book, phase, paths, target_tenths)
+                found = _deficiencies(log, phase, paths, target_tenths)
                 if found is None:  # no rating of that run stands, so what was known before it still holds
                     found = known[phase].phase.deficiencies if phase in known else ()
                 left = EarlierPhase(
@@ -101,13 +101,13 @@ def known_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> 
                     deficiencies=found,
                     completed_at=record.completed_at,
                 )
-                known[phase] = Known(run_id, left, book.order().target, commits.get(phase))
+                known[phase] = Known(run_id, left, log.order().target, commits.get(phase))
     return known
 
 
-def _commits(book: AutopilotBook) -> dict[str, str]:
+def _commits(log: AutopilotLog) -> dict[str, str]:
     """Where each completed phase left the branch."""
-    said = (event for event in book.ledger.events(book.run_id) if event.type == "phase_completed")
+    said = (event for event in log.ledger.events(log.run_id) if event.type == "phase_completed")
     return {event.phase: str(event.data["checkpoint_sha"]) for event in said if event.phase and _said(event.data)}
 
 
@@ -115,11 +115,9 @@ def _said(data: dict[str, Any]) -> bool:
     return data.get("checkpoint_sha") is not None
 
 
-def _deficiencies(
-    book: AutopilotBook, phase: str, known: Collection[str], target: int
-) -> tuple[Deficiency, ...] | None:
+def _deficiencies(log: AutopilotLog, phase: str, known: Collection[str], target: int) -> tuple[Deficiency, ...] | None:
     """What the last rating of a phase left below what `--gaps` goes for; None if no rating of this run stands."""
-    row = standing_rating(book, phase)
+    row = standing_rating(log, phase)
     if row is None:
         return None
     rating = RatingReturn.model_validate(row.detail["document"]["settled"]["rating"])

@@ -24,7 +24,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import run_metrics, standing_score, trend
-from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.layout import autopilot as layout
 
 _OVER = (RunStatus.COMPLETED, RunStatus.FAILED)
@@ -92,9 +92,9 @@ class AutopilotLook:
         return {status: statuses.count(status) for status in dict.fromkeys(statuses)}
 
 
-def look_at_book(book: AutopilotBook) -> AutopilotLook:
+def look_at_log(log: AutopilotLog) -> AutopilotLook:
     """The run as its events tell it."""
-    order, state = book.order(), book.state().state
+    order, state = log.order(), log.state().state
     meta, limits = state.meta, order.limits.breaker
     named = {phase.id: phase for phase in order.roadmap.phases}
     lines = tuple(
@@ -108,7 +108,7 @@ def look_at_book(book: AutopilotBook) -> AutopilotLook:
         for phase, record in state.phases.items()
     )
     return AutopilotLook(
-        run_id=book.run_id,
+        run_id=log.run_id,
         status=meta.status.value,
         flags=tuple(flag.value for flag in order.flags),
         threshold=meta.pass_threshold,
@@ -178,7 +178,7 @@ def opened_ledger(root: Path) -> Iterator[Ledger]:
 def look_at_run(root: Path, wanted: str | None) -> AutopilotLook:
     """One run as it stands; without a name, the latest."""
     with opened_ledger(root) as ledger:
-        return look_at_book(AutopilotBook(ledger, latest_run(ledger, wanted)))
+        return look_at_log(AutopilotLog(ledger, latest_run(ledger, wanted)))
 
 
 def latest(root: Path, wanted: str | None) -> str:
@@ -211,23 +211,23 @@ class Board:
 
     def __init__(self, root: Path, run_id: str) -> None:
         self._root, self._run_id = root, run_id
-        self._book: AutopilotBook | None = None
+        self._log: AutopilotLog | None = None
         self._last: AutopilotLook | None = None
 
     def open(self) -> None:
         """Begins to look."""
-        self._book = AutopilotBook(open_ledger(self._root), self._run_id)
+        self._log = AutopilotLog(open_ledger(self._root), self._run_id)
 
     def close(self) -> None:
         """Ends it."""
-        if self._book is not None:
-            self._book.ledger.close()
+        if self._log is not None:
+            self._log.ledger.close()
 
     def look(self) -> AutopilotLook:
         """The run as it stands; as it stood, while somebody keeps the ledger busy."""
-        assert self._book is not None, "opened before it is looked at"
+        assert self._log is not None, "opened before it is looked at"
         try:
-            self._last = look_at_book(self._book)
+            self._last = look_at_log(self._log)
         except DatabaseBusy:
             if self._last is None:
                 raise
@@ -250,7 +250,7 @@ def roadmap_standings(root: Path) -> tuple[Standing, ...]:
     left: dict[str, str] = {}
     with suppress(DatabaseUnusable), opened_ledger(root) as ledger:  # without a ledger nothing was ever run
         for run_id in autopilot_runs(ledger):
-            records = AutopilotBook(ledger, run_id).state().state.phases
+            records = AutopilotLog(ledger, run_id).state().state.phases
             left |= {phase: record.status.value for phase, record in records.items() if record.status in _TOLD}
     left |= dict.fromkeys(roadmap.ticked, PhaseStatus.COMPLETED.value)
     return tuple(
@@ -274,13 +274,13 @@ class Reported:
 def report_of(root: Path, wanted: str | None) -> Reported:
     """What a run came to, and which of its documents exist."""
     with opened_ledger(root) as ledger:
-        book = AutopilotBook(ledger, latest_run(ledger, wanted))
-        look = look_at_book(book)
-        folded = book.state()
+        log = AutopilotLog(ledger, latest_run(ledger, wanted))
+        look = look_at_log(log)
+        folded = log.state()
         return Reported(
             look,
             run_metrics(folded, now=folded.state.meta.last_checkpoint),
-            tuple(_documents(repository_root(root), look, is_latest=book.run_id == autopilot_runs(ledger)[-1])),
+            tuple(_documents(repository_root(root), look, is_latest=log.run_id == autopilot_runs(ledger)[-1])),
         )
 
 
@@ -312,7 +312,7 @@ def all_metrics(root: Path) -> AllMetrics:
     entries = []
     with opened_ledger(root) as ledger:
         for run_id in autopilot_runs(ledger):
-            folded = AutopilotBook(ledger, run_id).state()
+            folded = AutopilotLog(ledger, run_id).state()
             if folded.state.meta.status in _OVER:
                 entries.append(run_metrics(folded, now=folded.state.meta.last_checkpoint))
     found = MetricsFile(tuple(entries))

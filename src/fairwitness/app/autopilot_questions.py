@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairwitness.app.autopilot_room import ISSUES, WORDS, AutopilotRoom, record_verdict
+from fairwitness.app.autopilot_run import ISSUES, WORDS, AutopilotRoom, record_verdict
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase
 from fairwitness.contracts.common.approvals import ApprovalOption, ApprovalRequest
 from fairwitness.errors import UsageError
@@ -17,9 +17,9 @@ _DOES = {
 _STEP = "verify"
 
 
-def open_verdict(room: AutopilotRoom) -> ApprovalRequest | None:
+def open_verdict(context: AutopilotRoom) -> ApprovalRequest | None:
     """The first phase that waits for a verdict, as a question; None if none does."""
-    waiting = room.waiting()
+    waiting = context.waiting()
     if not waiting:
         return None
     phase = waiting[0]
@@ -27,7 +27,7 @@ def open_verdict(room: AutopilotRoom) -> ApprovalRequest | None:
         gate_id=f"verdict.{phase}",
         pipeline_step=_STEP,
         question=f"Phase {phase} is done as far as commands can tell. What do you say?",
-        context="\n".join(_known(room, phase)) or "nothing is known about it",
+        context="\n".join(_known(context, phase)) or "nothing is known about it",
         options=tuple(
             # nobody passes a phase by pressing a key: the answer that is offered first asks for words
             ApprovalOption(id=word, label=word, description=_DOES[word], is_default=word == ISSUES)
@@ -36,8 +36,8 @@ def open_verdict(room: AutopilotRoom) -> ApprovalRequest | None:
     )
 
 
-def _known(room: AutopilotRoom, phase: str) -> Iterator[str]:
-    state, order = room.book.state().state, room.book.order()
+def _known(context: AutopilotRoom, phase: str) -> Iterator[str]:
+    state, order = context.log.state().state, context.log.order()
     named = _phase_of(order.roadmap.phases, phase)
     yield f"{named.name}: {named.goal}"
     deferrals = [each for each in state.meta.deferral_history if each.phase_id == phase]
@@ -57,13 +57,15 @@ def _phase_of(phases: tuple[DetailedPhase, ...], phase: str) -> DetailedPhase:
     return known[phase] if phase in known else known[phase[:-1]]
 
 
-def answer_verdict(room: AutopilotRoom, option: str, said: str | None) -> str:
+def answer_verdict(context: AutopilotRoom, option: str, said: str | None) -> str:
     """Writes the answer down, once; the name under which the engine waits for it."""
-    waiting = room.waiting()
+    waiting = context.waiting()
     if not waiting:
-        raise UsageError(f"run {room.book.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
+        raise UsageError(
+            f"run {context.log.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you"
+        )
     if option not in WORDS:
         raise UsageError(f"{option!r} is no verdict", next_step=f"choose {' or '.join(WORDS)}")
     if option in WANTS_WORDS and not (said or "").strip():
         raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {_DOES[option]}")
-    return record_verdict(room, waiting[0], WORDS[option], [said] if said else []).gate
+    return record_verdict(context, waiting[0], WORDS[option], [said] if said else []).gate

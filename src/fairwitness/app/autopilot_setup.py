@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairwitness.app.autopilot_earlier import latest_run
 from fairwitness.app.autopilot_ground import GITIGNORE, checkout_of, current_locks, manifests, read_config
-from fairwitness.app.autopilot_room import RELOCK, opened_autopilot, written_once
+from fairwitness.app.autopilot_run import RELOCK, opened_autopilot, written_once
 from fairwitness.app.database import ledger_in
 from fairwitness.app.state import state_of
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase
@@ -22,13 +22,13 @@ from fairwitness.errors import StoreError, UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit import files as kit_files
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.commands import detect_commands
 from fairwitness.rules.roadmap import read_roadmap
 from fairwitness.rules.roadmap_template import ROADMAP_TEMPLATE, config_template
 from fairwitness.rules.spec_lock import SpecChange, spec_changes, spec_paths
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.ignored import gitignore_with
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot as layout
 
@@ -66,7 +66,7 @@ def _written(files: Store, path: str, text: str) -> SetUp:
             return SetUp(path, KEPT)
     except StoreError as error:
         raise UsageError(error.what, next_step=error.next_step) from None
-    reach("autopilot.set_up")
+    killpoint("autopilot.set_up")
     return SetUp(path, WRITTEN)
 
 
@@ -84,7 +84,7 @@ def _ignored(top: Path) -> SetUp:
         raise UsageError(f"{GITIGNORE} is not UTF-8", next_step="save it as UTF-8") from None
     except StoreError as error:
         raise UsageError(error.what, next_step=error.next_step) from None
-    reach("autopilot.set_up")
+    killpoint("autopilot.set_up")
     old = before[-1]
     if old is None:
         return SetUp(GITIGNORE, WRITTEN)
@@ -103,32 +103,32 @@ class Locked:
 
 def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Locked:
     """Locks the specifications as they are now, for the run that is not over; without a name, for the latest one."""
-    with opened_autopilot(root, _meant(root, wanted), clock=clock) as room:
-        book = room.book
-        status = book.state().state.meta.status
+    with opened_autopilot(root, _meant(root, wanted), clock=clock) as context:
+        log = context.log
+        status = log.state().state.meta.status
         if status is RunStatus.COMPLETED:
             raise UsageError(
-                f"{book.run_id} is completed, and the next run locks what it finds",
+                f"{log.run_id} is completed, and the next run locks what it finds",
                 next_step="fairwitness autopilot next",
             )
-        config = read_config(room.files)
+        config = read_config(context.files)
         while True:
-            now = book.now()
-            held = book.ledger.observations(book.run_id, RELOCK)
-            before = room.locks()
-            locks = current_locks(room.files, config, now)
+            now = log.now()
+            held = log.ledger.observations(log.run_id, RELOCK)
+            before = context.locks()
+            locks = current_locks(context.files, config, now)
             changes = spec_changes(before, spec_paths(config), {each.path: each.hash for each in locks})
             if not changes:
-                return Locked(book.run_id, (), tuple(each.path for each in before))
+                return Locked(log.run_id, (), tuple(each.path for each in before))
             if any(change.path == layout.ROADMAP for change in changes):
-                _refuse_other_roadmap(book, room.files)
-            row = book.seen(
-                f"{RELOCK}:{len(held) + 1}", RELOCK, book.run_id, {"specs": [each.plain() for each in locks]}, now
+                _refuse_other_roadmap(log, context.files)
+            row = log.seen(
+                f"{RELOCK}:{len(held) + 1}", RELOCK, log.run_id, {"specs": [each.plain() for each in locks]}, now
             )
-            if not written_once(book, row):
+            if not written_once(log, row):
                 continue  # somebody was quicker: what is left to be locked is looked at again
-            reach("autopilot.relocked")
-            return Locked(book.run_id, changes, tuple(each.path for each in locks))
+            killpoint("autopilot.relocked")
+            return Locked(log.run_id, changes, tuple(each.path for each in locks))
 
 
 def _meant(root: Path, wanted: str | None) -> str:
@@ -139,20 +139,20 @@ def _meant(root: Path, wanted: str | None) -> str:
         ledger.close()
 
 
-def _refuse_other_roadmap(book: AutopilotBook, files: Store) -> None:
+def _refuse_other_roadmap(log: AutopilotLog, files: Store) -> None:
     reading = read_roadmap(files.get(layout.ROADMAP, limit=_LARGEST).decode(errors="replace"))
     found = {} if reading.roadmap is None else {phase.id: phase for phase in reading.roadmap.phases}
-    for phase in _ahead(book):
+    for phase in _ahead(log):
         if phase.id not in found or _said(found[phase.id]) != _said(phase):
             raise UsageError(
-                f"{layout.ROADMAP} says something else of phase {phase.id} than what {book.run_id} was begun with",
-                next_step=f"put it back, or fairwitness cancel {book.run_id} and begin a new run",
+                f"{layout.ROADMAP} says something else of phase {phase.id} than what {log.run_id} was begun with",
+                next_step=f"put it back, or fairwitness cancel {log.run_id} and begin a new run",
             )
 
 
-def _ahead(book: AutopilotBook) -> Iterator[DetailedPhase]:
+def _ahead(log: AutopilotLog) -> Iterator[DetailedPhase]:
     """The phases that the run takes up and that have not ended."""
-    order, records = book.order(), book.state().state.phases
+    order, records = log.order(), log.state().state.phases
     for phase in order.roadmap.phases:
         if phase.id in order.phases and records[phase.id].status not in _DONE:
             yield phase

@@ -8,14 +8,14 @@ from typing import Any
 from fairwitness.app.answering import wake
 from fairwitness.app.autopilot_earlier import autopilot_runs
 from fairwitness.app.autopilot_look import opened_ledger
-from fairwitness.app.autopilot_room import WORDS, Recorded, opened_autopilot, record_verdict
+from fairwitness.app.autopilot_run import WORDS, Recorded, opened_autopilot, record_verdict
 from fairwitness.app.looking import meant_run
 from fairwitness.app.workers import has_engine, worker_on
 from fairwitness.contracts.autopilot.words import PhaseStatus
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
-from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.log import AutopilotLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ def give_verdict(
 ) -> Given:
     """Records a verdict of the person of this repository; without a run, for the latest in which the phase waits."""
     run_id = _asking(root, phase) if run is None else meant_run(root, run)
-    with opened_autopilot(root, run_id, clock=clock) as room:
-        recorded = record_verdict(room, phase, WORDS[word], issues)
+    with opened_autopilot(root, run_id, clock=clock) as context:
+        recorded = record_verdict(context, phase, WORDS[word], issues)
         is_carried = worker_on(root, run_id) is not None
         if not is_carried:
-            room.refresh()
+            context.refresh()
     if has_engine(root):
         asyncio.run(wake(root, run_id, recorded.gate))
     return Given(recorded, is_carried)
@@ -66,7 +66,7 @@ def _asking(root: Path, phase: str) -> str:
     with opened_ledger(root) as ledger:
         runs = autopilot_runs(ledger)
         for run_id in reversed(runs):
-            record = AutopilotBook(ledger, run_id).state().state.phases.get(phase)
+            record = AutopilotLog(ledger, run_id).state().state.phases.get(phase)
             if record is not None and record.status is PhaseStatus.NEEDS_HUMAN_VERIFICATION:
                 return run_id
     if not runs:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.app.feature_room import opened_room
+from fairwitness.app.feature_run import opened_context
 from fairwitness.app.looking import meant_run
 from fairwitness.errors import UsageError
 
@@ -20,9 +20,9 @@ class Bundle(NamedTuple):
 def bundle_of(root: Path, wanted: str) -> Bundle:
     """The bundle of a run; read by its hash, so that it is the one its commit names."""
     run_id = meant_run(root, wanted)
-    with opened_room(root, run_id) as room:
-        path = room.layout.evidence_bundle
-        digest = room.state().artifacts.get(path)
+    with opened_context(root, run_id) as context:
+        path = context.layout.evidence_bundle
+        digest = context.state().artifacts.get(path)
         if digest is None:
             raise UsageError(f"run {run_id} has no evidence bundle yet", next_step=f"fairwitness status {run_id}")
-        return Bundle(run_id, path, digest.removeprefix("sha256:"), room.kept_bytes(digest).decode())
+        return Bundle(run_id, path, digest.removeprefix("sha256:"), context.kept_bytes(digest).decode())

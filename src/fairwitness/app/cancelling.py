@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fairwitness.app.autopilot_room import AutopilotRoom, opened_autopilot
+from fairwitness.app.autopilot_run import AutopilotRoom, opened_autopilot
 from fairwitness.app.carrying import CANCELLED, engine_at
-from fairwitness.app.feature_desk import PREFIX
-from fairwitness.app.feature_room import order_of, room_of
-from fairwitness.app.forge_room import opened_forge
+from fairwitness.app.feature_run import context_of, order_of
+from fairwitness.app.feature_runner import PREFIX
+from fairwitness.app.forge_run import opened_forge
 from fairwitness.app.graphs import Factory
 from fairwitness.app.runs import RunLook
 from fairwitness.app.workers import bodies_of, has_engine, worker_on
@@ -25,13 +25,13 @@ from fairwitness.errors import NotReady
 from fairwitness.git import quarantine
 from fairwitness.git.identity import read_identity
 from fairwitness.git.sweeping import sweep
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules import graph_moves
 from fairwitness.rules.forge_course import course_of
 from fairwitness.rules.graph_run import GraphRun
-from fairwitness.runs.autopilot.book import Told, happened
-from fairwitness.runs.forge.book import ForgeBook
-from fairwitness.runs.graph.book import GraphBook
+from fairwitness.runs.autopilot.log import Told, happened
+from fairwitness.runs.forge.log import ForgeLog
+from fairwitness.runs.graph.run_log import RunLog
 
 PATIENCE_S = 60.0
 _LOOK_S = 0.1
@@ -56,8 +56,8 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
     The last event is written last: until it stands, the run is not over, and can be cancelled again.
     """
     if look.workflow == Workflow.AUTOPILOT:
-        with opened_autopilot(root, look.run_id) as room:
-            return _cancel_autopilot(room, root)
+        with opened_autopilot(root, look.run_id) as context:
+            return _cancel_autopilot(context, root)
     factory = Factory(root)
     ledger = factory.ledger
     if look.workflow == Workflow.FEATURE:
@@ -66,28 +66,28 @@ def cancel(root: Path, look: RunLook) -> Cancelled | None:
         finally:
             ledger.close()
     try:
-        book = ForgeBook(ledger, look.run_id)
-        if book.order() is None:
-            book.begun()  # whatever is no run of a graph is refused before anything is stopped
+        log = ForgeLog(ledger, look.run_id)
+        if log.order() is None:
+            log.begun()  # whatever is no run of a graph is refused before anything is stopped
         if has_engine(root):
             asyncio.run(_stop(root, look.run_id))
         _wait_until_left(root, look.run_id)
-        reach("cancel.stopped")
-        done = _ended(factory, book, is_carried=look.started is not None)
+        killpoint("cancel.stopped")
+        done = _ended(factory, log, is_carried=look.started is not None)
     finally:
         ledger.close()
-    with opened_forge(root, look.run_id) as room:
-        room.refresh()
-        room.files.sweep(room.layout.folder)
+    with opened_forge(root, look.run_id) as context:
+        context.refresh()
+        context.files.sweep(context.layout.folder)
     return done
 
 
-def _ended(factory: Factory, book: ForgeBook, *, is_carried: bool) -> Cancelled | None:
+def _ended(factory: Factory, log: ForgeLog, *, is_carried: bool) -> Cancelled | None:
     """The rest, once nobody is at work: whether there is a graph is settled now."""
-    repository, order = factory.repository, book.order()
-    is_planned = order is None or book.course().is_approved
+    repository, order = factory.repository, log.order()
+    is_planned = order is None or log.course().is_approved
     if is_planned:
-        options, base = book.begun().options, book.begun().base_commit
+        options, base = log.begun().options, log.begun().base_commit
     else:
         assert order is not None
         options, base = order.options, order.base_commit
@@ -95,13 +95,13 @@ def _ended(factory: Factory, book: ForgeBook, *, is_carried: bool) -> Cancelled 
     identity = read_identity(repository)
     left: tuple[str, ...] = ()
     if is_carried or order is not None:  # a captain has a worktree, too
-        left = sweep(factory.worktrees(options.prefix), book.run_id, tip or base, identity).left
-    reach("cancel.swept")
+        left = sweep(factory.worktrees(options.prefix), log.run_id, tip or base, identity).left
+    killpoint("cancel.swept")
     reason = f"{CANCELLED} {identity.author}"
-    if not (_tell(book, reason, tip or base) if is_planned else _tell_unplanned(book, reason)):
+    if not (_tell(log, reason, tip or base) if is_planned else _tell_unplanned(log, reason)):
         return None
     has_target = repository.ref(f"refs/heads/{options.target}") is not None
-    kept = tuple(held.ref for held in quarantine.kept(repository, book.run_id))
+    kept = tuple(held.ref for held in quarantine.kept(repository, log.run_id))
     return Cancelled(reason, options.target if has_target else None, kept, left)
 
 
@@ -109,40 +109,40 @@ def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | No
     """The same for a feature run, whose last event has an outcome."""
     repository = factory.repository
     order, _ = order_of(factory.ledger, run_id)
-    room = room_of(repository, factory.ledger, run_id, order)
+    context = context_of(repository, factory.ledger, run_id, order)
     if has_engine(root):
         asyncio.run(_stop(root, run_id))
     _wait_until_left(root, run_id)
-    reach("cancel.stopped")
+    killpoint("cancel.stopped")
     target, identity = repository.ref(f"refs/heads/{order.target}"), read_identity(repository)
     left = sweep(factory.worktrees(PREFIX), run_id, target or order.base_commit, identity).left
-    room.files.sweep(room.layout.folder)
-    reach("cancel.swept")
-    if room.state().ending is not None:
+    context.files.sweep(context.layout.folder)
+    killpoint("cancel.swept")
+    if context.state().ending is not None:
         return None
     reason = f"{CANCELLED} {identity.author}"
-    room.tell(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
+    context.tell(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
     kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
     return Cancelled(reason, None if target is None else order.target, kept, left)
 
 
-def _cancel_autopilot(room: AutopilotRoom, root: Path) -> Cancelled | None:
+def _cancel_autopilot(context: AutopilotRoom, root: Path) -> Cancelled | None:
     """The same for an autopilot run: it ends as failed, which only a person's word takes up again."""
-    book, repository = room.book, room.repository
-    order, run_id = book.order(), book.run_id
+    log, repository = context.log, context.repository
+    order, run_id = log.order(), log.run_id
     if has_engine(root):
         asyncio.run(_stop(root, run_id))
     _wait_until_left(root, run_id)
-    reach("cancel.stopped")
+    killpoint("cancel.stopped")
     tip, identity = repository.ref(f"refs/heads/{order.target}"), read_identity(repository)
     left = sweep(Factory(root).worktrees(PREFIX), run_id, tip or order.base_commit, identity).left
-    reach("cancel.swept")
-    if book.state().state.meta.status in (AutopilotStatus.COMPLETED, AutopilotStatus.FAILED):
+    killpoint("cancel.swept")
+    if log.state().state.meta.status in (AutopilotStatus.COMPLETED, AutopilotStatus.FAILED):
         return None
     reason = f"{CANCELLED} {identity.author}"
-    book.tell(Told(happened(RunHalted, book.now(), reason=reason, status=AutopilotStatus.FAILED)))
-    reach("cancel.told")
-    room.refresh()
+    log.tell(Told(happened(RunHalted, log.now(), reason=reason, status=AutopilotStatus.FAILED)))
+    killpoint("cancel.told")
+    context.refresh()
     kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
     return Cancelled(reason, None if tip is None else order.target, kept, left)
 
@@ -169,24 +169,24 @@ def _wait_until_left(root: Path, run_id: str) -> None:
         time.sleep(_LOOK_S)
 
 
-def _tell(book: GraphBook, reason: str, tip: str) -> bool:
+def _tell(log: RunLog, reason: str, tip: str) -> bool:
     """Writes the last events, unless the run has one; looks again if something happened meanwhile."""
     while True:
-        run = book.run()
+        run = log.run()
         if run.is_over:
             return False
         # where it should be, and not where somebody may have moved it
-        if book.write(partial(_last, run, reason, run.tip or tip), after=run.seq):
+        if log.write(partial(_last, run, reason, run.tip or tip), after=run.seq):
             return True
 
 
-def _tell_unplanned(book: ForgeBook, reason: str) -> bool:
+def _tell_unplanned(log: ForgeLog, reason: str) -> bool:
     """The same for a run without a graph: there is nothing but its own end to be told."""
     while True:
-        events = tuple(book.ledger.events(book.run_id))
+        events = tuple(log.ledger.events(log.run_id))
         if course_of(events).is_over:
             return False
-        if book.write(lambda _now: (RunFailed(reason=reason),), after=events[-1].seq):
+        if log.write(lambda _now: (RunFailed(reason=reason),), after=events[-1].seq):
             return True
 
 

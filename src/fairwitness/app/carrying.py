@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from fairwitness.app.autopilot_room import opened_autopilot, resume_autopilot, settled_verdicts
-from fairwitness.app.feature_room import ANSWERED, answered_keys, resume_feature
-from fairwitness.app.forge_room import refresh_files, resume_forge, settled_gates
+from fairwitness.app.autopilot_run import opened_autopilot, resume_autopilot, settled_verdicts
+from fairwitness.app.feature_run import ANSWERED, answered_keys, resume_feature
+from fairwitness.app.forge_run import refresh_files, resume_forge, settled_gates
 from fairwitness.app.graphs import FLOWS, Factory, Tell, engine_of
 from fairwitness.app.looking import RESUMABLE
 from fairwitness.app.runs import End, RunLook
@@ -21,7 +21,7 @@ from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.rules.scheduling import RunEnd, dag_outcome
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 
 GRACE_S = 5.0
 """How long work that runs may still take when somebody wants this process to end."""
@@ -118,11 +118,11 @@ def can_go_on(root: Path, look: RunLook) -> bool:
     run_id = look.run_id
     ledger = Factory(root).ledger
     try:
-        book = ForgeBook(ledger, run_id)
-        if not book.course().is_approved:
+        log = ForgeLog(ledger, run_id)
+        if not log.course().is_approved:
             return True  # its captain may plan once more
-        _, dag = book.effective()
-        status = DagStatus(runId=run_id, updatedAt=spell(system_clock()), nodes=book.run().nodes)
+        _, dag = log.effective()
+        status = DagStatus(runId=run_id, updatedAt=spell(system_clock()), nodes=log.run().nodes)
         if dag_outcome(dag, status).end is not RunEnd.FAILED:
             return True
     finally:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.forge_room import opened_forge
+from fairwitness.app.forge_run import opened_forge
 from fairwitness.app.looking import meant, meant_run, opened
 from fairwitness.app.workers import has_engine, worker_on
 from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.change_requests import Verdict
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.requests import decide
 from fairwitness.runs.forge.standings import Standing, standing_of, standings
-from fairwitness.runs.graph.book import OVERLAY
+from fairwitness.runs.graph.run_log import OVERLAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,15 @@ class Decided:
 
 def listed(root: Path, wanted: str | None) -> tuple[str, tuple[Look, ...]]:
     """The run that a person means, and its requests, oldest first; nothing is written."""
-    with _looked_into(root, wanted) as book:
-        overlays = _overlays(book)
-        return book.run_id, tuple(_look(book, each, overlays) for each in standings(book).values())
+    with _looked_into(root, wanted) as log:
+        overlays = _overlays(log)
+        return log.run_id, tuple(_look(log, each, overlays) for each in standings(log).values())
 
 
 def shown_request(root: Path, cr_id: str, wanted: str | None) -> Look:
     """One of them."""
-    with _looked_into(root, wanted) as book:
-        return _look(book, standing_of(book, cr_id), _overlays(book))
+    with _looked_into(root, wanted) as log:
+        return _look(log, standing_of(log, cr_id), _overlays(log))
 
 
 def approve(root: Path, cr_id: str, wanted: str | None) -> Decided:
@@ -88,10 +88,10 @@ def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reaso
     """Writes it down as the person of this repository, and wakes whoever carries the run; where nobody does, the next
     one finds it."""
     run_id = meant_run(root, wanted)
-    with opened_forge(root, run_id) as room:
-        decide(room.book, cr_id, verdict, room.actor, reason)
-        room.refresh()
-        look = _look(room.book, standing_of(room.book, cr_id), _overlays(room.book))
+    with opened_forge(root, run_id) as context:
+        decide(context.log, cr_id, verdict, context.actor, reason)
+        context.refresh()
+        look = _look(context.log, standing_of(context.log, cr_id), _overlays(context.log))
     if has_engine(root):
         from fairwitness.app.answering import wake  # whoever only looks does not wait for what carries runs
 
@@ -100,16 +100,16 @@ def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reaso
 
 
 @contextmanager
-def _looked_into(root: Path, wanted: str | None) -> Iterator[ForgeBook]:
+def _looked_into(root: Path, wanted: str | None) -> Iterator[ForgeLog]:
     with opened(root) as database:
-        yield ForgeBook(Ledger(database), meant(database, wanted))
+        yield ForgeLog(Ledger(database), meant(database, wanted))
 
 
-def _overlays(book: ForgeBook) -> dict[str, DagOverlay]:
-    rows = book.ledger.observations(book.run_id, OVERLAY)
+def _overlays(log: ForgeLog) -> dict[str, DagOverlay]:
+    rows = log.ledger.observations(log.run_id, OVERLAY)
     return {row.subject: DagOverlay.model_validate(row.detail) for row in rows}
 
 
-def _look(book: ForgeBook, standing: Standing, overlays: dict[str, DagOverlay]) -> Look:
+def _look(log: ForgeLog, standing: Standing, overlays: dict[str, DagOverlay]) -> Look:
     request = standing.request
-    return Look(book.run_id, request, standing.reason, standing.refused, overlays.get(request.id))
+    return Look(log.run_id, request, standing.reason, standing.refused, overlays.get(request.id))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairwitness.app.autopilot import WantedPhases, begin_autopilot
-from fairwitness.app.autopilot_room import opened_autopilot
+from fairwitness.app.autopilot_run import opened_autopilot
 from fairwitness.app.autopilot_verdict import give_verdict
 from fairwitness.app.demo_autopilot import repository as larder
 from fairwitness.app.demo_autopilot import team as autopilot_team
@@ -63,8 +63,8 @@ def say_verdict(root: Path, run_id: str) -> str:
 
 def ends_as_scripted(root: Path, run_id: str) -> bool:
     """Whether the roadmap's run came to the end it has: everything but one phase, and what rests on it."""
-    with opened_autopilot(root, run_id) as room:
-        phases = room.book.state().state.phases
+    with opened_autopilot(root, run_id) as context:
+        phases = context.log.state().state.phases
         return {phase: record.status.value for phase, record in phases.items()} == larder.ENDS
 
 

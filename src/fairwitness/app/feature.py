@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from fairwitness.app.database import ledger_in
-from fairwitness.app.feature_room import room_of
+from fairwitness.app.feature_run import context_of
 from fairwitness.app.feature_settings import feature_settings
 from fairwitness.app.settings import verify_settings
 from fairwitness.app.state import state_of
@@ -21,7 +21,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
-from fairwitness.runs.feature.room import write_beginning
+from fairwitness.runs.feature.context import write_beginning
 from fairwitness.runs.feature.setup import free_run_id, keep_dirty, ready
 from fairwitness.runs.feature.slugs import slug_of
 
@@ -88,7 +88,7 @@ def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -
             cassettes=None if wanted.cassettes is None else str(wanted.cassettes.absolute()),
             started_by=identity.author,
         )
-        write_beginning(room_of(repository, ledger, run_id, order, clock=clock), settings.budget)
+        write_beginning(context_of(repository, ledger, run_id, order, clock=clock), settings.budget)
     finally:
         ledger.close()
     return BegunFeature(run_id, order)

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from fairwitness.app.feature_room import opened_room
+from fairwitness.app.feature_run import opened_context
 from fairwitness.app.feature_steps import HARNESS, STEPS
 from fairwitness.app.text import safe_lines
 from fairwitness.contracts.feature.events import RunOutcome
 from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.deciding import DECISION, facts_behind
 from fairwitness.runs.feature.questions import open_question
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.tasks import FIX_NODE
 
 _LINES = 10
@@ -25,54 +25,54 @@ _WORDS = {
 
 def end_lines(root: Path, run_id: str) -> list[str]:
     """The run's last word."""
-    with opened_room(root, run_id) as room:
-        state = room.state()
-        lines = _ended(room, state) if state.ending is not None else _open(room, state)
+    with opened_context(root, run_id) as context:
+        state = context.state()
+        lines = _ended(context, state) if state.ending is not None else _open(context, state)
     return [safe for line in lines[:_LINES] for safe in safe_lines(line)]
 
 
-def _open(room: Room, state: FeatureState) -> list[str]:
-    question = open_question(room)
+def _open(context: FeatureContext, state: FeatureState) -> list[str]:
+    question = open_question(context)
     if question is None:
         step = state.current_step or "its beginning"
-        return [f"{room.run_id} stands at {STEPS.get(step, step)}"]
+        return [f"{context.run_id} stands at {STEPS.get(step, step)}"]
     options = " | ".join(option.id for option in question.options)
     return [
         f"WAITS FOR YOU: {question.question}",
         *question.context.splitlines()[: _LINES - 3],
-        f"fairwitness answer {room.run_id} {options}",
+        f"fairwitness answer {context.run_id} {options}",
     ]
 
 
-def _ended(room: Room, state: FeatureState) -> list[str]:
+def _ended(context: FeatureContext, state: FeatureState) -> list[str]:
     ending = state.ending
     assert ending is not None
     confidence = f", confidence {ending.confidence.value}" if ending.confidence else ""
-    lines = [f"{_WORDS[ending.outcome]}{confidence}: {room.order.slug}"]
+    lines = [f"{_WORDS[ending.outcome]}{confidence}: {context.order.slug}"]
     if ending.outcome is RunOutcome.COMMITTED and state.commit is not None:
-        lines.append(f"commit    {state.commit[:12]}  {_branches(room, state.commit)}")
+        lines.append(f"commit    {state.commit[:12]}  {_branches(context, state.commit)}")
     else:
         lines += [f"because   {part}" for part in ending.reason.split("; ")[:3]]
-    if room.layout.evidence_bundle in state.artifacts:
-        lines.append(f"bundle    {room.layout.evidence_bundle}")
+    if context.layout.evidence_bundle in state.artifacts:
+        lines.append(f"bundle    {context.layout.evidence_bundle}")
     if state.rollback_command is not None:
         lines.append(f"undo      {state.rollback_command}")
-    elif room.repository.ref(f"refs/heads/{room.order.target}") is not None:
-        lines.append(f"branch    {room.order.target} holds what was proven")
-    return [*lines, *_evidence(room, state)]
+    elif context.repository.ref(f"refs/heads/{context.order.target}") is not None:
+        lines.append(f"branch    {context.order.target} holds what was proven")
+    return [*lines, *_evidence(context, state)]
 
 
-def _branches(room: Room, commit: str) -> str:
+def _branches(context: FeatureContext, commit: str) -> str:
     asked = ("for-each-ref", "--format=%(refname:short)", "--points-at", commit, "refs/heads/")
-    names = room.repository.git.run(*asked).decode(errors="replace").split()
+    names = context.repository.git.run(*asked).decode(errors="replace").split()
     return f"on {', '.join(names)}" if names else ""
 
 
-def _evidence(room: Room, state: FeatureState) -> list[str]:
+def _evidence(context: FeatureContext, state: FeatureState) -> list[str]:
     tasks = {name: task for name, task in state.tasks.items() if name != FIX_NODE}
     merged = sum(task.merged is not None for task in tasks.values())
     lines = [f"tasks     {merged} of {len(tasks)} merged"] if tasks else []
-    rows = room.ledger.observations(room.run_id, DECISION)
+    rows = context.ledger.observations(context.run_id, DECISION)
     whole = facts_behind(rows[-1]).whole if rows else None
     if whole is not None:
         passed = sum(row.passed for row in whole.after.rows)

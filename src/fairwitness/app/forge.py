@@ -19,7 +19,7 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.runs.feature.setup import free_run_id, ready
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 
 if TYPE_CHECKING:  # whoever only begins a run does not wait for what carries it
     pass
@@ -74,7 +74,7 @@ def begin_forge(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -> 
             started_by=identity.author,
         )
         url = (repository.top or repository.common_dir).as_uri()
-        ForgeBook(ledger, run_id, clock=clock).create(order, repo_url=url, model=wanted.agents or AS_CONFIGURED)
+        ForgeLog(ledger, run_id, clock=clock).create(order, repo_url=url, model=wanted.agents or AS_CONFIGURED)
     finally:
         ledger.close()
     return BegunForge(run_id, order, hygiene.is_dirty)

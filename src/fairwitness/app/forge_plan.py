@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.forge_room import ForgeRoom, opened_forge
+from fairwitness.app.forge_run import ForgeRoom, opened_forge
 from fairwitness.app.looking import meant_run
 from fairwitness.app.workers import worker_on
 from fairwitness.contracts.forge.dag import DagNode, DagOverlay
@@ -21,7 +21,7 @@ from fairwitness.kit.text import visible
 from fairwitness.rules.forge_course import INTERVIEW, REVIEW
 from fairwitness.runs.forge.plan_files import read_plan
 from fairwitness.runs.forge.questions import APPROVE, open_question
-from fairwitness.runs.graph.book import OVERLAY
+from fairwitness.runs.graph.run_log import OVERLAY
 
 GRAPH = "dag.json"
 SEALED = "specs and graph are sealed; file a change request"
@@ -74,28 +74,28 @@ class PlanLook:
 
 def look_at_plan(root: Path, wanted: str | None) -> PlanLook:
     """The plan of a run as it stands now: as it was sealed, or as it is in its files."""
-    with opened_forge(root, meant_run(root, wanted)) as room:
-        book, order = room.book, room.book.order()
-        proposal = book.proposal()
+    with opened_forge(root, meant_run(root, wanted)) as context:
+        log, order = context.log, context.log.order()
+        proposal = log.proposal()
         if order is None or proposal is None:
-            raise _no_plan(room)
-        is_sealed = book.course().is_approved
+            raise _no_plan(context)
+        is_sealed = log.course().is_approved
         plan, problem = proposal, None
-        if not is_sealed and book.course().is_proposed:
+        if not is_sealed and log.course().is_proposed:
             try:
-                plan = read_plan(room.files, room.layout, proposal)
+                plan = read_plan(context.files, context.layout, proposal)
             except FairWitnessError as error:
                 problem = error.what
         return PlanLook(
-            run_id=book.run_id,
+            run_id=log.run_id,
             request=order.request,
             plan=plan,
             nodes=_nodes(plan),
-            folder=room.files.root / room.layout.folder,
+            folder=context.files.root / context.layout.folder,
             is_sealed=is_sealed,
             problem=problem,
-            grown=tuple(_grown(room)),
-            following=_following(room, problem),
+            grown=tuple(_grown(context)),
+            following=_following(context, problem),
         )
 
 
@@ -112,14 +112,14 @@ def _nodes(plan: ForgePlan) -> tuple[NodeLook, ...]:
     return tuple(looks)
 
 
-def _grown(room: ForgeRoom) -> Iterator[str]:
-    for row in room.book.ledger.observations(room.book.run_id, OVERLAY):
+def _grown(context: ForgeRoom) -> Iterator[str]:
+    for row in context.log.ledger.observations(context.log.run_id, OVERLAY):
         names = [node.id for node in DagOverlay.model_validate(row.detail).addedNodes]
         yield f"{row.subject} added {', '.join(names) or 'edges'}"
 
 
-def _following(room: ForgeRoom, problem: str | None) -> str:
-    run_id, question = room.book.run_id, open_question(room.book)
+def _following(context: ForgeRoom, problem: str | None) -> str:
+    run_id, question = context.log.run_id, open_question(context.log)
     gate = "" if question is None else question.gate_id
     if gate.startswith(f"{REVIEW}."):
         return f"fairwitness plan edit {run_id}" if problem is not None else f"fairwitness plan approve {run_id}"
@@ -133,36 +133,36 @@ def edit_plan(root: Path, wanted: str, file: str, given: Path | None) -> Path:
 
     It is looked at afterwards: `UsageError` with its place for what does not fit. The file stays as it was edited.
     """
-    with opened_forge(root, meant_run(root, wanted)) as room:
-        proposal = room.book.proposal()
-        course = room.book.course()
+    with opened_forge(root, meant_run(root, wanted)) as context:
+        proposal = context.log.proposal()
+        course = context.log.course()
         if course.is_approved:
-            raise UsageError(SEALED, next_step=f"fairwitness cr list {room.book.run_id}")
+            raise UsageError(SEALED, next_step=f"fairwitness cr list {context.log.run_id}")
         if proposal is None or not course.is_proposed or course.is_over:
-            raise _no_plan(room)
-        path = _part(room, file)
+            raise _no_plan(context)
+        path = _part(context, file)
         if given is not None:
-            room.files.put(path, read_given(given, limit=_LARGEST))
+            context.files.put(path, read_given(given, limit=_LARGEST))
         else:
-            room.files.exists(path)  # a link is not followed
-            _edit_here(room.files.root / path)
-        if room.book.course() != course:
+            context.files.exists(path)  # a link is not followed
+            _edit_here(context.files.root / path)
+        if context.log.course() != course:
             raise UsageError(
                 f"the plan was decided about meanwhile, without your change of {path}",
-                next_step=f"fairwitness plan show {room.book.run_id}",
+                next_step=f"fairwitness plan show {context.log.run_id}",
             )
-        read_plan(room.files, room.layout, proposal)
-        return room.files.root / path
+        read_plan(context.files, context.layout, proposal)
+        return context.files.root / path
 
 
-def _part(room: ForgeRoom, file: str) -> str:
+def _part(context: ForgeRoom, file: str) -> str:
     """The path of a file that is part of a plan, named from the run's folder or from the repository."""
-    name = file.removeprefix("./").removeprefix(f"{room.layout.folder}/")
+    name = file.removeprefix("./").removeprefix(f"{context.layout.folder}/")
     if _PART.fullmatch(name) is None:
         raise UsageError(
             f"{visible(file)!r} is no file of a plan", next_step=f"name {GRAPH}, specs/NAME.md or tasks/ID.md"
         )
-    return f"{room.layout.folder}/{name}"
+    return f"{context.layout.folder}/{name}"
 
 
 def _edit_here(path: Path) -> None:
@@ -181,27 +181,27 @@ def _edit_here(path: Path) -> None:
 def approve_plan(root: Path, wanted: str | None) -> tuple[str, bool]:
     """Seals the plan of a run as the person of this repository; the run, and whether somebody carries it."""
     run_id = meant_run(root, wanted)
-    with opened_forge(root, run_id) as room:
-        question = open_question(room.book)
+    with opened_forge(root, run_id) as context:
+        question = open_question(context.log)
         if question is None or not question.gate_id.startswith(f"{REVIEW}."):
-            raise _not_reviewed(room, None if question is None else question.gate_id)
+            raise _not_reviewed(context, None if question is None else question.gate_id)
     from fairwitness.app.answering import answer  # whoever only looks does not wait for what carries runs
 
     answer(root, run_id, APPROVE, None)
     return run_id, worker_on(root, run_id) is not None
 
 
-def _no_plan(room: ForgeRoom) -> UsageError:
-    run_id = room.book.run_id
-    if room.book.course().is_over:
+def _no_plan(context: ForgeRoom) -> UsageError:
+    run_id = context.log.run_id
+    if context.log.course().is_over:
         return UsageError(f"{run_id} has ended", next_step=f"fairwitness status {run_id}")
     return UsageError(f"the captain of {run_id} has no plan to show yet", next_step=f"fairwitness watch {run_id}")
 
 
-def _not_reviewed(room: ForgeRoom, gate: str | None) -> UsageError:
-    run_id = room.book.run_id
+def _not_reviewed(context: ForgeRoom, gate: str | None) -> UsageError:
+    run_id = context.log.run_id
     if gate is not None:
         return UsageError(f"{run_id} waits for something else, {gate}", next_step="fairwitness inbox")
-    if room.book.course().is_approved:
+    if context.log.course().is_approved:
         return UsageError(f"the plan of {run_id} is approved", next_step=f"fairwitness status {run_id}")
-    return _no_plan(room)
+    return _no_plan(context)

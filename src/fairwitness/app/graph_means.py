@@ -22,16 +22,16 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch import Context, Means
+from fairwitness.runs.dispatch import Context, DispatchDeps
 from fairwitness.runs.dispatch.account import ENDED, budget_of, of_dispatches
 from fairwitness.runs.dispatch.events import NoEvents
 from fairwitness.runs.dispatch.looking import git_reader
 from fairwitness.runs.dispatch.meter import RunMeter
 from fairwitness.runs.dispatch.model import Models, Recorder
-from fairwitness.runs.graph.world import Prove
+from fairwitness.runs.graph.repo_context import Prove
 from fairwitness.sandbox.runner import Runner
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.subject import Parts, prove
+from fairwitness.verify.subject import VerifyDeps, prove
 
 NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
 CAPS = BudgetCaps(dispatch=NO_CAP, phase=NO_CAP, run=NO_CAP)
@@ -41,7 +41,7 @@ CAPS = BudgetCaps(dispatch=NO_CAP, phase=NO_CAP, run=NO_CAP)
 _TO_ITS_END = frozenset({"ok", "invalid_answer", "refused"})
 
 
-class MeansMaker:
+class DispatchDepsFactory:
     """Makes the means of dispatches, by the settings that the run began with."""
 
     def __init__(
@@ -78,7 +78,7 @@ class MeansMaker:
     def _prober(self) -> Prober:
         return Prober(self._settings)
 
-    def means(self, role: Role, instance: str, folder: Path, base: str) -> Means:
+    def deps(self, role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
         """For one dispatch; `NotReady` if its agent lacks something."""
         choice = self._choice(role, instance)
         place = None if self._cassettes is None else Path(self._cassettes)
@@ -86,7 +86,7 @@ class MeansMaker:
         probe = played.probe()
         if probe.missing:
             raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
-        return Means(
+        return DispatchDeps(
             backend=played,
             probe=probe,
             models=self._models(choice, probe.kind),
@@ -118,7 +118,7 @@ class MeansMaker:
         return GatewayModels(route_of(choice.agent, choice.model, self._settings), meter, tcp=kind == "api")
 
 
-def prover(parts: Parts, run_id: str) -> Prove:
+def prover(parts: VerifyDeps, run_id: str) -> Prove:
     """The harness, as the steps of a graph ask it."""
 
     def proven(

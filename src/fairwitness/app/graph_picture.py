@@ -15,7 +15,7 @@ from fairwitness.errors import EventsBroken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.fold_forge import fold_forge
 from fairwitness.rules.scheduling import GOOD_ENOUGH, ways_to_the_end
-from fairwitness.runs.graph.book import GraphBook
+from fairwitness.runs.graph.run_log import RunLog
 
 _LISTED = 3
 
@@ -50,32 +50,32 @@ class Picture:
 def graph_picture(root: Path, wanted: str | None) -> Picture:
     """The graph of a run as it stands now."""
     with opened(root) as database:
-        book = GraphBook(Ledger(database), meant(database, wanted))
-        _, dag = _effective(book)
-        looked = look_at(database, book.run_id)
+        log = RunLog(Ledger(database), meant(database, wanted))
+        _, dag = _effective(log)
+        looked = look_at(database, log.run_id)
         return _picture(dag, looked.look, looked.now)
 
 
 def plain_graph(root: Path, wanted: str | None) -> dict[str, Any]:
     """The same as the documents that forge writes: the graph, the status of its nodes, and the state of the run."""
     with opened(root) as database:
-        book = GraphBook(Ledger(database), meant(database, wanted))
-        base, dag = _effective(book)
-        state = fold_forge(book.ledger.events(book.run_id), base, max_attempts=book.begun().options.max_attempts)
+        log = RunLog(Ledger(database), meant(database, wanted))
+        base, dag = _effective(log)
+        state = fold_forge(log.ledger.events(log.run_id), base, max_attempts=log.begun().options.max_attempts)
     if isinstance(state, Problem):
         raise EventsBroken(
-            f"run {book.run_id}: {spell_path(state.where)}: expected {state.expected}; found {shown(state.found)}",
+            f"run {log.run_id}: {spell_path(state.where)}: expected {state.expected}; found {shown(state.found)}",
             next_step="fairwitness ledger verify",
         )
     return {"dag": dag.plain(), "status": state.dag.plain(), "run": state.run.plain()}
 
 
-def _effective(book: GraphBook) -> tuple[Dag, Dag]:
+def _effective(log: RunLog) -> tuple[Dag, Dag]:
     try:
-        return book.effective()
+        return log.effective()
     except (KeyError, TypeError, ValueError):  # no JSON, or no graph; of the latter the contract says so
         raise EventsBroken(
-            f"run {book.run_id}: its graph cannot be read", next_step="fairwitness ledger verify"
+            f"run {log.run_id}: its graph cannot be read", next_step="fairwitness ledger verify"
         ) from None
 
 

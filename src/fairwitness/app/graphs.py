@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairwitness.app.database import ledger_in
 from fairwitness.app.settings import verify_settings
-from fairwitness.app.state import state_of, workroom
+from fairwitness.app.state import scratch_root, state_of
 from fairwitness.app.status import URL
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.forge.dag import Dag
@@ -18,17 +18,17 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.graph.book import GraphBook
+from fairwitness.runs.graph.run_log import RunLog
 
 if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait for what carries it out
     from fairwitness.contracts.graph.orders import AttemptOrder, MergeOrder
-    from fairwitness.dag.desk import Desk
+    from fairwitness.dag.ports import GraphPorts
     from fairwitness.engine.base import Body, Flow, Json
     from fairwitness.engine.dbos_engine import DbosEngine
     from fairwitness.git.worktrees import Worktrees
-    from fairwitness.runs.autopilot.desk import AutopilotRunDesk
-    from fairwitness.runs.feature.desk import FeatureRunDesk
-    from fairwitness.runs.forge.desk import ForgeDesk
+    from fairwitness.runs.autopilot.runner import AutopilotRunner
+    from fairwitness.runs.feature.runner import FeatureRunner
+    from fairwitness.runs.forge.runner import ForgeRunner
 
 FORGE_FLOW, FEATURE_FLOW, AUTOPILOT_FLOW = "forge", "feature", "autopilot"
 FLOWS = {
@@ -73,7 +73,7 @@ def begin_graph(
     }
     ledger = ledger_in(state_of(repository), clock=clock)
     try:
-        GraphBook(ledger, dag.runId, clock=clock).begin(
+        RunLog(ledger, dag.runId, clock=clock).begin(
             dag,
             chosen,
             base_commit=repository.commit(base),
@@ -123,9 +123,9 @@ class Factory:
     def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:
         self.repository = Repository.open(root)
         self._clock = clock
-        self._desks: dict[str, ForgeDesk] = {}
-        self._feature_desks: dict[str, FeatureRunDesk] = {}
-        self._autopilot_desks: dict[str, AutopilotRunDesk] = {}
+        self._forge_runners: dict[str, ForgeRunner] = {}
+        self._feature_runners: dict[str, FeatureRunner] = {}
+        self._autopilot_runners: dict[str, AutopilotRunner] = {}
 
     def flows(self) -> "dict[str, Body]":
         """The bodies that an engine has to know."""
@@ -135,11 +135,11 @@ class Factory:
         from fairwitness.workflows.forge import forge
 
         return {
-            FORGE_FLOW: forge(self.desk),
-            FEATURE_FLOW: feature(self.feature_desk),
-            AUTOPILOT_FLOW: autopilot(self.autopilot_desk),
-            PASS_FLOW: autopilot_pass(self.autopilot_desk),
-            **graph_flows(self._desk_for),
+            FORGE_FLOW: forge(self.forge_runner),
+            FEATURE_FLOW: feature(self.feature_runner),
+            AUTOPILOT_FLOW: autopilot(self.autopilot_runner),
+            PASS_FLOW: autopilot_pass(self.autopilot_runner),
+            **graph_flows(self._ports_for),
         }
 
     @cached_property
@@ -151,37 +151,39 @@ class Factory:
     def _state(self) -> Path:
         return state_of(self.repository)
 
-    def desk(self, run_id: str) -> "ForgeDesk":
+    def forge_runner(self, run_id: str) -> "ForgeRunner":
         """The world of a run."""
-        if run_id not in self._desks:
-            from fairwitness.app.forge_desk import forge_desk_of
+        if run_id not in self._forge_runners:
+            from fairwitness.app.forge_runner import forge_runner_of
 
-            self._desks[run_id] = forge_desk_of(self.worktrees, self.ledger, self._state, run_id, self._clock)
-        return self._desks[run_id]
+            self._forge_runners[run_id] = forge_runner_of(self.worktrees, self.ledger, self._state, run_id, self._clock)
+        return self._forge_runners[run_id]
 
-    def feature_desk(self, run_id: str) -> "FeatureRunDesk":
+    def feature_runner(self, run_id: str) -> "FeatureRunner":
         """The world of a feature run."""
-        if run_id not in self._feature_desks:
-            from fairwitness.app.feature_desk import desk_of
+        if run_id not in self._feature_runners:
+            from fairwitness.app.feature_runner import runner_of
 
-            self._feature_desks[run_id] = desk_of(self.repository, self.ledger, run_id, clock=self._clock)
-        return self._feature_desks[run_id]
+            self._feature_runners[run_id] = runner_of(self.repository, self.ledger, run_id, clock=self._clock)
+        return self._feature_runners[run_id]
 
-    def autopilot_desk(self, run_id: str) -> "AutopilotRunDesk":
+    def autopilot_runner(self, run_id: str) -> "AutopilotRunner":
         """The world of an autopilot run."""
-        if run_id not in self._autopilot_desks:
-            from fairwitness.app.autopilot_desk import autopilot_desk_of
+        if run_id not in self._autopilot_runners:
+            from fairwitness.app.autopilot_runner import autopilot_runner_of
 
-            self._autopilot_desks[run_id] = autopilot_desk_of(self.repository, self.ledger, run_id, clock=self._clock)
-        return self._autopilot_desks[run_id]
+            self._autopilot_runners[run_id] = autopilot_runner_of(
+                self.repository, self.ledger, run_id, clock=self._clock
+            )
+        return self._autopilot_runners[run_id]
 
-    def _desk_for(self, order: "AttemptOrder | MergeOrder") -> "Desk":
+    def _ports_for(self, order: "AttemptOrder | MergeOrder") -> "GraphPorts":
         """A run with a single graph is forge's; where there are several, the order says which."""
         if order.phase is None:
-            return self.desk(order.run_id)
-        if order.run_id in self._autopilot_desks or self._is_autopilot(order.run_id):
-            return self.autopilot_desk(order.run_id).graph(int(order.phase))
-        return self.feature_desk(order.run_id).graph(int(order.phase))
+            return self.forge_runner(order.run_id)
+        if order.run_id in self._autopilot_runners or self._is_autopilot(order.run_id):
+            return self.autopilot_runner(order.run_id).graph(int(order.phase))
+        return self.feature_runner(order.run_id).graph(int(order.phase))
 
     def _is_autopilot(self, run_id: str) -> bool:
         first = next(iter(self.ledger.events(run_id)), None)
@@ -189,10 +191,10 @@ class Factory:
 
     def worktrees(self, prefix: str) -> "Worktrees":
         """The worktrees of attempts whose branches begin so."""
-        from fairwitness.app.wiring import runner
+        from fairwitness.app.wiring import runner as sandbox_runner
         from fairwitness.git.shadow import Shadow
         from fairwitness.git.worktrees import Worktrees
 
         shadow = Shadow.open(self._state / "git", self.repository)
-        room = workroom(self._state, runner().tier)
-        return Worktrees(self.repository, shadow, room / "worktrees", prefix=prefix)
+        context = scratch_root(self._state, sandbox_runner().tier)
+        return Worktrees(self.repository, shadow, context / "worktrees", prefix=prefix)

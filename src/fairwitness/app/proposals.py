@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.feature_room import opened_room
+from fairwitness.app.feature_run import opened_context
 from fairwitness.app.looking import meant_run
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.git.identity import read_identity
@@ -28,11 +28,11 @@ class Proposal:
 
 def pending(root: Path, wanted: str) -> list[Proposal]:
     """What a run proposed and nobody applied."""
-    with opened_room(root, meant_run(root, wanted)) as room:
+    with opened_context(root, meant_run(root, wanted)) as context:
         found = []
-        for number, update in enumerate(proposals(room), start=1):
+        for number, update in enumerate(proposals(context), start=1):
             try:
-                diff = diff_of(room, update)
+                diff = diff_of(context, update)
             except FairWitnessError as error:
                 diff = f"(it does not fit: {error.what})"
             found.append(Proposal(number, update.file_path, update.change_type.value, update.change_summary, diff))
@@ -41,12 +41,12 @@ def pending(root: Path, wanted: str) -> list[Proposal]:
 
 def apply_proposal(root: Path, wanted: str, number: int) -> str:
     """Applies one of them as the person of this repository; the file's path."""
-    with opened_room(root, meant_run(root, wanted)) as room:
-        waiting = proposals(room)
+    with opened_context(root, meant_run(root, wanted)) as context:
+        waiting = proposals(context)
         if not 1 <= number <= len(waiting):
             raise UsageError(
-                f"run {room.run_id} has no proposal {number}",
-                next_step=f"fairwitness knowledge proposals {room.run_id}",
+                f"run {context.run_id} has no proposal {number}",
+                next_step=f"fairwitness knowledge proposals {context.run_id}",
             )
-        apply(room, waiting[number - 1], read_identity(room.repository).author)
+        apply(context, waiting[number - 1], read_identity(context.repository).author)
         return waiting[number - 1].file_path

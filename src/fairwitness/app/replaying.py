@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairwitness.app.feature_room import order_of
+from fairwitness.app.feature_run import order_of
 from fairwitness.app.ledger import known_run, open_ledger
 from fairwitness.contracts.common.decisions import Decision
 from fairwitness.contracts.common.events import Envelope

@@ -145,13 +145,13 @@ def _steps(facts: RunFacts) -> Html:
     waiting = ", ".join(name for step, name in STEPS.items() if step not in visited)
     drawn = table(
         ("Step", "State", "When in the run", "Took", "Calls answered", "Reason"),
-        _lanes(facts),
+        _readers(facts),
         nothing="No step was begun.",
     )
     return joined((drawn, el("p", f"Not begun: {waiting}.", class_="empty") if waiting else Html("")))
 
 
-def _lanes(facts: RunFacts) -> Iterator[Sequence[Child]]:
+def _readers(facts: RunFacts) -> Iterator[Sequence[Child]]:
     first = _seconds(facts.visits[0].started) if facts.visits else 0.0
     end = facts.last_moment.timestamp()
     whole = max(end - first, 0.001)

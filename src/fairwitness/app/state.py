@@ -21,7 +21,7 @@ def state_of(repository: Repository) -> Path:
     return _made(persons_folder(repository.top or repository.common_dir))
 
 
-def workroom(state: Path, tier: SandboxTier) -> Path:
+def scratch_root(state: Path, tier: SandboxTier) -> Path:
     """Where checkouts and environments stand: in the state folder, unless commands run as another user.
 
     Such a user must be able to walk there, and nobody but the person may walk through the state folder.
@@ -29,16 +29,16 @@ def workroom(state: Path, tier: SandboxTier) -> Path:
     if tier is not SandboxTier.UID:
         return state
     name = f"fairwitness-{os.geteuid()}-{hashlib.sha256(os.fsencode(state)).hexdigest()[:16]}"
-    room = Path(tempfile.gettempdir()) / name
+    made = Path(tempfile.gettempdir()) / name
     try:
-        room.mkdir(mode=0o711, exist_ok=True)
-        status = room.lstat()
+        made.mkdir(mode=0o711, exist_ok=True)
+        status = made.lstat()
     except OSError as error:
-        raise NotReady(f"{room} cannot be made: {error.strerror}", next_step="make it writable") from None
+        raise NotReady(f"{made} cannot be made: {error.strerror}", next_step="make it writable") from None
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise NotReady(f"{room} belongs to somebody else", next_step="remove it")
-    room.chmod(0o711)
-    return room
+        raise NotReady(f"{made} belongs to somebody else", next_step="remove it")
+    made.chmod(0o711)
+    return made
 
 
 def _made(folder: Path) -> Path:

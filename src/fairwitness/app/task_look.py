@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.forge_room import ForgeRoom, opened_forge
+from fairwitness.app.forge_run import ForgeRoom, opened_forge
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.forge.dag import DagNode
 from fairwitness.errors import NotStored, UsageError
@@ -52,14 +52,14 @@ class TaskLook:
 
 def task_look(root: Path, run_id: str, task: str) -> TaskLook:
     """A task as it stands now."""
-    with opened_forge(root, run_id) as room:
-        if not room.book.course().is_approved:
+    with opened_forge(root, run_id) as context:
+        if not context.log.course().is_approved:
             raise UsageError(f"the plan of {run_id} is not approved yet", next_step=f"fairwitness plan show {run_id}")
-        node = _node(room, task)
-        status = room.book.run().nodes[task]
+        node = _node(context, task)
+        status = context.log.run().nodes[task]
         attempts: dict[int, AttemptLook] = {}
         subtasks: dict[str, str] = {}
-        for envelope in room.book.ledger.events(run_id):
+        for envelope in context.log.ledger.events(run_id):
             if envelope.data.get("nodeId") == task:
                 _take_in(attempts, subtasks, envelope)
         return TaskLook(
@@ -70,25 +70,25 @@ def task_look(root: Path, run_id: str, task: str) -> TaskLook:
             attempt=status.currentAttempt,
             max_attempts=status.maxAttempts,
             dependencies=node.dependencies,
-            document=_document(room, task),
+            document=_document(context, task),
             attempts=list(attempts.values()),
             subtasks=subtasks,
         )
 
 
-def _node(room: ForgeRoom, task: str) -> DagNode:
-    nodes = {node.id: node for node in room.book.effective()[1].nodes}
+def _node(context: ForgeRoom, task: str) -> DagNode:
+    nodes = {node.id: node for node in context.log.effective()[1].nodes}
     if task not in nodes:
         listed = ", ".join(list(nodes)[:8])
         raise UsageError(
-            f"there is no task {visible(task)!r} in {room.book.run_id}", next_step=f"choose one of {listed}"
+            f"there is no task {visible(task)!r} in {context.log.run_id}", next_step=f"choose one of {listed}"
         )
     return nodes[task]
 
 
-def _document(room: ForgeRoom, task: str) -> str:
+def _document(context: ForgeRoom, task: str) -> str:
     try:
-        return room.book.document(task)
+        return context.log.document(task)
     except (UsageError, NotStored):
         return ""  # a refinery needs none
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fairwitness.contracts.agents.dispatch import Box, Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
@@ -93,9 +93,9 @@ def brief_of(spec: RoleSpec, instance: str, *, run_id: str, dispatch_id: str, mo
     """What a role is asked to do here."""
     policy = POLICIES[spec.role]
     task = TASKS.get(spec.role, BUILD if policy.source else CHECK)
-    inputs = [Box(title="The request", text=REQUEST)]
+    inputs = [PromptSection(title="The request", text=REQUEST)]
     if spec.role in _JUDGES:
-        inputs.append(Box(title="The change", text=CHANGE))
+        inputs.append(PromptSection(title="The change", text=CHANGE))
     return Brief(
         dispatch_id=dispatch_id,
         run_id=run_id,

@@ -10,7 +10,7 @@ from fairwitness.app.database import ledger_in
 from fairwitness.app.planned import declared_files
 from fairwitness.app.settings import NAME as SETTINGS
 from fairwitness.app.settings import verify_settings
-from fairwitness.app.state import state_of, workroom
+from fairwitness.app.state import scratch_root, state_of
 from fairwitness.app.wiring import runner
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.gates import Open
@@ -22,12 +22,12 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.verify.asking import THE_CHANGE
+from fairwitness.verify.checkouts import STARTS_WITH
 from fairwitness.verify.discovery.discover import discover
 from fairwitness.verify.environments import TreeView
 from fairwitness.verify.model import Accept, Change, Tell, Told
-from fairwitness.verify.subject import Parts, verify_subject
+from fairwitness.verify.subject import VerifyDeps, verify_subject
 from fairwitness.verify.verify import Proven
-from fairwitness.verify.workroom import STARTS_WITH
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +62,26 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
     change = _change(request, repository, shadow)
     settings, digest = _settings(request, repository, shadow, change)
     sandbox = runner(request.tier, allow_unconfined=request.tier is SandboxTier.NONE)
-    room = workroom(state, sandbox.tier)
+    scratch = scratch_root(state, sandbox.tier)
     before, after = (discover(TreeView(shadow, tree), settings) for tree in (change.base.tree, change.head.tree))
     run_id = f"{STARTS_WITH}{clock():%Y%m%dT%H%M%S-%f}"
     tell(
         Told("note", "", f"{len(after.checks)} checks, {len(change.files)} changed files, sandbox {sandbox.tier.value}")
     )
     with closing(ledger_in(state, clock=clock)) as ledger:
-        parts = Parts(
+        parts = VerifyDeps(
             repository=repository,
             runner=sandbox,
             shadow=shadow,
             ledger=ledger,
             state=state,
-            room=room,
+            scratch=scratch,
             settings=settings,
             digest=digest,
             clock=clock,
             use_cache=request.use_cache,
             strict=request.strict,
-            lanes=max(1, min(2, os.cpu_count() or 1)),
+            parallel=max(1, min(2, os.cpu_count() or 1)),
         )
         proven = verify_subject(
             parts,
@@ -90,7 +90,7 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
             before,
             after,
             run_id=run_id,
-            work=room / "work" / run_id,
+            work=scratch / "work" / run_id,
             actor=_actor(repository),
             tell=tell,
         )

@@ -124,8 +124,8 @@ def _row(phase: "PhaseLine", ids: int, names: int, width: int) -> str:
     tail = f"  {word:<13}  {score}  {used:<10}  {', '.join(phase.notes)}".rstrip()
     sign = SIGNS.get(phase.status, "?")
     start = f"  {sign} {padded(phase.id, ids)}  "
-    room = max(_LEAST, min(names, width - cells(start) - cells(tail)))
-    return cut(f"{start}{padded(_shown(phase.name, _NAMES), room)}{tail}", width)
+    context = max(_LEAST, min(names, width - cells(start) - cells(tail)))
+    return cut(f"{start}{padded(_shown(phase.name, _NAMES), context)}{tail}", width)
 
 
 def _shown(text: str | None, most: int) -> str:

@@ -82,18 +82,18 @@ def live_lines(look: "FeatureLook", *, width: int, height: int = LINES, last: st
         options = ", ".join(shown(option, 30) for option in look.question.options)
         last = f"QUESTION {shown(look.question.gate, 60)}: {options}"
     lines = lines[: height - 1]
-    room = height - 1 - len(lines)
-    lines += _workers(look, width, room)
+    context = height - 1 - len(lines)
+    lines += _workers(look, width, context)
     return [*lines, cut(last, width)][:height]
 
 
-def _workers(look: "FeatureLook", width: int, room: int) -> list[str]:
+def _workers(look: "FeatureLook", width: int, context: int) -> list[str]:
     found = at_work_now(look)
-    if len(found) > room > 0:
-        left = f"  and {len(found) - room + 1} more"
-        found, more = found[: room - 1], [left]
+    if len(found) > context > 0:
+        left = f"  and {len(found) - context + 1} more"
+        found, more = found[: context - 1], [left]
     else:
-        found, more = found[: max(0, room)], []
+        found, more = found[: max(0, context)], []
     names = max((cells(name) for name, _, _ in found), default=0)
     lines = []
     for name, told, took in found:

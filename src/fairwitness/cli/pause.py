@@ -14,7 +14,7 @@ from fairwitness.cli.exit_codes import ExitCode
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(run: str | None, reason: str | None, as_json: bool) -> int:
     """Pause RUN (an id, or `last`; without it the only unfinished one): what is at work ends, nothing else begins."""
-    from fairwitness.app.forge_room import pause
+    from fairwitness.app.forge_run import pause
     from fairwitness.app.looking import meant_run
     from fairwitness.app.status import repository_root
 

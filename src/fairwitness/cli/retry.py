@@ -18,7 +18,7 @@ def command(task: str, run: str, attempts: int, as_json: bool) -> int:
 
     What it made before is kept. Whoever carries the run takes it up; if nobody does, `fairwitness resume`.
     """
-    from fairwitness.app.forge_room import retry
+    from fairwitness.app.forge_run import retry
     from fairwitness.app.looking import meant_run
     from fairwitness.app.status import repository_root
     from fairwitness.app.workers import worker_on

@@ -5,7 +5,7 @@ of it is proven like any other attempt.
 """
 
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, Candidate, Prepared, Proof, Worked
-from fairwitness.dag.desk import Bench
+from fairwitness.dag.ports import AttemptPort
 from fairwitness.engine.base import Flow, Json, StepFailed
 
 _SHOWN = 5
@@ -14,7 +14,7 @@ _MACHINE = frozenset({"NotReady", "DatabaseUnusable", "DatabaseBusy", "DiskRefus
 _FULL = "No space left on device"
 
 
-async def attempt(flow: Flow, bench: Bench, order: AttemptOrder) -> AttemptResult:
+async def attempt(flow: Flow, bench: AttemptPort, order: AttemptOrder) -> AttemptResult:
     """Makes the attempt. A step that raises ends it; where the machine is at fault, nothing else is started either."""
     try:
         result = await _made(flow, bench, order)
@@ -31,7 +31,7 @@ async def attempt(flow: Flow, bench: Bench, order: AttemptOrder) -> AttemptResul
     return result
 
 
-async def _made(flow: Flow, bench: Bench, order: AttemptOrder) -> AttemptResult:
+async def _made(flow: Flow, bench: AttemptPort, order: AttemptOrder) -> AttemptResult:
     async def prepare() -> Json:
         return (await bench.prepare(order)).plain()
 

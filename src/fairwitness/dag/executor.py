@@ -13,7 +13,7 @@ from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState
 from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS, AttemptResult, GraphEnd, GraphOptions, MergeResult
 from fairwitness.dag.children import Child, Children
-from fairwitness.dag.desk import Desk
+from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Flow, Outcome, RunStatus
 from fairwitness.errors import EventsBroken
 from fairwitness.rules import graph_moves
@@ -24,9 +24,9 @@ from fairwitness.rules.scheduling import DagOutcome, RunEnd, collected
 STALLED = "nothing is under way and nothing can be started, though the graph has not ended"
 
 
-async def carry_out(flow: Flow, desk: Desk, run_id: str, options: GraphOptions) -> GraphEnd:
+async def carry_out(flow: Flow, runner: GraphPorts, run_id: str, options: GraphOptions) -> GraphEnd:
     """Runs a graph to its end, from wherever it stands. To be called inside one step of the run."""
-    executor = Executor(flow, desk, run_id, options)
+    executor = Executor(flow, runner, run_id, options)
     await executor.load()
     while (end := await executor.go_on()) is None:
         pass
@@ -36,8 +36,8 @@ async def carry_out(flow: Flow, desk: Desk, run_id: str, options: GraphOptions) 
 class Executor:
     """One life of the loop."""
 
-    def __init__(self, flow: Flow, desk: Desk, run_id: str, options: GraphOptions) -> None:
-        self._flow, self._desk, self._options, self._run_id = flow, desk, options, run_id
+    def __init__(self, flow: Flow, runner: GraphPorts, run_id: str, options: GraphOptions) -> None:
+        self._flow, self._runner, self._options, self._run_id = flow, runner, options, run_id
         self._children = Children(options)
         self._begun: set[str] = set()
         """Children that this life has submitted: what fails before our eyes is not tried again at once."""
@@ -53,7 +53,7 @@ class Executor:
 
     async def load(self) -> None:
         """Derives where the graph stands."""
-        plan = await self._desk.plan()
+        plan = await self._runner.plan()
         self._run = GraphRun(
             self._run_id,
             plan.base,
@@ -62,9 +62,9 @@ class Executor:
             first_attempt=self._options.first_attempt,
             phase=self._options.phase,
         )
-        for envelope in await self._desk.events(0):
+        for envelope in await self._runner.events(0):
             self._refuse(self._run.apply(envelope))
-        plan = await self._desk.plan()  # again: it must hold every overlay that these events tell of
+        plan = await self._runner.plan()  # again: it must hold every overlay that these events tell of
         self._frontier = Frontier(plan.dag, self._run.nodes, estimates=plan.estimates, writes=plan.writes)
         self._know(plan.dag)
 
@@ -105,7 +105,7 @@ class Executor:
     async def _attempt_ended(self, node: str, outcome: Outcome) -> None:
         status = self._run.nodes[node]
         if outcome.status is RunStatus.CANCELLED:  # by `_give_up_lost`, or the whole run would be cancelled
-            since = await self._desk.moment_ago(self._options.stale_after_s)
+            since = await self._runner.moment_ago(self._options.stale_after_s)
             await self._record(lambda now: graph_moves.lost(status, since, now))
             return
         if outcome.status is RunStatus.DONE:
@@ -121,7 +121,7 @@ class Executor:
             result = MergeResult.model_validate(outcome.value)
         else:
             # nobody knows how far it came; the next batch finds what it did, and whether merged work is still there
-            tip = self._run.tip or await self._desk.tip(self._options.target)
+            tip = self._run.tip or await self._runner.tip(self._options.target)
             result = MergeResult(tip=tip, landed=(), clashes=(), checks=0, halt=self._why_no_merge(id_, outcome))
         self._stuck = self._stuck or result.halt
         if await self._record(
@@ -197,7 +197,7 @@ class Executor:
         merged = sum(node.status is NodeState.MERGED for node in self._run.nodes.values())
         return GraphEnd(
             completed=outcome.end is RunEnd.COMPLETED and not self._run.requests,
-            tip=await self._desk.tip(self._options.target),
+            tip=await self._runner.tip(self._options.target),
             merged=merged,
             exhausted=outcome.exhausted,
             stranded=outcome.stranded,
@@ -207,13 +207,13 @@ class Executor:
 
     async def _record(self, make: Callable[[str], Iterable[EventData]]) -> bool:
         """Writes down what follows from the state as it is; if it is no longer so, the next turn decides anew."""
-        is_written = await self._desk.record(make, after=self._run.seq)
+        is_written = await self._runner.record(make, after=self._run.seq)
         await self._catch_up()
         return is_written
 
     async def _catch_up(self) -> None:
         """Takes in every event since the last one that is known, whoever wrote it."""
-        for envelope in await self._desk.events(self._run.seq):
+        for envelope in await self._runner.events(self._run.seq):
             self._refuse(self._run.apply(envelope))
             if not self._run.is_about(envelope):
                 continue
@@ -223,6 +223,6 @@ class Executor:
                 await self._grow()
 
     async def _grow(self) -> None:
-        plan = await self._desk.plan()
+        plan = await self._runner.plan()
         self._frontier.grow(plan.dag, self._run.nodes, estimates=plan.estimates, writes=plan.writes)
         self._know(plan.dag)

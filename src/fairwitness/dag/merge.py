@@ -15,15 +15,15 @@ from fairwitness.contracts.graph.orders import (
     Proof,
     Stack,
 )
-from fairwitness.dag.desk import Press
+from fairwitness.dag.ports import MergePort
 from fairwitness.engine.base import Flow, Json
 
 
-async def merge(flow: Flow, press: Press, order: MergeOrder) -> MergeResult:
+async def merge(flow: Flow, merges: MergePort, order: MergeOrder) -> MergeResult:
     """Merges what can be merged."""
 
     async def make() -> Json:
-        return (await press.stack(order)).plain()
+        return (await merges.stack(order)).plain()
 
     stack = Stack.model_validate(await flow.step("stack", make))
     if stack.halt is not None:
@@ -31,18 +31,18 @@ async def merge(flow: Flow, press: Press, order: MergeOrder) -> MergeResult:
         # where the target should be, and not where it is: nothing is merged before it is back there
         tip = stack.moved.expected
         return MergeResult(tip=tip, landed=(), clashes=(), checks=0, moved=stack.moved, halt=stack.halt)
-    search = Search(flow, press, order, stack)
+    search = Search(flow, merges, order, stack)
     await search.go()
     green = stack.candidates[: search.green]
 
     async def land() -> Json:
-        return (await press.land(order, stack, green[-1] if green else None)).plain()
+        return (await merges.land(order, stack, green[-1] if green else None)).plain()
 
     landing = Landing.model_validate(await flow.step("land", land))
     landed = green if landing.landed else ()
 
     async def tidy() -> Json:
-        await press.tidy(order, [candidate.node for candidate in landed])
+        await merges.tidy(order, [candidate.node for candidate in landed])
         return None
 
     await flow.step("tidy", tidy)
@@ -61,8 +61,8 @@ async def merge(flow: Flow, press: Press, order: MergeOrder) -> MergeResult:
 class Search:
     """The search for the highest candidate with a green tree."""
 
-    def __init__(self, flow: Flow, press: Press, order: MergeOrder, stack: Stack) -> None:
-        self._flow, self._press, self._order, self._stack = flow, press, order, stack
+    def __init__(self, flow: Flow, merges: MergePort, order: MergeOrder, stack: Stack) -> None:
+        self._flow, self._merges, self._order, self._stack = flow, merges, order, stack
         self.green = 0
         """How many candidates, from the lowest, are green together."""
         self.culprit: Culprit | None = None
@@ -87,6 +87,6 @@ class Search:
         self.checks += 1
 
         async def check() -> Json:
-            return (await self._press.check(self._order, self._stack, candidate)).plain()
+            return (await self._merges.check(self._order, self._stack, candidate)).plain()
 
         return Proof.model_validate(await self._flow.step(f"check:{candidate.node}", check))

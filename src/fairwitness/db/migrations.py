@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fairwitness.db.base import Database, Dialect, Transaction
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import DatabaseUnusable
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -72,13 +72,13 @@ def migrate(database: Database, migrations: Sequence[Migration], now: str) -> in
         if 0 < done < len(migrations) and isinstance(database, SqliteDatabase):
             # Nobody can write meanwhile, and a second connection still sees what stood before this transaction.
             _back_up(database.path, done)
-            reach("db.migration.backed-up")
+            killpoint("db.migration.backed-up")
         for number, migration in enumerate(migrations[done:], start=done + 1):
             migration.apply(transaction, database.dialect)
             transaction.run(
                 "INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, migration.name, now)
             )
-            reach("db.migration.applied")
+            killpoint("db.migration.applied")
         return len(migrations) - int(done)
 
     return database.write(move_forward)

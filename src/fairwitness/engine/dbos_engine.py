@@ -27,7 +27,7 @@ from fairwitness.engine.json_values import check_name, encode
 from fairwitness.engine.locks import this_process
 from fairwitness.engine.office import ENDED, Office, set_up_lock, told
 from fairwitness.engine.shift import Shift
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 _SET_UP_S = 60.0
 _THREADS = 4
@@ -135,7 +135,7 @@ class DbosEngine:
         check_name(gate)
         await self._office.known(run_id)
         is_first = await self._office.call(self._office.gates.answer, run_id, gate, text)
-        reach("engine.gate.answered")
+        killpoint("engine.gate.answered")
         self._look()
         return is_first
 

@@ -30,7 +30,7 @@ from fairwitness.engine.connections import connect
 from fairwitness.engine.found import RUNS, WORDS_OF_ENDING, WORDS_OF_WAITING, Found, found_of, queue_of
 from fairwitness.engine.json_values import Encoded, JsonSerializer
 from fairwitness.engine.tables import SCHEMA, batched
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 _NAME = "fairwitness"
 _QUEUE_POLL_S = 0.1
@@ -53,7 +53,7 @@ def make_file(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(made)) as source, contextlib.closing(sqlite3.connect(partial)) as copy:
             source.backup(copy)
     partial.replace(path)
-    reach("engine.file.made")
+    killpoint("engine.file.made")
     handle = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -110,7 +110,7 @@ class Control:
     async def make_queues(self, cap: int) -> None:
         """Those of runs and of their children, and with this cap those of later generations that there are."""
         await self._client.register_queue_async(RUNS, polling_interval_sec=_QUEUE_POLL_S)
-        reach("engine.queue.made")
+        killpoint("engine.queue.made")
         known = {queue.name for queue in await self._client.list_queues_async()}
         for generation in range(1, DEEPEST_GENERATION + 1):
             if generation == 1 or queue_of(generation) in known:
@@ -121,7 +121,7 @@ class Control:
         await self._client.register_queue_async(
             queue_of(generation), polling_interval_sec=_QUEUE_POLL_S, worker_concurrency=cap
         )
-        reach("engine.queue.made")
+        killpoint("engine.queue.made")
 
     async def enqueue(self, run_id: str, flow: str, args: Json, version: str, above: tuple[str, ...]) -> None:
         """Queues a run, once."""
@@ -188,7 +188,7 @@ class Control:
                 application_version=version,
                 queue_name=queue_of(run.generation),
             )
-        reach("engine.rewound")
+        killpoint("engine.rewound")
 
 
 def _is_good(output: object) -> bool:

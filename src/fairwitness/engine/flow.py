@@ -16,13 +16,13 @@ from fairwitness.engine.base import (
 from fairwitness.engine.json_values import Encoded, check_name, decode, encode, tellable
 from fairwitness.engine.place import OwnCancellation, Place
 from fairwitness.kit.clock import system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 _INSIDE: ContextVar[str] = ContextVar("inside")
 """The step whose work runs here."""
 
 
-class Desk(Protocol):
+class FlowEngine(Protocol):
     """What bodies need of the engine that runs them."""
 
     async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
@@ -57,8 +57,8 @@ class Desk(Protocol):
 class DbosFlow:
     """One body's way through its journal."""
 
-    def __init__(self, desk: Desk, place: Place, recorded: Mapping[int, str]) -> None:
-        self._desk = desk
+    def __init__(self, runner: FlowEngine, place: Place, recorded: Mapping[int, str]) -> None:
+        self._runner = runner
         self._place = place
         self._recorded = dict(recorded)
         self._stands = {key: position for position, key in recorded.items()}
@@ -99,7 +99,7 @@ class DbosFlow:
         self._next(key)
 
         async def wait() -> Encoded:
-            await self._desk.ask(self.run_id, key, timeout_s)
+            await self._runner.ask(self.run_id, key, timeout_s)
             return _good(await self._place.wait_for(key))
 
         return await self._recorded_result(key, wait)
@@ -107,12 +107,12 @@ class DbosFlow:
     async def submit(self, child_id: str, flow: str, args: Json) -> None:
         """Starts a child, once."""
         self._go_on()
-        await self._desk.start_child(self.run_id, child_id, flow, args)
+        await self._runner.start_child(self.run_id, child_id, flow, args)
 
     async def outcome(self, child_id: str) -> Outcome | None:
         """How a child ended."""
         self._go_on()
-        return (await self._desk.outcomes(await self._desk.ended([child_id]))).get(child_id)
+        return (await self._runner.outcomes(await self._runner.ended([child_id]))).get(child_id)
 
     async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
         """Until one of these children has ended or the time is up."""
@@ -120,20 +120,20 @@ class DbosFlow:
             self._check_time("waiting for children", timeout_s)
         self._go_on()
         children = frozenset(child_ids)
-        ended = await self._desk.ended(children)
+        ended = await self._runner.ended(children)
         if not ended and timeout_s > 0:
             ended = await self._place.wait_for_one(children, timeout_s)
-        return await self._desk.outcomes(ended)
+        return await self._runner.outcomes(ended)
 
     async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
         """How long children have given no sign of life."""
         self._go_on()
-        return await self._desk.silent(child_ids)
+        return await self._runner.silent(child_ids)
 
     async def cancel(self, child_id: str) -> None:
         """Ends a child and whatever came of it."""
         self._go_on()
-        await self._desk.cancel_child(self.run_id, child_id)
+        await self._runner.cancel_child(self.run_id, child_id)
 
     async def now(self, key: str) -> float:
         """The time, recorded."""
@@ -199,8 +199,8 @@ class DbosFlow:
 
     async def _recorded_result(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> Json:
         try:
-            result = await self._desk.record(key, work)
-            reach("engine.step.recorded")
+            result = await self._runner.record(key, work)
+            killpoint("engine.step.recorded")
         except ChangedOrder as error:
             self._misfits(error)
             raise

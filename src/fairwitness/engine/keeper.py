@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fairwitness.engine.leases import DEAD_AFTER_S, HEARTBEAT_S, Leases
 from fairwitness.engine.locks import FileLock, this_process
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 _LOOK_S = 0.5
 _GIVE_UP_S = DEAD_AFTER_S - HEARTBEAT_S
@@ -32,7 +32,7 @@ class Keeper:
         """Takes over what the dead had, and becomes a worker; gives the largest cap of all there are."""
         self.take_over()
         self._leases.join(self._executor, self._process, self._cap)
-        reach("engine.lease.joined")
+        killpoint("engine.lease.joined")
         self._thread.start()
         return max(lease.cap for lease in self._leases.all())
 
@@ -43,7 +43,7 @@ class Keeper:
             self._thread.join()
         if hand_over:
             self._leases.leave(self._executor)
-            reach("engine.lease.left")
+            killpoint("engine.lease.left")
         if self._lock is not None:
             self._lock.release()
 
@@ -53,7 +53,7 @@ class Keeper:
             for lease in self._leases.all():
                 if lease.is_dead:
                     self._leases.take_over(lease)
-                    reach("engine.lease.taken-over")
+                    killpoint("engine.lease.taken-over")
 
     def _keep(self) -> None:
         heard = time.monotonic()
@@ -63,7 +63,7 @@ class Keeper:
                     if not self._leases.beat(self._executor):
                         # Taken for dead: its bodies find their places gone and stop; it goes on as if it had just come.
                         self._leases.join(self._executor, self._process, self._cap)
-                    reach("engine.lease.beat")
+                    killpoint("engine.lease.beat")
                     heard = time.monotonic()
                 self.take_over()
             except Exception:  # noqa: BLE001  # a database or disk that is busy or away; the next look may find it

@@ -22,7 +22,7 @@ from fairwitness.engine.leases import Leases
 from fairwitness.engine.locks import FileLock
 from fairwitness.engine.tables import is_prepared, make_tables
 from fairwitness.errors import DatabaseBusy, FairWitnessError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class Office:
             await self.control.make_queue(generation, max([self.cap, *(lease.cap for lease in leases)]))
             self._deepest = generation
         await self.control.enqueue(run_id, flow, value, self.version, above)
-        reach("engine.queued")
+        killpoint("engine.queued")
 
     async def known(self, run_id: str, *, whole: bool = False) -> Found:
         """A run there must be."""
@@ -137,7 +137,7 @@ class Office:
         doomed = {run_id}
         while doomed:
             await self.control.cancel(doomed)
-            reach("engine.cancelled")
+            killpoint("engine.cancelled")
             await self.call(self.bodies.stop, doomed)
             ended |= doomed
             doomed = {child.id for child in await self.control.waiting_children() if child.parent in ended} - ended

@@ -14,7 +14,7 @@ from fairwitness.engine.office import Office, recovery_lock
 from fairwitness.engine.place import Place
 from fairwitness.engine.watch import Watch
 from fairwitness.errors import FairWitnessError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 _ENTER_S = 0.1
 _LAST_WORDS_S = 1.0
@@ -114,10 +114,10 @@ class Shift:
         """One run that was taken from a queue."""
         task = asyncio.current_task()
         assert task is not None
-        reach("engine.taken")
+        killpoint("engine.taken")
         self._tasks[task] = run_id
         task.add_done_callback(self._tasks.pop)
-        task.add_done_callback(lambda _: reach("engine.outcome.written"))
+        task.add_done_callback(lambda _: killpoint("engine.outcome.written"))
         task.add_done_callback(lambda _: self.look())  # how it ended is written now, and its parent may be here
         generation = len(above)
         if not above:
@@ -162,7 +162,7 @@ class Shift:
         """The place of a body that has ended, while the library writes how: nobody waits for it but the next body."""
         with contextlib.suppress(FairWitnessError):  # one that cannot be given back goes with this worker
             await self._office.call(self._office.bodies.leave, place.run_id, self._executor)
-        reach("engine.body.left")
+        killpoint("engine.body.left")
         del self._places[place.run_id]
         place.ended.set()
 
@@ -188,7 +188,7 @@ class Shift:
         finally:
             self._entering.discard(run_id)
         if is_ours:
-            reach("engine.body.entered")
+            killpoint("engine.body.entered")
         return is_ours
 
     async def _refuse_orphan(self, run_id: str, above: tuple[str, ...]) -> None:
@@ -227,7 +227,7 @@ class Shift:
     async def ask(self, run_id: str, gate: str, timeout_s: float | None) -> None:
         """Opens a gate."""
         await self._call(self._office.gates.ask, run_id, gate, timeout_s)
-        reach("engine.gate.asked")
+        killpoint("engine.gate.asked")
         self.look()
 
     async def start_child(self, parent: str, child_id: str, flow: str, args: Json) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from fairwitness.db.base import Database, Dialect, Transaction
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 SCHEMA = "fairwitness_engine"
 """Where everything of the engine stands on Postgres; in SQLite it has a file of its own."""
@@ -89,7 +89,7 @@ def make_tables(database: Database) -> Tables:
                 transaction.run(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
 
     database.write(make)
-    reach("engine.tables.made")
+    killpoint("engine.tables.made")
     return tables
 
 

@@ -9,7 +9,7 @@ from fairwitness.engine.leases import HEARTBEAT_S
 from fairwitness.engine.office import Office
 from fairwitness.engine.place import Place
 from fairwitness.errors import FairWitnessError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 _LOOK_S = 0.1
 _ADRIFT_S = 15.0
@@ -49,7 +49,7 @@ class Watch:
                     if self._places:
                         # From this loop and no thread of its own: a body that hangs it shall be missed.
                         await self._office.call(self._office.bodies.beat, self._executor)
-                        reach("engine.body.beat")
+                        killpoint("engine.body.beat")
                     await self.tidy(beaten)
                 if self._places:
                     await self._look_once()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairwitness.git.call import bytes_of
 from fairwitness.git.folders import remove
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 _TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
@@ -49,7 +49,7 @@ def make_admin(common_dir: Path, folder: Path, branch: str, index: Path) -> None
     (new / "HEAD").write_bytes(bytes_of(f"ref: refs/heads/{branch}\n"))
     (new / "gitdir").write_bytes(os.fsencode(folder / ".git") + b"\n")
     shutil.copy2(index, new / "index")
-    reach("git.admin.begun")
+    killpoint("git.admin.begun")
     for number in itertools.count():
         place = common_dir / "worktrees" / (f"{folder.name}{number}" if number else folder.name)
         place.parent.mkdir(exist_ok=True)  # git takes the last one's away

@@ -20,7 +20,7 @@ from fairwitness.git.quarantine import Quarantined
 from fairwitness.git.reachability import unheld
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 
 PREFIX = "refs/fairwitness/candidates/"
@@ -126,9 +126,9 @@ class Candidates:
                     store, tree, [top, commit], message(member), identity, sign=sign
                 )
             stacked.append(Stacked(member.name, top, self.repository.tree_of(top)))
-        reach("git.candidate.stacked")
+        killpoint("git.candidate.stacked")
         self._hold(run_id, batch, top)
-        reach("git.candidate.held")
+        killpoint("git.candidate.held")
         return tuple(stacked), tuple(clashes)
 
     def held(self, run_id: str) -> tuple[Held, ...]:
@@ -195,7 +195,7 @@ class Candidates:
             refuse_checked_out(self.repository, ref, ours=ours)
             if not move_ref(self.repository, ref, end, start, why="candidate"):
                 return Moved(start, self.repository.ref(ref))
-            reach("git.landed")
+            killpoint("git.landed")
         return Landed(end, self.repository.tree_of(end))
 
     def _merges(self, top: str | None, onto: str) -> dict[tuple[str, str, str], str]:

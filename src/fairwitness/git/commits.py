@@ -7,7 +7,7 @@ from fairwitness.git.call import GitFailed, failed
 from fairwitness.git.identity import Identity
 from fairwitness.git.objects import Objects
 from fairwitness.git.repository import Repository
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 
 
@@ -29,7 +29,7 @@ def commit_tree(
         )
     if answer.code:
         raise failed(arguments[0], git.path, answer)
-    reach("git.commit.made")
+    killpoint("git.commit.made")
     return answer.out.decode().strip()
 
 
@@ -45,7 +45,7 @@ def move_ref(repository: Repository, ref: str, new: str, old: str | None, *, why
     null = "0" * len(new)
     answer = repository.git.ask("update-ref", "-m", f"fairwitness: {why}", "--no-deref", ref, new, old or null)
     if answer.code == 0:
-        reach("git.ref.moved")
+        killpoint("git.ref.moved")
         return True
     if repository.ref(ref) != old:
         return False
@@ -57,7 +57,7 @@ def delete_ref(repository: Repository, ref: str, old: str) -> bool:
     _refuse_others(ref)
     answer = repository.git.ask("update-ref", "--no-deref", "-d", ref, old)
     if answer.code == 0:
-        reach("git.ref.deleted")
+        killpoint("git.ref.deleted")
         return True
     now = repository.ref(ref)
     if now is None or now != old:

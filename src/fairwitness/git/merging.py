@@ -21,7 +21,7 @@ from fairwitness.git.identity import Identity
 from fairwitness.git.objects import Objects
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 
 PATIENCE_S = 60.0
@@ -108,7 +108,7 @@ class MergeQueue:
         ref = target_ref(target)
         commit = self.repository.commit(branch)
         with turn(self.locks, ref, patience_s):
-            reach("git.merge.locked")
+            killpoint("git.merge.locked")
             tip = self.repository.ref(ref)
             if tip is None:
                 raise UsageError(f"there is no branch {visible(target)!r}", next_step="create the target branch first")
@@ -131,10 +131,10 @@ class MergeQueue:
             merge_test(store, tip, commit)  # once more, so that the trees stand where the commit will
             commit = commit_tree(store, test.tree, [tip, commit], message, identity, sign=sign)
             how = "merge"
-        reach("git.merge.committed")
+        killpoint("git.merge.committed")
         if not move_ref(self.repository, ref, commit, tip, why=how):
             return Moved(tip, self.repository.ref(ref))
-        reach("git.merge.moved")
+        killpoint("git.merge.moved")
         return Merged(commit, self.repository.tree_of(commit), how)
 
 

@@ -19,7 +19,7 @@ from fairwitness.git.call import GitDir, GitFailed, bytes_of, text_of
 from fairwitness.git.folders import remove
 from fairwitness.git.objects import Objects, path_problem
 from fairwitness.git.rebuilding import apply, bring_unchanged, complete, differences, fingerprint
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 LIMIT = 4
 """How many folders wait at most, unless somebody says otherwise."""
@@ -82,7 +82,7 @@ class Pool:
         parked = Parked(aside)
         try:
             self._rebuild(left, parked, tree, boot)
-            reach("git.pool.marked")
+            killpoint("git.pool.marked")
             return self._put(parked, tree)
         except (FairWitnessError, OSError):
             return False
@@ -97,7 +97,7 @@ class Pool:
                 slot.rename(into)
             except OSError:
                 continue  # another process was first
-            reach("git.pool.taken")
+            killpoint("git.pool.taken")
             try:
                 if boot is not None and self._is_as_marked(parked, boot) and self._bring(parked, tree):
                     return parked
@@ -119,7 +119,7 @@ class Pool:
         parked.place.mkdir(mode=0o700, parents=True)
         parked.files.mkdir()
         bring_unchanged(left, parked.files, entries, self.objects.object_format)
-        reach("git.pool.brought")
+        killpoint("git.pool.brought")
         paths = complete(self._git(parked), parked.files, tree, entries)
         parked.paths.write_bytes(bytes_of("\0".join(paths)))
         mark = _Mark(tree, boot, _stood(parked, paths))
@@ -136,7 +136,7 @@ class Pool:
                     if error.errno not in _FULL:
                         raise
                 else:
-                    reach("git.pool.parked")
+                    killpoint("git.pool.parked")
                     return True
             others = [slot for slot in self._slots() if (mark := _mark(Parked(slot))) is None or mark.tree != tree]
             if not others:
@@ -150,7 +150,7 @@ class Pool:
             remove(gone)
             with contextlib.suppress(FileNotFoundError):
                 place.rename(gone)  # in one step, so that nobody takes half of it
-                reach("git.pool.displaced")
+                killpoint("git.pool.displaced")
         remove(gone)
 
     def _slots(self) -> Iterator[Path]:

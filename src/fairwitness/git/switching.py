@@ -23,7 +23,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.snapshots import unmerged
 from fairwitness.kit import files
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 
 _OPERATIONS = {
@@ -103,14 +103,14 @@ def switch(repository: Repository, shadow: Shadow, move: Move) -> str | None:
             files.create_file(repository.git_dir, lock.name, _MARK + b"\n")
         except AlreadyWritten:
             return f"another git command is at work in the checkout ({visible(str(lock))} is there)"
-        reach("git.switch.locked")
+        killpoint("git.switch.locked")
         try:
             _go(repository, shadow, repository.top, move)
         except _Refused as refused:
             return str(refused)
         finally:
             lock.unlink(missing_ok=True)
-    reach("git.switch.done")
+    killpoint("git.switch.done")
     return None
 
 
@@ -143,11 +143,11 @@ def _go(repository: Repository, shadow: Shadow, top: Path, move: Move) -> None:
         answer = git.ask("read-tree", "-m", "-u", here, there, timeout_s=_TIMEOUT_S)
         if answer.code:
             raise _Refused(f"git does not write the files: {answer.words}")
-        reach("git.switch.written")
+        killpoint("git.switch.written")
         new = repository.git_dir / "index.fairwitness"
         shutil.copy2(git.env["GIT_INDEX_FILE"], new)  # with its time, by which git tells files changed just then
         new.replace(repository.git_dir / "index")
-    reach("git.switch.indexed")
+    killpoint("git.switch.indexed")
     _set_head(repository, move)
 
 
@@ -262,7 +262,7 @@ def _set_head(repository: Repository, move: Move) -> None:
     answer = repository.git.ask(*arguments)
     if answer.code:
         raise failed(arguments[0], repository.git_dir, answer)
-    reach("git.switch.headed")
+    killpoint("git.switch.headed")
 
 
 def _writing(repository: Repository) -> dict[str, str]:

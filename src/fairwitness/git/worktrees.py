@@ -24,7 +24,7 @@ from fairwitness.git.reachability import in_quarantine
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.snapshots import Taken, take
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 __all__ = ["Committed", "Worktree", "Worktrees"]
 
@@ -77,17 +77,17 @@ class Worktrees:
                 self.shadow.refuse_odd_paths(tree)
             if not move_ref(self.repository, worktree.ref, start, None, why="attempt"):
                 return self.create(run_id, task, attempt, commit, sub=sub)  # somebody made it: it begins there
-        reach("git.worktree.branched")
+        killpoint("git.worktree.branched")
         if waiting is None:
             self._make(worktree, tree)
         else:
             waiting.files.rename(worktree.folder)
-            reach("git.worktree.added")
+            killpoint("git.worktree.added")
             make_admin(self.repository.common_dir, worktree.folder, worktree.branch, waiting.index)
             remove(worktree.aside)
-        reach("git.worktree.filled")
+        killpoint("git.worktree.filled")
         worktree.mark.write_text(worktree.branch)
-        reach("git.worktree.ready")
+        killpoint("git.worktree.ready")
         return worktree
 
     def _beginning(self, worktree: Worktree, commit: str) -> tuple[str | None, str, str]:
@@ -108,7 +108,7 @@ class Worktrees:
             folder.mkdir()
         else:
             self.repository.git.run("worktree", "add", "--no-checkout", "--", str(folder), worktree.branch)
-        reach("git.worktree.added")
+        killpoint("git.worktree.added")
         with self.shadow.index(tree, work_tree=folder) as git:
             fill(git)
             index = Path(git.env["GIT_INDEX_FILE"])
@@ -157,7 +157,7 @@ class Worktrees:
         if tree == old_tree:
             return Committed(tip, old_tree, is_new=False, embedded=taken.embedded)
         commit = commit_tree(objects, tree, [tip], message, identity, sign=sign)
-        reach("git.commit.written")
+        killpoint("git.commit.written")
         if not move_ref(self.repository, worktree.ref, commit, tip, why="attempt"):
             raise GitFailed(
                 f"{worktree.branch} moved while its files were committed",
@@ -198,14 +198,14 @@ class Worktrees:
                 f"{worktree.branch} is gone, so its worktree is not removed",
                 next_step=f"look into {worktree.folder}, save what you need and delete it",
             )
-        reach("git.worktree.quarantined")
+        killpoint("git.worktree.quarantined")
         if to_pool and self.is_ready(worktree):
             tree = self.repository.tree_of(target)
             worktree.mark.unlink()  # from here on it is nobody's, whoever is killed
-            reach("git.worktree.unmarked")
+            killpoint("git.worktree.unmarked")
             self.pool.park(worktree.folder, worktree.aside, tree)
         self._forget(worktree)
-        reach("git.worktree.forgotten")
+        killpoint("git.worktree.forgotten")
         if tip is not None and not keep_branch and not delete_ref(self.repository, worktree.ref, tip):
             raise GitFailed(f"{worktree.branch} moved while it was removed", next_step="remove it again")
         return kept
@@ -253,4 +253,4 @@ class Worktrees:
         for place in (admin_of(common, folder), unfinished_of(common, folder), folder, worktree.aside):
             if place is not None:
                 remove(place)
-                reach("git.worktree.forgetting")
+                killpoint("git.worktree.forgetting")

@@ -29,7 +29,7 @@ from fairwitness.kit.beneath import (
     rename_new,
     temporary_name,
 )
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 
 __all__ = [
     "Entry",
@@ -128,7 +128,7 @@ def create_file(root: Path, relative: str, content: bytes, *, portable: bool = F
         except BaseException:
             _forget(place, temporary)
             raise
-        reach("store.write.renamed")
+        killpoint("store.write.renamed")
         _sync_folder(place)
         return True
 
@@ -161,7 +161,7 @@ def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = P
             handle = os.open(place.name, os.O_RDWR | os.O_APPEND | os.O_CREAT | PLAIN, _MODE, dir_fd=place.folder)
             try:
                 place.refuse_unplain(os.fstat(handle))
-                reach("store.append.opened")
+                killpoint("store.append.opened")
                 _lock(handle, patience_s)
                 status = os.fstat(handle)
                 if status.st_nlink:  # none: it was replaced while we waited, so the new file is opened
@@ -227,16 +227,16 @@ def _write_temporary(place: Place, content: bytes) -> str:
     handle = os.open(temporary, _NEW, _MODE, dir_fd=place.folder)
     try:
         try:
-            reach("store.write.opened")
+            killpoint("store.write.opened")
             _write_all(handle, content)
-            reach("store.write.written")
+            killpoint("store.write.written")
             os.fsync(handle)
         finally:
             os.close(handle)
     except BaseException:
         _forget(place, temporary)
         raise
-    reach("store.write.synced")
+    killpoint("store.write.synced")
     return temporary
 
 
@@ -247,7 +247,7 @@ def _publish(place: Place, content: bytes) -> None:
     except BaseException:
         _forget(place, temporary)
         raise
-    reach("store.write.renamed")
+    killpoint("store.write.renamed")
     _sync_folder(place)
 
 
@@ -259,7 +259,7 @@ def _publish_new(place: Place, temporary: str, *, portable: bool) -> None:
             if error.errno not in UNKNOWN_CALL:
                 raise
     os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False)
-    reach("store.create.linked")
+    killpoint("store.create.linked")
     return os.unlink(temporary, dir_fd=place.folder)
 
 
@@ -324,9 +324,9 @@ def _append(place: Place, handle: int, size: int, line: bytes) -> int:
         os.ftruncate(handle, whole)
     try:
         _write_all(handle, line + b"\n")
-        reach("store.append.written")
+        killpoint("store.append.written")
         os.fsync(handle)
-        reach("store.append.synced")
+        killpoint("store.append.synced")
     except OSError:
         with contextlib.suppress(OSError):  # if even this fails, the next append drops the torn line
             os.ftruncate(handle, whole)

@@ -23,7 +23,7 @@ _passed: Counter[str] = Counter()
 _lock = threading.Lock()
 
 
-def reach(name: str) -> None:
+def killpoint(name: str) -> None:
     """Pass a named point, or die there."""
     if _WATCHED:
         _look(name)

@@ -12,7 +12,7 @@ from fairwitness.db.migrations import Migration, check_version, migrate
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import DatabaseUnusable
 from fairwitness.kit.clock import Clock, spell, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger import kept
 from fairwitness.ledger.chain import START, Head, add_link
 from fairwitness.ledger.record import Record
@@ -80,14 +80,14 @@ class Ledger:
             transaction.take_turns(run_id)
             record = Record(transaction, run_id, now)
             result = work(record)
-            reach("ledger.record.inserted")
+            killpoint("ledger.record.inserted")
             if record.members:
                 add_link(transaction, run_id, record.members)
-            reach("ledger.record.linked")
+            killpoint("ledger.record.linked")
             return result
 
         result = self.database.write(write)
-        reach("ledger.record.committed")
+        killpoint("ledger.record.committed")
         return result
 
     def runs(self) -> tuple[str, ...]:

@@ -127,12 +127,12 @@ def under_way(
     known = {call.instance for call in calls}
     unstarted = [instance for instance in expected if instance not in known]
     running = sorted(call.instance for call in calls if call.status is None)
-    room = max(policy.max_concurrent - len(running), 0)
-    if unstarted[:room]:
+    context = max(policy.max_concurrent - len(running), 0)
+    if unstarted[:context]:
         return Advance(
             reason=f"{len(unstarted)} of {len(expected)} calls are not made yet",
             to=step.value,
-            start=tuple(unstarted[:room]),
+            start=tuple(unstarted[:context]),
         )
     if running:
         return Wait(reason=f"{len(running)} calls are running", waits_for=WaitsFor.CALLS, what=tuple(running))

@@ -13,7 +13,7 @@ class Capture:
         self.total = 0
         self._digest = hashlib.sha256()
         self._head = bytearray()
-        self._room = kept - kept // 2
+        self._context = kept - kept // 2
         self._tail: deque[bytes] = deque()
         self._tail_room = kept // 2
         self._tail_size = 0
@@ -22,7 +22,7 @@ class Capture:
         """One more piece."""
         self.total += len(piece)
         self._digest.update(piece)
-        fits = self._room - len(self._head)
+        fits = self._context - len(self._head)
         if fits > 0:
             self._head += piece[:fits]
             piece = piece[fits:]

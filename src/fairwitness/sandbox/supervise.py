@@ -196,9 +196,9 @@ class _Run:
 
     def _hear(self) -> bool:
         """What the supervisor says; false when it has closed its end."""
-        room = socket.CMSG_SPACE(array.array("i").itemsize)
+        space = socket.CMSG_SPACE(array.array("i").itemsize)
         try:
-            piece, rights, _, _ = self.control.recvmsg(_PIECE, room)
+            piece, rights, _, _ = self.control.recvmsg(_PIECE, space)
         except BlockingIOError:
             return True
         except ConnectionResetError:

@@ -49,9 +49,9 @@ class Checked:
         return self.spec.report in TEST_FORMATS or self.spec.name == "tests"
 
 
-def all_at_once(work: Callable[[T], R], given: Iterable[T], lanes: int) -> list[R]:
+def all_at_once(work: Callable[[T], R], given: Iterable[T], parallel: int) -> list[R]:
     """The results in order; as many at a time as there are lanes."""
-    with ThreadPoolExecutor(max_workers=lanes, thread_name_prefix="check") as pool:
+    with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="check") as pool:
         return list(pool.map(work, given))
 
 
@@ -76,7 +76,7 @@ def project_of(spec: CheckSpec, discovered: Discovered) -> Project:
 
 
 def run_checks(
-    harness: Harness, change: Change, before: Discovered, after: Discovered, *, tell: Tell, lanes: int
+    harness: Harness, change: Change, before: Discovered, after: Discovered, *, tell: Tell, parallel: int
 ) -> list[Checked]:
     """Runs every check at both trees and compares."""
     pairs = pair(before, after)
@@ -86,7 +86,7 @@ def run_checks(
             project = project_of(base_spec, before)
             asked.append(Question(base_spec, project, change.base.tree, "baseline", Phase.BASELINE))
         asked.append(Question(spec, project_of(spec, after), change.head.tree, "after", Phase.AFTER))
-    answers = dict(zip([(q.spec.id, q.purpose) for q in asked], ask_all(harness, asked, tell, lanes), strict=True))
+    answers = dict(zip([(q.spec.id, q.purpose) for q in asked], ask_all(harness, asked, tell, parallel), strict=True))
     checked = [
         Checked(
             spec=spec,
@@ -97,10 +97,10 @@ def run_checks(
         )
         for spec, base_spec in pairs
     ]
-    return all_at_once(lambda each: _settled(harness, change, each, tell), checked, lanes)
+    return all_at_once(lambda each: _settled(harness, change, each, tell), checked, parallel)
 
 
-def ask_all(harness: Harness, questions: list[Question], tell: Tell, lanes: int) -> list[Ran]:
+def ask_all(harness: Harness, questions: list[Question], tell: Tell, parallel: int) -> list[Ran]:
     """Asks every question, telling of each."""
 
     def ask(question: Question) -> Ran:
@@ -109,7 +109,7 @@ def ask_all(harness: Harness, questions: list[Question], tell: Tell, lanes: int)
         tell(Told("end", question.spec.id, f"{question.purpose}: {told(ran)}"))
         return ran
 
-    return all_at_once(ask, questions, lanes)
+    return all_at_once(ask, questions, parallel)
 
 
 def told(ran: Ran) -> str:
@@ -208,7 +208,7 @@ def _ask_again(
 
 
 def run_protected(
-    harness: Harness, change: Change, checked: list[Checked], tree: str, *, tell: Tell, lanes: int
+    harness: Harness, change: Change, checked: list[Checked], tree: str, *, tell: Tell, parallel: int
 ) -> list[Checked]:
     """The base's own form of each check against the new code, where the change touches any of it."""
     if tree == change.head.tree:
@@ -219,10 +219,11 @@ def run_protected(
         for each in wanted
     ]
     answers: Mapping[str, Ran] = {
-        question.spec.id: ran for question, ran in zip(questions, ask_all(harness, questions, tell, lanes), strict=True)
+        question.spec.id: ran
+        for question, ran in zip(questions, ask_all(harness, questions, tell, parallel), strict=True)
     }
     held = [replace(each, protected=answers[each.spec.id]) if each.spec.id in answers else each for each in checked]
-    return all_at_once(lambda each: _held(harness, change, each, tree, tell), held, lanes)
+    return all_at_once(lambda each: _held(harness, change, each, tree, tell), held, parallel)
 
 
 def _held(harness: Harness, change: Change, checked: Checked, tree: str, tell: Tell) -> Checked:

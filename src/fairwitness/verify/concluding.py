@@ -14,7 +14,7 @@ from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.contracts.verify.report import Asked, Subject
 from fairwitness.errors import RowRefused, UsageError
 from fairwitness.kit.clock import spell
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.change import change_holds
@@ -75,7 +75,7 @@ def begin(harness: Harness, change: Change, settings: VerifySettings, digest: st
                 raise
     if found is not None:
         _refuse_other(harness.subject, found, {"sha256": digest, **trees})
-    reach("verify.begun")
+    killpoint("verify.begun")
 
 
 def _refuse_other(subject: Subject, found: Observation, asked: dict[str, str]) -> None:
@@ -135,7 +135,7 @@ def conclude(harness: Harness, change: Change, conclusion: Conclusion) -> Open |
         if before is None or verdict_of(ledger, run_id, subject, base=change.base.tree, head=change.head.tree) is None:
             raise
         return before  # another process verified the same, and was quicker
-    reach("verify.concluded")
+    killpoint("verify.concluded")
     return answers[-1]
 
 

@@ -20,13 +20,14 @@ from fairwitness.errors import StoreError
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
 from fairwitness.kit.files import read_plain
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.judging import judge
 from fairwitness.sandbox.runner import Finished, Runner
 from fairwitness.verify.asking import THE_CHANGE
+from fairwitness.verify.checkouts import Checkouts
 from fairwitness.verify.environment.model import Environment, NoEnvironment, Resolved, Unavailable
 from fairwitness.verify.environment.origin import origin_problem
 from fairwitness.verify.environment.resolve import resolve
@@ -34,7 +35,6 @@ from fairwitness.verify.memory import Memory
 from fairwitness.verify.model import refuse_stopped
 from fairwitness.verify.question import Question
 from fairwitness.verify.reports import read_report
-from fairwitness.verify.workroom import Workroom
 
 VERSION = 1
 """Of how checks are run: a change here asks every question anew."""
@@ -82,7 +82,7 @@ class Harness:
         self._use_cache = use_cache
         self._guards = tuple(str(path) for path in guards if path.exists())
         self._memory = Memory(ledger=ledger, state=state, run_id=run_id, subject=subject, clock=clock)
-        self._room = Workroom(work, shadow)
+        self._context = Checkouts(work, shadow)
 
     def record(self, work: Callable[[Record], object]) -> None:
         """Writes a record; one thread at a time."""
@@ -95,8 +95,8 @@ class Harness:
         environment = self._prepare(question.project, question.environment_tree or question.tree)
         if isinstance(environment, NoEnvironment):
             return _silent(spec, environment.reason, environment.environmental, environment.next_step)
-        with self._room.folders(question) as (report, temporary):
-            checkout = self._room.place(question, environment, temporary)
+        with self._context.folders(question) as (report, temporary):
+            checkout = self._context.place(question, environment, temporary)
             resolved = resolve(
                 spec,
                 environment,
@@ -114,7 +114,7 @@ class Harness:
                 known = self._memory.elsewhere(question, key)
             if known is not None:
                 return known
-            self._room.check_out(question, environment, checkout)
+            self._context.check_out(question, environment, checkout)
             return self._run(question, key, resolved, checkout, report, temporary, environment)
 
     def offers(self, project: Project, tree: str, distribution: str) -> bool:
@@ -124,7 +124,7 @@ class Harness:
 
     def close(self) -> None:
         """Removes what was only needed while running."""
-        self._room.close()
+        self._context.close()
 
     def _run(
         self,
@@ -156,7 +156,7 @@ class Harness:
         finished = self.runner.run(command, cancel=self._stop)
         if finished.result.end in _CUT:
             refuse_stopped(self._stop)  # it was cut off, which says nothing of the tree: no row
-        reach(f"verify.ran.{question.purpose}")
+        killpoint(f"verify.ran.{question.purpose}")
         content = self._report_of(spec, finished, report)
         confined = finished.result
         parsed = read_report(spec.report, content, exit_code=confined.exit_code, root=str(checkout / spec.root))

@@ -16,7 +16,7 @@ from fairwitness.contracts.verify.report import Subject
 from fairwitness.contracts.verify.results import Evidence, Ran
 from fairwitness.errors import LedgerTampered, RowRefused, StoreError
 from fairwitness.kit.clock import Clock, spell
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.ledger.verify import verify
@@ -85,7 +85,7 @@ class Memory:
                 if self.ledger.execution_id(self._run_id, name) is None:
                     raise
                 continue  # another subject asked the same, and was a moment quicker
-            reach(f"verify.recorded.{question.purpose}")
+            killpoint(f"verify.recorded.{question.purpose}")
             return ran.model_copy(update={"execution": self.ledger.execution_id(self._run_id, name)})
         raise AssertionError("names do not end")
 

@@ -98,7 +98,7 @@ def survives_mutants(
     mutants: Sequence[Mutant],
     *,
     tell: Tell,
-    lanes: int,
+    parallel: int,
     deadline: float,
     now: Callable[[], float],
 ) -> Proof | None:
@@ -110,10 +110,10 @@ def survives_mutants(
     killed: list[Mutant] = []
     survived: list[Mutant] = []
     asserted = 0
-    for start in range(0, len(mutants), lanes):
+    for start in range(0, len(mutants), parallel):
         if now() > deadline:
             break
-        batch = mutants[start : start + lanes]
+        batch = mutants[start : start + parallel]
         questions = [
             Question(
                 spec,
@@ -125,7 +125,7 @@ def survives_mutants(
             )
             for mutant in batch
         ]
-        for mutant, ran in zip(batch, ask_all(harness, questions, tell, lanes), strict=True):
+        for mutant, ran in zip(batch, ask_all(harness, questions, tell, parallel), strict=True):
             match _noticed(ran, frozenset(new)):
                 case True:
                     killed.append(mutant)

@@ -33,7 +33,7 @@ NOBODY = "nobody"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class VerifyDeps:
     """What the verifications of one repository share; made once, used by any number of threads."""
 
     repository: Repository
@@ -41,7 +41,7 @@ class Parts:
     shadow: Shadow
     ledger: Ledger
     state: Path
-    room: Path
+    scratch: Path
     """Where checkouts and environments stand: the state folder, unless commands run as another user."""
     settings: VerifySettings
     """The person's, read before anything was run."""
@@ -50,7 +50,7 @@ class Parts:
     clock: Clock = system_clock
     use_cache: bool = True
     strict: bool = False
-    lanes: int = 1
+    parallel: int = 1
     """How many commands of one subject run at a time."""
 
 
@@ -66,7 +66,7 @@ class Proved(NamedTuple):
 
 
 def prove(
-    parts: Parts,
+    parts: VerifyDeps,
     run_id: str,
     subject: Subject,
     *,
@@ -89,7 +89,7 @@ def prove(
         verdict = verdict_of(parts.ledger, run_id, subject, base=base.tree, head=head.tree)
         return None if verdict is None else Proved(verdict.holds, verdict.tree, verdict.missing, adopted=True)
 
-    place = parts.room / "work"
+    place = parts.scratch / "work"
     before_this = found()
     if before_this is not None:
         sweep(place)  # who said so may have been killed before it could tidy up
@@ -120,7 +120,7 @@ def prove(
 
 
 def verify_subject(
-    parts: Parts,
+    parts: VerifyDeps,
     subject: Subject,
     change: Change,
     before: Discovered,
@@ -144,13 +144,13 @@ def verify_subject(
             actor=actor,
             strict=parts.strict,
             tell=tell,
-            lanes=parts.lanes,
+            parallel=parts.parallel,
         )
 
 
 @contextmanager
 def harness_of(
-    parts: Parts,
+    parts: VerifyDeps,
     subject: Subject,
     before: Discovered,
     after: Discovered,
@@ -164,7 +164,7 @@ def harness_of(
     environments = Environments(
         runner=parts.runner,
         shadow=parts.shadow,
-        state=parts.room,
+        state=parts.scratch,
         settings=parts.settings,
         persons=parts.repository.top,
         checks=(*before.checks, *after.checks),

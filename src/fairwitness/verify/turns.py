@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.sandbox.held import remove
 from fairwitness.verify.model import refuse_stopped
 
@@ -31,7 +31,7 @@ def turn(place: Path, name: str, stop: threading.Event | None = None) -> Iterato
     try:
         remove(folder)
         folder.mkdir()
-        reach("verify.turn.taken")
+        killpoint("verify.turn.taken")
         yield folder
     finally:
         _leave(place / f"{name}{LOCK}", handle)
@@ -76,7 +76,7 @@ def _leave(lock: Path, handle: int) -> None:
     """Takes the folder and the lock away, in this order: a lock that is found tells of a folder."""
     remove(lock.with_name(lock.name.removesuffix(LOCK)))
     lock.unlink(missing_ok=True)
-    reach("verify.turn.left")
+    killpoint("verify.turn.left")
     os.close(handle)
 
 

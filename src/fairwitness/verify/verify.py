@@ -52,7 +52,7 @@ def verify_change(
     actor: str,
     strict: bool,
     tell: Tell,
-    lanes: int,
+    parallel: int,
 ) -> Proven:
     """Runs, compares, inspects, writes it all down, and asks the gate.
 
@@ -68,7 +68,7 @@ def verify_change(
         return Proven(answer=told, checks=(), findings=(), missing=(), notes=before_this.notes)
     texts = changed_texts(harness.shadow, change)
     files, findings = texts.files, inspect(change, texts)
-    checked = run_checks(harness, change, before, after, tell=tell, lanes=lanes)
+    checked = run_checks(harness, change, before, after, tell=tell, parallel=parallel)
     loosened = {one.path for one in findings if one.check == "oracle-files" and one.blocks and one.accepted is None}
     tree = protected_tree(
         harness.shadow,
@@ -77,7 +77,7 @@ def verify_change(
         loosened=loosened,
         accepted=lambda path: change.accepted(path) is not None,
     )
-    checked = run_protected(harness, change, checked, tree, tell=tell, lanes=lanes)
+    checked = run_protected(harness, change, checked, tree, tell=tell, parallel=parallel)
     rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the change stays inside its plan"))
     proofs = [*comparison_proofs(change, checked), *finding_proofs(findings, rows)]
     notes = _left_out(harness, change)
@@ -86,7 +86,7 @@ def verify_change(
             proofs += _about_new_tests(harness, change, each, notes, tell=tell)
             if all(proof.holds for proof in proofs):
                 # wrong forms of a change that is blocked already would only cost time
-                proofs += _about_its_lines(harness, change, each, files, settings, notes, tell=tell, lanes=lanes)
+                proofs += _about_its_lines(harness, change, each, files, settings, notes, tell=tell, parallel=parallel)
     drift = Drift.of(files)
     if drift.files:
         notes.append(f"in the changed test files: {drift}")
@@ -137,7 +137,7 @@ def _about_its_lines(
     notes: list[str],
     *,
     tell: Tell,
-    lanes: int,
+    parallel: int,
 ) -> list[Proof]:
     """Which changed lines no test touches, and whether new tests notice when such a line is wrong."""
     notes += untouched_lines(harness, change, checked, files, tell=tell)
@@ -150,7 +150,7 @@ def _about_its_lines(
         checked,
         chosen_mutants(harness.shadow, change, checked, files, new, settings),
         tell=tell,
-        lanes=lanes,
+        parallel=parallel,
         deadline=time.monotonic() + settings.mutants_s,
         now=time.monotonic,
     )

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from fairwitness.contracts.autopilot.passes import PassMove, PassMoveKind, PhasePass
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.dag.desk import Desk
 from fairwitness.dag.executor import carry_out
+from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json, RunStatus
 from fairwitness.errors import NotReady
 from fairwitness.rules.run_moves import RunMove, RunMoveKind
@@ -26,7 +26,7 @@ Carry = Callable[[int], Awaitable[GraphEnd]]
 """Carries out the graph of this number."""
 
 
-class AutopilotDesk(Protocol):
+class AutopilotPorts(Protocol):
     """What the bodies ask of the world."""
 
     async def next(self) -> RunMove:
@@ -57,7 +57,7 @@ class AutopilotDesk(Protocol):
         """Writes down what a pass returns."""
         ...
 
-    def graph(self, number: int) -> Desk:
+    def graph(self, number: int) -> GraphPorts:
         """The desk of one of the run's graphs."""
         ...
 
@@ -66,15 +66,15 @@ class AutopilotDesk(Protocol):
         ...
 
 
-def autopilot(desk_of: Callable[[str], AutopilotDesk]) -> Body:
+def autopilot(runner_of: Callable[[str], AutopilotPorts]) -> Body:
     """The body of a run, in the world that `desk_of` knows by its id."""
 
     async def body(flow: Flow, _args: Json) -> Json:
-        desk = desk_of(flow.run_id)
-        carry = _carrier(flow, desk, flow.run_id)
+        runner = runner_of(flow.run_id)
+        carry = _carrier(flow, runner, flow.run_id)
 
         async def decide() -> Json:
-            return (await desk.next()).plain()
+            return (await runner.next()).plain()
 
         for turn in count(1):
             move = RunMove.model_validate(await flow.step(f"decide#{turn}", decide))
@@ -84,42 +84,42 @@ def autopilot(desk_of: Callable[[str], AutopilotDesk]) -> Body:
             elif move.kind is RunMoveKind.PASS:
                 await flow.step(f"pass#{turn}", partial(_passed, flow, move, turn))
             elif move.kind is RunMoveKind.END:
-                await flow.step(f"finish#{turn}", partial(_finish, desk))
+                await flow.step(f"finish#{turn}", partial(_finish, runner))
                 return None
             else:
-                await flow.step(f"act#{turn}", partial(_act, desk, move, carry))
+                await flow.step(f"act#{turn}", partial(_act, runner, move, carry))
         raise AssertionError("counting ends never")
 
     return body
 
 
-def autopilot_pass(desk_of: Callable[[str], AutopilotDesk]) -> Body:
+def autopilot_pass(runner_of: Callable[[str], AutopilotPorts]) -> Body:
     """The body of a pass; its arguments name the run, the phase and the pass."""
 
     async def body(flow: Flow, args: Json) -> Json:
         assert isinstance(args, dict)
         run_id = str(args["run_id"])
-        desk = desk_of(run_id)
-        asked = await desk.asked(str(args["phase"]), int(args["number"]))
-        carry = _carrier(flow, desk, run_id)
+        runner = runner_of(run_id)
+        asked = await runner.asked(str(args["phase"]), int(args["number"]))
+        carry = _carrier(flow, runner, run_id)
 
         async def decide() -> Json:
-            return (await desk.next_in(asked)).plain()
+            return (await runner.next_in(asked)).plain()
 
         for turn in count(1):
             move = PassMove.model_validate(await flow.step(f"decide#{turn}", decide))
             if move.kind is PassMoveKind.RETURN:
-                await flow.step(f"return#{turn}", partial(_give_back, desk, asked, move))
+                await flow.step(f"return#{turn}", partial(_give_back, runner, asked, move))
                 return None
-            await flow.step(f"{move.step}#{turn}", partial(_step, desk, asked, move, carry))
+            await flow.step(f"{move.step}#{turn}", partial(_step, runner, asked, move, carry))
         raise AssertionError("counting ends never")
 
     return body
 
 
-def _carrier(flow: Flow, desk: AutopilotDesk, run_id: str) -> Carry:
+def _carrier(flow: Flow, runner: AutopilotPorts, run_id: str) -> Carry:
     async def carry(number: int) -> GraphEnd:
-        return await carry_out(flow, desk.graph(number), run_id, await desk.options(number))
+        return await carry_out(flow, runner.graph(number), run_id, await runner.options(number))
 
     return carry
 
@@ -147,21 +147,21 @@ async def _passed(flow: Flow, move: RunMove, turn: int) -> Json:
     raise AssertionError("counting ends never")
 
 
-async def _act(desk: AutopilotDesk, move: RunMove, carry: Carry) -> Json:
-    await desk.act(move, carry)
+async def _act(runner: AutopilotPorts, move: RunMove, carry: Carry) -> Json:
+    await runner.act(move, carry)
     return None
 
 
-async def _finish(desk: AutopilotDesk) -> Json:
-    await desk.finish()
+async def _finish(runner: AutopilotPorts) -> Json:
+    await runner.finish()
     return None
 
 
-async def _step(desk: AutopilotDesk, asked: PhasePass, move: PassMove, carry: Carry) -> Json:
-    await desk.step(asked, move, carry)
+async def _step(runner: AutopilotPorts, asked: PhasePass, move: PassMove, carry: Carry) -> Json:
+    await runner.step(asked, move, carry)
     return None
 
 
-async def _give_back(desk: AutopilotDesk, asked: PhasePass, move: PassMove) -> Json:
-    await desk.give_back(asked, move)
+async def _give_back(runner: AutopilotPorts, asked: PhasePass, move: PassMove) -> Json:
+    await runner.give_back(asked, move)
     return None

@@ -10,8 +10,8 @@ from itertools import count
 from typing import Protocol
 
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.dag.desk import Desk
 from fairwitness.dag.executor import carry_out
+from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json
 
 FLOW = "feature"
@@ -36,7 +36,7 @@ class Next(Protocol):
         ...
 
 
-class FeatureDesk(Protocol):
+class FeaturePorts(Protocol):
     """What the body asks of the world."""
 
     async def decide(self, after: int) -> Next:
@@ -51,7 +51,7 @@ class FeatureDesk(Protocol):
         """Leaves nothing behind that only a run at work needs."""
         ...
 
-    def graph(self, number: int) -> Desk:
+    def graph(self, number: int) -> GraphPorts:
         """The desk of one of the run's graphs."""
         ...
 
@@ -60,25 +60,25 @@ class FeatureDesk(Protocol):
         ...
 
 
-def feature(desk_of: Callable[[str], FeatureDesk]) -> Body:
+def feature(runner_of: Callable[[str], FeaturePorts]) -> Body:
     """The body, in the world that `desk_of` knows by a run's id."""
 
     async def body(flow: Flow, _args: Json) -> Json:
-        desk = desk_of(flow.run_id)
+        runner = runner_of(flow.run_id)
 
         async def carry(number: int) -> GraphEnd:
-            return await carry_out(flow, desk.graph(number), flow.run_id, await desk.options(number))
+            return await carry_out(flow, runner.graph(number), flow.run_id, await runner.options(number))
 
         async def decide(after: int) -> Json:
-            taken = await desk.decide(after)
+            taken = await runner.decide(after)
             return {"number": taken.number, "ends": taken.ends, "waits_at": taken.waits_at}
 
         async def act(number: int) -> Json:
-            await desk.act(number, carry)
+            await runner.act(number, carry)
             return None
 
         async def finish() -> Json:
-            await desk.finish()
+            await runner.finish()
             return None
 
         number = 0

@@ -10,15 +10,15 @@ from itertools import count
 from typing import Protocol
 
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.dag.desk import Desk
 from fairwitness.dag.executor import carry_out
+from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json
 from fairwitness.rules.forge_course import Move, MoveKind
 
 FLOW = "forge"
 
 
-class ForgeDesk(Desk, Protocol):
+class ForgePorts(GraphPorts, Protocol):
     """What the body asks of the world beyond its graph."""
 
     async def next(self) -> Move:
@@ -38,17 +38,17 @@ class ForgeDesk(Desk, Protocol):
         ...
 
 
-def forge(desk_of: Callable[[str], ForgeDesk]) -> Body:
+def forge(runner_of: Callable[[str], ForgePorts]) -> Body:
     """The body, in the world that `desk_of` knows by a run's id."""
 
     async def body(flow: Flow, _args: Json) -> Json:
-        desk = desk_of(flow.run_id)
+        runner = runner_of(flow.run_id)
 
         async def decide() -> Json:
-            return dict((await desk.next())._asdict())
+            return dict((await runner.next())._asdict())
 
         async def execute() -> Json:
-            return (await carry_out(flow, desk, flow.run_id, await desk.options())).plain()
+            return (await carry_out(flow, runner, flow.run_id, await runner.options())).plain()
 
         for turn in count(1):
             move = _move(await flow.step(f"decide#{turn}", decide))
@@ -57,13 +57,13 @@ def forge(desk_of: Callable[[str], ForgeDesk]) -> Body:
                 await flow.gate(move.gate)
             elif move.kind is MoveKind.EXECUTE:
                 end = GraphEnd.model_validate(await flow.step(f"execute#{turn}", execute))
-                if not end.requests and await flow.step(f"finish#{turn}", partial(_finish, desk, end)):
+                if not end.requests and await flow.step(f"finish#{turn}", partial(_finish, runner, end)):
                     return end.plain()
             elif move.kind is MoveKind.END:
-                await flow.step(f"finish#{turn}", partial(_finish, desk, None))
+                await flow.step(f"finish#{turn}", partial(_finish, runner, None))
                 return None
             else:
-                await flow.step(f"act#{turn}", partial(_act, desk, move))
+                await flow.step(f"act#{turn}", partial(_act, runner, move))
         raise AssertionError("counting ends never")
 
     return body
@@ -74,10 +74,10 @@ def _move(plain: Json) -> Move:
     return Move(MoveKind(plain["kind"]), plain["gate"], plain["request"])
 
 
-async def _act(desk: ForgeDesk, move: Move) -> Json:
-    await desk.act(move)
+async def _act(runner: ForgePorts, move: Move) -> Json:
+    await runner.act(move)
     return None
 
 
-async def _finish(desk: ForgeDesk, end: GraphEnd | None) -> Json:
-    return await desk.finish(end)
+async def _finish(runner: ForgePorts, end: GraphEnd | None) -> Json:
+    return await runner.finish(end)

@@ -35,10 +35,10 @@ from fairwitness.contracts.common.words import Workflow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
 from fairwitness.runs.autopilot.ending import Ending
 from fairwitness.runs.autopilot.groundwork import ignore_runtime_files
 from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
 from fairwitness.runs.autopilot.post_mortems import Failed, write_post_mortem
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store, Stored
@@ -97,14 +97,14 @@ def clock(first: int = 0) -> Clock:
 class Logbook:
     """A run in a folder, with the files a person sees."""
 
-    book: AutopilotBook
+    log: AutopilotLog
     files: Store
     root: Path
 
     @classmethod
     def create(cls, root: Path, *flags: RunFlag, run_id: str = RUN, **changes: Any) -> "Logbook":
         logbook = cls._at(root, run_id, 0)
-        logbook.book.create(order(*flags, **changes))
+        logbook.log.create(order(*flags, **changes))
         return logbook
 
     @classmethod
@@ -116,10 +116,10 @@ class Logbook:
     def _at(cls, root: Path, run_id: str, minute: int) -> "Logbook":
         root.mkdir(exist_ok=True, parents=True)
         ledger = Ledger.open_file(root / "evidence.db")
-        return cls(AutopilotBook(ledger, run_id, clock=clock(minute)), Store(root / "checkout"), root)
+        return cls(AutopilotLog(ledger, run_id, clock=clock(minute)), Store(root / "checkout"), root)
 
     def tell(self, kind: Any, phase: str | None = None, step: StepName | None = None, **details: Any) -> None:
-        self.book.tell(Told(happened(kind, self.book.now(), phase=phase, step=step, **details)))
+        self.log.tell(Told(happened(kind, self.log.now(), phase=phase, step=step, **details)))
 
     def begins(self, phase: str) -> None:
         self.tell(PhaseStarted, phase, estimated_tokens=1000)
@@ -149,20 +149,20 @@ class Logbook:
         return a_pass(phase)
 
     def events(self) -> list[str]:
-        return [envelope.type for envelope in self.book.ledger.events(self.book.run_id)]
+        return [envelope.type for envelope in self.log.ledger.events(self.log.run_id)]
 
     def fill(self, number: int) -> None:
         """So many events in one record."""
-        now = self.book.now()
+        now = self.log.now()
 
         def write(record: Any) -> None:
             for _ in range(number):
                 record.event(Workflow.AUTOPILOT, "circuit_breaker_closed", {"reason": "it cooled down"}, timestamp=now)
 
-        self.book.ledger.record(self.book.run_id, write)
+        self.log.ledger.record(self.log.run_id, write)
 
     def ending(self) -> Ending:
-        return Ending(self.book, self.files, StateFile(self.book, self.files))
+        return Ending(self.log, self.files, StateFile(self.log, self.files))
 
     def tree(self) -> dict[str, bytes]:
         """Every file that a person sees."""
@@ -173,7 +173,7 @@ class Logbook:
         }
 
     def close(self) -> None:
-        self.book.ledger.close()
+        self.log.ledger.close()
 
 
 class Dead(BaseException):
@@ -234,7 +234,7 @@ def killed_everywhere(logbook: Logbook, deed: str, tmp_path: Path) -> Iterator[L
         life = Life(left)
         mortal = Logbook.open(place, minute=100)
         mortal.files = MortalStore(mortal.files.root, life)
-        mortal.book = AutopilotBook(MortalLedger(mortal.book.ledger, life), mortal.book.run_id, clock=mortal.book.clock)
+        mortal.log = AutopilotLog(MortalLedger(mortal.log.ledger, life), mortal.log.run_id, clock=mortal.log.clock)
         try:
             DEEDS[deed](mortal)
         except Dead:
@@ -257,15 +257,15 @@ FAILED = Failed("debugging is exhausted", FailureCategory.EXECUTOR_INCOMPLETE, S
 
 def _begin(logbook: Logbook) -> None:
     ignore_runtime_files(logbook.files)
-    Learnings(logbook.book, logbook.files).begin()
+    Learnings(logbook.log, logbook.files).begin()
 
 
 def _fail(logbook: Logbook) -> None:
-    write_post_mortem(logbook.book, logbook.files, a_pass("5"), FAILED)
+    write_post_mortem(logbook.log, logbook.files, a_pass("5"), FAILED)
 
 
 DEEDS: dict[str, Callable[[Logbook], object]] = {
-    "refresh": lambda logbook: StateFile(logbook.book, logbook.files).refresh(),
+    "refresh": lambda logbook: StateFile(logbook.log, logbook.files).refresh(),
     "complete": lambda logbook: logbook.ending().complete(None),
     "fail": lambda logbook: logbook.ending().fail("phase 5 failed"),
     "pause": lambda logbook: logbook.ending().pause("the breaker is open"),

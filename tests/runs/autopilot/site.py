@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassettes import name_of
-from fairwitness.app.graph_means import CAPS, MeansMaker
+from fairwitness.app.graph_means import CAPS, DispatchDepsFactory
 from fairwitness.contracts.autopilot.order import AutopilotOrder
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PhasePlan
@@ -21,9 +21,9 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.autopilot.asking import Asker
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.briefs import Briefs
-from fairwitness.runs.dispatch import Means
+from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.runs.dispatch import DispatchDeps
 from fairwitness.runs.dispatch.account import ENDED
 from fairwitness.runs.dispatch.recording import ended
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
@@ -99,7 +99,7 @@ class Site:
     repository: Repository
     worktrees: Worktrees
     ledger: Ledger
-    book: AutopilotBook
+    log: AutopilotLog
     runner: ScriptedRunner
     caps: BudgetCaps = CAPS
     said: Mapping[str, str] = field(default_factory=lambda: {"5": ANSWER})
@@ -118,7 +118,7 @@ class Site:
         person.commit()
         (root / "cassettes").mkdir()
         made = cls.open(root)
-        made.book.create(order_of(person.git("rev-parse", "HEAD"), root / "cassettes"))
+        made.log.create(order_of(person.git("rev-parse", "HEAD"), root / "cassettes"))
         return made
 
     @classmethod
@@ -133,13 +133,13 @@ class Site:
             repository=repository,
             worktrees=Worktrees(repository, Shadow.open(state / "git", repository), state / "worktrees"),
             ledger=ledger,
-            book=AutopilotBook(ledger, RUN, clock=Ticking()),
+            log=AutopilotLog(ledger, RUN, clock=Ticking()),
             runner=ScriptedRunner([*answers, Answer("*", Reply(stdout=b"ok\n"))], tier=SandboxTier.NAMESPACES),
         )
 
     @property
     def base(self) -> str:
-        return self.book.order().base_commit
+        return self.log.order().base_commit
 
     @property
     def shadow(self) -> Shadow:
@@ -147,8 +147,8 @@ class Site:
 
     @cached_property
     def asker(self) -> Asker:
-        order = self.book.order()
-        maker = MeansMaker(
+        order = self.log.order()
+        maker = DispatchDepsFactory(
             self.repository,
             self.shadow,
             self.ledger,
@@ -160,16 +160,16 @@ class Site:
             caps=self.caps,
         )
 
-        def means(role: Role, instance: str, folder: Path, base: str) -> Means:
-            made, other = maker.means(role, instance, folder, base), self.others.get(instance)
+        def deps(role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
+            made, other = maker.deps(role, instance, folder, base), self.others.get(instance)
             return made if other is None else replace(made, backend=other, probe=other.probe())
 
-        return Asker(self.book, maker.context, means, self.worktrees, FALLBACK)
+        return Asker(self.log, maker.context, deps, self.worktrees, FALLBACK)
 
     @cached_property
     def briefs(self) -> Briefs:
         return Briefs(
-            self.book,
+            self.log,
             self.repository,
             self.shadow,
             lambda: LESSON,

@@ -14,7 +14,7 @@ from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
 from fairwitness.runs.autopilot.asking import PUT_BACK
-from fairwitness.runs.dispatch import Dispatched, Occasion
+from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.sandbox.scripted import Answer, Reply
 from runs.autopilot.site import RUN, Site, pass_of, plan
 from runs.dispatch.world import Scripted, says, writes
@@ -51,8 +51,8 @@ def _research(site: Site, number: int = 1) -> Dispatched:
 
 
 def _in(site: Site, brief: Brief, **more: Any) -> Dispatched:
-    occasion = Occasion("execute", phase="5", task=NODE, attempt=1, **more)
-    return asyncio.run(site.asker.ask_in(brief, occasion, site.folder(NODE), site.base))
+    position = DispatchPosition("execute", phase="5", task=NODE, attempt=1, **more)
+    return asyncio.run(site.asker.ask_in(brief, position, site.folder(NODE), site.base))
 
 
 def _check(site: Site) -> Dispatched:

@@ -80,7 +80,7 @@ class Agents:
         return self.commits[number - 1]
 
     def run(self, logbook: Logbook, phases: tuple[str, ...] = PHASES) -> AuditOutcome:
-        return asyncio.run(SelfAudit(logbook.book, self.audit, self.fix, phases).run())
+        return asyncio.run(SelfAudit(logbook.log, self.audit, self.fix, phases).run())
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def told(logbook: Logbook) -> list[str]:
 
 
 def last(logbook: Logbook, kind: str) -> Any:
-    envelope = logbook.book.ledger.last_event(logbook.book.run_id, kind)
+    envelope = logbook.log.ledger.last_event(logbook.log.run_id, kind)
     assert envelope is not None
     opened = autopilot_event(envelope)
     assert isinstance(opened, tuple)
@@ -121,7 +121,7 @@ def test_an_audit_without_a_gap_is_over_after_one_look(logbook: Logbook) -> None
     assert told(logbook) == ["started", "completed"]
     started = last(logbook, "self_audit_started")
     assert (started.phases_to_audit, started.spec_path) == (("5",), "SPEC.md")
-    assert logbook.book.state().state.event_log[-1].event == "self_audit_completed"
+    assert logbook.log.state().state.event_log[-1].event == "self_audit_completed"
 
 
 @pytest.mark.req("A10", "A5")
@@ -265,8 +265,8 @@ def test_killed_between_any_two_writes_the_audit_goes_on(tmp_path: Path) -> None
     for left in range(100):
         place = Logbook.create(tmp_path / f"killed-{left}")
         place.passes("5")
-        living = place.book.ledger
-        place.book.ledger = MortalLedger(living, Life(left))
+        living = place.log.ledger
+        place.log.ledger = MortalLedger(living, Life(left))
         try:
             Agents(answers, commits).run(place)
         except Dead:
@@ -274,7 +274,7 @@ def test_killed_between_any_two_writes_the_audit_goes_on(tmp_path: Path) -> None
         else:
             break
         agents = Agents(answers, commits)
-        place.book.ledger = living
+        place.log.ledger = living
         assert agents.run(place) == outcome
         assert told(place) == told(whole)
         place.close()

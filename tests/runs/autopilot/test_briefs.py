@@ -22,7 +22,7 @@ from fairwitness.contracts.autopilot.words import StepName
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.errors import UsageError
 from fairwitness.runs.autopilot.briefs_boxes import CHANGE
-from fairwitness.runs.dispatch import Occasion
+from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.sandbox.scripted import ScriptedRunner
 from runs.autopilot.site import ANSWER, GOAL, LESSON, RUN, SPEC, Site, pass_of, plan
 from runs.autopilot.written import executed
@@ -58,7 +58,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def _criteria(site: Site) -> tuple[Criterion, ...]:
-    return site.book.order().roadmap.phases[0].criteria
+    return site.log.order().roadmap.phases[0].criteria
 
 
 def _verifier(site: Site, asked: PhasePass) -> Brief:
@@ -87,7 +87,7 @@ MAKERS: dict[str, Callable[[Site, PhasePass], Brief]] = {
     "cycle's check": lambda site, _: site.briefs.mini_verifier("p5-cycle", 2, 1, None, DIFF, items=(ITEM,)),
     "debugger": lambda site, _: site.briefs.debugger(NODE, 1, 2, plan().tasks[0], ("it prints 0",)),
     "phase debugger": lambda site, _: site.briefs.debugger("p5-debug", 3, 1, None, ("it prints 0",)),
-    "self-audit": lambda site, _: site.briefs.self_audit(1, site.book.order().roadmap.phases, {SPEC: "REQ-01: lines"}),
+    "self-audit": lambda site, _: site.briefs.self_audit(1, site.log.order().roadmap.phases, {SPEC: "REQ-01: lines"}),
     "fixer": lambda site, _: site.briefs.fixer("audit-1", 1, GAP, ("src/token.py",)),
 }
 
@@ -166,15 +166,15 @@ def test_nobody_who_judges_is_told_what_was_claimed(tmp_path: Path, own_home: No
 
     async def run() -> None:
         folder, task = site.folder(NODE), plan().tasks[0]
-        occasion = Occasion("execute", phase="5", task=NODE, attempt=1)
+        position = DispatchPosition("execute", phase="5", task=NODE, attempt=1)
         work = site.briefs.executor(NODE, 1, task, (), ("src/**",))
-        done = await site.asker.ask_in(work, occasion, folder, site.base)
+        done = await site.asker.ask_in(work, position, folder, site.base)
         assert done.outcome.answer is not None
         assert CLAIM in done.outcome.answer["deviations"]
         assert done.tree is not None
         diff = site.briefs.diff(site.base, done.tree)
         assert "src/mine.py" in diff
-        await site.asker.ask_in(site.briefs.mini_verifier(NODE, 1, 1, task, diff), occasion, folder, site.base)
+        await site.asker.ask_in(site.briefs.mini_verifier(NODE, 1, 1, task, diff), position, folder, site.base)
         verify = site.briefs.verifier(asked, 1, plan(), diff, [executed()])
         said = await site.asker.ask(asked, StepName.VERIFY, 1, verify, at=site.base)
         judge = site.briefs.judge(asked, 1, plan(), diff, VerifierReturn.model_validate(said.outcome.answer))
@@ -249,7 +249,7 @@ def test_a_debugger_keeps_to_its_task_and_without_one_to_what_is_no_specificatio
 
 def test_what_stands_on_the_runs_own_branch_may_be_mended(tmp_path: Path, own_home: None) -> None:
     site = Site.make(tmp_path)
-    site.person.git("checkout", "-q", "-b", site.book.order().target)
+    site.person.git("checkout", "-q", "-b", site.log.order().target)
     for path in ("lib/new.py", "odd*/x.py", ".autopilot/state.json", "docs/frozen/more.md"):
         site.person.write(path)
     site.person.commit()
@@ -281,7 +281,7 @@ def test_a_brief_about_nothing_is_not_made(site: Site) -> None:
         lambda: site.briefs.executor("p5-cycle", 1, None, (), ("src/**",)),
         lambda: site.briefs.mini_verifier("p5-cycle", 1, 1, None, DIFF),
         lambda: site.briefs.debugger(NODE, 1, 1, plan().tasks[0], ()),
-        lambda: site.briefs.self_audit(1, site.book.order().roadmap.phases, {}),
+        lambda: site.briefs.self_audit(1, site.log.order().roadmap.phases, {}),
     ]
     for make in nothing:
         with pytest.raises(UsageError):

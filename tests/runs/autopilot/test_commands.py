@@ -23,8 +23,8 @@ from fairwitness.contracts.autopilot.roadmap import CommandKind
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.commands import Asked, Harness
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.verify.model import Stopped
 from verify.subjects import RUN, World, branch, make
 
@@ -51,7 +51,7 @@ def world(tmp_path: Path) -> Iterator[Opened]:
 def harness(here: World, *, seconds: int = SECONDS, **commands: str | None) -> Harness:
     """Of the one run; with words for the project's own commands."""
     named = {CommandKind(kind): command for kind, command in commands.items()}
-    return Harness(AutopilotBook(here.parts.ledger, RUN), here.parts, named, seconds)
+    return Harness(AutopilotLog(here.parts.ledger, RUN), here.parts, named, seconds)
 
 
 def never() -> threading.Event:
@@ -184,7 +184,7 @@ def test_what_nothing_held_in_does_not_pass(tmp_path: Path, world: Opened) -> No
     make(tmp_path, settings=f'{NOTHING}[verify.sandbox]\ntier = "none"\n')
     here = world()
     parts = replace(here.parts, runner=runner(SandboxTier.NONE, allow_unconfined=True))
-    loose = Harness(AutopilotBook(parts.ledger, RUN), parts, {}, SECONDS)
+    loose = Harness(AutopilotLog(parts.ledger, RUN), parts, {}, SECONDS)
     passed, failed = loose.run_all("some", asked("true", "false"), here.side("main").tree, stop=never())
     assert (passed.assessment, passed.stderr_truncated) == (
         Assessment.LOST,

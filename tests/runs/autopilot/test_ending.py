@@ -17,8 +17,8 @@ from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustificatio
 from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, RunFlag, RunStatus, StepName
 from fairwitness.errors import UsageError
 from fairwitness.rules.fold_phase import autopilot_event
-from fairwitness.runs.autopilot.book import Told, happened
 from fairwitness.runs.autopilot.ending import append_metrics
+from fairwitness.runs.autopilot.log import Told, happened
 from fairwitness.runs.autopilot.state_file import StateSource, read_state
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
@@ -39,7 +39,7 @@ def _run(number: int = 10, **changes: object) -> RunMetrics:
 
 def _last(logbook: Logbook, kind: type[Any]) -> Any:
     name = happened(kind, AT).event if kind is not BatchCompletionReport else "batch_completion_report"
-    envelope = logbook.book.ledger.last_event(logbook.book.run_id, name)
+    envelope = logbook.log.ledger.last_event(logbook.log.run_id, name)
     assert envelope is not None
     opened = autopilot_event(envelope)
     assert isinstance(opened, tuple)
@@ -120,7 +120,7 @@ def test_an_ending_that_was_told_but_cut_short_is_mended(tmp_path: Path, deed: s
     for found in killed_everywhere(logbook, deed, tmp_path):
         before = found.tree()
         found.ending().mend()
-        if found.book.state().state.meta.status is RunStatus.RUNNING:
+        if found.log.state().state.meta.status is RunStatus.RUNNING:
             assert found.tree() == before
             continue
         assert sorted(map(_timeless, found.tree())) == sorted(map(_timeless, whole.tree()))
@@ -200,8 +200,8 @@ def _defer(logbook: Logbook, phase: str) -> None:
         deferral=DeferralFacts(reason="only a person can", autonomous_confidence=4, justification=justification)
     )
     logbook.begins(phase)
-    told = happened(StepCompleted, logbook.book.now(), phase=phase, step=StepName.VERIFY)
-    logbook.book.tell(Told(told, facts))
+    told = happened(StepCompleted, logbook.log.now(), phase=phase, step=StepName.VERIFY)
+    logbook.log.tell(Told(told, facts))
 
 
 @pytest.mark.req("A11", "A5")

@@ -70,11 +70,11 @@ def test_a_task_whose_script_fails_is_mended_twice_at_most_and_then_failed(yard:
         asked += [f"p5-a-1-debug-{number}", f"p5-a-1-check-{number}"]
     assert yard.ended() == asked
     assert "src/a.py is no good" in yard.prompt("p5-a-1-debug-1"), "it is told what failed"
-    done = attempted(yard.book, "p5-a", 1)
+    done = attempted(yard.log, "p5-a", 1)
     assert done is not None
     assert (done.done, done.debug_attempts, done.category) == (False, 2, FailureCategory.ACCEPTANCE_CRITERIA_UNMET)
     assert [data["attempt"] for _, data in yard.told("task_retried")] == [1, 2]
-    execute = yard.book.state().state.phases["5"].steps.execute
+    execute = yard.log.state().state.phases["5"].steps.execute
     assert execute is not None
     assert (execute.tasks["a"].status, execute.tasks["a"].retries) == (TaskStatus.IN_PROGRESS, 2)
     head = yard.ledger.head(RUN)
@@ -88,7 +88,7 @@ def test_what_a_debugger_mends_is_done(yard: Yard) -> None:
     yard.begin(node())
     worked = yard.work()
     assert worked.done
-    done = attempted(yard.book, "p5-a", 1)
+    done = attempted(yard.log, "p5-a", 1)
     assert done is not None
     assert done.tree is not None
     assert (done.debug_attempts, done.files) == (1, ("src/a.py",))
@@ -157,7 +157,7 @@ def test_what_is_written_beside_the_files_of_a_task_voids_it(yard: Yard) -> None
     yard.begin(node())
     worked = yard.work()
     assert (worked.done, worked.changed) == (False, ())
-    done = attempted(yard.book, "p5-a", 1)
+    done = attempted(yard.log, "p5-a", 1)
     assert done is not None
     assert done.category is FailureCategory.SCOPE_CREEP
 
@@ -170,12 +170,12 @@ def test_a_budget_that_is_used_up_stops_the_graph_and_leaves_the_task_open(yard:
     worked = yard.work()
     assert not worked.done
     assert (worked.halt or "").startswith("the budget is used up: the run has 10 tokens")
-    assert attempted(yard.book, "p5-a", 1) is None
+    assert attempted(yard.log, "p5-a", 1) is None
 
 
 @pytest.mark.req("A4")
 def test_where_the_retries_of_a_run_are_used_up_no_debugger_is_sent(yard: Yard) -> None:
-    limit = yard.book.order().limits.breaker.max_total_retries_per_run
+    limit = yard.log.order().limits.breaker.max_total_retries_per_run
     for number in range(limit):
         yard.tell_retry(number)
     yard.plays("a", BAD)

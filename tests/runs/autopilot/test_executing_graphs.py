@@ -12,7 +12,7 @@ from fairwitness.contracts.autopilot.words import FailureCategory
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Prepared, Proof
-from fairwitness.runs.autopilot.graph_desk import OTHERS
+from fairwitness.runs.autopilot.graph_runner import OTHERS
 from fairwitness.runs.autopilot.reverting import take_back
 from fairwitness.runs.autopilot.task_checks import failures
 from fairwitness.runs.autopilot.tasks import PlannedNode, deviations, logged
@@ -43,18 +43,18 @@ def test_tasks_of_a_wave_run_side_by_side_and_the_next_wave_waits(yard: Yard) ->
     assert all(moves.index((name, "MERGED")) < begins for name in ("p5-a", "p5-b"))
     tip = yard.repository.commit(end.tip)
     assert all(yard.shows(tip, f"src/{name}.py") == "good = 1" for name in "abc")
-    execute = yard.book.state().state.phases["5"].steps.execute
+    execute = yard.log.state().state.phases["5"].steps.execute
     assert execute is not None
-    log = {each.id: each for each in logged(yard.book, number)}
+    tasks_log = {each.id: each for each in logged(yard.log, number)}
     for name in "abc":
         record = execute.tasks[name]
         assert (record.status, record.retries) == (TaskStatus.COMPLETED, 0)
-        assert record.commit == log[name].commit
+        assert record.commit == tasks_log[name].commit
         assert yard.person.git("log", "-1", "--format=%s", str(record.commit)).startswith(
             f"fairwitness(p5-{name}): {name}"
         )
-    assert deviations(yard.book, number) == tuple(f"{name}: {SECRET}" for name in "abc")
-    assert failures(yard.book, number) == ()
+    assert deviations(yard.log, number) == tuple(f"{name}: {SECRET}" for name in "abc")
+    assert failures(yard.log, number) == ()
 
 
 @pytest.mark.req("A3")
@@ -80,24 +80,24 @@ def test_a_task_that_fails_is_failed_and_all_others_go_on(yard: Yard) -> None:
     assert [each.id for each in rest] == ["p5-c"]
     following = yard.begin(*rest, purpose="execute-1-on")
     assert yard.carry(following).completed
-    execute = yard.book.state().state.phases["5"].steps.execute
+    execute = yard.log.state().state.phases["5"].steps.execute
     assert execute is not None
     assert {name: (each.status.value, each.retries) for name, each in execute.tasks.items()} == {
         "a": ("failed", 2),
         "b": ("completed", 0),
         "c": ("completed", 0),
     }
-    log = logged(yard.book, number, following)
-    assert [(each.id, each.status.value, each.debug_attempts) for each in log] == [
+    tasks_log = logged(yard.log, number, following)
+    assert [(each.id, each.status.value, each.debug_attempts) for each in tasks_log] == [
         ("a", "failed", 2),
         ("b", "completed", 0),
         ("c", "completed", 0),
     ]
-    (failed,) = failures(yard.book, number, following)
+    (failed,) = failures(yard.log, number, following)
     assert failed.category is FailureCategory.ACCEPTANCE_CRITERIA_UNMET
     ((_, data),) = yard.told("task_failed")
     assert (data["task"], data["category"]) == ("a", "acceptance_criteria_unmet")
-    assert {each.category.value: each.count for each in yard.book.state().failures} == {"acceptance_criteria_unmet": 1}
+    assert {each.category.value: each.count for each in yard.log.state().failures} == {"acceptance_criteria_unmet": 1}
 
 
 @pytest.mark.req("A3")
@@ -110,19 +110,19 @@ def test_a_task_whose_work_is_there_already_is_completed_without_a_commit(yard: 
     assert (end.completed, end.tip) == (True, yard.base)
     ((_, data),) = yard.told("task_completed")
     assert "commit" not in data
-    assert [(each.status.value, each.commit) for each in logged(yard.book, number)] == [("completed", None)]
+    assert [(each.status.value, each.commit) for each in logged(yard.log, number)] == [("completed", None)]
 
 
 @pytest.mark.req("A3")
 def test_what_is_committed_must_be_what_was_checked(yard: Yard) -> None:
     yard.plays()
     number = yard.begin(node())
-    worked, desk, order = yard.work(), yard.desk(number), yard.order("p5-a")
+    worked, runner, order = yard.work(), yard.graph_runner(number), yard.order("p5-a")
     prepared = Prepared(base=yard.base, start=yard.base, conflicts=())
     (yard.folder("p5-a") / "src/a.py").write_text("good = 'by another hand'\n")
-    made = asyncio.run(desk.commit(order, prepared, worked))
+    made = asyncio.run(runner.commit(order, prepared, worked))
     assert made is not None
-    assert asyncio.run(desk.prove(order, prepared, made)) == Proof(holds=False, reasons=(OTHERS,))
+    assert asyncio.run(runner.prove(order, prepared, made)) == Proof(holds=False, reasons=(OTHERS,))
 
 
 @pytest.mark.req("A7")
@@ -140,10 +140,10 @@ def test_a_task_that_breaks_the_project_fails_for_that_reason(
     yard.plays()
     number = yard.begin(node())
     assert yard.carry(number).exhausted == ("p5-a",)
-    assert [(each.category, each.first_line) for each in failures(yard.book, number)] == [(category, reason)]
+    assert [(each.category, each.first_line) for each in failures(yard.log, number)] == [(category, reason)]
     ((_, data),) = yard.told("task_failed")
     assert (data["category"], data["error"]) == (category.value, reason)
-    assert logged(yard.book, number)[0].commit is None
+    assert logged(yard.log, number)[0].commit is None
 
 
 @pytest.mark.req("A4")
@@ -184,11 +184,11 @@ def test_a_graph_goes_on_from_where_something_was_taken_back(yard: Yard) -> None
     yard.plays()
     number = yard.begin(node())
     merged = yard.carry(number).tip
-    taken = take_back(yard.book, yard.world, "5", to=yard.base, why="it is worse", key="reverted:5:1")
+    taken = take_back(yard.log, yard.world, "5", to=yard.base, why="it is worse", key="reverted:5:1")
     assert taken.from_ == merged
     yard.plays("b", attempt=2)
     following = yard.begin(node("b"), purpose="execute-2")
-    assert yard.desk(following).last_tip() == taken.commit
+    assert yard.graph_runner(following).last_tip() == taken.commit
     end = yard.carry(following)
     assert end.completed
     assert yard.person.git("ls-tree", "--name-only", end.tip, "src/").split() == ["src/b.py", "src/token.py"]

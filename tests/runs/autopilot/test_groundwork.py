@@ -49,7 +49,7 @@ def test_the_analysis_counts_what_git_tracks_and_says_what_it_does_not_know(chec
     repository = Repository.open(checkout)
     assert repository.head is not None
     logbook = Logbook.create(tmp_path / "run", base_commit=repository.head)
-    write_codebase_analysis(logbook.book, logbook.files, repository)
+    write_codebase_analysis(logbook.log, logbook.files, repository)
     page = logbook.files.get(autopilot.CODEBASE_ANALYSIS).decode()
     assert f"from the names of the 5 files that git tracks at `{repository.head}`." in page
     assert "| python | 3 |\n| markdown | 1 |\n| typescript | 1 |" in page
@@ -59,7 +59,7 @@ def test_the_analysis_counts_what_git_tracks_and_says_what_it_does_not_know(chec
     assert "untracked" not in page
     assert seen(page)
     before = logbook.tree()
-    write_codebase_analysis(logbook.book, logbook.files, repository)
+    write_codebase_analysis(logbook.log, logbook.files, repository)
     assert logbook.tree() == before
 
 
@@ -72,7 +72,7 @@ def test_an_empty_tree_and_many_folders_are_told_too(checkout: Path, tmp_path: P
     _git(checkout, "commit", "--quiet", "--message=many")
     repository = Repository.open(checkout)
     logbook = Logbook.create(tmp_path / "run", base_commit=repository.head)
-    write_codebase_analysis(logbook.book, logbook.files, repository)
+    write_codebase_analysis(logbook.log, logbook.files, repository)
     assert "… and 8 smaller folders" in logbook.files.get(autopilot.CODEBASE_ANALYSIS).decode()
     _git(checkout, "rm", "-r", "--quiet", ".")
     _git(checkout, "commit", "--quiet", "--message=none")
@@ -123,9 +123,9 @@ def test_the_groundwork_is_laid_once_and_git_sees_nothing_of_the_state(checkout:
     repository = Repository.open(checkout)
     logbook = Logbook.create(tmp_path / "run", base_commit=repository.head)
     logbook.files = Store(checkout)
-    lay_groundwork(logbook.book, logbook.files, repository)
+    lay_groundwork(logbook.log, logbook.files, repository)
     first = {path: (checkout / path).read_bytes() for path in (".gitignore", autopilot.LEARNINGS)}
-    lay_groundwork(logbook.book, logbook.files, repository)
+    lay_groundwork(logbook.log, logbook.files, repository)
     assert first == {path: (checkout / path).read_bytes() for path in first}
     assert is_our_gitignore("", first[".gitignore"].decode())
     logbook.files.put(autopilot.STATE, b"{}")
@@ -138,6 +138,6 @@ def test_killed_between_any_two_writes_it_is_laid_the_next_time(tmp_path: Path) 
     for found in killed_everywhere(logbook, "begin", tmp_path):
         for _ in range(2):
             ignore_runtime_files(found.files)
-            Learnings(found.book, found.files).begin()
+            Learnings(found.log, found.files).begin()
             assert found.files.get(".gitignore").decode() == gitignore_with("")
             assert found.files.get(autopilot.LEARNINGS).decode() == fresh_learnings()

@@ -21,8 +21,8 @@ from fairwitness.contracts.autopilot.phase_return import PhaseReturn
 from fairwitness.contracts.autopilot.postmortem import PostMortem, RootCause, TimelineStatus
 from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord, StepName
 from fairwitness.kit.markdown import Markdown
-from fairwitness.runs.autopilot.book import happened, pass_name
 from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.log import happened, pass_name
 from fairwitness.runs.autopilot.pages_learnings import fresh_learnings
 from fairwitness.runs.autopilot.post_mortems import (
     PREVENTION,
@@ -46,7 +46,7 @@ def logbook(tmp_path: Path) -> Logbook:
 
 @pytest.mark.req("A7")
 def test_a_post_mortem_tells_the_story_its_cause_and_what_was_tried(logbook: Logbook) -> None:
-    written = write_post_mortem(logbook.book, logbook.files, logbook.goes_wrong("5"), FAILED)
+    written = write_post_mortem(logbook.log, logbook.files, logbook.goes_wrong("5"), FAILED)
     assert written.path == PATH
     story = PostMortem.model_validate(json.loads(logbook.files.get(PATH)))
     assert story == written.post_mortem
@@ -71,7 +71,7 @@ def test_a_post_mortem_tells_the_story_its_cause_and_what_was_tried(logbook: Log
     assert story.prevention_rule == (
         "See the criterion's command fail first, then work until it passes: verify ended in “the total is wrong”."
     )
-    assert story.prevention_rule.removesuffix(".") in Learnings(logbook.book, logbook.files).text()
+    assert story.prevention_rule.removesuffix(".") in Learnings(logbook.log, logbook.files).text()
 
 
 @pytest.mark.req("A7")
@@ -99,8 +99,8 @@ def test_what_was_run_and_looked_at_is_what_the_harness_filled(logbook: Logbook)
             "pipeline_steps": dict.fromkeys(names, step),
         }
     )
-    logbook.book.keep(f"returned:{pass_name(asked)}", "returned", "5", returned)
-    story = write_post_mortem(logbook.book, logbook.files, asked, FAILED).post_mortem
+    logbook.log.keep(f"returned:{pass_name(asked)}", "returned", "5", returned)
+    story = write_post_mortem(logbook.log, logbook.files, asked, FAILED).post_mortem
     assert (story.evidence.commands_run, story.evidence.files_checked) == (("make -> 2",), ("src/a.py",))
     assert story.attempted_fixes[-1].resolved == ("the total is wrong",)
 
@@ -108,7 +108,7 @@ def test_what_was_run_and_looked_at_is_what_the_harness_filled(logbook: Logbook)
 @pytest.mark.req("A7")
 def test_the_earliest_failure_counts_unless_it_was_made_good(logbook: Logbook) -> None:
     logbook.goes_wrong("5")
-    events = events_of(logbook.book, "5")
+    events = events_of(logbook.log, "5")
     cause = root_cause(events)
     assert cause is not None
     assert cause.category is FailureCategory.ACCEPTANCE_CRITERIA_UNMET
@@ -123,7 +123,7 @@ def test_the_earliest_failure_counts_unless_it_was_made_good(logbook: Logbook) -
 @pytest.mark.req("A7")
 def test_where_no_step_left_a_cause_the_phase_itself_is_the_cause(logbook: Logbook) -> None:
     logbook.begins("5")
-    story = write_post_mortem(logbook.book, logbook.files, a_pass("5"), FAILED).post_mortem
+    story = write_post_mortem(logbook.log, logbook.files, a_pass("5"), FAILED).post_mortem
     assert (story.root_cause.category, story.root_cause.description) == (FAILED.category, FAILED.reason)
     assert story.root_cause.step is StepName.VERIFY
 
@@ -135,7 +135,7 @@ def test_a_long_story_keeps_its_beginning_its_cause_and_its_end(logbook: Logbook
     for _ in range(noise):
         logbook.tell(TaskRetried, "5", task="t-2", attempt=1)
     logbook.tell(PhaseFailed, "5", reason="it is given up")
-    events = events_of(logbook.book, "5")
+    events = events_of(logbook.log, "5")
     cause = root_cause(events)
     assert cause is not None
     story = timeline(events, cause)
@@ -152,7 +152,7 @@ def test_every_turn_of_a_phase_is_a_moment_of_its_story(logbook: Logbook) -> Non
     logbook.tell(RollbackInitiated, "5", reason="a" * 500)
     logbook.tell(RollbackCompleted, "5")
     events = (
-        *events_of(logbook.book, "5"),
+        *events_of(logbook.log, "5"),
         happened(HumanVerdictRecorded, AT, phase="5", verdict=HumanWord.FAIL, issues=("no",)),
         happened(DebugAttempt, AT, phase="5"),
     )
@@ -179,7 +179,7 @@ def test_a_phase_that_was_begun_anew_has_only_its_last_story(logbook: Logbook) -
     logbook.fails("7")
     logbook.tell(PhaseStarted, "5")
     logbook.tell(StepFailed, "5", StepName.RESEARCH, error="no answer", category=FailureCategory.TOOL_FAILURE)
-    assert [event.event for event in events_of(logbook.book, "5")] == ["phase_started", "step_failed"]
+    assert [event.event for event in events_of(logbook.log, "5")] == ["phase_started", "step_failed"]
 
 
 def test_every_category_of_failure_has_a_rule() -> None:
@@ -190,7 +190,7 @@ def test_every_category_of_failure_has_a_rule() -> None:
 
 def test_a_rule_that_somebody_wrote_is_taken(logbook: Logbook) -> None:
     written = write_post_mortem(
-        logbook.book, logbook.files, logbook.goes_wrong("5"), FAILED._replace(rule="Add the tax")
+        logbook.log, logbook.files, logbook.goes_wrong("5"), FAILED._replace(rule="Add the tax")
     )
     assert written.post_mortem.prevention_rule == "Add the tax"
 
@@ -199,18 +199,18 @@ def test_a_rule_that_somebody_wrote_is_taken(logbook: Logbook) -> None:
 def test_killed_between_any_two_writes_the_same_call_finishes_it(logbook: Logbook, tmp_path: Path) -> None:
     asked = logbook.goes_wrong("5")
     for found in killed_everywhere(logbook, "post-mortem", tmp_path):
-        written = write_post_mortem(found.book, found.files, asked, FAILED)
+        written = write_post_mortem(found.log, found.files, asked, FAILED)
         before = found.tree()
         assert sorted(before) == [PATH, autopilot.LEARNINGS]
         assert found.files.get(autopilot.LEARNINGS).decode().count("### ") == 1
-        assert write_post_mortem(found.book, found.files, asked, FAILED._replace(reason="else")) == written
+        assert write_post_mortem(found.log, found.files, asked, FAILED._replace(reason="else")) == written
         assert found.tree() == before
 
 
 @pytest.mark.req("A8")
 def test_learnings_are_emptied_once_at_the_beginning_of_a_run(logbook: Logbook) -> None:
     logbook.files.put(autopilot.LEARNINGS, b"# Learnings (current run)\n\n### of an earlier run\nx\n")
-    learnings = Learnings(logbook.book, logbook.files)
+    learnings = Learnings(logbook.log, logbook.files)
     learnings.begin()
     assert logbook.files.get(autopilot.LEARNINGS).decode() == fresh_learnings() == learnings.text()
     learnings.add("a", Markdown("### First\nmind the gap"))
@@ -219,13 +219,13 @@ def test_learnings_are_emptied_once_at_the_beginning_of_a_run(logbook: Logbook) 
     learnings.add("b", Markdown("### Second\nmind it again"))
     assert learnings.text() == "# Learnings (current run)\n\n### First\nmind the gap\n\n### Second\nmind it again\n"
     found = Logbook.open(logbook.root)
-    Learnings(found.book, found.files).begin()
-    assert Learnings(found.book, found.files).text() == learnings.text()
+    Learnings(found.log, found.files).begin()
+    assert Learnings(found.log, found.files).text() == learnings.text()
 
 
 @pytest.mark.req("A8")
 def test_what_others_added_stays_and_what_is_missing_comes_back(logbook: Logbook) -> None:
-    learnings = Learnings(logbook.book, logbook.files)
+    learnings = Learnings(logbook.log, logbook.files)
     learnings.begin()
     learnings.add("a", Markdown("### First\nx"))
     logbook.files.put(autopilot.LEARNINGS, b"# Learnings (current run)\n\n### Debug session\ny\n")
@@ -241,7 +241,7 @@ def test_what_others_added_stays_and_what_is_missing_comes_back(logbook: Logbook
 @pytest.mark.req("A8")
 @pytest.mark.parametrize("damage", [b"\xff", b"<script>", b""])
 def test_a_damaged_file_is_written_anew_from_the_ledger(logbook: Logbook, damage: bytes) -> None:
-    learnings = Learnings(logbook.book, logbook.files)
+    learnings = Learnings(logbook.log, logbook.files)
     learnings.begin()
     learnings.add("a", Markdown("### First\nx"))
     before = learnings.text()

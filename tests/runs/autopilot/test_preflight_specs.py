@@ -17,13 +17,13 @@ SPECS = (".planning/REQUIREMENTS.md", ".planning/PROJECT.md", ".planning/ROADMAP
 @pytest.mark.req("A2")
 def test_a_specification_that_changed_went_or_came_stops_the_next_phase(tmp_path: Path) -> None:
     locks = [SpecLock(path=path, hash=content_hash(path.encode()), locked_at=MOMENT) for path in SPECS[1:]]
-    log = Logbook.create(tmp_path, specs=tuple(locks), spec_paths=SPECS)
+    logbook = Logbook.create(tmp_path, specs=tuple(locks), spec_paths=SPECS)
     for path in SPECS[1:]:
-        log.files.put(path, path.encode())
-    assert changed_specs(log.book, log.files) == ()
-    log.files.put(SPECS[0], b"something new is required")
-    log.files.put(SPECS[1], b"something else")
+        logbook.files.put(path, path.encode())
+    assert changed_specs(logbook.log, logbook.files) == ()
+    logbook.files.put(SPECS[0], b"something new is required")
+    logbook.files.put(SPECS[1], b"something else")
     (tmp_path / "checkout" / SPECS[2]).unlink()
-    found = {change.path: change.turn for change in changed_specs(log.book, log.files)}
+    found = {change.path: change.turn for change in changed_specs(logbook.log, logbook.files)}
     assert found == dict(zip(SPECS, (SpecTurn.NEW, SpecTurn.CHANGED, SpecTurn.MISSING), strict=True))
-    log.close()
+    logbook.close()

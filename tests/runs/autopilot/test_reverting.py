@@ -23,9 +23,9 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.reverting import REVERTED, Reverted, left_at, take_back, tip_of
-from fairwitness.runs.graph.world import World
+from fairwitness.runs.graph.repo_context import RepoContext
 from git.person import Person, picture
 from runs.feature.landing import dies, points
 from runs.feature.rooms import clock
@@ -63,14 +63,14 @@ class Flight:
         self.person, self.repository = person, person.open()
         state = person.home.parent / "state"
         shadow = Shadow.open(state / "shadow", self.repository)
-        self.world = World(
+        self.world = RepoContext(
             repository=self.repository,
             worktrees=Worktrees(self.repository, shadow, state / "worktrees"),
             candidates=Candidates(self.repository, shadow),
             locks=state / "locks",
             identity=identity,
         )
-        self.book = AutopilotBook(ledger, RUN, clock=clock)
+        self.log = AutopilotLog(ledger, RUN, clock=clock)
 
     @property
     def store(self) -> Objects:
@@ -87,7 +87,7 @@ class Flight:
     def tell(self, event: TaskVerified | MergeFinished) -> None:
         data = event.plain()
         kind = data.pop("type")
-        self.book.ledger.record(
+        self.log.ledger.record(
             RUN, lambda record: record.event(Workflow.AUTOPILOT, kind, data, timestamp=NOW, phase="1") and None
         )
 
@@ -98,7 +98,7 @@ class Flight:
 
     def merge(self, *commits: str, told: bool = True) -> tuple[Stacked, ...]:
         """Lands verified commits on the target as the press does."""
-        onto = tip_of(self.book, self.repository)
+        onto = tip_of(self.log, self.repository)
         stacked, _ = self.world.candidates.stack(
             onto,
             [Member(f"task-{number}", commit) for number, commit in enumerate(commits)],
@@ -121,13 +121,13 @@ class Flight:
 
     def work(self, node: str, **files: str) -> str:
         """A task from its attempt to the target."""
-        onto = tip_of(self.book, self.repository)
+        onto = tip_of(self.log, self.repository)
         commit = self.verify(node, self.made([onto], f"fairwitness({node}): work", **files))
         self.merge(commit)
         return commit
 
     def take_back(self, to: str, key: str = "revert:6.1-1", why: str = "its score is 3.1") -> Reverted:
-        return take_back(self.book, self.world, "6.1", to=to, why=why, key=key)
+        return take_back(self.log, self.world, "6.1", to=to, why=why, key=key)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Field:
         try:
             flight = Flight(self.person, ledger)
             if not any(ledger.events(RUN)):
-                flight.book.create(order_of(self.base))
+                flight.log.create(order_of(self.base))
             yield flight
         finally:
             ledger.close()
@@ -170,7 +170,7 @@ def flight(own_home: None, tmp_path: Path) -> Iterator[Flight]:
 
 @pytest.fixture
 def base(flight: Flight) -> str:
-    return flight.book.order().base_commit
+    return flight.log.order().base_commit
 
 
 @pytest.mark.req("A3")
@@ -180,7 +180,7 @@ def test_a_phase_is_taken_back_by_one_commit_and_kept_on_a_branch(flight: Flight
     done = flight.take_back(base, why="its score\nis 3.1")
     git = flight.person.git
     assert (done.phase, done.from_, done.to, done.branch) == ("6.1", two, base, DIAGNOSTIC)
-    assert git("rev-parse", REF) == done.commit == tip_of(flight.book, flight.repository)
+    assert git("rev-parse", REF) == done.commit == tip_of(flight.log, flight.repository)
     assert git("rev-parse", f"{REF}^1") == two, "nothing is reset: what was there is its parent"
     assert git("rev-parse", f"{REF}^{{tree}}") == git("rev-parse", f"{base}^{{tree}}")
     assert git("rev-parse", DIAGNOSTIC) == two
@@ -203,7 +203,7 @@ def test_whoever_asks_again_is_given_what_was_done_first(flight: Flight, base: s
     flight.person.git("branch", "-D", DIAGNOSTIC)
     assert flight.take_back(base) == done
     assert flight.person.git("branch", "--list", DIAGNOSTIC) == "", "it is the person's, who may remove it"
-    assert flight.book.all_kept(REVERTED, Reverted) == (done,)
+    assert flight.log.all_kept(REVERTED, Reverted) == (done,)
     assert flight.person.git("rev-list", "--count", f"{base}..{REF}") == "2"
 
 
@@ -273,7 +273,7 @@ def unchanged(flight: Flight, to: str, match: str, *, error: type[Exception] = N
         flight.take_back(to)
     assert "\n" not in str(refused.value)
     assert flight.person.git("for-each-ref") == refs
-    assert flight.book.kept("revert:6.1-1", Reverted) is None
+    assert flight.log.kept("revert:6.1-1", Reverted) is None
     return str(getattr(refused.value, "next_step", ""))
 
 
@@ -309,12 +309,12 @@ def test_a_strangers_commit_before_the_phase_stays_and_is_in_nobodys_way(flight:
 
 
 def record_prepared(flight: Flight, prepared: Prepared) -> None:
-    seen = flight.book.seen("prepared:p6.1-b:1", "prepared", "branch", dict(prepared.plain()), NOW, task_id="p6.1-b")
+    seen = flight.log.seen("prepared:p6.1-b:1", "prepared", "branch", dict(prepared.plain()), NOW, task_id="p6.1-b")
 
     def write(record: Record) -> None:
         record.observation(seen)
 
-    flight.book.ledger.record(RUN, write)
+    flight.log.ledger.record(RUN, write)
 
 
 @pytest.mark.req("A3")
@@ -373,11 +373,11 @@ def test_a_target_without_the_runs_work_is_left_to_the_person(flight: Flight, ba
 def test_a_target_that_is_gone_is_put_back_where_the_run_left_it(flight: Flight, base: str) -> None:
     tip = flight.work("p6.1-a", **{"till.py": "2\n"})
     flight.person.git("update-ref", "-d", REF)
-    assert tip_of(flight.book, flight.repository) == tip
+    assert tip_of(flight.log, flight.repository) == tip
     done = flight.take_back(base)
     assert flight.person.git("rev-parse", REF, f"{REF}^1").split() == [done.commit, tip]
     flight.person.git("update-ref", "-d", REF)
-    assert tip_of(flight.book, flight.repository) == done.commit
+    assert tip_of(flight.log, flight.repository) == done.commit
 
 
 def test_a_commit_that_the_target_does_not_hold_is_no_place_to_go_back_to(flight: Flight, base: str) -> None:
@@ -408,9 +408,9 @@ def test_a_target_that_moves_meanwhile_is_not_moved_over(own_home: None, tmp_pat
     with field_of(tmp_path).flight() as plain:
         tip = plain.work("p6.1-a", **{"till.py": "2\n"})
         stranger = plain.made([tip], "fix", **{"mine.txt": "x\n"})
-        flight = Flight(plain.person, plain.book.ledger, Meddler(*FALLBACK))
+        flight = Flight(plain.person, plain.log.ledger, Meddler(*FALLBACK))
         with pytest.raises(NotReady, match="while it was taken back; nothing of it was changed"):
-            flight.take_back(plain.book.order().base_commit)
+            flight.take_back(plain.log.order().base_commit)
         assert plain.person.git("rev-parse", REF) == stranger
 
 
@@ -446,7 +446,7 @@ def test_a_call_that_was_killed_anywhere_ends_with_the_same_one_commit(own_home:
             place = begun(root / str(number), gone=gone)
             git = place.person.git
             with place.flight() as flight:
-                tip = tip_of(flight.book, flight.repository)
+                tip = tip_of(flight.log, flight.repository)
             assert dies(place.take_back, at=point), point
             made = git("rev-parse", "--verify", "-q", REF, check=False)
             done = place.take_back()
@@ -463,12 +463,12 @@ def tip_line(place: Field, tip: str) -> list[str]:
 
 
 def test_where_the_run_left_its_target_is_the_later_of_merge_and_revert(flight: Flight, base: str) -> None:
-    assert left_at(flight.book, flight.repository) == base == tip_of(flight.book, flight.repository)
+    assert left_at(flight.log, flight.repository) == base == tip_of(flight.log, flight.repository)
     nothing = flight.take_back(base, key="revert:6.1-0")
-    assert left_at(flight.book, flight.repository) == base == nothing.commit
+    assert left_at(flight.log, flight.repository) == base == nothing.commit
     one = flight.work("p6.1-a", **{"till.py": "2\n"})
-    assert left_at(flight.book, flight.repository) == one
+    assert left_at(flight.log, flight.repository) == one
     done = flight.take_back(base)
-    assert left_at(flight.book, flight.repository) == done.commit
+    assert left_at(flight.log, flight.repository) == done.commit
     two = flight.work("p6.1-b", **{"till.py": "3\n"})
-    assert left_at(flight.book, flight.repository) == two
+    assert left_at(flight.log, flight.repository) == two

@@ -23,7 +23,7 @@ def _written(logbook: Logbook, path: str = autopilot.STATE) -> State:
 
 
 def _folded(logbook: Logbook, kept: int | None = 8) -> State:
-    folded = fold_autopilot(logbook.book.ledger.events(logbook.book.run_id), order().setup(kept))
+    folded = fold_autopilot(logbook.log.ledger.events(logbook.log.run_id), order().setup(kept))
     assert not isinstance(folded, Problem)
     return folded.state
 
@@ -35,7 +35,7 @@ def logbook(tmp_path: Path) -> Logbook:
 
 @pytest.mark.req("A1", "A5")
 def test_the_file_is_the_fold_of_the_events_after_each_refresh(logbook: Logbook) -> None:
-    state_file = StateFile(logbook.book, logbook.files)
+    state_file = StateFile(logbook.log, logbook.files)
     for events in (0, 3, 40):
         logbook.fill(events)
         logbook.begins("5")
@@ -48,7 +48,7 @@ def test_the_file_is_the_fold_of_the_events_after_each_refresh(logbook: Logbook)
 def test_the_file_alone_says_where_the_run_stands(logbook: Logbook) -> None:
     logbook.passes("5")
     logbook.begins("6")
-    StateFile(logbook.book, logbook.files).refresh()
+    StateFile(logbook.log, logbook.files).refresh()
     logbook.close()
     shutil.move(logbook.root / "evidence.db", logbook.root / "elsewhere.db")
     found = read_state(logbook.files)
@@ -67,10 +67,10 @@ def test_the_file_alone_says_where_the_run_stands(logbook: Logbook) -> None:
 
 @pytest.mark.req("A1", "A5")
 def test_a_refresh_tells_of_its_checkpoint_once_and_changes_nothing_when_nothing_is_new(logbook: Logbook) -> None:
-    state_file = StateFile(logbook.book, logbook.files)
+    state_file = StateFile(logbook.log, logbook.files)
     state_file.refresh()
     before = logbook.tree()
-    assert state_file.refresh() == StateFile(logbook.book, logbook.files).refresh()
+    assert state_file.refresh() == StateFile(logbook.log, logbook.files).refresh()
     assert logbook.events() == ["run_started", "checkpoint_written"]
     assert logbook.tree() == before
     told = _written(logbook).event_log[-1]
@@ -81,7 +81,7 @@ def test_a_refresh_tells_of_its_checkpoint_once_and_changes_nothing_when_nothing
 
 @pytest.mark.req("A1")
 def test_what_stood_there_is_the_backup(logbook: Logbook) -> None:
-    state_file = StateFile(logbook.book, logbook.files)
+    state_file = StateFile(logbook.log, logbook.files)
     first = state_file.refresh().state
     logbook.begins("5")
     second = state_file.refresh().state
@@ -90,7 +90,7 @@ def test_what_stood_there_is_the_backup(logbook: Logbook) -> None:
 
 @pytest.mark.req("A1", "A5")
 def test_the_event_stands_in_the_ledger_before_the_file_it_names(logbook: Logbook) -> None:
-    StateFile(logbook.book, logbook.files).refresh()
+    StateFile(logbook.log, logbook.files).refresh()
     before = logbook.tree()
     logbook.begins("5")
     logbook.close()
@@ -102,13 +102,13 @@ def test_the_event_stands_in_the_ledger_before_the_file_it_names(logbook: Logboo
 
 @pytest.mark.req("A1")
 def test_killed_between_any_two_writes_the_next_refresh_mends_it(logbook: Logbook, tmp_path: Path) -> None:
-    StateFile(logbook.book, logbook.files).refresh()
+    StateFile(logbook.log, logbook.files).refresh()
     before = _written(logbook)
     logbook.begins("5")
     logbook.close()
     for found in killed_everywhere(logbook, "refresh", tmp_path):
         assert read_state(found.files) is not None
-        StateFile(found.book, found.files).refresh()
+        StateFile(found.log, found.files).refresh()
         assert _written(found) == _folded(found)
         assert _written(found, autopilot.STATE_BACKUP) == before
         assert found.events().count("checkpoint_written") == 2
@@ -120,26 +120,26 @@ DAMAGE = [b"", b"\0" * 4096, b'{"_meta": ', b"{}", b"[]", b"\xff\xfe", b'{"_meta
 @pytest.mark.req("A1")
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_falls_back_to_the_backup_and_then_to_the_ledger(logbook: Logbook, damage: bytes) -> None:
-    state_file = StateFile(logbook.book, logbook.files)
+    state_file = StateFile(logbook.log, logbook.files)
     first = state_file.refresh().state
     logbook.begins("5")
     second = state_file.refresh().state
-    assert standing(logbook.book, logbook.files) == (second, StateSource.FILE, ())
+    assert standing(logbook.log, logbook.files) == (second, StateSource.FILE, ())
     logbook.files.put(autopilot.STATE, damage)
-    found = standing(logbook.book, logbook.files)
+    found = standing(logbook.log, logbook.files)
     assert found == read_state(logbook.files)
     assert (found.state, found.source) == (first, StateSource.BACKUP)
     assert found.problems[0].startswith(".autopilot/state.json cannot be read: ")
     logbook.files.put(autopilot.STATE_BACKUP, damage)
     assert read_state(logbook.files) is None
-    found = standing(logbook.book, logbook.files)
+    found = standing(logbook.log, logbook.files)
     assert (found.state, found.source, len(found.problems)) == (second, StateSource.LEDGER, 2)
 
 
 @pytest.mark.req("A1")
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_never_becomes_the_backup(logbook: Logbook, damage: bytes) -> None:
-    state_file = StateFile(logbook.book, logbook.files)
+    state_file = StateFile(logbook.log, logbook.files)
     first = state_file.refresh().state
     logbook.begins("5")
     state_file.refresh()
@@ -151,9 +151,9 @@ def test_a_damaged_file_never_becomes_the_backup(logbook: Logbook, damage: bytes
 
 def test_files_of_another_run_say_nothing_of_this_one(logbook: Logbook) -> None:
     other = Logbook.create(logbook.root, run_id="run-2026-02-08-000000")
-    StateFile(other.book, other.files).refresh()
+    StateFile(other.log, other.files).refresh()
     assert read_state(logbook.files, run_id=RUN) is None
-    found = standing(logbook.book, logbook.files)
+    found = standing(logbook.log, logbook.files)
     assert (found.state.meta.run_id, found.source) == (RUN, StateSource.LEDGER)
     assert found.problems[0] == ".autopilot/state.json is about run-2026-02-08-000000"
 
@@ -163,14 +163,14 @@ def test_a_link_where_the_file_should_be_is_refused(logbook: Logbook, tmp_path: 
     (logbook.files.root / ".autopilot").mkdir(parents=True)
     (logbook.files.root / autopilot.STATE).symlink_to(tmp_path / "precious")
     with pytest.raises(UnsafePath):
-        StateFile(logbook.book, logbook.files).refresh()
+        StateFile(logbook.log, logbook.files).refresh()
     assert (tmp_path / "precious").read_text() == "mine"
 
 
 @pytest.mark.req("A5")
 def test_a_refresh_writes_as_much_after_ten_thousand_events_as_after_one_thousand(tmp_path: Path) -> None:
     logbook = Logbook.create(tmp_path / "run", limits=AutopilotTable())
-    state_file = StateFile(logbook.book, logbook.files)
+    state_file = StateFile(logbook.log, logbook.files)
 
     def written() -> int:
         state_file.refresh()
@@ -202,14 +202,14 @@ def _completed(logbook: Logbook) -> None:
     logbook.passes("5")
     logbook.fill(30)
     logbook.tell(RunCompleted)
-    StateFile(logbook.book, logbook.files).refresh()
+    StateFile(logbook.log, logbook.files).refresh()
 
 
 @pytest.mark.req("A1", "A5")
 def test_the_archive_holds_all_events_and_the_file_is_gone(logbook: Logbook) -> None:
     _completed(logbook)
     assert len(_written(logbook).event_log) == 8
-    path = archive(logbook.book, logbook.files)
+    path = archive(logbook.log, logbook.files)
     assert path == f".autopilot/archive/{RUN}.json"
     assert _written(logbook, path) == _folded(logbook, None)
     assert [event.event for event in _written(logbook, path).event_log] == logbook.events()
@@ -218,24 +218,24 @@ def test_the_archive_holds_all_events_and_the_file_is_gone(logbook: Logbook) -> 
     assert found is not None
     assert (found.source, found.state.meta.status) == (StateSource.BACKUP, RunStatus.COMPLETED)
     before = logbook.tree()
-    StateFile(logbook.book, logbook.files).refresh()
-    assert archive(logbook.book, logbook.files) == path
+    StateFile(logbook.log, logbook.files).refresh()
+    assert archive(logbook.log, logbook.files) == path
     assert logbook.tree() == before
 
 
 @pytest.mark.req("A1")
 def test_only_a_completed_run_is_archived(logbook: Logbook) -> None:
-    StateFile(logbook.book, logbook.files).refresh()
+    StateFile(logbook.log, logbook.files).refresh()
     with pytest.raises(UsageError, match="is running, and only a completed run is archived"):
-        archive(logbook.book, logbook.files)
+        archive(logbook.log, logbook.files)
     assert logbook.files.exists(autopilot.STATE)
 
 
 def test_the_file_of_another_run_stays_where_it_is(logbook: Logbook) -> None:
     _completed(logbook)
     other = Logbook.create(logbook.root, run_id="run-2026-02-10-000000")
-    StateFile(other.book, other.files).refresh()
+    StateFile(other.log, other.files).refresh()
     theirs = logbook.files.get(autopilot.STATE)
-    path = archive(logbook.book, logbook.files)
+    path = archive(logbook.log, logbook.files)
     assert logbook.files.get(autopilot.STATE) == theirs
     assert logbook.files.get(path) == rendered(_folded(logbook, None))

@@ -18,7 +18,7 @@ from fairwitness.errors import UsageError
 from fairwitness.rules.dag import dag_problems
 from fairwitness.runs.autopilot.task_checks import asked_of, category_of, category_of_runs, failures, problems_of
 from fairwitness.runs.autopilot.tasks import PlannedNode, begin_graph, graph_of, graphs_of, logged, rest_of
-from fairwitness.runs.graph.book import GRAPH
+from fairwitness.runs.graph.run_log import GRAPH
 from runs.autopilot.site import RUN, TARGET, pass_of
 from runs.autopilot.workyard import Yard, made, node, opened, task
 from runs.autopilot.written import executed, mini_verifier
@@ -41,23 +41,23 @@ def _detail(yard: Yard, number: int) -> dict[str, Any]:
 
 
 def _moves(yard: Yard, number: int, name: str, before: NodeState, after: NodeState, reason: str | None = None) -> None:
-    attempt = graph_of(yard.book, number).attempt
+    attempt = graph_of(yard.log, number).attempt
     event = NodeChanged(
         nodeId=name,
         previousStatus=before,
         newStatus=after,
-        timestamp=yard.book.now(),
+        timestamp=yard.log.now(),
         attemptId=attempt,
         reason=reason,
     )
-    yard.desk(number).write(lambda _now: (event,))
+    yard.graph_runner(number).write(lambda _now: (event,))
 
 
 @pytest.mark.req("A3")
 def test_each_wave_waits_for_all_of_the_one_before_and_every_task_says_what_it_writes(yard: Yard) -> None:
     nodes = (node("c", wave=2), node("a"), node("b", complexity="complex"), node("d", wave=4))
     number = yard.begin(*nodes)
-    dag = yard.desk(number).begun().dag
+    dag = yard.graph_runner(number).begun().dag
     assert dag_problems(dag) == ()
     found = {each.id: each for each in dag.nodes}
     assert {name: each.dependencies for name, each in found.items()} == {
@@ -67,9 +67,9 @@ def test_each_wave_waits_for_all_of_the_one_before_and_every_task_says_what_it_w
         "p5-d": ("p5-c",),
     }
     assert found["p5-b"].metadata == {"writes": ["src/b.py"], "estimate": 3}
-    assert graph_of(yard.book, number).nodes == nodes
-    options = yard.desk(number).begun().options
-    limits = yard.book.order().limits
+    assert graph_of(yard.log, number).nodes == nodes
+    options = yard.graph_runner(number).begun().options
+    limits = yard.log.order().limits
     assert (options.target, options.cap, options.phase) == (TARGET, limits.cap, "1")
 
 
@@ -106,7 +106,7 @@ def test_what_a_node_is_about_is_one_line(yard: Yard) -> None:
 
 @pytest.mark.req("A3")
 def test_graphs_are_numbered_through_the_run_and_attempts_through_the_phase(yard: Yard) -> None:
-    assert graphs_of(yard.book) == ()
+    assert graphs_of(yard.log) == ()
     assert yard.begin(node()) == 1
     head = yard.ledger.head(RUN)
     assert yard.begin(node()) == 1, "asked again it is the same"
@@ -116,9 +116,9 @@ def test_graphs_are_numbered_through_the_run_and_attempts_through_the_phase(yard
     assert yard.begin(node("x"), asked=other) == 3
     assert yard.begin(node(), asked=pass_of(yard.base, number=2)) == 4
     audit = PlannedNode(id="audit-1", role=Role.EXECUTOR, problems=("a gap",))
-    assert begin_graph(yard.book, None, "audit-1", (audit,), yard.base) == 5
-    assert begin_graph(yard.book, None, "audit-1", (audit,), yard.base) == 5
-    graphs = graphs_of(yard.book)
+    assert begin_graph(yard.log, None, "audit-1", (audit,), yard.base) == 5
+    assert begin_graph(yard.log, None, "audit-1", (audit,), yard.base) == 5
+    graphs = graphs_of(yard.log)
     assert [(each.number, each.phase, each.pass_, each.attempt) for each in graphs] == [
         (1, "5", "5-1", 1),
         (2, "5", "5-1", 2),
@@ -127,7 +127,7 @@ def test_graphs_are_numbered_through_the_run_and_attempts_through_the_phase(yard
         (5, None, None, 1),
     ]
     with pytest.raises(UsageError, match="no graph 6"):
-        graph_of(yard.book, 6)
+        graph_of(yard.log, 6)
     with pytest.raises(UsageError, match="no node p5-z"):
         graphs[0].node("p5-z")
 
@@ -142,7 +142,7 @@ def test_a_graph_that_was_begun_by_a_killed_process_is_found(yard: Yard) -> None
     assert dies(begins, at="autopilot.graph")
     again = opened(yard.root)
     assert again.begin(node()) == 1
-    assert len(graphs_of(again.book)) == 1
+    assert len(graphs_of(again.log)) == 1
     again.ledger.close()
 
 
@@ -155,29 +155,29 @@ def test_while_something_is_under_way_a_resumed_run_goes_on_with_the_same_graph(
     _moves(yard, number, "p5-a", NodeState.RUNNING, NodeState.FAILED, "prepare: no space left")
     following = yard.begin(node("a"), node("b", wave=2))
     assert following == number + 1, "it never came to an end of its own"
-    assert [each.id for each in graph_of(yard.book, following).nodes] == ["p5-a", "p5-b"]
+    assert [each.id for each in graph_of(yard.log, following).nodes] == ["p5-a", "p5-b"]
 
 
 @pytest.mark.req("A5", "A7")
 def test_the_log_tells_where_each_task_stands_and_why_one_failed(yard: Yard) -> None:
     number = yard.begin(node("a"), node("b"), node("c", wave=2))
-    assert {each.status for each in logged(yard.book, number)} == {TaskStatus.NOT_STARTED}
+    assert {each.status for each in logged(yard.log, number)} == {TaskStatus.NOT_STARTED}
     _moves(yard, number, "p5-a", NodeState.PENDING, NodeState.RUNNING)
     _moves(yard, number, "p5-b", NodeState.PENDING, NodeState.RUNNING)
     _moves(yard, number, "p5-b", NodeState.RUNNING, NodeState.STALE, "its worker gave no sign of life")
-    log = {each.id: each for each in logged(yard.book, number)}
-    assert {name: each.status.value for name, each in log.items()} == {
+    tasks_log = {each.id: each for each in logged(yard.log, number)}
+    assert {name: each.status.value for name, each in tasks_log.items()} == {
         "a": "in_progress",
         "b": "failed",
         "c": "not_started",
     }
-    assert (log["b"].check, log["b"].evidence, log["b"].commit) == (None, None, None)
-    assert rest_of(yard.book, number) == (), "something is under way"
+    assert (tasks_log["b"].check, tasks_log["b"].evidence, tasks_log["b"].commit) == (None, None, None)
+    assert rest_of(yard.log, number) == (), "something is under way"
     _moves(yard, number, "p5-a", NodeState.RUNNING, NodeState.FAILED, "it failed")
-    assert [each.id for each in rest_of(yard.book, number)] == ["p5-c"]
-    *_, failed = failures(yard.book, number)
+    assert [each.id for each in rest_of(yard.log, number)] == ["p5-c"]
+    *_, failed = failures(yard.log, number)
     assert failed.category is FailureCategory.TOOL_FAILURE
-    execute = yard.book.state().state.phases["5"].steps.execute
+    execute = yard.log.state().state.phases["5"].steps.execute
     assert execute is not None
     assert {name: each.status for name, each in execute.tasks.items()} == dict.fromkeys("ab", TaskStatus.FAILED)
 
@@ -185,22 +185,22 @@ def test_the_log_tells_where_each_task_stands_and_why_one_failed(yard: Yard) -> 
 @pytest.mark.req("A4")
 def test_what_a_halt_kept_from_beginning_is_no_rest_of_a_failure(yard: Yard) -> None:
     number = yard.begin(node("a"), node("b"), node("c", wave=2))
-    assert rest_of(yard.book, number) == ()
+    assert rest_of(yard.log, number) == ()
     _moves(yard, number, "p5-a", NodeState.PENDING, NodeState.RUNNING)
     _moves(yard, number, "p5-a", NodeState.RUNNING, NodeState.FAILED, "it failed")
-    assert rest_of(yard.book, number) == (), "nothing stood before b, and it was not begun"
+    assert rest_of(yard.log, number) == (), "nothing stood before b, and it was not begun"
 
 
 @pytest.mark.req("A5")
 def test_what_a_debugger_or_an_audit_does_is_no_task_of_the_phase(yard: Yard) -> None:
     debug = yard.begin(PlannedNode(id="p5-debug", role=Role.DEBUGGER, problems=("it is red",)), purpose="debug-1")
     gap = PlannedNode(id="audit-1", role=Role.EXECUTOR, problems=("a gap",))
-    audit = begin_graph(yard.book, None, "audit-1", (gap,), yard.base)
+    audit = begin_graph(yard.log, None, "audit-1", (gap,), yard.base)
     for number, name in ((debug, "p5-debug"), (audit, "audit-1")):
         _moves(yard, number, name, NodeState.PENDING, NodeState.RUNNING)
         _moves(yard, number, name, NodeState.RUNNING, NodeState.FAILED, "it failed")
     assert yard.told("task_failed") == []
-    assert yard.book.state().state.meta.run_id == RUN, "the events of graphs are passed over"
+    assert yard.log.state().state.meta.run_id == RUN, "the events of graphs are passed over"
 
 
 @pytest.mark.req("A3", "A15")

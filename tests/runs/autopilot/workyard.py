@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairwitness.app.settings import verify_settings
-from fairwitness.app.state import workroom
+from fairwitness.app.state import scratch_root
 from fairwitness.app.wiring import runner
 from fairwitness.contracts.autopilot.events_phase import PhaseStarted, StepStarted, TaskRetried
 from fairwitness.contracts.autopilot.events_run import RunResumed
@@ -26,17 +26,17 @@ from fairwitness.engine.base import Flow, Json
 from fairwitness.errors import NotReady
 from fairwitness.git.candidates import Candidates
 from fairwitness.git.identity import FALLBACK
-from fairwitness.runs.autopilot.book import Told, happened
 from fairwitness.runs.autopilot.commands import Harness
 from fairwitness.runs.autopilot.executing import Executing
-from fairwitness.runs.autopilot.graph_desk import AutopilotGraphDesk
+from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
+from fairwitness.runs.autopilot.log import Told, happened
 from fairwitness.runs.autopilot.tasks import PlannedNode, begin_graph, graph_of, rest_of
 from fairwitness.runs.dispatch import Dispatched
 from fairwitness.runs.dispatch.account import STARTED
 from fairwitness.runs.dispatch.recording import ended
-from fairwitness.runs.graph.world import World
+from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.runner import Runner
-from fairwitness.verify.subject import Parts
+from fairwitness.verify.subject import VerifyDeps
 from runs.autopilot.site import RUN, TARGET, Calls, Site, pass_of
 from support.engine.raw_engine import RawEngine
 
@@ -110,17 +110,17 @@ class Yard(Site):
     def harness(self) -> Harness:
         state = self.root / "state"
         settings, digest = verify_settings(self.repository.top, user=self.root / "home" / "none.toml")
-        parts = Parts(
+        parts = VerifyDeps(
             repository=self.repository,
             runner=self.sandbox,
             shadow=self.shadow,
             ledger=self.ledger,
             state=state,
-            room=workroom(state, self.sandbox.tier),
+            scratch=scratch_root(state, self.sandbox.tier),
             settings=settings,
             digest=digest,
         )
-        return Harness(self.book, parts, {}, 20)
+        return Harness(self.log, parts, {}, 20)
 
     @property
     def asked(self) -> PhasePass:
@@ -128,25 +128,25 @@ class Yard(Site):
 
     def start_phase(self) -> None:
         """The phase is in progress, and at its step."""
-        now = self.book.now()
+        now = self.log.now()
         started = happened(PhaseStarted, now, phase="5")
-        self.book.tell(Told(started), Told(happened(StepStarted, now, phase="5", step=StepName.EXECUTE)))
+        self.log.tell(Told(started), Told(happened(StepStarted, now, phase="5", step=StepName.EXECUTE)))
 
     def begin(self, *nodes: PlannedNode, purpose: str = "execute-1", asked: PhasePass | None = None) -> int:
-        return begin_graph(self.book, asked or self.asked, purpose, nodes, self.base)
+        return begin_graph(self.log, asked or self.asked, purpose, nodes, self.base)
 
     @property
-    def world(self) -> World:
+    def world(self) -> RepoContext:
         candidates = Candidates(self.repository, self.shadow)
-        return World(self.repository, self.worktrees, candidates, self.root / "state" / "locks", FALLBACK)
+        return RepoContext(self.repository, self.worktrees, candidates, self.root / "state" / "locks", FALLBACK)
 
     def executing(self, number: int) -> Executing:
-        graph = graph_of(self.book, number)
-        return Executing(self.book, graph, self.repository, self.shadow, self.harness, self.asker, self.briefs)
+        graph = graph_of(self.log, number)
+        return Executing(self.log, graph, self.repository, self.shadow, self.harness, self.asker, self.briefs)
 
-    def desk(self, number: int) -> AutopilotGraphDesk:
-        graph = graph_of(self.book, number)
-        return AutopilotGraphDesk(self.world, self.book, graph, self.executing(number), self._prove)
+    def graph_runner(self, number: int) -> AutopilotGraphRunner:
+        graph = graph_of(self.log, number)
+        return AutopilotGraphRunner(self.world, self.log, graph, self.executing(number), self._prove)
 
     def _prove(
         self, task: str, round_: int, *, base: str, head: str, declared: tuple[str, ...] | None, stop: threading.Event
@@ -154,7 +154,7 @@ class Yard(Site):
         return self.proof
 
     def order(self, name: str, number: int = 1, *, conflict: Collision | None = None) -> AttemptOrder:
-        attempt = graph_of(self.book, number).attempt
+        attempt = graph_of(self.log, number).attempt
         return AttemptOrder(
             run_id=RUN,
             node=name,
@@ -176,15 +176,15 @@ class Yard(Site):
         return asyncio.run(self._carry(number))
 
     async def _carry(self, number: int) -> GraphEnd:
-        desk = self.desk(number)
+        graph_runner = self.graph_runner(number)
 
         async def body(flow: Flow, _args: Json) -> Json:
             async def go() -> Json:
-                return (await carry_out(flow, desk, RUN, await desk.options())).plain()
+                return (await carry_out(flow, graph_runner, RUN, await graph_runner.options())).plain()
 
             return await flow.step("graph", go)
 
-        engine = RawEngine(self.root / "journal.db", {"main": body, **graph_flows(lambda _order: desk)})
+        engine = RawEngine(self.root / "journal.db", {"main": body, **graph_flows(lambda _order: graph_runner)})
         await engine.open(worker=True)
         try:
             await engine.submit(f"main-{number}", "main", None)
@@ -220,15 +220,15 @@ class Yard(Site):
 
     def tell_retry(self, number: int) -> None:
         """A task of another phase was tried again."""
-        event = happened(TaskRetried, self.book.now(), phase="6", step=StepName.EXECUTE, task="x", attempt=number + 1)
-        self.book.tell(Told(event))
+        event = happened(TaskRetried, self.log.now(), phase="6", step=StepName.EXECUTE, task="x", attempt=number + 1)
+        self.log.tell(Told(event))
 
     def resume(self) -> None:
         """Somebody goes on with the run."""
-        self.book.tell(Told(happened(RunResumed, self.book.now())))
+        self.log.tell(Told(happened(RunResumed, self.log.now())))
 
     def rest(self, number: int) -> tuple[PlannedNode, ...]:
-        return rest_of(self.book, number)
+        return rest_of(self.log, number)
 
     def result(self, dispatch_id: str) -> Dispatched:
         found = ended(self.ledger, RUN, dispatch_id)

@@ -24,7 +24,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import LedgerTampered, UsageError
 from fairwitness.ledger.verify import verify
 from fairwitness.rules.fold_feature import fold_feature
-from fairwitness.runs.dispatch import Occasion, dispatch
+from fairwitness.runs.dispatch import DispatchPosition, dispatch
 from fairwitness.runs.dispatch.account import limits_of, sized
 from fairwitness.runs.dispatch.beginning import begin
 from fairwitness.runs.dispatch.events import NoEvents
@@ -222,8 +222,8 @@ class TestBudget:
                         tight.context(),
                         ROLES[Role.IMPLEMENTER],
                         brief(dispatch_id=name),
-                        Occasion("step-5"),
-                        tight.means(builder()),
+                        DispatchPosition("step-5"),
+                        tight.deps(builder()),
                     )
                     for name in ("d-1", "d-2", "d-3")
                 )
@@ -268,7 +268,9 @@ class TestOnce:
 
     def test_a_dispatch_that_another_process_ended_meanwhile_is_not_begun_again(self, world: World) -> None:
         world.run(builder())
-        late = begin(world.context(), ROLES[Role.IMPLEMENTER], brief(), Occasion("step-5"), world.means(builder()))
+        late = begin(
+            world.context(), ROLES[Role.IMPLEMENTER], brief(), DispatchPosition("step-5"), world.deps(builder())
+        )
         with pytest.raises(UsageError, match="d-1 cannot be reserved"):
             asyncio.run(late)
         assert world.events() == ["dispatch_started", "dispatch_finished"]
@@ -302,8 +304,8 @@ class TestOnce:
                     world.context(),
                     ROLES[Role.IMPLEMENTER],
                     brief(),
-                    Occasion("step-5"),
-                    world.means(builder(writes("src/half.py"), waits=asked), models=NoModels(used=USED)),
+                    DispatchPosition("step-5"),
+                    world.deps(builder(writes("src/half.py"), waits=asked), models=NoModels(used=USED)),
                     stop=stop,
                 )
             )
@@ -330,8 +332,8 @@ class TestOnce:
                     world.context(),
                     ROLES[Role.IMPLEMENTER],
                     brief(),
-                    Occasion("step-5"),
-                    world.means(builder(writes("README.md"), waits=asked)),
+                    DispatchPosition("step-5"),
+                    world.deps(builder(writes("README.md"), waits=asked)),
                 )
             )
             await asked.wait()

@@ -13,7 +13,7 @@ from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus, UsageSou
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role
-from fairwitness.runs.dispatch import Dispatched, Means, Occasion, dispatch
+from fairwitness.runs.dispatch import DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.events import NoEvents
 from fairwitness.testing.scripted_acp_agent import scripted_profile
 from runs.dispatch.world import INTAKE, REPORT, NoModels, World, brief
@@ -26,7 +26,7 @@ def played(world: World, variant: str, role: Role, answer: dict[str, Any], **env
     """A dispatch of the scripted agent."""
     require("ns")
     backend = AcpBackend(scripted_profile(variant, env={"SCRIPTED_ANSWER": json.dumps(answer), **env}))
-    means = Means(
+    deps = DispatchDeps(
         backend=backend,
         probe=backend.probe(),
         models=NoModels(),
@@ -35,7 +35,9 @@ def played(world: World, variant: str, role: Role, answer: dict[str, Any], **env
         base_tree=world.base_tree,
     )
     spec = ROLES[role].model_copy(update={"timeout_s": 60.0})
-    return asyncio.run(dispatch(world.context(recorder=NoEvents()), spec, brief(role), Occasion("step-5"), means))
+    return asyncio.run(
+        dispatch(world.context(recorder=NoEvents()), spec, brief(role), DispatchPosition("step-5"), deps)
+    )
 
 
 def test_a_builder_that_writes_within_its_scope_by_itself_is_fine(world: World) -> None:

@@ -29,7 +29,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktree, Worktrees
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch import Context, Dispatched, Means, Occasion, dispatch
+from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.events import FeatureEvents
 from fairwitness.runs.dispatch.model import Connection
 from fairwitness.sandbox.scripted import ScriptedRunner
@@ -205,8 +205,10 @@ class World:
         given: dict[str, Any] = {"caps": self.caps, "recorder": FeatureEvents(), "clock": Ticking(), **more}
         return Context(ledger=self.ledger, store=self.store, shadow=self.shadow, **given)
 
-    def means(self, backend: Scripted, *, models: NoModels | None = None, tier: SandboxTier | None = None) -> Means:
-        return Means(
+    def deps(
+        self, backend: Scripted, *, models: NoModels | None = None, tier: SandboxTier | None = None
+    ) -> DispatchDeps:
+        return DispatchDeps(
             backend=backend,
             probe=backend.probe(),
             models=models or NoModels(),
@@ -226,7 +228,7 @@ class World:
         models: NoModels | None = None,
         tier: SandboxTier | None = None,
         stop: asyncio.Event | None = None,
-        occasion: Occasion | None = None,
+        position: DispatchPosition | None = None,
         **more: Any,
     ) -> Dispatched:
         """One dispatch, from beginning to end."""
@@ -235,8 +237,8 @@ class World:
                 self.context(**more),
                 spec or ROLES[role],
                 brief(role, dispatch_id, scope),
-                occasion or Occasion("step-5", task="task-01", attempt=1),
-                self.means(backend, models=models, tier=tier),
+                position or DispatchPosition("step-5", task="task-01", attempt=1),
+                self.deps(backend, models=models, tier=tier),
                 stop=stop,
             )
         )

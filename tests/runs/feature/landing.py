@@ -16,8 +16,8 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.feature.committing import Landed, commit
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.rolling_back import RolledBack, rollback
-from fairwitness.runs.feature.room import Room
 from fairwitness.store.artifacts import Store
 from git.person import Person
 from runs.feature.rooms import RUN, begin, clock
@@ -39,7 +39,7 @@ class Land:
     """A linked worktree, if the run began there."""
 
     @contextmanager
-    def room(self) -> Iterator[Room]:
+    def context(self) -> Iterator[FeatureContext]:
         """The run's room, opened as a new process does."""
         repository = Repository.open(self.folder or self.person.folder)
         assert repository.top is not None
@@ -57,7 +57,7 @@ class Land:
             "settings_hash": HASH,
             "started_by": "Ada",
         }
-        room = Room(
+        context = FeatureContext(
             run_id=self.run_id,
             order=FeatureOrder.model_validate(plain | self.order),
             repository=repository,
@@ -69,17 +69,17 @@ class Land:
             clock=clock,
         )
         if not any(ledger.events(self.run_id)):
-            begin(room)
+            begin(context)
         try:
-            yield room
+            yield context
         finally:
             ledger.close()
 
     def commit(self) -> Landed:
         """Commits the work, as a new process does."""
-        with self.room() as room:
+        with self.context() as context:
             return commit(
-                room,
+                context,
                 "fairwitness/target",
                 subject="feat: add gift vouchers",
                 body="Run-Id: forged\n\nCustomers can buy them.",
@@ -89,8 +89,8 @@ class Land:
 
     def rollback(self, *, revert: bool = False) -> RolledBack:
         """Undoes the run, as a new process does."""
-        with self.room() as room:
-            return rollback(room.repository, room.shadow, room.ledger, self.run_id, revert=revert, clock=clock)
+        with self.context() as context:
+            return rollback(context.repository, context.shadow, context.ledger, self.run_id, revert=revert, clock=clock)
 
 
 def land(root: Path, **order: Any) -> Land:

@@ -20,7 +20,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit import yaml_text
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.feature.room import Room, write_beginning
+from fairwitness.runs.feature.context import FeatureContext, write_beginning
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store
 
@@ -53,13 +53,13 @@ def order_of(repository: Repository, home: Path, **differs: Any) -> FeatureOrder
     return FeatureOrder.model_validate(plain | differs)
 
 
-def room(tmp_path: Path, **order: Any) -> Room:
+def context(tmp_path: Path, **order: Any) -> FeatureContext:
     """The room of a run whose beginning and order are written down; whoever asked closes its ledger."""
     repository = Repository.open(lay_out(tmp_path / "till"))
     assert repository.top is not None
     state = tmp_path / "state"
     state.mkdir()
-    made = Room(
+    made = FeatureContext(
         run_id=RUN,
         order=order_of(repository, tmp_path, **order),
         repository=repository,
@@ -74,27 +74,27 @@ def room(tmp_path: Path, **order: Any) -> Room:
     return made
 
 
-def begin(room: Room) -> None:
+def begin(context: FeatureContext) -> None:
     """Writes the run's first event and its order, in one record."""
-    write_beginning(room, BudgetTable())
+    write_beginning(context, BudgetTable())
 
 
-def store(room: Room, session: Session) -> None:
+def store(context: FeatureContext, session: Session) -> None:
     """The documents of a recorded session, where the harness puts them."""
-    layout, answer = room.layout, yaml_text.render(session.answer)
+    layout, answer = context.layout, yaml_text.render(session.answer)
     match session.role:
         case Role.RESEARCHER:
-            room.put(layout.research(session.instance.removeprefix("researcher-")), answer)
+            context.put(layout.research(session.instance.removeprefix("researcher-")), answer)
         case Role.SPEC:
-            room.put(layout.spec, answer)
+            context.put(layout.spec, answer)
         case Role.DESIGNER:
-            room.put(layout.design, answer)
+            context.put(layout.design, answer)
         case Role.PLANNER:
-            room.put(layout.plan, answer)
+            context.put(layout.plan, answer)
             for call in [call for turn in session.turns for call in turn.calls]:
-                room.put(call.args["path"], call.args["content"])
+                context.put(call.args["path"], call.args["content"])
         case Role.IMPLEMENTER:
-            room.put(layout.implementation_report(session.instance), answer)
+            context.put(layout.implementation_report(session.instance), answer)
         case _:
             pass  # others are told by events and rows
 

@@ -28,7 +28,7 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch.model import Dispatched
-from fairwitness.runs.feature.room import Room, write_events
+from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.storing import store
 from fairwitness.store.artifacts import Store
 from runs.feature.rooms import RUN, clock, order_of
@@ -36,22 +36,22 @@ from runs.feature.rooms import RUN, clock, order_of
 _USAGE = {"tokens_in": 1, "tokens_out": 1, "source": "agent"}
 
 
-def enter(room: Room, step: Step) -> None:
+def enter(context: FeatureContext, step: Step) -> None:
     """Begins a step; one that is under way is over then."""
-    leave(room)
-    room.tell(StepStarted(step=step.value))
+    leave(context)
+    context.tell(StepStarted(step=step.value))
 
 
-def leave(room: Room, outcome: StepOutcome = StepOutcome.ADVANCED) -> None:
+def leave(context: FeatureContext, outcome: StepOutcome = StepOutcome.ADVANCED) -> None:
     """Ends the step at hand, if there is one."""
-    step = room.state().current_step
+    step = context.state().current_step
     if step is not None:
-        room.tell(StepFinished(step=step, outcome=outcome))
+        context.tell(StepFinished(step=step, outcome=outcome))
 
 
-def resume(room: Room, step: Step) -> None:
+def resume(context: FeatureContext, step: Step) -> None:
     """The run goes on in a step."""
-    room.tell(RunResumed(from_step=step.value))
+    context.tell(RunResumed(from_step=step.value))
 
 
 def outcome_of(answer: Mapping[str, Any] | None, **differs: Any) -> Outcome:
@@ -68,7 +68,7 @@ def outcome_of(answer: Mapping[str, Any] | None, **differs: Any) -> Outcome:
 
 
 def call(
-    room: Room,
+    context: FeatureContext,
     dispatch_id: str,
     step: Step,
     role: Role,
@@ -82,7 +82,7 @@ def call(
 ) -> Dispatched:
     """A call that began, and ended unless its status is None; its answer stands where that of any dispatch does."""
     begun = DispatchStarted(dispatch_id=dispatch_id, step=step.value, agent=role, instance=instance)
-    room.tell(begun, attempt=attempt)
+    context.tell(begun, attempt=attempt)
     outcome = outcome_of(answer)
     done = Dispatched(outcome=outcome, tree=tree)
     if status is None:
@@ -101,30 +101,30 @@ def call(
         "transcript": None,
     }
     claim = Claim(
-        run_id=room.run_id,
+        run_id=context.run_id,
         task_id=None,
         key=key,
         agent=role.value,
         instance=instance,
         kind="answer",
         body=said,
-        claimed_at=room.now(),
+        claimed_at=context.now(),
     )
     ended = DispatchFinished(dispatch_id=dispatch_id, status=status, duration_ms=5, tokens=2, cause=cause)
 
     def write(record: Record) -> None:
-        record.observation(room.seen(key, "dispatch-ended", dispatch_id, detail, tree=tree))
+        record.observation(context.seen(key, "dispatch-ended", dispatch_id, detail, tree=tree))
         record.claim(claim)
-        write_events(record, (ended,), room.now(), attempt=attempt)
+        write_events(record, (ended,), context.now(), attempt=attempt)
 
-    room.write(write)
+    context.write(write)
     return done
 
 
-def played(room: Room, session: Session, dispatch_id: str | None = None, **differs: Any) -> Dispatched:
+def played(context: FeatureContext, session: Session, dispatch_id: str | None = None, **differs: Any) -> Dispatched:
     """A session of the recorded team, stored as its caller does it."""
-    done = Dispatched(outcome=outcome_of(session.answer), tree=tree_of(room, session), **differs)
-    store(room, session.role, dispatch_id or id_of(session), session.instance, done)
+    done = Dispatched(outcome=outcome_of(session.answer), tree=tree_of(context, session), **differs)
+    store(context, session.role, dispatch_id or id_of(session), session.instance, done)
     return done
 
 
@@ -138,54 +138,56 @@ def files_of(session: Session) -> dict[str, str]:
     return {call.args["path"]: call.args["content"] for call in calls if "content" in call.args}
 
 
-def tree_of(room: Room, session: Session) -> str:
-    return tree_with(room, files_of(session))
+def tree_of(context: FeatureContext, session: Session) -> str:
+    return tree_with(context, files_of(session))
 
 
-def tree_with(room: Room, files: Mapping[str, str | bytes]) -> str:
+def tree_with(context: FeatureContext, files: Mapping[str, str | bytes]) -> str:
     """A worktree with nothing but these files, as it was left."""
-    folder = room.state_folder / "left" / str(len(list(room.state_folder.glob("left/*"))))
+    folder = context.state_folder / "left" / str(len(list(context.state_folder.glob("left/*"))))
     folder.mkdir(parents=True)
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return room.shadow.snapshot(folder, room.repository.tree_of(room.order.base_commit))
+    return context.shadow.snapshot(folder, context.repository.tree_of(context.order.base_commit))
 
 
-def ask(room: Room, gate: HumanGate, answer: Choice | None = None) -> None:
+def ask(context: FeatureContext, gate: HumanGate, answer: Choice | None = None) -> None:
     """A question, and its answer if there is one."""
-    room.tell(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
+    context.tell(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
     if answer is not None:
-        room.tell(ApprovalAnswered(gate_id=gate.value, selected_option=answer.value, auto_selected=False, actor="ada"))
+        context.tell(
+            ApprovalAnswered(gate_id=gate.value, selected_option=answer.value, auto_selected=False, actor="ada")
+        )
 
 
-def attempt(room: Room, task: str, number: int, *, merged: bool | None) -> None:
+def attempt(context: FeatureContext, task: str, number: int, *, merged: bool | None) -> None:
     """An attempt of a task in a graph: merged, failed, or (None) under way."""
 
     def change(before: NodeState, after: NodeState) -> graph.NodeChanged:
         return graph.NodeChanged(
-            nodeId=task, previousStatus=before, newStatus=after, timestamp=room.now(), attemptId=number
+            nodeId=task, previousStatus=before, newStatus=after, timestamp=context.now(), attemptId=number
         )
 
     branch = f"fairwitness/{task}/attempt-{number}"
-    room.tell(
+    context.tell(
         change(NodeState.PENDING, NodeState.RUNNING),
         graph.TaskStarted(nodeId=task, attemptId=number, branch=branch, agent="type 2"),
     )
-    head = room.order.base_commit
+    head = context.order.base_commit
     if merged:
-        room.tell(graph.TaskVerified(nodeId=task, attemptId=number, commit=head, tree=head))
-        room.tell(graph.BranchMerged(nodeId=task, commit=head))
+        context.tell(graph.TaskVerified(nodeId=task, attemptId=number, commit=head, tree=head))
+        context.tell(graph.BranchMerged(nodeId=task, commit=head))
     elif merged is False:
-        room.tell(change(NodeState.RUNNING, NodeState.FAILED))
+        context.tell(change(NodeState.RUNNING, NodeState.FAILED))
 
 
-def reopened(folder: Path) -> Room:
+def reopened(folder: Path) -> FeatureContext:
     """The room of a run that was begun in a folder before, as another process opens it."""
     repository, state = Repository.open(folder / "till"), folder / "state"
     assert repository.top is not None
-    return Room(
+    return FeatureContext(
         run_id=RUN,
         order=order_of(repository, folder),
         repository=repository,

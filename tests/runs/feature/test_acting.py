@@ -29,14 +29,14 @@ class Twice(PaperActing):
     """Does everything once more, as whoever is killed before it could say that it was done."""
 
     def __init__(self, run: PaperRun) -> None:
-        super().__init__(run.room, run._caller, run._briefs, run._parts, run.script)
+        super().__init__(run.context, run._caller, run._briefs, run._parts, run.script)
         self.acted = 0
 
     async def act(self, taken: Taken, carry: Carry) -> None:
         await super().act(taken, carry)
-        before = self._room.ledger.head(self._room.run_id)
+        before = self._context.ledger.head(self._context.run_id)
         await super().act(taken, carry)
-        assert self._room.ledger.head(self._room.run_id) == before, taken.decision
+        assert self._context.ledger.head(self._context.run_id) == before, taken.decision
         self.acted += 1
 
 
@@ -65,7 +65,7 @@ def test_whatever_is_done_twice_is_written_once(ground: Ground, tmp_path: Path, 
     taken = run.play()
     assert isinstance(taken[-1].decision, Halt | Finish)
     assert run._acting.acted == sum(not isinstance(each.decision, Halt | Finish | Wait) for each in taken)
-    assert verify(run.room.ledger.database, run.room.run_id) == []
+    assert verify(run.context.ledger.database, run.context.run_id) == []
     run.close()
 
 
@@ -73,12 +73,12 @@ def test_whatever_is_done_twice_is_written_once(ground: Ground, tmp_path: Path, 
 def test_an_attempt_that_the_merged_tree_speaks_against_has_a_row_that_says_so(ground: Ground, tmp_path: Path) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS["a task cannot be merged"])
     taken = run.play()
-    room = run.room
-    rows = room.ledger.tally(room.run_id, "task-01", Phase.AFTER, 1).rows
+    context = run.context
+    rows = context.ledger.tally(context.run_id, "task-01", Phase.AFTER, 1).rows
     (refused,) = [row for row in rows if row.check_name == "regressions"]
     assert (refused.passed, refused.instance) == (False, "merged")
     assert [step.decision.kind for step in taken].count("replan") == 1
-    assert [graph.iteration for graph in graphs_of(room)] == [1, 2]
+    assert [graph.iteration for graph in graphs_of(context)] == [1, 2]
     run.close()
 
 
@@ -87,17 +87,17 @@ def test_a_task_that_is_reverted_has_its_row_and_its_event_once(ground: Ground, 
     run = PaperRun(ground, tmp_path / "run", SCRIPTS["a task fails for good and is reverted"])
     run._acting = Twice(run)
     run.play()
-    room = run.room
-    told = [event for event in room.ledger.events(room.run_id) if event.type == "task_reverted"]
+    context = run.context
+    told = [event for event in context.ledger.events(context.run_id) if event.type == "task_reverted"]
     rows = [
         row
         for number in (1, 2, 3)
-        for row in room.ledger.tally(room.run_id, "task-01", Phase.AFTER, number).rows
+        for row in context.ledger.tally(context.run_id, "task-01", Phase.AFTER, number).rows
         if row.check_name == "revert-task-01"
     ]
     assert len(rows) == len(told)
     assert {row.passed for row in rows} == {False}
-    assert room.state().tasks["task-01"].merged is None
+    assert context.state().tasks["task-01"].merged is None
     run.close()
 
 
@@ -105,7 +105,7 @@ def test_a_task_that_is_reverted_has_its_row_and_its_event_once(ground: Ground, 
 def test_a_fix_is_a_graph_of_its_own_with_what_was_found(ground: Ground, tmp_path: Path) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS["the code is fixed"])
     run.play()
-    graphs = graphs_of(run.room)
+    graphs = graphs_of(run.context)
     assert [(graph.number, graph.kind, graph.iteration) for graph in graphs] == [(1, TASKS, 1), (2, FIX, 1)]
     assert len(graphs[1].findings) == len(Perspective)
     run.close()
@@ -116,16 +116,16 @@ def test_a_fix_that_cannot_be_merged_has_its_row_also_after_one_that_was(ground:
     again = Script(calls={**_OBJECTING, **_FAILING}, rows={f"{FIX_NODE}:3": Rows(merges=False)})
     run = PaperRun(ground, tmp_path / "run", again)
     run.play()
-    room = run.room
-    assert room.state().tasks[FIX_NODE].merged_attempt == 2
-    room.tell(RunResumed(from_step=Step.CODE_REVIEW.value))
-    assert begin_graph(room, FIX, [fix_node(["till/vouchers.py"])], 2, ("it is wrong",)) == 3
+    context = run.context
+    assert context.state().tasks[FIX_NODE].merged_attempt == 2
+    context.tell(RunResumed(from_step=Step.CODE_REVIEW.value))
+    assert begin_graph(context, FIX, [fix_node(["till/vouchers.py"])], 2, ("it is wrong",)) == 3
     asyncio.run(run._carry(3))
     for _ in range(2):
         run._acting._note_red_merges(2)
         run._acting._note_red_merges(3)
     for number, told in ((2, []), (3, ["merged"])):
-        rows = room.ledger.tally(room.run_id, FIX_NODE, Phase.AFTER, number).rows
+        rows = context.ledger.tally(context.run_id, FIX_NODE, Phase.AFTER, number).rows
         assert [row.instance for row in rows if row.check_name == "regressions" and not row.passed] == told
     run.close()
 
@@ -133,7 +133,7 @@ def test_a_fix_that_cannot_be_merged_has_its_row_also_after_one_that_was(ground:
 def test_what_the_program_answers_itself_is_told_like_any_call(ground: Ground, tmp_path: Path) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS["the bundle fails"])
     run.play()
-    calls = {id_: call for id_, call in run.room.state().dispatches.items() if call.step == "step-8b"}
+    calls = {id_: call for id_, call in run.context.state().dispatches.items() if call.step == "step-8b"}
     assert [(call.instance, call.status) for call in calls.values()] == [
         ("evidence-bundle", DispatchStatus.ERROR),
         ("evidence-bundle", DispatchStatus.ERROR),
@@ -164,9 +164,9 @@ def test_a_graph_that_the_machine_held_up_has_not_failed(ground: Ground, tmp_pat
             await super().act(taken, _held_up)
 
     run = PaperRun(ground, tmp_path / "run", Script())
-    run._acting = HeldUp(run.room, run._caller, run._briefs, run._parts, run.script)
+    run._acting = HeldUp(run.context, run._caller, run._briefs, run._parts, run.script)
     with pytest.raises(Exception, match="the disk is full") as caught:
         run.play()
     assert isinstance(caught.value.__cause__, NotReady)
-    assert run.room.state().ending is None
+    assert run.context.state().ending is None
     run.close()

@@ -18,15 +18,15 @@ from fairwitness.rules.feature_moves import PlannedCall
 from fairwitness.rules.routing import CALLS_OF
 from fairwitness.runs.feature.asking import CHANGE, brief_of, change_text, code_findings, said_so_far, summary_of
 from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.deciding import DECISION, answered
-from fairwitness.runs.feature.room import Room, write_events
-from runs.feature.rooms import room as made
+from runs.feature.rooms import context as made
 from runs.feature.rooms import shown
 from runs.feature.telling import ask, attempt, call, enter, played
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_ = made(tmp_path)
     for session in (*groundwork.SESSIONS, *specification.SESSIONS, designs.SESSIONS[0], plans.PLANNED):
         played(made_, session)
@@ -38,12 +38,12 @@ def _call(step: Step, instance: str, visit: int = 1, number: int = 1) -> Planned
     return PlannedCall(f"{step.value}-{visit}-{instance}-{number}", step, visit, instance, number)
 
 
-def _brief(room: Room, call: PlannedCall) -> object:
-    return brief_of(room, Briefs(room), call, room.order.base_commit)
+def _brief(context: FeatureContext, call: PlannedCall) -> object:
+    return brief_of(context, Briefs(context), call, context.order.base_commit)
 
 
-def _titles(room: Room, call: PlannedCall) -> list[str]:
-    return [box.title for box in brief_of(room, Briefs(room), call, room.order.base_commit).inputs]
+def _titles(context: FeatureContext, call: PlannedCall) -> list[str]:
+    return [box.title for box in brief_of(context, Briefs(context), call, context.order.base_commit).inputs]
 
 
 ROLES = {
@@ -60,36 +60,36 @@ ROLES = {
 
 @pytest.mark.req("P14")
 @pytest.mark.parametrize("step", [step for step in Step if CALLS_OF[step]])
-def test_every_call_of_the_table_is_an_agents_or_our_own(room: Room, step: Step) -> None:
+def test_every_call_of_the_table_is_an_agents_or_our_own(context: FeatureContext, step: Step) -> None:
     for name in CALLS_OF[step]:
         if step in ROLES:
-            brief = brief_of(room, Briefs(room), _call(step, name), room.order.base_commit)
+            brief = brief_of(context, Briefs(context), _call(step, name), context.order.base_commit)
             assert brief.role is ROLES[step]
             assert brief.dispatch_id == _call(step, name).dispatch_id
         else:
             with pytest.raises(UsageError, match="nobody is called"):
-                _brief(room, _call(step, name))
+                _brief(context, _call(step, name))
 
 
-def _answer(room: Room, gate: HumanGate, choice: Choice, said: str | None) -> None:
+def _answer(context: FeatureContext, gate: HumanGate, choice: Choice, said: str | None) -> None:
     event = ApprovalAnswered(gate_id=gate.value, selected_option=choice.value, auto_selected=False, actor="ada")
-    ask(room, gate)
+    ask(context, gate)
 
     def write(record: Record) -> None:
-        write_events(record, (event,), room.now())
-        record.approval(answered(room, event, room.now(), said=said))
+        write_events(record, (event,), context.now())
+        record.approval(answered(context, event, context.now(), said=said))
 
-    room.write(write)
+    context.write(write)
 
 
 @pytest.mark.req("P5")
-def test_what_people_said_is_passed_on_in_its_order(room: Room) -> None:
-    assert said_so_far(room) is None
-    enter(room, Step.RESEARCH_GATE)
-    _answer(room, HumanGate.RESEARCH, Choice.EXPAND, "Look at the tests, too.")
-    _answer(room, HumanGate.PLAN, Choice.APPROVE, None)
-    _answer(room, HumanGate.RESEARCH, Choice.OTHER, "And the docs.")
-    said = said_so_far(room)
+def test_what_people_said_is_passed_on_in_its_order(context: FeatureContext) -> None:
+    assert said_so_far(context) is None
+    enter(context, Step.RESEARCH_GATE)
+    _answer(context, HumanGate.RESEARCH, Choice.EXPAND, "Look at the tests, too.")
+    _answer(context, HumanGate.PLAN, Choice.APPROVE, None)
+    _answer(context, HumanGate.RESEARCH, Choice.OTHER, "And the docs.")
+    said = said_so_far(context)
     assert said == (
         "At gate-post-research (expand): Look at the tests, too.\n\nAt gate-post-research (other): And the docs."
     )
@@ -99,31 +99,41 @@ def test_what_people_said_is_passed_on_in_its_order(room: Room) -> None:
         (Step.DESIGN, "designer"),
         (Step.PLAN, "planner"),
     ):
-        texts = [box.text for box in brief_of(room, Briefs(room), _call(step, name), room.order.base_commit).inputs]
+        texts = [
+            box.text for box in brief_of(context, Briefs(context), _call(step, name), context.order.base_commit).inputs
+        ]
         assert sum(said in text for text in texts) == 1
 
 
 @pytest.mark.req("P7")
-def test_a_designer_is_shown_the_findings_of_the_review(room: Room) -> None:
+def test_a_designer_is_shown_the_findings_of_the_review(context: FeatureContext) -> None:
     call_ = _call(Step.DESIGN, "designer", visit=2)
-    before = _titles(room, call_)
+    before = _titles(context, call_)
     for session in reviews.DESIGN_FIRST:
-        played(room, session)
-    after = _titles(room, call_)
+        played(context, session)
+    after = _titles(context, call_)
     assert [title for title in after if title not in before and "so far" not in title] == ["Findings"] * 3
-    assert code_findings(room) == ()
+    assert code_findings(context) == ()
 
 
 @pytest.mark.req("P7")
-def test_a_reviewer_is_shown_its_own_findings_of_the_round_before(room: Room) -> None:
+def test_a_reviewer_is_shown_its_own_findings_of_the_round_before(context: FeatureContext) -> None:
     for session in reviews.DESIGN_FIRST:
-        played(room, session)
-    first = brief_of(room, Briefs(room), _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value), room.order.base_commit)
+        played(context, session)
+    first = brief_of(
+        context, Briefs(context), _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value), context.order.base_commit
+    )
     again = brief_of(
-        room, Briefs(room), _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value, visit=2), room.order.base_commit
+        context,
+        Briefs(context),
+        _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value, visit=2),
+        context.order.base_commit,
     )
     third = brief_of(
-        room, Briefs(room), _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value, visit=3), room.order.base_commit
+        context,
+        Briefs(context),
+        _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value, visit=3),
+        context.order.base_commit,
     )
     assert "SEC-1" not in "".join(box.text for box in first.inputs)
     assert "SEC-1" in "".join(box.text for box in again.inputs)
@@ -131,75 +141,79 @@ def test_a_reviewer_is_shown_its_own_findings_of_the_round_before(room: Room) ->
 
 
 @pytest.mark.req("P8")
-def test_a_planner_whose_plan_was_refused_is_told_why(room: Room) -> None:
-    enter(room, Step.PLAN)
-    call(room, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
+def test_a_planner_whose_plan_was_refused_is_told_why(context: FeatureContext) -> None:
+    enter(context, Step.PLAN)
+    call(context, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
     wrong = {**plans.PLANNED.answer}
     payload = {**wrong["agent_output"]["payload"], "total_tasks": 9}
     wrong["agent_output"] = {**wrong["agent_output"], "payload": payload}
-    played(room, replace(plans.PLANNED, answer=wrong), "step-4-1-planner-1")
+    played(context, replace(plans.PLANNED, answer=wrong), "step-4-1-planner-1")
     texts = "".join(
         box.text
-        for box in brief_of(room, Briefs(room), _call(Step.PLAN, "planner", number=2), room.order.base_commit).inputs
+        for box in brief_of(
+            context, Briefs(context), _call(Step.PLAN, "planner", number=2), context.order.base_commit
+        ).inputs
     )
     assert "Your last plan was refused. plan-output.yaml: agent_output.payload.total_tasks" in texts
-    fresh = brief_of(room, Briefs(room), _call(Step.PLAN, "planner"), room.order.base_commit)
+    fresh = brief_of(context, Briefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)
     assert "was refused" not in "".join(box.text for box in fresh.inputs)
     assert fresh.parameters["mode"] == "initial"
 
 
 @pytest.mark.req("P7", "P8")
-def test_what_the_review_left_open_binds_the_planner(room: Room) -> None:
+def test_what_the_review_left_open_binds_the_planner(context: FeatureContext) -> None:
     decision = Advance(reason="on", to="step-4", constraints=("Mask every code.",))
     without = Advance(reason="on", to="step-5")
     for number, each in enumerate((decision, without), start=1):
         detail: dict[str, object] = {"decision": each.plain()}
-        room.write(
+        context.write(
             lambda record, number=number, detail=detail: record.observation(  # type: ignore[misc]  # defaults bind the loop's values
-                room.seen(f"{DECISION}:{number}", DECISION, "advance", detail)
+                context.seen(f"{DECISION}:{number}", DECISION, "advance", detail)
             )
         )
-    brief = brief_of(room, Briefs(room), _call(Step.PLAN, "planner"), room.order.base_commit)
+    brief = brief_of(context, Briefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)
     assert "Mask every code." in "".join(box.text for box in brief.inputs)
 
 
 @pytest.mark.req("P9")
-def test_who_plans_anew_is_told_which_tasks_failed_and_why(room: Room) -> None:
-    attempt(room, "task-01", 1, merged=False)
-    room.tell(ReplanStarted(iteration=2, failing=("task-01", "task-03")))
-    brief = brief_of(room, Briefs(room), _call(Step.PLAN, "planner", visit=2), room.order.base_commit)
+def test_who_plans_anew_is_told_which_tasks_failed_and_why(context: FeatureContext) -> None:
+    attempt(context, "task-01", 1, merged=False)
+    context.tell(ReplanStarted(iteration=2, failing=("task-01", "task-03")))
+    brief = brief_of(context, Briefs(context), _call(Step.PLAN, "planner", visit=2), context.order.base_commit)
     assert brief.parameters["mode"] == "replan"
     told = [box.text for box in brief.inputs if "task-0" in box.text and "failed" in box.title]
     assert len(told) == 2
     assert "it was never begun, since something it depends on failed" in told[1]
 
 
-def test_a_change_is_shown_as_people_read_one_and_cut_where_it_is_too_long(room: Room, tmp_path: Path) -> None:
-    base = room.order.base_commit
-    assert change_text(room, base) == "(nothing was changed)"
-    git = room.repository.git
+def test_a_change_is_shown_as_people_read_one_and_cut_where_it_is_too_long(
+    context: FeatureContext, tmp_path: Path
+) -> None:
+    base = context.order.base_commit
+    assert change_text(context, base) == "(nothing was changed)"
+    git = context.repository.git
     blob = git.run("hash-object", "-w", "--stdin", stdin=b"line\n" * 20_000).decode().strip()
     tree = git.run("mktree", stdin=f"100644 blob {blob}\tlong.txt\n".encode()).decode().strip()
-    text = change_text(room, tree)
+    text = change_text(context, tree)
     cut, told = text[:CHANGE], text[CHANGE:]
     assert cut.startswith("diff --git")
     assert told.startswith("\n(cut: ")
     assert told.endswith(" more letters; read the files)")
-    brief = brief_of(room, Briefs(room), _call(Step.CODE_REVIEW, Perspective.PRAGMATIC.value), tree)
+    brief = brief_of(context, Briefs(context), _call(Step.CODE_REVIEW, Perspective.PRAGMATIC.value), tree)
     assert shown(brief, "The change") == text
 
 
-def test_a_run_is_summed_up_from_its_events(room: Room) -> None:
-    enter(room, Step.IMPLEMENT)
-    attempt(room, "task-01", 1, merged=True)
-    attempt(room, "task-02", 1, merged=False)
-    attempt(room, "task-03", 1, merged=None)
+def test_a_run_is_summed_up_from_its_events(context: FeatureContext) -> None:
+    enter(context, Step.IMPLEMENT)
+    attempt(context, "task-01", 1, merged=True)
+    attempt(context, "task-02", 1, merged=False)
+    attempt(context, "task-03", 1, merged=None)
     for session in reviews.DESIGN_FIRST[:1]:
-        played(room, session)
-    room.tell(Degraded(kind=Degradation.SINGLE_MODEL, detail="one model for all"))
-    lines = summary_of(room.state()).splitlines()
+        played(context, session)
+    context.tell(Degraded(kind=Degradation.SINGLE_MODEL, detail="one model for all"))
+    lines = summary_of(context.state()).splitlines()
     assert lines == [
-        f"Run {room.run_id}, feature {room.order.slug}, autonomous.",
+        f"Run {context.run_id}, feature {context.order.slug}, autonomous.",
         "step-5: under way, begun 1 times",
         "task-01: attempt 1 verified; merged",
         "task-02: attempt 1 failed: no reason was given; not merged",

@@ -23,9 +23,9 @@ from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.rules.tools import may_call
 from fairwitness.runs.feature.briefs import Briefs
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
+from runs.feature.rooms import context as new_context
 from runs.feature.rooms import prompt_of, shown, store
-from runs.feature.rooms import room as new_room
 
 FIRST_PAGE = "# Findings\n\nSEC-1: the receipt prints voucher codes in full\n"
 DIFF = "--- a/till/payment.py\n+++ b/till/payment.py\n@@ -1 +1 @@\n-pay\n+pay with vouchers\n"
@@ -41,9 +41,9 @@ class Asked(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Room, tuple[Asked, ...]]]:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FeatureContext, tuple[Asked, ...]]]:
     """The whole recorded run: each brief made when its time came, each answer stored as the harness does."""
-    made = new_room(tmp_path_factory.mktemp("story"))
+    made = new_context(tmp_path_factory.mktemp("story"))
     briefs = Briefs(made, CHECKS, memories=(MEMORY,))
     with closing(made.ledger):
         asked = []
@@ -53,7 +53,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Room, tupl
         yield made, tuple(asked)
 
 
-def brief_for(briefs: Briefs, room: Room, session: Session) -> Brief:
+def brief_for(briefs: Briefs, context: FeatureContext, session: Session) -> Brief:
     """What the run asks at this point of its story."""
     name, answer = f"d-{session.role.value}-{session.instance}-{session.number}", session.answer
     again = session.number > 1
@@ -63,7 +63,7 @@ def brief_for(briefs: Briefs, room: Room, session: Session) -> Brief:
         case Role.RESEARCHER:
             return briefs.researcher(name, Focus(session.instance.removeprefix("researcher-")), said=None)
         case Role.SPEC:
-            return briefs.spec(name, mode=room.order.mode, said=None)
+            return briefs.spec(name, mode=context.order.mode, said=None)
         case Role.DESIGNER:
             return briefs.designer(name, findings=(FIRST_PAGE,) if again else (), said=None)
         case Role.REVIEWER:
@@ -83,17 +83,19 @@ def brief_for(briefs: Briefs, room: Room, session: Session) -> Brief:
             )
         case Role.IMPLEMENTER:
             before = ("tests/test_receipt.py failed",) if again else ()
-            return briefs.implementer(name, task_in(room, session.instance), before=before)
+            return briefs.implementer(name, task_in(context, session.instance), before=before)
         case Role.VERIFIER:
-            return briefs.verifier(name, task_in(room, session.instance), changed=("till/money.py",), seen="tests: 0")
+            return briefs.verifier(
+                name, task_in(context, session.instance), changed=("till/money.py",), seen="tests: 0"
+            )
         case Role.KNOWLEDGE:
             return briefs.knowledge(name, summary="One task was replanned.")
         case _:
             raise AssertionError(session.role)
 
 
-def task_in(room: Room, task: str) -> TaskDocument:
-    return room.document(LAYOUT.task(task), TaskDocument)
+def task_in(context: FeatureContext, task: str) -> TaskDocument:
+    return context.document(LAYOUT.task(task), TaskDocument)
 
 
 def at(value: Any, way: str) -> Any:
@@ -111,14 +113,14 @@ def of(asked: tuple[Asked, ...], role: Role, number: int = 1) -> Brief:
     return next(each.brief for each in asked if (each.session.role, each.session.number) == (role, number))
 
 
-Story = tuple[Room, tuple[Asked, ...]]
+Story = tuple[FeatureContext, tuple[Asked, ...]]
 
 
 def test_every_dispatch_of_the_recorded_run_has_a_brief_that_its_role_takes(story: Story, tmp_path: Path) -> None:
-    room, asked = story
+    context, asked = story
     assert len(asked) == len(HONEST)
     for session, brief in asked:
-        assert (brief.role, brief.instance, brief.run_id) == (session.role, session.instance, room.run_id)
+        assert (brief.role, brief.instance, brief.run_id) == (session.role, session.instance, context.run_id)
         prompt = prompt_of(brief, tmp_path)
         assert all(f"- `{way}`:" not in prompt for way in brief.known), brief.dispatch_id
         words = render(ROLES[brief.role], brief.model_copy(update={"inputs": ()}), tools=[])
@@ -211,18 +213,18 @@ def test_only_those_who_build_or_prove_get_the_project_s_commands_and_only_build
 
 
 def test_making_a_brief_again_makes_the_same_and_writes_nothing(story: Story) -> None:
-    room, asked = story
-    before = room.state().seq
-    briefs = Briefs(room, CHECKS, memories=(MEMORY,))
+    context, asked = story
+    before = context.state().seq
+    briefs = Briefs(context, CHECKS, memories=(MEMORY,))
     last = asked[-1]
-    assert brief_for(briefs, room, last.session) == last.brief
-    assert room.state().seq == before
+    assert brief_for(briefs, context, last.session) == last.brief
+    assert context.state().seq == before
 
 
 @pytest.mark.req("P5")
 def test_what_a_person_said_is_shown_to_whoever_is_asked_next(story: Story) -> None:
-    room, _ = story
-    briefs, said = Briefs(room), "Only vouchers of this shop."
+    context, _ = story
+    briefs, said = Briefs(context), "Only vouchers of this shop."
     for brief in (
         briefs.intake("d", said=said),
         briefs.researcher("d", Focus.IMPACT, said=said),

@@ -19,9 +19,9 @@ from fairwitness.rules.pointers import Found, resolve_pointer
 from fairwitness.rules.tools import may_write
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.briefs_task import implementer_boxes, writes_of
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
+from runs.feature.rooms import context as new_context
 from runs.feature.rooms import prompt_of, store
-from runs.feature.rooms import room as new_room
 from support.fixtures import DELETE, edited
 
 DOCUMENTS: dict[str, object] = {"spec-output.yaml": specification.SPEC, "design-output.yaml": designs.DESIGN}
@@ -29,9 +29,9 @@ CONTEXT = "task.relevant_context"
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FeatureContext]:
     """The demo's run, as far as its last plan."""
-    made = new_room(tmp_path_factory.mktemp("planned"))
+    made = new_context(tmp_path_factory.mktemp("planned"))
     with closing(made.ledger):
         for session in HONEST:
             if session.role in (Role.SPEC, Role.DESIGNER, Role.PLANNER):
@@ -53,15 +53,17 @@ def size(brief: Brief) -> int:
 
 @pytest.mark.req("P8")
 @pytest.mark.parametrize("task", [*TASKS, RECEIPT_AGAIN], ids=lambda task: f"{task.id}-{len(task.criteria)}")
-def test_an_implementer_sees_its_task_and_exactly_the_sections_it_points_to(room: Room, task: Task) -> None:
-    brief = Briefs(room).implementer("d", document(task), before=())
+def test_an_implementer_sees_its_task_and_exactly_the_sections_it_points_to(
+    context: FeatureContext, task: Task
+) -> None:
+    brief = Briefs(context).implementer("d", document(task), before=())
     own, pointed = brief.inputs
     without = edited(
         edited(task.document(), f"{CONTEXT}.design_sections", DELETE), f"{CONTEXT}.spec_requirements", DELETE
     )
     assert yaml_text.parse(own.text) == without
-    context = document(task).task.relevant_context
-    pointers = (*context.design_sections, *context.spec_requirements)
+    related = document(task).task.relevant_context
+    pointers = (*related.design_sections, *related.spec_requirements)
     assert len(pointers) == len(task.decisions) + len(task.requirements)
     expected = ""
     for pointer in pointers:
@@ -76,12 +78,12 @@ def test_an_implementer_sees_its_task_and_exactly_the_sections_it_points_to(room
 
 
 @pytest.mark.req("P8")
-def test_an_implementer_is_shown_a_fifth_of_the_documents_at_most(room: Room) -> None:
+def test_an_implementer_is_shown_a_fifth_of_the_documents_at_most(context: FeatureContext) -> None:
     paths = [LAYOUT.spec, LAYOUT.design, LAYOUT.plan, *(LAYOUT.task(task.id) for task in TASKS)]
-    whole = sum(len(room.get(path) or b"") for path in paths)
+    whole = sum(len(context.get(path) or b"") for path in paths)
     assert whole > 10_000
     for task in TASKS_AGAIN:
-        brief = Briefs(room).implementer("d", document(task), before=())
+        brief = Briefs(context).implementer("d", document(task), before=())
         assert 5 * size(brief) <= whole, (task.id, size(brief), whole)
 
 
@@ -113,8 +115,8 @@ def test_a_section_is_shown_once_and_a_pointer_stands_in_no_title() -> None:
 
 
 @pytest.mark.req("P10")
-def test_notes_and_the_attempt_before_are_boxed(room: Room, tmp_path: Path) -> None:
-    briefs = Briefs(room, memories=("all-tests: run them all", "receipts: read by machine"))
+def test_notes_and_the_attempt_before_are_boxed(context: FeatureContext, tmp_path: Path) -> None:
+    briefs = Briefs(context, memories=("all-tests: run them all", "receipts: read by machine"))
     brief = briefs.implementer("d", document(), before=("tests: 2 failed", "ac-1: not met"))
     assert [(box.title, box.text) for box in brief.inputs[-3:]] == [
         ("What happened to the attempt before", "tests: 2 failed"),

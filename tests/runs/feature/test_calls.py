@@ -14,7 +14,7 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.rules.feature_moves import PlannedCall
 from fairwitness.rules.routing import CALLS_OF
-from fairwitness.runs.dispatch.model import Means
+from fairwitness.runs.dispatch.model import DispatchDeps
 from fairwitness.runs.feature.asking import brief_of
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Ask, Caller
@@ -31,22 +31,22 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
 @pytest.fixture
 def run(ground: Ground, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PaperRun]:
     made = PaperRun(ground, tmp_path / "run", getattr(request, "param", Script()))
-    take(made.room, 0)
+    take(made.context, 0)
     yield made
     made.close()
 
 
 def _asks(run: PaperRun, step: Step = Step.RESEARCH, number: int = 1) -> list[Ask]:
-    room = run.room
-    base = room.order.base_commit
+    context = run.context
+    base = context.order.base_commit
     calls = [PlannedCall(f"{step.value}-1-{name}-{number}", step, 1, name, number) for name in CALLS_OF[step]]
-    return [Ask(call, brief_of(room, Briefs(room), call, base), base) for call in calls]
+    return [Ask(call, brief_of(context, Briefs(context), call, base), base) for call in calls]
 
 
 def _dispatched(run: PaperRun) -> list[str]:
     return [
         event.data["dispatch_id"]
-        for event in run.room.ledger.events(run.room.run_id)
+        for event in run.context.ledger.events(run.context.run_id)
         if event.type == "dispatch_started"
     ]
 
@@ -58,12 +58,12 @@ def test_calls_that_ended_are_adopted_and_only_the_others_are_made(run: PaperRun
     assert len(_dispatched(run)) == 2
     asyncio.run(run._caller.ask_all(asks))
     assert _dispatched(run) == [ask.call.dispatch_id for ask in asks]
-    assert {path for path in run.room.state().artifacts if "/research/" in path} == {
-        run.room.layout.research(name) for name in CALLS_OF[Step.RESEARCH]
+    assert {path for path in run.context.state().artifacts if "/research/" in path} == {
+        run.context.layout.research(name) for name in CALLS_OF[Step.RESEARCH]
     }
-    head = run.room.ledger.head(run.room.run_id)
+    head = run.context.ledger.head(run.context.run_id)
     asyncio.run(run._caller.ask_all(asks))
-    assert run.room.ledger.head(run.room.run_id) == head
+    assert run.context.ledger.head(run.context.run_id) == head
 
 
 @pytest.mark.req("P12")
@@ -74,22 +74,22 @@ def test_calls_that_ended_are_adopted_and_only_the_others_are_made(run: PaperRun
 )
 def test_a_call_that_brought_nothing_leaves_no_document(run: PaperRun) -> None:
     asyncio.run(run._caller.ask_all(_asks(run)[1:2]))
-    assert not [path for path in run.room.state().artifacts if "/research/" in path]
-    assert not run.room.ledger.observations(run.room.run_id, "stored")
+    assert not [path for path in run.context.state().artifacts if "/research/" in path]
+    assert not run.context.ledger.observations(run.context.run_id, "stored")
 
 
 @pytest.mark.req("P16")
 def test_what_the_machine_lacks_is_told_as_itself_and_nothing_is_taken_for_an_answer(
     run: PaperRun, tmp_path: Path
 ) -> None:
-    def no_means(role: Role, instance: str, folder: Path, base: str) -> Means:
+    def no_means(role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
         raise NotReady(f"there is no agent for {instance}", next_step="install one")
 
-    room = run.room
-    worktrees = Worktrees(room.repository, room.shadow, tmp_path / "worktrees", prefix="fairwitness")
-    context: Any = run._caller._context
-    caller = Caller(room, context, no_means, worktrees, read_identity(room.repository))
+    context = run.context
+    worktrees = Worktrees(context.repository, context.shadow, tmp_path / "worktrees", prefix="fairwitness")
+    shared: Any = run._caller._shared
+    caller = Caller(context, shared, no_means, worktrees, read_identity(context.repository))
     with pytest.raises(NotReady, match="there is no agent for researcher-"):
         asyncio.run(caller.ask_all(_asks(run)))
     assert _dispatched(run) == []
-    assert not room.ledger.observations(room.run_id, "stored")
+    assert not context.ledger.observations(context.run_id, "stored")

@@ -287,9 +287,9 @@ def _looks(person: Person) -> dict[str, tuple[int, bytes]]:
 def artifacts(root: Path) -> Land:
     """A run that commits its documents too, and has begun."""
     run = land(root, finish={"artifacts": "separate-commit"})
-    with run.room() as room:
-        begin_files(room)
-        room.put(room.layout.spec, "a: 1\n")
+    with run.context() as context:
+        begin_files(context)
+        context.put(context.layout.spec, "a: 1\n")
     return run
 
 
@@ -325,9 +325,9 @@ def test_documents_of_an_earlier_run_that_are_committed_do_not_stop_the_switch(t
     run.person.git("checkout", "-q", "fairwitness/target")
     run.person.git("rebase", "-q", "main")
     run.person.git("checkout", "-q", "main")
-    with run.room() as room:
-        begin_files(room)
-        room.put(room.layout.spec, "a: 1\n")
+    with run.context() as context:
+        begin_files(context)
+        context.put(context.layout.spec, "a: 1\n")
     landed = run.commit()
     assert landed.switched, landed.why_not
     assert (run.person.folder / FOLDER / "spec-output.yaml").read_text() == "a: 1\n"

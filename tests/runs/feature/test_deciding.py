@@ -22,30 +22,30 @@ from fairwitness.contracts.feature.events import ApprovalAnswered, DispatchStatu
 from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
 from fairwitness.rules.decide import decide
 from fairwitness.rules.routing import CALLS_OF
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.deciding import DECISION, Taken, answered, facts_behind, read, take
-from fairwitness.runs.feature.room import Room
 from runs.feature.landing import dies, points
-from runs.feature.rooms import room as made
+from runs.feature.rooms import context as made
 from runs.feature.telling import ask, call, reopened
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_ = made(tmp_path)
     yield made_
     made_.ledger.close()
 
 
-def _types(room: Room) -> list[str]:
-    return [event.type for event in room.ledger.events(room.run_id)]
+def _types(context: FeatureContext) -> list[str]:
+    return [event.type for event in context.ledger.events(context.run_id)]
 
 
-def _weigh(room: Room, taken: Taken, status: DispatchStatus = DispatchStatus.DONE) -> None:
+def _weigh(context: FeatureContext, taken: Taken, status: DispatchStatus = DispatchStatus.DONE) -> None:
     """The intake's call, as it was planned."""
     (planned,) = taken.calls
     failed = status is not DispatchStatus.DONE
     call(
-        room,
+        context,
         planned.dispatch_id,
         Step.SETUP,
         Role.ORCHESTRATOR,
@@ -56,60 +56,60 @@ def _weigh(room: Room, taken: Taken, status: DispatchStatus = DispatchStatus.DON
     )
 
 
-def _research(room: Room, taken: Taken) -> None:
+def _research(context: FeatureContext, taken: Taken) -> None:
     for planned in taken.calls:
-        call(room, planned.dispatch_id, Step.RESEARCH, Role.RESEARCHER, f"researcher-{planned.instance}")
+        call(context, planned.dispatch_id, Step.RESEARCH, Role.RESEARCHER, f"researcher-{planned.instance}")
 
 
-def _approvals(room: Room) -> list[tuple[object, ...]]:
+def _approvals(context: FeatureContext) -> list[tuple[object, ...]]:
     sql = "SELECT gate_id, selected_option, auto_selected, actor FROM approvals ORDER BY id"
-    return [tuple(row) for row in room.ledger.database.read(sql)]
+    return [tuple(row) for row in context.ledger.database.read(sql)]
 
 
 @pytest.mark.req("P14", "P16")
-def test_a_decision_that_is_asked_for_again_is_the_same_and_is_told_once(room: Room) -> None:
-    first = take(room, 0)
+def test_a_decision_that_is_asked_for_again_is_the_same_and_is_told_once(context: FeatureContext) -> None:
+    first = take(context, 0)
     assert isinstance(first.decision, Advance)
     assert [each.dispatch_id for each in first.calls] == ["step-0-1-intake-1"]
-    told = _types(room)
+    told = _types(context)
     assert told == ["run_started", "decided", "step_started"]
-    assert take(room, 0) == first
-    _weigh(room, first)
-    assert take(room, 0) == first, "also when the facts have changed since"
-    assert _types(room) == [*told, "dispatch_started", "dispatch_finished"]
+    assert take(context, 0) == first
+    _weigh(context, first)
+    assert take(context, 0) == first, "also when the facts have changed since"
+    assert _types(context) == [*told, "dispatch_started", "dispatch_finished"]
 
 
 @pytest.mark.req("P14")
-def test_another_process_finds_the_same_decision(room: Room, tmp_path: Path) -> None:
-    first = take(room, 0)
+def test_another_process_finds_the_same_decision(context: FeatureContext, tmp_path: Path) -> None:
+    first = take(context, 0)
     other = reopened(tmp_path)
     assert take(other, 0) == first
     other.ledger.close()
 
 
 @pytest.mark.req("P14", "P16")
-def test_whoever_takes_the_facts_of_a_decision_comes_to_the_same(room: Room) -> None:
+def test_whoever_takes_the_facts_of_a_decision_comes_to_the_same(context: FeatureContext) -> None:
     number = 0
     for work in (_weigh, _research, None, None):
-        taken = take(room, number)
+        taken = take(context, number)
         number = taken.number
         if work is not None:
-            work(room, taken)
-    rows = room.ledger.observations(room.run_id, DECISION)
+            work(context, taken)
+    rows = context.ledger.observations(context.run_id, DECISION)
     assert [row.subject for row in rows] == [read(row).kind for row in rows]
     for row in rows:
-        assert decide(facts_behind(row), room.order.policy) == read(row)
+        assert decide(facts_behind(row), context.order.policy) == read(row)
 
 
 @pytest.mark.req("P14")
-def test_decisions_are_numbered_one_by_one_as_their_events_say(room: Room) -> None:
+def test_decisions_are_numbered_one_by_one_as_their_events_say(context: FeatureContext) -> None:
     numbers: list[int] = []
     for _ in range(2):
-        taken = take(room, numbers[-1] if numbers else 0)
+        taken = take(context, numbers[-1] if numbers else 0)
         numbers.append(taken.number)
-        _weigh(room, taken) if taken.number == 1 else None
+        _weigh(context, taken) if taken.number == 1 else None
     assert numbers == [1, 2]
-    assert room.state().decisions == 2
+    assert context.state().decisions == 2
 
 
 @pytest.mark.req("P16")
@@ -129,128 +129,128 @@ def test_a_decision_that_was_killed_between_record_and_return_is_found(tmp_path:
     for number, point in enumerate(passed):
         folder = begin(str(number))
         assert dies(lambda folder=folder: decide_in(folder), at=point), point  # type: ignore[misc]  # a default binds the loop's value
-        room = reopened(folder)
-        assert take(room, 0).number == 1
-        assert _types(room) == ["run_started", "decided", "step_started"]
-        room.ledger.close()
+        context = reopened(folder)
+        assert take(context, 0).number == 1
+        assert _types(context) == ["run_started", "decided", "step_started"]
+        context.ledger.close()
 
 
-def _halted(room: Room) -> Taken:
+def _halted(context: FeatureContext) -> Taken:
     """The intake fails twice, which is for good."""
-    first = take(room, 0)
-    _weigh(room, first, DispatchStatus.ERROR)
-    again = take(room, 1)
+    first = take(context, 0)
+    _weigh(context, first, DispatchStatus.ERROR)
+    again = take(context, 1)
     assert isinstance(again.decision, Retry)
     assert [each.dispatch_id for each in again.calls] == ["step-0-1-intake-2"]
-    _weigh(room, again, DispatchStatus.ERROR)
-    end = take(room, 2)
+    _weigh(context, again, DispatchStatus.ERROR)
+    end = take(context, 2)
     assert isinstance(end.decision, Halt)
     assert (end.decision.outcome, end.number) == (HaltOutcome.ERROR, 3)
     return end
 
 
 @pytest.mark.req("P16")
-def test_an_end_stands_until_the_run_is_resumed_and_numbers_count_on(room: Room) -> None:
-    end = _halted(room)
-    assert take(room, 2) == end
-    assert _types(room)[-3:] == ["decided", "step_finished", "run_finished"]
-    room.tell(RunResumed(from_step=Step.SETUP.value))
-    on = take(room, 2)
+def test_an_end_stands_until_the_run_is_resumed_and_numbers_count_on(context: FeatureContext) -> None:
+    end = _halted(context)
+    assert take(context, 2) == end
+    assert _types(context)[-3:] == ["decided", "step_finished", "run_finished"]
+    context.tell(RunResumed(from_step=Step.SETUP.value))
+    on = take(context, 2)
     assert on.number == 4
     assert isinstance(on.decision, Advance)
     assert [each.dispatch_id for each in on.calls] == ["step-0-1-intake-3"], "no id is used twice"
-    assert take(room, 2) == on == take(room, 3)
-    _weigh(room, on)
-    further = take(room, 4)
+    assert take(context, 2) == on == take(context, 3)
+    _weigh(context, on)
+    further = take(context, 4)
     assert isinstance(further.decision, Advance)
     assert (further.number, further.decision.to) == (5, Step.RESEARCH.value)
-    assert room.state().current_step == Step.RESEARCH.value
+    assert context.state().current_step == Step.RESEARCH.value
 
 
 @pytest.mark.req("P16")
-def test_a_run_may_be_resumed_more_than_once(room: Room) -> None:
-    _halted(room)
+def test_a_run_may_be_resumed_more_than_once(context: FeatureContext) -> None:
+    _halted(context)
     number = 3
     for life in (1, 2):
-        room.tell(RunResumed(from_step=Step.SETUP.value))
+        context.tell(RunResumed(from_step=Step.SETUP.value))
         for _ in range(2):
-            taken = take(room, number)
+            taken = take(context, number)
             number = taken.number
-            _weigh(room, taken, DispatchStatus.ERROR)
-        end = take(room, number)
+            _weigh(context, taken, DispatchStatus.ERROR)
+        end = take(context, number)
         assert isinstance(end.decision, Halt)
         assert end.number == number + 1
         number = end.number
-        assert room.state().resumed == life
-    assert room.state().decisions == number
+        assert context.state().resumed == life
+    assert context.state().decisions == number
 
 
-def _to_the_first_gate(room: Room) -> Decision:
-    first = take(room, 0)
-    _weigh(room, first)
-    second = take(room, 1)
+def _to_the_first_gate(context: FeatureContext) -> Decision:
+    first = take(context, 0)
+    _weigh(context, first)
+    second = take(context, 1)
     assert len(second.calls) == len(CALLS_OF[Step.RESEARCH])
-    _research(room, second)
-    third = take(room, 2)
+    _research(context, second)
+    third = take(context, 2)
     assert isinstance(third.decision, Advance)
     assert third.decision.to == Step.RESEARCH_GATE.value
-    return take(room, 3).decision
+    return take(context, 3).decision
 
 
 @pytest.mark.req("P5")
-def test_where_nobody_is_asked_the_answer_is_a_row_all_the_same(room: Room) -> None:
-    decision = _to_the_first_gate(room)
+def test_where_nobody_is_asked_the_answer_is_a_row_all_the_same(context: FeatureContext) -> None:
+    decision = _to_the_first_gate(context)
     assert isinstance(decision, Advance)
     assert decision.to == Step.SPEC.value
-    assert _approvals(room) == [("gate-post-research", "proceed", 1, "pipeline")]
-    take(room, 3)
-    assert len(_approvals(room)) == 1
+    assert _approvals(context) == [("gate-post-research", "proceed", 1, "pipeline")]
+    take(context, 3)
+    assert len(_approvals(context)) == 1
 
 
 @pytest.mark.req("P5")
 def test_a_person_is_asked_once_and_waited_for(tmp_path: Path) -> None:
-    room = made(tmp_path, mode=ApprovalMode.INTERACTIVE)
-    assert isinstance(_to_the_first_gate(room), AskHuman)
-    assert isinstance(take(room, 4).decision, Wait)
-    assert _types(room).count("approval_requested") == 1
-    assert take(room, 4) == take(room, 4)
+    context = made(tmp_path, mode=ApprovalMode.INTERACTIVE)
+    assert isinstance(_to_the_first_gate(context), AskHuman)
+    assert isinstance(take(context, 4).decision, Wait)
+    assert _types(context).count("approval_requested") == 1
+    assert take(context, 4) == take(context, 4)
     event = ApprovalAnswered(
         gate_id=HumanGate.RESEARCH.value, selected_option=Choice.PROCEED.value, auto_selected=False, actor="ada"
     )
-    row = answered(room, event, room.now(), said="Go on.")
+    row = answered(context, event, context.now(), said="Go on.")
     assert (row.mode, row.selected_option, row.actor, row.user_response_raw) == (
         ApprovalMode.INTERACTIVE,
         "proceed",
         "ada",
         "Go on.",
     )
-    room.tell(event)
-    on = take(room, 5)
+    context.tell(event)
+    on = take(context, 5)
     assert isinstance(on.decision, Advance)
     assert (on.number, on.decision.to) == (6, Step.SPEC.value)
-    room.ledger.close()
+    context.ledger.close()
 
 
 @pytest.mark.req("P5")
 @pytest.mark.parametrize("choice", [Choice.EXPAND, Choice.OTHER])
 def test_work_is_sent_back_once_for_each_option_and_its_calls_are_new(tmp_path: Path, choice: Choice) -> None:
-    room = made(tmp_path, mode=ApprovalMode.INTERACTIVE)
-    _to_the_first_gate(room)
-    room.tell(
+    context = made(tmp_path, mode=ApprovalMode.INTERACTIVE)
+    _to_the_first_gate(context)
+    context.tell(
         ApprovalAnswered(
             gate_id=HumanGate.RESEARCH.value, selected_option=choice.value, auto_selected=False, actor="ada"
         )
     )
-    back = take(room, 4)
+    back = take(context, 4)
     assert back.decision.kind == "revise"
-    again = take(room, 5)
+    again = take(context, 5)
     assert {each.visit for each in again.calls} == {2}
     assert all(each.dispatch_id.startswith("step-1-2-researcher-") for each in again.calls)
-    _research(room, again)
-    take(room, 6)
-    asked = take(room, 7).decision
+    _research(context, again)
+    take(context, 6)
+    asked = take(context, 7).decision
     assert isinstance(asked, AskHuman)
     assert choice.value not in asked.options
-    ask(room, HumanGate.PLAN)  # another gate's question says nothing here
-    assert isinstance(take(room, 8).decision, Wait)
-    room.ledger.close()
+    ask(context, HumanGate.PLAN)  # another gate's question says nothing here
+    assert isinstance(take(context, 8).decision, Wait)
+    context.ledger.close()

@@ -14,8 +14,8 @@ from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.gates import verification_sufficient
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.discrepancies import compare, record, untrue_baseline
-from fairwitness.runs.feature.room import Room
 from fairwitness.store.artifacts import Store
 from git.person import Person
 from rules.build import baseline, claimed, failed, nothing, row, tally
@@ -169,7 +169,7 @@ def test_a_reported_baseline_is_compared_with_what_was_run_there(
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def context(tmp_path: Path) -> Iterator[FeatureContext]:
     """A run in a repository with one commit."""
     person = Person.in_folder(tmp_path)
     commit = person.commit("begin", a="1\n")
@@ -185,7 +185,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
         settings_hash="sha256:" + "0" * 64,
         started_by="Ada",
     )
-    yield Room(
+    yield FeatureContext(
         run_id=RUN,
         order=order,
         repository=person.open(),
@@ -199,33 +199,33 @@ def room(tmp_path: Path) -> Iterator[Room]:
 
 
 @pytest.mark.req("P9")
-def test_that_a_report_was_compared_is_on_record_also_if_nothing_was_found(room: Room) -> None:
-    record(room, "task-01", 1, (), baseline=(), tree=TREE)
-    seen = room.ledger.observation(RUN, "discrepancy:task-01:1")
+def test_that_a_report_was_compared_is_on_record_also_if_nothing_was_found(context: FeatureContext) -> None:
+    record(context, "task-01", 1, (), baseline=(), tree=TREE)
+    seen = context.ledger.observation(RUN, "discrepancy:task-01:1")
     assert seen is not None
     assert (seen.holds, seen.detail, seen.task_id, seen.tree) == (True, {"found": []}, "task-01", TREE)
-    assert room.ledger.tally(RUN, "task-01", Phase.AFTER).rows == ()
+    assert context.ledger.tally(RUN, "task-01", Phase.AFTER).rows == ()
 
 
 @pytest.mark.req("P9", "X1")
-def test_only_an_untrue_baseline_shuts_the_gate(room: Room) -> None:
-    record(room, "task-01", 1, ("the report names b, which is as it was",), baseline=())
-    record(room, "task-01", 2, ("tests passed, it says",), baseline=("tests passed, it says",))
-    seen = room.ledger.observation(RUN, "discrepancy:task-01:1")
+def test_only_an_untrue_baseline_shuts_the_gate(context: FeatureContext) -> None:
+    record(context, "task-01", 1, ("the report names b, which is as it was",), baseline=())
+    record(context, "task-01", 2, ("tests passed, it says",), baseline=("tests passed, it says",))
+    seen = context.ledger.observation(RUN, "discrepancy:task-01:1")
     assert seen is not None
     assert not seen.holds
-    (only,) = room.ledger.tally(RUN, "task-01", Phase.AFTER).rows
+    (only,) = context.ledger.tally(RUN, "task-01", Phase.AFTER).rows
     assert (only.check_name, only.round, only.passed, only.provenance) == ("baseline-discrepancy", 2, False, "observed")
     answer = verification_sufficient(
-        room.ledger.tally(RUN, "task-01", Phase.AFTER), size=Size.STANDARD, iteration=2, tree="b" * 40
+        context.ledger.tally(RUN, "task-01", Phase.AFTER), size=Size.STANDARD, iteration=2, tree="b" * 40
     )
     assert answer.answer == "blocked"
     assert "baseline-discrepancy (failed)" in answer.missing
 
 
 @pytest.mark.req("P16")
-def test_a_second_time_writes_nothing(room: Room) -> None:
-    record(room, "task-01", 1, ("a",), baseline=("a",))
-    head = room.ledger.head(RUN)
-    record(room, "task-01", 1, ("b",), baseline=())
-    assert room.ledger.head(RUN) == head
+def test_a_second_time_writes_nothing(context: FeatureContext) -> None:
+    record(context, "task-01", 1, ("a",), baseline=("a",))
+    head = context.ledger.head(RUN)
+    record(context, "task-01", 1, ("b",), baseline=())
+    assert context.ledger.head(RUN) == head

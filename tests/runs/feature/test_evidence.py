@@ -18,13 +18,13 @@ from fairwitness.rules.gates import is_verified
 from fairwitness.rules.plan import MAX_PRODUCTION_LINES
 from fairwitness.runs.feature import discrepancies
 from fairwitness.runs.feature.briefs_task import writes_of
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import LINES, Evidence
 from fairwitness.runs.feature.facts_tasks import attempt_facts
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.tasks import Attempted, note_attempt, task_of
 from fairwitness.sandbox.scripted import ScriptedRunner
-from fairwitness.verify.subject import Parts
-from runs.feature.rooms import room as made
+from fairwitness.verify.subject import VerifyDeps
+from runs.feature.rooms import context as made
 from runs.feature.runs import check
 from runs.feature.telling import played
 
@@ -32,26 +32,26 @@ TASK = "task-02"
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_ = made(tmp_path)
     played(made_, plans.PLANNED)
     yield made_
     made_.ledger.close()
 
 
-def _evidence(room: Room) -> Evidence:
-    parts = Parts(
-        repository=room.repository,
+def _evidence(context: FeatureContext) -> Evidence:
+    parts = VerifyDeps(
+        repository=context.repository,
         runner=ScriptedRunner(()),
-        shadow=room.shadow,
-        ledger=room.ledger,
-        state=room.state_folder,
-        room=room.state_folder,
+        shadow=context.shadow,
+        ledger=context.ledger,
+        state=context.state_folder,
+        scratch=context.state_folder,
         settings=VerifySettings(),
         digest="0" * 64,
-        clock=room.clock,
+        clock=context.clock,
     )
-    return Evidence(room, parts)
+    return Evidence(context, parts)
 
 
 def _order(attempt: int = 1) -> AttemptOrder:
@@ -67,9 +67,9 @@ def _order(attempt: int = 1) -> AttemptOrder:
     )
 
 
-def _attempt(room: Room, files: Mapping[str, str], number: int = 1) -> Attempted:
+def _attempt(context: FeatureContext, files: Mapping[str, str], number: int = 1) -> Attempted:
     """A commit on top of the base with these files."""
-    top, base = room.repository.top, room.order.base_commit
+    top, base = context.repository.top, context.order.base_commit
     assert top is not None
     for name, content in files.items():
         (top / name).parent.mkdir(exist_ok=True)
@@ -78,16 +78,16 @@ def _attempt(room: Room, files: Mapping[str, str], number: int = 1) -> Attempted
     if files:
         person = ("-c", "user.name=A", "-c", "user.email=a@b")
         subprocess.run(["git", *person, "commit", "-q", "-m", "work"], cwd=top, check=True)
-    head = room.repository.git.run("rev-parse", "HEAD").decode().strip()
-    return note_attempt(room, TASK, number, base, head)
+    head = context.repository.git.run("rev-parse", "HEAD").decode().strip()
+    return note_attempt(context, TASK, number, base, head)
 
 
-def _conclude(room: Room, attempt: Attempted, report: VerificationReport | None = None) -> None:
-    _evidence(room).conclude(_order(), attempt, task_of(room, TASK), report, ())
+def _conclude(context: FeatureContext, attempt: Attempted, report: VerificationReport | None = None) -> None:
+    _evidence(context).conclude(_order(), attempt, task_of(context, TASK), report, ())
 
 
-def _rows(room: Room) -> list[tuple[str, bool, str | None]]:
-    rows = room.ledger.tally(room.run_id, TASK, Phase.AFTER, 1).rows
+def _rows(context: FeatureContext) -> list[tuple[str, bool, str | None]]:
+    rows = context.ledger.tally(context.run_id, TASK, Phase.AFTER, 1).rows
     return [(row.check_name, row.passed, row.instance) for row in rows]
 
 
@@ -102,48 +102,50 @@ def _rows(room: Room) -> list[tuple[str, bool, str | None]]:
     ],
     ids=["at the limit", "beyond it", "tests do not count", "nothing was changed"],
 )
-def test_an_attempt_is_measured_once(room: Room, files: Mapping[str, str], holds: bool, lines: int) -> None:
-    attempt = _attempt(room, files)
+def test_an_attempt_is_measured_once(
+    context: FeatureContext, files: Mapping[str, str], holds: bool, lines: int
+) -> None:
+    attempt = _attempt(context, files)
     for _ in range(2):
-        _conclude(room, attempt)
-    (seen,) = room.ledger.observations(room.run_id, LINES)
+        _conclude(context, attempt)
+    (seen,) = context.ledger.observations(context.run_id, LINES)
     assert (seen.holds, seen.detail["lines"]) == (holds, lines)
-    assert _rows(room) == ([] if holds else [("scope", False, LINES)])
-    assert verify(room.ledger.database, room.run_id) == []
+    assert _rows(context) == ([] if holds else [("scope", False, LINES)])
+    assert verify(context.ledger.database, context.run_id) == []
 
 
 @pytest.mark.req("P9")
-def test_a_report_is_written_also_when_no_verifier_spoke(room: Room) -> None:
-    attempt = _attempt(room, {"till/money.py": "x = 1\n"})
-    _conclude(room, attempt)
-    path = room.layout.verification_report(TASK)
-    first = room.get(path)
+def test_a_report_is_written_also_when_no_verifier_spoke(context: FeatureContext) -> None:
+    attempt = _attempt(context, {"till/money.py": "x = 1\n"})
+    _conclude(context, attempt)
+    path = context.layout.verification_report(TASK)
+    first = context.get(path)
     assert first is not None
-    assert room.document(path, VerificationReport).agent_output.payload.task_id == TASK
-    _conclude(room, attempt)
-    assert room.get(path) == first
+    assert context.document(path, VerificationReport).agent_output.payload.task_id == TASK
+    _conclude(context, attempt)
+    assert context.get(path) == first
 
 
 @pytest.mark.req("P9")
-def test_what_an_implementer_said_is_held_against_what_was_seen(room: Room) -> None:
+def test_what_an_implementer_said_is_held_against_what_was_seen(context: FeatureContext) -> None:
     (session,) = [each for each in work.FIRST if (each.role, each.instance) == (Role.IMPLEMENTER, TASK)]
-    attempt = _attempt(room, {"till/elsewhere.py": "x = 1\n"})
-    _conclude(room, attempt)
-    assert room.ledger.observations(room.run_id, discrepancies.KIND) == (), "nobody has said anything yet"
-    played(room, session)
+    attempt = _attempt(context, {"till/elsewhere.py": "x = 1\n"})
+    _conclude(context, attempt)
+    assert context.ledger.observations(context.run_id, discrepancies.KIND) == (), "nobody has said anything yet"
+    played(context, session)
     for _ in range(2):
-        _conclude(room, attempt)
-    (seen,) = room.ledger.observations(room.run_id, discrepancies.KIND)
+        _conclude(context, attempt)
+    (seen,) = context.ledger.observations(context.run_id, discrepancies.KIND)
     assert not seen.holds
     assert "till/elsewhere.py was added, and the report does not name it" in seen.detail["found"]
 
 
-def test_a_verifier_is_shown_what_was_run_and_by_whom(room: Room) -> None:
-    evidence = _evidence(room)
+def test_a_verifier_is_shown_what_was_run_and_by_whom(context: FeatureContext) -> None:
+    evidence = _evidence(context)
     assert evidence.rendered(_order()) == ""
-    check(room.ledger, TASK, "baseline-tests", baseline=True, round_=0)
-    check(room.ledger, TASK, "tests", passed=False)
-    check(room.ledger, TASK, "tests", round_=2)
+    check(context.ledger, TASK, "baseline-tests", baseline=True, round_=0)
+    check(context.ledger, TASK, "tests", passed=False)
+    check(context.ledger, TASK, "tests", round_=2)
     lines = evidence.rendered(_order()).splitlines()
     assert [line.split() for line in lines] == [
         ["baseline", "baseline-tests", "passed", "(executed)"],
@@ -152,23 +154,23 @@ def test_a_verifier_is_shown_what_was_run_and_by_whom(room: Room) -> None:
 
 
 @pytest.mark.req("P9")
-def test_facts_of_an_attempt_are_those_of_its_own_round(room: Room) -> None:
-    document = task_of(room, TASK)
-    nothing = attempt_facts(room, _order().node, _order().attempt, document)
+def test_facts_of_an_attempt_are_those_of_its_own_round(context: FeatureContext) -> None:
+    document = task_of(context, TASK)
+    nothing = attempt_facts(context, _order().node, _order().attempt, document)
     assert (nothing.tree, nothing.files, nothing.after.rows) == (None, (), ())
-    assert not is_verified(nothing, room.order.policy)
-    attempt = _attempt(room, {"till/money.py": "x = 1\n"})
-    check(room.ledger, TASK, "baseline-tests", baseline=True, round_=0)
-    check(room.ledger, TASK, "tests")
-    check(room.ledger, TASK, "lint", round_=2)
-    facts = attempt_facts(room, _order().node, _order().attempt, document)
+    assert not is_verified(nothing, context.order.policy)
+    attempt = _attempt(context, {"till/money.py": "x = 1\n"})
+    check(context.ledger, TASK, "baseline-tests", baseline=True, round_=0)
+    check(context.ledger, TASK, "tests")
+    check(context.ledger, TASK, "lint", round_=2)
+    facts = attempt_facts(context, _order().node, _order().attempt, document)
     assert (facts.tree, [file.path for file in facts.files]) == (attempt.tree, ["till/money.py"])
     assert [row.check_name for row in (*facts.baseline.rows, *facts.after.rows)] == ["baseline-tests", "tests"]
     assert (facts.size, facts.risk) == (document.task.size, document.task.risk)
     assert {"ac-1", "ac-2"} <= set(facts.required)
-    fix = attempt_facts(room, _order().node, _order().attempt, None)
+    fix = attempt_facts(context, _order().node, _order().attempt, None)
     assert (fix.size, fix.risk, fix.required) == (Size.STANDARD, Risk.GREEN, ())
 
 
-def test_a_task_may_touch_what_it_declares(room: Room) -> None:
-    assert set(writes_of(task_of(room, TASK))) == {"till/money.py", "tests/test_split.py"}
+def test_a_task_may_touch_what_it_declares(context: FeatureContext) -> None:
+    assert set(writes_of(task_of(context, TASK))) == {"till/money.py", "tests/test_split.py"}

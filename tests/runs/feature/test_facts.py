@@ -23,9 +23,9 @@ from fairwitness.contracts.feature.events import (
 from fairwitness.contracts.feature.facts import CallFacts, CanStart, Choice, FeatureFacts, HumanGate, Step
 from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.rules.feature_moves import Raised
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import facts_of, raised_here, review_subject
 from fairwitness.runs.feature.facts_tasks import WHOLE
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.tasks import (
     FIX,
     FIX_NODE,
@@ -37,7 +37,7 @@ from fairwitness.runs.feature.tasks import (
     plan_of,
 )
 from fairwitness.runs.shared.call_facts import call_facts
-from runs.feature.rooms import room as made
+from runs.feature.rooms import context as made
 from runs.feature.telling import ask, attempt, call, enter, leave, played, reopened, resume, tree_with
 
 NAMES = ("task-01", "task-02", "task-03", "task-04")
@@ -45,32 +45,32 @@ D = DispatchStatus
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_ = made(tmp_path)
     yield made_
     made_.ledger.close()
 
 
-def _calls(room: Room) -> dict[str, tuple[int, str | None, str | None]]:
+def _calls(context: FeatureContext) -> dict[str, tuple[int, str | None, str | None]]:
     return {
         each.instance: (each.attempts, each.status and each.status.value, each.cause and each.cause.value)
-        for each in facts_of(room).calls
+        for each in facts_of(context).calls
     }
 
 
-def raised(room: Room) -> Raised | None:
+def raised(context: FeatureContext) -> Raised | None:
     """What the run is worried about now."""
-    return raised_here(room.ledger, room.run_id, room.state())
+    return raised_here(context.ledger, context.run_id, context.state())
 
 
-def _spec(room: Room, number: int, **differs: Any) -> None:
-    call(room, f"step-2-1-spec-{number}", Step.SPEC, Role.SPEC, "spec", **differs)
+def _spec(context: FeatureContext, number: int, **differs: Any) -> None:
+    call(context, f"step-2-1-spec-{number}", Step.SPEC, Role.SPEC, "spec", **differs)
 
 
 @pytest.mark.req("P14")
-def test_nothing_is_known_of_a_run_that_has_just_begun(room: Room) -> None:
-    assert facts_of(room) == FeatureFacts(
-        mode=room.order.mode,
+def test_nothing_is_known_of_a_run_that_has_just_begun(context: FeatureContext) -> None:
+    assert facts_of(context) == FeatureFacts(
+        mode=context.order.mode,
         step=None,
         calls=(),
         concerns=None,
@@ -88,24 +88,24 @@ def test_nothing_is_known_of_a_run_that_has_just_begun(room: Room) -> None:
 
 
 @pytest.mark.req("P14", "P16")
-def test_two_processes_that_look_see_the_same(room: Room, tmp_path: Path) -> None:
-    enter(room, Step.PLAN)
-    played(room, plans.PLANNED)
-    begin_graph(room, TASKS, _nodes(room), 1)
-    enter(room, Step.IMPLEMENT)
-    attempt(room, "task-01", 1, merged=True)
+def test_two_processes_that_look_see_the_same(context: FeatureContext, tmp_path: Path) -> None:
+    enter(context, Step.PLAN)
+    played(context, plans.PLANNED)
+    begin_graph(context, TASKS, _nodes(context), 1)
+    enter(context, Step.IMPLEMENT)
+    attempt(context, "task-01", 1, merged=True)
     other = reopened(tmp_path)
-    assert facts_of(other) == facts_of(room) == facts_of(room)
+    assert facts_of(other) == facts_of(context) == facts_of(context)
     other.ledger.close()
 
 
 @pytest.mark.req("P12")
-def test_tries_are_counted_anew_in_each_life_and_what_was_done_stays_done(room: Room) -> None:
-    enter(room, Step.RESEARCH)
-    call(room, "step-1-1-researcher-impact-1", Step.RESEARCH, Role.RESEARCHER, "researcher-impact")
+def test_tries_are_counted_anew_in_each_life_and_what_was_done_stays_done(context: FeatureContext) -> None:
+    enter(context, Step.RESEARCH)
+    call(context, "step-1-1-researcher-impact-1", Step.RESEARCH, Role.RESEARCHER, "researcher-impact")
     for number in (1, 2):
         call(
-            room,
+            context,
             f"step-1-1-researcher-patterns-{number}",
             Step.RESEARCH,
             Role.RESEARCHER,
@@ -113,30 +113,30 @@ def test_tries_are_counted_anew_in_each_life_and_what_was_done_stays_done(room: 
             status=D.ERROR,
             cause=ErrorCause.NETWORK,
         )
-    assert _calls(room) == {"impact": (1, "DONE", None), "patterns": (2, "ERROR", "network")}
-    resume(room, Step.RESEARCH)
-    assert _calls(room) == {"impact": (1, "DONE", None)}
+    assert _calls(context) == {"impact": (1, "DONE", None), "patterns": (2, "ERROR", "network")}
+    resume(context, Step.RESEARCH)
+    assert _calls(context) == {"impact": (1, "DONE", None)}
     id_ = "step-1-1-researcher-patterns-3"
-    call(room, id_, Step.RESEARCH, Role.RESEARCHER, "researcher-patterns", status=D.TIMEOUT)
-    assert _calls(room) == {"impact": (1, "DONE", None), "patterns": (1, "TIMEOUT", "timeout")}
+    call(context, id_, Step.RESEARCH, Role.RESEARCHER, "researcher-patterns", status=D.TIMEOUT)
+    assert _calls(context) == {"impact": (1, "DONE", None), "patterns": (1, "TIMEOUT", "timeout")}
 
 
-def test_a_call_that_is_under_way_has_no_status(room: Room) -> None:
-    enter(room, Step.SPEC)
-    _spec(room, 1, status=None)
-    assert _calls(room) == {"spec": (1, None, None)}
-    _spec(room, 1, status=None)  # as after a kill
-    assert _calls(room) == {"spec": (1, None, None)}
+def test_a_call_that_is_under_way_has_no_status(context: FeatureContext) -> None:
+    enter(context, Step.SPEC)
+    _spec(context, 1, status=None)
+    assert _calls(context) == {"spec": (1, None, None)}
+    _spec(context, 1, status=None)  # as after a kill
+    assert _calls(context) == {"spec": (1, None, None)}
 
 
-def test_calls_of_an_earlier_visit_are_over(room: Room) -> None:
-    enter(room, Step.SPEC)
-    _spec(room, 1)
-    leave(room, StepOutcome.REVISED)
-    enter(room, Step.SPEC)
-    assert _calls(room) == {}
-    enter(room, Step.DESIGN)
-    assert _calls(room) == {}
+def test_calls_of_an_earlier_visit_are_over(context: FeatureContext) -> None:
+    enter(context, Step.SPEC)
+    _spec(context, 1)
+    leave(context, StepOutcome.REVISED)
+    enter(context, Step.SPEC)
+    assert _calls(context) == {}
+    enter(context, Step.DESIGN)
+    assert _calls(context) == {}
 
 
 CAUSES = [
@@ -161,50 +161,50 @@ def test_a_call_that_failed_has_a_cause_and_no_other(
 
 
 @pytest.mark.req("P8", "P12")
-def test_a_plan_that_was_refused_counts_as_a_broken_contract(room: Room) -> None:
-    enter(room, Step.PLAN)
-    call(room, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
-    assert _calls(room) == {"planner": (1, "DONE", None)}
-    played(room, replace(plans.PLANNED, turns=()), "step-4-1-planner-1")  # it wrote no task
-    assert _calls(room) == {"planner": (1, "ERROR", "schema_violation")}
-    call(room, "step-4-1-planner-2", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
-    played(room, replace(plans.PLANNED, turns=()), "step-4-1-planner-2")
-    assert _calls(room) == {"planner": (2, "ERROR", "schema_violation")}
-    resume(room, Step.PLAN)
-    assert _calls(room) == {}, "what was refused is not done"
-    call(room, "step-4-1-planner-3", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
-    played(room, plans.PLANNED, "step-4-1-planner-3")
-    assert _calls(room) == {"planner": (1, "DONE", None)}
+def test_a_plan_that_was_refused_counts_as_a_broken_contract(context: FeatureContext) -> None:
+    enter(context, Step.PLAN)
+    call(context, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
+    assert _calls(context) == {"planner": (1, "DONE", None)}
+    played(context, replace(plans.PLANNED, turns=()), "step-4-1-planner-1")  # it wrote no task
+    assert _calls(context) == {"planner": (1, "ERROR", "schema_violation")}
+    call(context, "step-4-1-planner-2", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
+    played(context, replace(plans.PLANNED, turns=()), "step-4-1-planner-2")
+    assert _calls(context) == {"planner": (2, "ERROR", "schema_violation")}
+    resume(context, Step.PLAN)
+    assert _calls(context) == {}, "what was refused is not done"
+    call(context, "step-4-1-planner-3", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
+    played(context, plans.PLANNED, "step-4-1-planner-3")
+    assert _calls(context) == {"planner": (1, "DONE", None)}
 
 
 def _concern(severity: str) -> dict[str, str]:
     return {"severity": severity, "title": "x", "description": "y", "recommendation": "z"}
 
 
-def _weighed(room: Room, id_: str, *severities: str) -> None:
+def _weighed(context: FeatureContext, id_: str, *severities: str) -> None:
     answer = {**groundwork.SESSIONS[0].answer, "concerns": [_concern(each) for each in severities]}
-    call(room, id_, Step.SETUP, Role.ORCHESTRATOR, "intake", answer=answer)
+    call(context, id_, Step.SETUP, Role.ORCHESTRATOR, "intake", answer=answer)
 
 
 @pytest.mark.req("P3", "P6")
-def test_the_worst_concern_of_this_visit_counts(room: Room) -> None:
-    assert raised(room) is None
-    enter(room, Step.SETUP)
-    assert raised(room) is None
-    _weighed(room, "step-0-1-intake-1", "Minor", "Major", "Minor")
-    assert raised(room) == Raised(3, Severity.MAJOR)
-    assert facts_of(room).concerns is Severity.MAJOR
-    enter(room, Step.SETUP)
-    assert raised(room) is None, "what was said before the request was changed is over"
-    _weighed(room, "step-0-2-intake-1")
-    assert raised(room) == Raised(0, None)
-    enter(room, Step.RESEARCH)
-    assert raised(room) is None
+def test_the_worst_concern_of_this_visit_counts(context: FeatureContext) -> None:
+    assert raised(context) is None
+    enter(context, Step.SETUP)
+    assert raised(context) is None
+    _weighed(context, "step-0-1-intake-1", "Minor", "Major", "Minor")
+    assert raised(context) == Raised(3, Severity.MAJOR)
+    assert facts_of(context).concerns is Severity.MAJOR
+    enter(context, Step.SETUP)
+    assert raised(context) is None, "what was said before the request was changed is over"
+    _weighed(context, "step-0-2-intake-1")
+    assert raised(context) == Raised(0, None)
+    enter(context, Step.RESEARCH)
+    assert raised(context) is None
 
 
 @pytest.mark.req("P3", "P6")
-def test_a_specification_raises_what_stands_in_its_log(room: Room) -> None:
-    enter(room, Step.SPEC)
+def test_a_specification_raises_what_stands_in_its_log(context: FeatureContext) -> None:
+    enter(context, Step.SPEC)
     answer = dict(specification.SESSIONS[0].answer)
     payload = {**answer["agent_output"]["payload"]}
     log = {
@@ -215,51 +215,51 @@ def test_a_specification_raises_what_stands_in_its_log(room: Room) -> None:
         "concerns": [_concern("Blocker")],
     }
     answer["agent_output"] = {**answer["agent_output"], "payload": {**payload, "pushback_log": log}}
-    _spec(room, 1, status=D.ERROR, cause=ErrorCause.AGENT_ERROR)
-    assert raised(room) is None
-    _spec(room, 2, answer=answer)
-    assert raised(room) == Raised(1, Severity.BLOCKER)
+    _spec(context, 1, status=D.ERROR, cause=ErrorCause.AGENT_ERROR)
+    assert raised(context) is None
+    _spec(context, 2, answer=answer)
+    assert raised(context) == Raised(1, Severity.BLOCKER)
 
 
-def test_an_answer_without_a_log_raises_nothing(room: Room) -> None:
-    enter(room, Step.SPEC)
+def test_an_answer_without_a_log_raises_nothing(context: FeatureContext) -> None:
+    enter(context, Step.SPEC)
     answer = dict(specification.SESSIONS[0].answer)
     payload = {key: value for key, value in answer["agent_output"]["payload"].items() if key != "pushback_log"}
-    _spec(room, 1, answer={**answer, "agent_output": {**answer["agent_output"], "payload": payload}})
-    assert raised(room) == Raised(0, None)
+    _spec(context, 1, answer={**answer, "agent_output": {**answer["agent_output"], "payload": payload}})
+    assert raised(context) == Raised(0, None)
 
 
-def test_a_call_whose_answer_is_gone_raises_nothing(room: Room) -> None:
-    enter(room, Step.SPEC)
-    _spec(room, 1)
-    assert raised(room) == Raised(0, None)
+def test_a_call_whose_answer_is_gone_raises_nothing(context: FeatureContext) -> None:
+    enter(context, Step.SPEC)
+    _spec(context, 1)
+    assert raised(context) == Raised(0, None)
 
 
 @pytest.mark.req("P5")
-def test_a_question_belongs_to_its_visit_and_what_was_chosen_before_is_spent(room: Room) -> None:
+def test_a_question_belongs_to_its_visit_and_what_was_chosen_before_is_spent(context: FeatureContext) -> None:
     gate = HumanGate.RESEARCH
-    enter(room, Step.RESEARCH_GATE)
-    assert facts_of(room).approval is None
-    ask(room, gate)
-    first = facts_of(room).approval
+    enter(context, Step.RESEARCH_GATE)
+    assert facts_of(context).approval is None
+    ask(context, gate)
+    first = facts_of(context).approval
     assert first is not None
     assert (first.gate, first.asked, first.selected, first.spent) == (gate, True, None, ())
-    enter(room, Step.RESEARCH)
-    assert facts_of(room).approval is None, "nobody is asked there"
+    enter(context, Step.RESEARCH)
+    assert facts_of(context).approval is None, "nobody is asked there"
 
 
 @pytest.mark.req("P5")
-def test_each_answer_is_spent_once_it_has_sent_work_back(room: Room) -> None:
+def test_each_answer_is_spent_once_it_has_sent_work_back(context: FeatureContext) -> None:
     gate = HumanGate.RESEARCH
     for number, choice in enumerate((Choice.EXPAND, Choice.OTHER), start=1):
-        enter(room, Step.RESEARCH_GATE)
-        ask(room, gate, choice)
-        here = facts_of(room).approval
+        enter(context, Step.RESEARCH_GATE)
+        ask(context, gate, choice)
+        here = facts_of(context).approval
         assert here is not None
         assert (here.asked, here.selected, len(here.spent)) == (True, choice, number - 1)
-        leave(room, StepOutcome.REVISED)
-    enter(room, Step.RESEARCH_GATE)
-    again = facts_of(room).approval
+        leave(context, StepOutcome.REVISED)
+    enter(context, Step.RESEARCH_GATE)
+    again = facts_of(context).approval
     assert again is not None
     assert (again.asked, again.selected, again.spent) == (False, None, (Choice.EXPAND, Choice.OTHER))
 
@@ -268,14 +268,16 @@ def test_each_answer_is_spent_once_it_has_sent_work_back(room: Room) -> None:
 @pytest.mark.parametrize(
     ("scope", "step"), [(ReviewScope.DESIGN, Step.DESIGN_REVIEW), (ReviewScope.CODE, Step.CODE_REVIEW)]
 )
-def test_a_review_is_told_by_the_round_that_its_step_is_in(room: Room, scope: ReviewScope, step: Step) -> None:
+def test_a_review_is_told_by_the_round_that_its_step_is_in(
+    context: FeatureContext, scope: ReviewScope, step: Step
+) -> None:
     def look() -> Any:
-        facts = facts_of(room)
+        facts = facts_of(context)
         return facts.design_review if scope is ReviewScope.DESIGN else facts.code_review
 
     def reviewer(number: int, **differs: Any) -> None:
         call(
-            room,
+            context,
             f"{step.value}-{number}-pragmatic-verifier-1",
             step,
             Role.REVIEWER,
@@ -284,63 +286,63 @@ def test_a_review_is_told_by_the_round_that_its_step_is_in(room: Room, scope: Re
         )
 
     assert look() is None
-    enter(room, step)
+    enter(context, step)
     assert (look().round, look().reviewers, look().tally.rows) == (1, (), ())
     reviewer(1)
     for session in reviews.DESIGN_FIRST:
-        played(room, replace(session, answer={**session.answer, "scope": scope.value}))
+        played(context, replace(session, answer={**session.answer, "scope": scope.value}))
     assert [each.instance for each in look().reviewers] == ["pragmatic-verifier"]
     assert len(look().tally.rows) == 9
-    assert review_subject(room, scope) == f"{room.order.slug}-{scope.value}-review"
-    enter(room, Step.DESIGN)
+    assert review_subject(context, scope) == f"{context.order.slug}-{scope.value}-review"
+    enter(context, Step.DESIGN)
     assert (look().round, len(look().reviewers)) == (1, 1)
-    enter(room, step)
+    enter(context, step)
     assert (look().round, look().reviewers) == (2, ())
     reviewer(2, status=D.ERROR, cause=ErrorCause.AGENT_ERROR)
     assert [each.status for each in look().reviewers] == [D.ERROR]
 
 
-def test_the_budget_holds_a_run_until_somebody_lets_it_go_on(room: Room) -> None:
-    room.tell(BudgetExhausted(what="tokens of the run", cap=5, used=6))
-    facts = facts_of(room)
+def test_the_budget_holds_a_run_until_somebody_lets_it_go_on(context: FeatureContext) -> None:
+    context.tell(BudgetExhausted(what="tokens of the run", cap=5, used=6))
+    facts = facts_of(context)
     assert (facts.can_start, facts.held_by) == (CanStart.NEVER, "the budget: tokens of the run")
-    resume(room, Step.SETUP)
-    assert (facts_of(room).can_start, facts_of(room).held_by) == (CanStart.YES, None)
-    room.tell(BudgetExhausted(what="money of the run", cap=5, used=6))
-    assert facts_of(room).held_by == "the budget: money of the run"
+    resume(context, Step.SETUP)
+    assert (facts_of(context).can_start, facts_of(context).held_by) == (CanStart.YES, None)
+    context.tell(BudgetExhausted(what="money of the run", cap=5, used=6))
+    assert facts_of(context).held_by == "the budget: money of the run"
 
 
-def test_what_a_run_goes_on_without_is_named_once(room: Room) -> None:
+def test_what_a_run_goes_on_without_is_named_once(context: FeatureContext) -> None:
     for detail in ("one", "two"):
-        room.tell(Degraded(kind=Degradation.SINGLE_MODEL, detail=detail))
-    assert facts_of(room).degradations == (Degradation.SINGLE_MODEL,)
+        context.tell(Degraded(kind=Degradation.SINGLE_MODEL, detail=detail))
+    assert facts_of(context).degradations == (Degradation.SINGLE_MODEL,)
 
 
-def _nodes(room: Room) -> Any:
-    plan = plan_of(room)
+def _nodes(context: FeatureContext) -> Any:
+    plan = plan_of(context)
     assert plan is not None
-    return nodes_of(room, plan)
+    return nodes_of(context, plan)
 
 
-def _tasks(room: Room) -> dict[str, tuple[int, int, bool, int]]:
-    return {each.task: (each.iteration, each.round, each.ready, each.check_runs) for each in facts_of(room).tasks}
+def _tasks(context: FeatureContext) -> dict[str, tuple[int, int, bool, int]]:
+    return {each.task: (each.iteration, each.round, each.ready, each.check_runs) for each in facts_of(context).tasks}
 
 
-def _implementer(room: Room, number: int, task: str, tries: str = "1", **differs: Any) -> None:
+def _implementer(context: FeatureContext, number: int, task: str, tries: str = "1", **differs: Any) -> None:
     id_ = f"step-5-{number}-{task}-{tries}"
-    call(room, id_, Step.IMPLEMENT, Role.IMPLEMENTER, task, attempt=number, **differs)
+    call(context, id_, Step.IMPLEMENT, Role.IMPLEMENTER, task, attempt=number, **differs)
 
 
 @pytest.fixture
-def planned(room: Room) -> Room:
-    enter(room, Step.PLAN)
-    played(room, plans.PLANNED)
-    enter(room, Step.IMPLEMENT)
-    return room
+def planned(context: FeatureContext) -> FeatureContext:
+    enter(context, Step.PLAN)
+    played(context, plans.PLANNED)
+    enter(context, Step.IMPLEMENT)
+    return context
 
 
 @pytest.mark.req("P9")
-def test_a_task_is_ready_when_what_it_waits_for_is_merged(planned: Room) -> None:
+def test_a_task_is_ready_when_what_it_waits_for_is_merged(planned: FeatureContext) -> None:
     assert _tasks(planned) == {
         "task-01": (1, 1, True, 0),
         "task-02": (1, 1, True, 0),
@@ -363,7 +365,7 @@ def test_a_task_is_ready_when_what_it_waits_for_is_merged(planned: Room) -> None
 
 
 @pytest.mark.req("P9")
-def test_what_is_still_open_is_tried_again_in_the_next_iteration_under_the_next_number(planned: Room) -> None:
+def test_what_is_still_open_is_tried_again_in_the_next_iteration_under_the_next_number(planned: FeatureContext) -> None:
     begin_graph(planned, TASKS, _nodes(planned), 1)
     attempt(planned, "task-01", 1, merged=True)
     attempt(planned, "task-02", 1, merged=False)
@@ -383,7 +385,7 @@ def test_what_is_still_open_is_tried_again_in_the_next_iteration_under_the_next_
     assert _tasks(planned)["task-01"] == (2, 3, True, 0)
 
 
-def test_what_an_attempt_changed_is_told_with_its_tree(planned: Room) -> None:
+def test_what_an_attempt_changed_is_told_with_its_tree(planned: FeatureContext) -> None:
     number = begin_graph(planned, TASKS, _nodes(planned), 1)
     assert facts_of(planned).tasks[0].tree is None
     head = planned.order.base_commit
@@ -392,7 +394,7 @@ def test_what_an_attempt_changed_is_told_with_its_tree(planned: Room) -> None:
 
 
 @pytest.mark.req("P9")
-def test_implementers_and_verifiers_are_those_of_the_iteration_at_hand(planned: Room) -> None:
+def test_implementers_and_verifiers_are_those_of_the_iteration_at_hand(planned: FeatureContext) -> None:
     assert _calls(planned) == {}
     begin_graph(planned, TASKS, _nodes(planned), 1)
     _implementer(planned, 1, "task-01")
@@ -412,7 +414,7 @@ def test_implementers_and_verifiers_are_those_of_the_iteration_at_hand(planned: 
 
 
 @pytest.mark.req("P9")
-def test_whoever_settled_a_conflict_says_nothing_of_the_work_itself(planned: Room) -> None:
+def test_whoever_settled_a_conflict_says_nothing_of_the_work_itself(planned: FeatureContext) -> None:
     begin_graph(planned, TASKS, _nodes(planned), 1)
     _implementer(planned, 1, "task-01")
     _implementer(planned, 1, "task-01", "help-1", status=D.ERROR, cause=ErrorCause.NETWORK)
@@ -421,7 +423,7 @@ def test_whoever_settled_a_conflict_says_nothing_of_the_work_itself(planned: Roo
 
 
 @pytest.mark.req("P7")
-def test_a_fix_is_told_by_the_graph_that_follows_its_round(planned: Room) -> None:
+def test_a_fix_is_told_by_the_graph_that_follows_its_round(planned: FeatureContext) -> None:
     begin_graph(planned, TASKS, _nodes(planned), 1)
     enter(planned, Step.CODE_REVIEW)
     assert facts_of(planned).fix is None
@@ -447,7 +449,7 @@ def test_a_fix_is_told_by_the_graph_that_follows_its_round(planned: Room) -> Non
     assert facts_of(planned).fix is None, "the second round has none of its own"
 
 
-def test_a_fix_that_failed_is_asked_for_again_in_the_next_life(planned: Room) -> None:
+def test_a_fix_that_failed_is_asked_for_again_in_the_next_life(planned: FeatureContext) -> None:
     enter(planned, Step.CODE_REVIEW)
     number = begin_graph(planned, FIX, [fix_node([])], 1)
     enter(planned, Step.IMPLEMENT)
@@ -459,24 +461,31 @@ def test_a_fix_that_failed_is_asked_for_again_in_the_next_life(planned: Room) ->
 
 
 @pytest.mark.req("P9")
-def test_the_whole_change_is_what_was_proven_last(room: Room) -> None:
-    assert facts_of(room).whole is None
+def test_the_whole_change_is_what_was_proven_last(context: FeatureContext) -> None:
+    assert facts_of(context).whole is None
     for life in (0, 1):
-        tree = tree_with(room, {f"{life}.txt": "a"})
+        tree = tree_with(context, {f"{life}.txt": "a"})
         files = [{"path": f"{life}.txt", "change": "added"}]
-        detail: dict[str, object] = {"round": life + 1, "tree": tree, "commit": room.order.base_commit, "files": files}
-        seen = room.seen(f"{WHOLE}:{life}", WHOLE, WHOLE, detail, tree=tree)
-        room.write(lambda record, seen=seen: record.observation(seen))  # type: ignore[misc]  # a default binds the loop's value
-        whole = facts_of(room).whole
+        detail: dict[str, object] = {
+            "round": life + 1,
+            "tree": tree,
+            "commit": context.order.base_commit,
+            "files": files,
+        }
+        seen = context.seen(f"{WHOLE}:{life}", WHOLE, WHOLE, detail, tree=tree)
+        context.write(lambda record, seen=seen: record.observation(seen))  # type: ignore[misc]  # a default binds the loop's value
+        whole = facts_of(context).whole
         assert whole is not None
         assert (whole.task, whole.tree, whole.round, whole.baseline.rows) == (WHOLE, tree, life + 1, ())
         assert [file.path for file in whole.files] == [f"{life}.txt"]
-        resume(room, Step.EVIDENCE)
-        assert facts_of(room).whole == whole
+        resume(context, Step.EVIDENCE)
+        assert facts_of(context).whole == whole
 
 
 @pytest.mark.req("P9", "P16")
-def test_what_came_to_nothing_is_tried_again_in_the_next_life_and_what_was_merged_stays(planned: Room) -> None:
+def test_what_came_to_nothing_is_tried_again_in_the_next_life_and_what_was_merged_stays(
+    planned: FeatureContext,
+) -> None:
     begin_graph(planned, TASKS, _nodes(planned), 1)
     _implementer(planned, 1, "task-01")
     _implementer(planned, 1, "task-02", status=D.ERROR, cause=ErrorCause.AGENT_ERROR)

@@ -33,40 +33,40 @@ class Bench:
 
     def __init__(self, ground: Ground, folder: Path, script: Script) -> None:
         self.run = PaperRun(ground, folder / "run", script)
-        self.room = self.run.room
+        self.context = self.run.context
         for session in (*specification.SESSIONS, designs.SESSIONS[0], plans.PLANNED):
-            played(self.room, session)
-        plan = plan_of(self.room)
+            played(self.context, session)
+        plan = plan_of(self.context)
         assert plan is not None
-        enter(self.room, Step.IMPLEMENT)
-        begin_graph(self.room, TASKS, nodes_of(self.room, plan), 1)
-        begin_graph(self.room, FIX, [fix_node(["till/money.py"])], 1, ("A finding.",))
+        enter(self.context, Step.IMPLEMENT)
+        begin_graph(self.context, TASKS, nodes_of(self.context, plan), 1)
+        begin_graph(self.context, FIX, [fix_node(["till/money.py"])], 1, ("A finding.",))
 
     def order(self, node: str = TASK, **differs: Any) -> AttemptOrder:
         number = 2 if node == FIX_NODE else 1
         plain = {
-            "run_id": self.room.run_id,
+            "run_id": self.context.run_id,
             "node": node,
             "attempt": number,
             "branch": f"fairwitness/{node}/attempt-{number}",
-            "target": self.room.order.target,
+            "target": self.context.order.target,
             "phase": str(number),
         }
         return AttemptOrder.model_validate(plain | differs)
 
     def prepared(self, *conflicts: str) -> Prepared:
-        base = self.room.order.base_commit
+        base = self.context.order.base_commit
         return Prepared(base=base, start=base, conflicts=conflicts)
 
     def work(self, order: AttemptOrder, *conflicts: str) -> Worked:
-        graph = graphs_of(self.room)[1 if order.node == FIX_NODE else 0]
-        work = Implementing(self.room, graph, self.run._caller, self.run._briefs)
+        graph = graphs_of(self.context)[1 if order.node == FIX_NODE else 0]
+        work = Implementing(self.context, graph, self.run._caller, self.run._briefs)
         return asyncio.run(work(order, self.prepared(*conflicts), Path()))
 
-    def desk(self, node: str = TASK) -> FeatureGraphDesk:
-        graph, run = graphs_of(self.room)[1 if node == FIX_NODE else 0], self.run
-        evidence = PaperEvidence(self.room, run._parts, run.script)
-        return FeatureGraphDesk(run._world, self.room, graph, run._caller, run._briefs, _no_proof, evidence)
+    def runner(self, node: str = TASK) -> FeatureGraphDesk:
+        graph, run = graphs_of(self.context)[1 if node == FIX_NODE else 0], self.run
+        evidence = PaperEvidence(self.context, run._parts, run.script)
+        return FeatureGraphDesk(run._world, self.context, graph, run._caller, run._briefs, _no_proof, evidence)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def bench(ground: Ground, tmp_path: Path, request: pytest.FixtureRequest) -> Ite
 
 
 def _asked(bench: Bench, step: Step = Step.IMPLEMENT) -> list[str]:
-    return [id_ for id_, call in bench.room.state().dispatches.items() if call.step == step.value]
+    return [id_ for id_, call in bench.context.state().dispatches.items() if call.step == step.value]
 
 
 _FIRST = f"step-5-1-{TASK}-1"
@@ -104,9 +104,9 @@ def test_an_implementer_is_asked_again_only_where_that_may_help(bench: Bench, tr
     worked = bench.work(bench.order())
     assert (worked.done, worked.reason, worked.halt) == (said is None, said, None)
     assert _asked(bench) == [f"step-5-1-{TASK}-{number}" for number in range(1, tries + 1)]
-    before = bench.room.ledger.head(bench.room.run_id)
+    before = bench.context.ledger.head(bench.context.run_id)
     assert bench.work(bench.order()) == worked, "after a kill what ended is taken over"
-    assert bench.room.ledger.head(bench.room.run_id) == before
+    assert bench.context.ledger.head(bench.context.run_id) == before
 
 
 @pytest.mark.parametrize("bench", [Script(calls={_FIRST: Ending(How.OVER_BUDGET)})], indirect=True)
@@ -122,14 +122,14 @@ def test_a_budget_that_is_used_up_stops_the_graph_and_not_only_the_task(bench: B
 def test_who_settles_a_conflict_is_another_call_and_leaves_the_report_alone(bench: Bench) -> None:
     first = bench.work(bench.order())
     assert first.done
-    report = bench.room.get(bench.room.layout.implementation_report(TASK))
+    report = bench.context.get(bench.context.layout.implementation_report(TASK))
     assert report is not None
-    here = bench.room.order.base_commit
+    here = bench.context.order.base_commit
     conflict = {"onto": here, "commit": here, "paths": ["till/money.py"]}
     order = bench.order(conflict=conflict)
     assert bench.work(order, "till/money.py").done
     assert _asked(bench) == [_FIRST, f"step-5-1-{TASK}-help-1"]
-    assert bench.room.get(bench.room.layout.implementation_report(TASK)) == report
+    assert bench.context.get(bench.context.layout.implementation_report(TASK)) == report
 
 
 @pytest.mark.req("P7")
@@ -143,13 +143,18 @@ def test_a_fix_is_told_what_was_found_and_may_write_what_was_changed(bench: Benc
 def _prove(bench: Bench, node: str = TASK) -> Any:
     order = bench.order(node)
     tree = hash_of("tree", node)
-    detail: dict[str, object] = {"base": bench.room.order.base_commit, "head": hash_of(node), "tree": tree, "files": []}
+    detail: dict[str, object] = {
+        "base": bench.context.order.base_commit,
+        "head": hash_of(node),
+        "tree": tree,
+        "files": [],
+    }
     key = f"attempt:{node}:{order.attempt}"
-    if bench.room.ledger.observation(bench.room.run_id, key) is None:
-        seen = bench.room.seen(key, "attempt", node, detail, task_id=node, tree=tree)
-        bench.room.write(lambda record: record.observation(seen))
+    if bench.context.ledger.observation(bench.context.run_id, key) is None:
+        seen = bench.context.seen(key, "attempt", node, detail, task_id=node, tree=tree)
+        bench.context.write(lambda record: record.observation(seen))
     candidate = Candidate(node=node, commit=hash_of(node), tree=tree)
-    return asyncio.run(bench.desk(node).prove(order, bench.prepared(), candidate))
+    return asyncio.run(bench.runner(node).prove(order, bench.prepared(), candidate))
 
 
 @pytest.mark.req("P9")
@@ -169,10 +174,10 @@ def test_rows_say_whether_an_attempt_holds_and_no_agent_does(bench: Bench, holds
     proof = _prove(bench)
     assert proof.holds is holds
     assert bool(proof.reasons) is not holds
-    before = bench.room.ledger.head(bench.room.run_id)
+    before = bench.context.ledger.head(bench.context.run_id)
     assert _prove(bench) == proof
-    assert bench.room.ledger.head(bench.room.run_id) == before
-    assert verify(bench.room.ledger.database, bench.room.run_id) == []
+    assert bench.context.ledger.head(bench.context.run_id) == before
+    assert verify(bench.context.ledger.database, bench.context.run_id) == []
 
 
 @pytest.mark.req("P7")

@@ -19,11 +19,11 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.feature.bundle_telemetry import evaluations
+from fairwitness.runs.feature.context import ORDER, FeatureContext
 from fairwitness.runs.feature.instructions import APPROVED, REFUSED, apply, diff_of, proposals, propose, proposed_text
-from fairwitness.runs.feature.room import ORDER, Room
 from fairwitness.store.artifacts import Store
 from runs.feature.rooms import RUN, clock
-from runs.feature.rooms import room as begun
+from runs.feature.rooms import context as begun
 
 FILE = ".github/instructions/pipeline.md"
 COPILOT = ".github/copilot-instructions.md"
@@ -37,7 +37,7 @@ def _update(change: str = "append", patch: str = "Dates are ISO 8601.", **differ
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made = begun(tmp_path, mode=ApprovalMode.INTERACTIVE)
     made.files.put(FILE, OLD.encode())
     made.files.put(COPILOT, OLD.encode())
@@ -45,22 +45,22 @@ def room(tmp_path: Path) -> Iterator[Room]:
     made.ledger.close()
 
 
-def _rows(room: Room) -> list[tuple[str, bool]]:
-    found = evaluations(room.ledger.database, room.run_id).instructions
+def _rows(context: FeatureContext) -> list[tuple[str, bool]]:
+    found = evaluations(context.ledger.database, context.run_id).instructions
     return [(each.file, each.applied) for each in found]
 
 
 @pytest.mark.req("P10")
-def test_a_proposal_is_a_row_once_and_changes_no_file(room: Room) -> None:
+def test_a_proposal_is_a_row_once_and_changes_no_file(context: FeatureContext) -> None:
     for _ in range(2):
-        propose(room, [_update(), _update(file_path=COPILOT)])
-    assert _rows(room) == [(FILE, False), (COPILOT, False)]
-    assert proposals(room) == (_update(), _update(file_path=COPILOT))
-    assert room.files.get(FILE) == OLD.encode()
+        propose(context, [_update(), _update(file_path=COPILOT)])
+    assert _rows(context) == [(FILE, False), (COPILOT, False)]
+    assert proposals(context) == (_update(), _update(file_path=COPILOT))
+    assert context.files.get(FILE) == OLD.encode()
 
 
 @pytest.mark.req("P10")
-def test_what_the_filter_refuses_is_told_and_is_no_proposal(room: Room) -> None:
+def test_what_the_filter_refuses_is_told_and_is_no_proposal(context: FeatureContext) -> None:
     token = "ghp_" + "a1B2" * 9
     refused = (
         _update("modify", "# Rules\n\nNames are English.\n"),
@@ -69,9 +69,9 @@ def test_what_the_filter_refuses_is_told_and_is_no_proposal(room: Room) -> None:
         _update("create"),
         _update(patch="half a sign \ud800"),
     )
-    propose(room, refused)
-    propose(room, refused)
-    seen = room.ledger.observations(room.run_id, REFUSED)
+    propose(context, refused)
+    propose(context, refused)
+    seen = context.ledger.observations(context.run_id, REFUSED)
     assert [(each.holds, each.detail["grounds"]) for each in seen] == [
         (False, ["protected_text_removed"]),
         (False, ["check_removed"]),
@@ -80,16 +80,16 @@ def test_what_the_filter_refuses_is_told_and_is_no_proposal(room: Room) -> None:
         (False, ["hidden_text"]),
     ]
     assert token not in str(seen)
-    assert _rows(room) == []
+    assert _rows(context) == []
     for update in refused:
         with pytest.raises(UsageError, match="did not propose"):
-            apply(room, update, PERSON)
+            apply(context, update, PERSON)
 
 
 @pytest.mark.req("P10")
-def test_an_approved_change_is_written_as_it_was_shown_and_only_once(room: Room) -> None:
-    propose(room, [_update()])
-    shown = diff_of(room, _update())
+def test_an_approved_change_is_written_as_it_was_shown_and_only_once(context: FeatureContext) -> None:
+    propose(context, [_update()])
+    shown = diff_of(context, _update())
     assert shown == snapshot("""\
 --- a/.github/instructions/pipeline.md
 +++ b/.github/instructions/pipeline.md
@@ -100,55 +100,55 @@ def test_an_approved_change_is_written_as_it_was_shown_and_only_once(room: Room)
 +
 +Dates are ISO 8601.
 """)
-    apply(room, _update(), PERSON)
-    written = room.files.get(FILE)
+    apply(context, _update(), PERSON)
+    written = context.files.get(FILE)
     assert written == OLD.encode() + b"\nDates are ISO 8601.\n"
-    assert _rows(room) == [(FILE, False), (FILE, True)]
-    assert proposals(room) == ()
-    (approved,) = room.ledger.observations(room.run_id, APPROVED)
+    assert _rows(context) == [(FILE, False), (FILE, True)]
+    assert proposals(context) == ()
+    (approved,) = context.ledger.observations(context.run_id, APPROVED)
     assert approved.detail == {"approved_by": PERSON, "diff": shown}
-    apply(room, _update(), PERSON)
-    assert room.files.get(FILE) == written
-    assert len(_rows(room)) == 2
+    apply(context, _update(), PERSON)
+    assert context.files.get(FILE) == written
+    assert len(_rows(context)) == 2
 
 
 @pytest.mark.req("P10")
-def test_a_diff_shows_new_files_and_changed_line_ends(room: Room) -> None:
-    new = diff_of(room, _update("create", "# A\n", file_path=".github/instructions/new.md"))
+def test_a_diff_shows_new_files_and_changed_line_ends(context: FeatureContext) -> None:
+    new = diff_of(context, _update("create", "# A\n", file_path=".github/instructions/new.md"))
     assert new == "--- /dev/null\n+++ b/.github/instructions/new.md\n@@ -0,0 +1 @@\n+# A\n"
-    room.files.put(FILE, b"# A\r\n")
-    assert diff_of(room, _update("modify", "# A")).endswith("-# A\r\n+# A\n")
+    context.files.put(FILE, b"# A\r\n")
+    assert diff_of(context, _update("modify", "# A")).endswith("-# A\r\n+# A\n")
 
 
 @pytest.mark.req("P10")
 @pytest.mark.parametrize("point", ["approved", "written"])
 def test_a_change_that_was_begun_is_finished_once(tmp_path: Path, point: str) -> None:
-    room = begun(tmp_path, mode=ApprovalMode.INTERACTIVE)
-    room.files.put(FILE, OLD.encode())
-    propose(room, [_update()])
-    room.ledger.close()
+    context = begun(tmp_path, mode=ApprovalMode.INTERACTIVE)
+    context.files.put(FILE, OLD.encode())
+    propose(context, [_update()])
+    context.ledger.close()
     code = f"from runs.feature.test_instructions import *; go_on(Path({str(tmp_path)!r}))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     kill = {"FAIRWITNESS_KILL_AT": f"feature.instruction.{point}"}
     killed = subprocess.run([sys.executable, "-c", code], env=environment | kill, check=False)
     assert killed.returncode == -signal.SIGKILL
-    room = opened(tmp_path)
-    assert _rows(room) == [(FILE, False)]
-    room.ledger.close()
+    context = opened(tmp_path)
+    assert _rows(context) == [(FILE, False)]
+    context.ledger.close()
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-    room = opened(tmp_path)
-    assert _rows(room) == [(FILE, False), (FILE, True)]
-    assert room.files.get(FILE) == OLD.encode() + b"\nDates are ISO 8601.\n"
-    room.ledger.close()
+    context = opened(tmp_path)
+    assert _rows(context) == [(FILE, False), (FILE, True)]
+    assert context.files.get(FILE) == OLD.encode() + b"\nDates are ISO 8601.\n"
+    context.ledger.close()
 
 
-def opened(tmp_path: Path) -> Room:
+def opened(tmp_path: Path) -> FeatureContext:
     """The room of a run that was begun, as another process opens it."""
     repository, state = Repository.open(tmp_path / "till"), tmp_path / "state"
     ledger = Ledger.open_file(state / "evidence.db", clock=clock)
     order = ledger.observation(RUN, ORDER)
     assert order is not None
-    return Room(
+    return FeatureContext(
         run_id=RUN,
         order=FeatureOrder.model_validate(order.detail["order"]),
         repository=repository,
@@ -163,59 +163,59 @@ def opened(tmp_path: Path) -> Room:
 
 def go_on(tmp_path: Path) -> None:
     """Applies what was proposed."""
-    room = opened(tmp_path)
-    apply(room, _update(), PERSON)
-    room.ledger.close()
+    context = opened(tmp_path)
+    apply(context, _update(), PERSON)
+    context.ledger.close()
 
 
 @pytest.mark.req("P10")
 @pytest.mark.parametrize("approver", ["knowledge-agent", "fairwitness", "", "planner"])
-def test_nobody_but_a_person_approves(room: Room, approver: str) -> None:
-    propose(room, [_update()])
+def test_nobody_but_a_person_approves(context: FeatureContext, approver: str) -> None:
+    propose(context, [_update()])
     with pytest.raises(UsageError, match=r"is not changed: (approved_by_no_person|not_approved)"):
-        apply(room, _update(), approver)
-    assert room.files.get(FILE) == OLD.encode()
-    assert _rows(room) == [(FILE, False)]
+        apply(context, _update(), approver)
+    assert context.files.get(FILE) == OLD.encode()
+    assert _rows(context) == [(FILE, False)]
 
 
 @pytest.mark.req("P10")
-def test_the_one_file_beside_the_folder_is_never_changed(room: Room) -> None:
-    propose(room, [_update(file_path=COPILOT)])
+def test_the_one_file_beside_the_folder_is_never_changed(context: FeatureContext) -> None:
+    propose(context, [_update(file_path=COPILOT)])
     with pytest.raises(UsageError, match="file_is_never_changed_by_a_run"):
-        apply(room, _update(file_path=COPILOT), PERSON)
-    assert room.files.get(COPILOT) == OLD.encode()
+        apply(context, _update(file_path=COPILOT), PERSON)
+    assert context.files.get(COPILOT) == OLD.encode()
 
 
 @pytest.mark.req("P10")
 def test_a_run_without_a_person_only_proposes(tmp_path: Path) -> None:
-    room = begun(tmp_path)
-    propose(room, [_update("create")])
+    context = begun(tmp_path)
+    propose(context, [_update("create")])
     with pytest.raises(UsageError, match="nobody_is_there_to_approve"):
-        apply(room, _update("create"), PERSON)
-    assert not room.files.exists(FILE)
-    assert _rows(room) == [(FILE, False)]
-    room.ledger.close()
+        apply(context, _update("create"), PERSON)
+    assert not context.files.exists(FILE)
+    assert _rows(context) == [(FILE, False)]
+    context.ledger.close()
 
 
 @pytest.mark.req("P10")
-def test_a_file_that_somebody_changed_meanwhile_is_left_alone(room: Room) -> None:
-    propose(room, [_update(), _update("create", file_path=".github/instructions/new.md")])
-    room.files.put(FILE, b"# Mine\n")
-    room.files.put(".github/instructions/new.md", b"# Mine\n")
-    for update in proposals(room):
+def test_a_file_that_somebody_changed_meanwhile_is_left_alone(context: FeatureContext) -> None:
+    propose(context, [_update(), _update("create", file_path=".github/instructions/new.md")])
+    context.files.put(FILE, b"# Mine\n")
+    context.files.put(".github/instructions/new.md", b"# Mine\n")
+    for update in proposals(context):
         with pytest.raises(UsageError, match="is not what it was"):
-            apply(room, update, PERSON)
-    assert room.files.get(FILE) == room.files.get(".github/instructions/new.md") == b"# Mine\n"
-    assert [applied for _, applied in _rows(room)] == [False, False]
+            apply(context, update, PERSON)
+    assert context.files.get(FILE) == context.files.get(".github/instructions/new.md") == b"# Mine\n"
+    assert [applied for _, applied in _rows(context)] == [False, False]
 
 
 @pytest.mark.req("P10")
-def test_a_file_that_is_no_plain_text_fits_nothing(room: Room, tmp_path: Path) -> None:
+def test_a_file_that_is_no_plain_text_fits_nothing(context: FeatureContext, tmp_path: Path) -> None:
     (tmp_path / "till" / ".github" / "instructions" / "link.md").symlink_to(tmp_path / "till" / "README.md")
-    room.files.put(".github/instructions/data.md", b"\xff\xfe")
+    context.files.put(".github/instructions/data.md", b"\xff\xfe")
     for name in ("link", "data"):
         with pytest.raises(UsageError, match="does not fit"):
-            diff_of(room, _update(file_path=f".github/instructions/{name}.md"))
+            diff_of(context, _update(file_path=f".github/instructions/{name}.md"))
 
 
 DIFF = """\

@@ -54,8 +54,8 @@ def test_a_run_is_rolled_back_to_where_it_began(tmp_path: Path) -> None:
 
 
 def test_the_command_is_one_line(tmp_path: Path) -> None:
-    with land(tmp_path).room() as room:
-        assert commands_of(room) == f"fairwitness rollback {RUN}"
+    with land(tmp_path).context() as context:
+        assert commands_of(context) == f"fairwitness rollback {RUN}"
 
 
 def test_a_checkout_that_is_elsewhere_stays_there(tmp_path: Path) -> None:
@@ -181,8 +181,8 @@ def test_a_run_that_committed_nothing_is_refused(tmp_path: Path) -> None:
 def test_what_was_not_committed_when_the_run_began_can_be_had_back(tmp_path: Path) -> None:
     run = land(tmp_path)
     run.person.write("same.txt", "mine\n")
-    with run.room() as room:
-        assert keep_dirty(room.repository, room.shadow, RUN, FALLBACK) is not None
+    with run.context() as context:
+        assert keep_dirty(context.repository, context.shadow, RUN, FALLBACK) is not None
     landed = run.commit()
     assert not landed.switched
     run.person.git("checkout", "-q", "--", ".")
@@ -195,8 +195,8 @@ def test_what_was_not_committed_when_the_run_began_can_be_had_back(tmp_path: Pat
 
 def test_documents_that_were_committed_go_with_the_branch_and_are_kept(tmp_path: Path) -> None:
     run = land(tmp_path, finish={"artifacts": "separate-commit"})
-    with run.room() as room:
-        begin_files(room)
+    with run.context() as context:
+        begin_files(context)
     assert run.commit().switched
     run.rollback()
     assert run.person.git("status", "--porcelain", "-b") == "## main"

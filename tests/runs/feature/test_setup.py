@@ -131,8 +131,8 @@ def test_a_taken_run_id_moves_to_the_next_free_second() -> None:
 
 def begun(land: Land) -> None:
     """Begins the files of a run, as a new process does."""
-    with land.room() as room:
-        begin_files(room)
+    with land.context() as context:
+        begin_files(context)
 
 
 @pytest.mark.req("P3")
@@ -145,9 +145,9 @@ def test_the_feature_folder_is_hidden_from_git_once(tmp_path: Path) -> None:
         assert exclude.read_text() == f"# mine\n/private\n/{FOLDER}/\n"
     assert run.person.git("status", "--porcelain") == ""
     assert (run.person.folder / FOLDER / "initial-request.md").read_text().startswith("Gift vouchers\n")
-    with run.room() as room:
-        assert room.get(room.layout.initial_request) is not None
-        assert run.person.git("rev-parse", room.order.baseline_tag) == room.order.base_commit
+    with run.context() as context:
+        assert context.get(context.layout.initial_request) is not None
+        assert run.person.git("rev-parse", context.order.baseline_tag) == context.order.base_commit
 
 
 def test_a_linked_worktree_uses_the_list_that_git_reads_there(tmp_path: Path) -> None:
@@ -164,11 +164,11 @@ def left_over(run: Land) -> Land:
     """An earlier run's outputs, one of them changed since, and a file that nobody knows."""
     earlier = Land(run.person, run.state, run_id=EARLIER)
     begun(earlier)
-    with earlier.room() as room:
-        room.put(room.layout.spec, "a: 1\n")
-        room.put(room.layout.task("task-01"), "b: 1\n")
-        room.put(room.layout.design, "c: 1\n")
-        room.tell(ArtifactWritten(path=room.layout.plan, sha256="sha256:" + "1" * 64))
+    with earlier.context() as context:
+        context.put(context.layout.spec, "a: 1\n")
+        context.put(context.layout.task("task-01"), "b: 1\n")
+        context.put(context.layout.design, "c: 1\n")
+        context.tell(ArtifactWritten(path=context.layout.plan, sha256="sha256:" + "1" * 64))
     run.person.write(f"{FOLDER}/design-output.yaml", "c: changed\n")
     run.person.write(f"{FOLDER}/notes/mine.md", "mine\n")
     return run

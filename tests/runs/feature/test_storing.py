@@ -21,41 +21,41 @@ from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.kit import yaml_text
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.dispatch.model import Dispatched
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import review_subject
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.storing import refusals, store
 from runs.feature.landing import dies, points
-from runs.feature.rooms import room as made
+from runs.feature.rooms import context as made
 from runs.feature.telling import files_of, id_of, outcome_of, played, reopened, tree_of, tree_with
 from runs.feature.written import finding, review
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_ = made(tmp_path)
     yield made_
     made_.ledger.close()
 
 
-def _evaluations(room: Room) -> list[tuple[Any, ...]]:
+def _evaluations(context: FeatureContext) -> list[tuple[Any, ...]]:
     sql = "SELECT evaluator_agent, evaluator_instance, artifact_path FROM artifact_evaluations ORDER BY id"
-    return [tuple(row) for row in room.ledger.database.read(sql)]
+    return [tuple(row) for row in context.ledger.database.read(sql)]
 
 
-def _picture(room: Room) -> dict[str, bytes]:
-    top = room.repository.top
+def _picture(context: FeatureContext) -> dict[str, bytes]:
+    top = context.repository.top
     assert top is not None
-    folder = top / room.layout.folder
+    folder = top / context.layout.folder
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def _rows(room: Room) -> tuple[int, int]:
-    return room.ledger.head(room.run_id).links, len(tuple(room.ledger.events(room.run_id)))
+def _rows(context: FeatureContext) -> tuple[int, int]:
+    return context.ledger.head(context.run_id).links, len(tuple(context.ledger.events(context.run_id)))
 
 
-def _before(room: Room, *sessions: Session) -> None:
+def _before(context: FeatureContext, *sessions: Session) -> None:
     for session in sessions:
-        played(room, session)
+        played(context, session)
 
 
 PLACES: list[tuple[Session, set[str]]] = [
@@ -87,56 +87,58 @@ PLACES: list[tuple[Session, set[str]]] = [
 @pytest.mark.req("P6", "P16")
 @pytest.mark.parametrize(("session", "paths"), PLACES, ids=[id_of(row[0]) for row in PLACES])
 def test_each_answer_of_the_team_lands_where_the_seeds_have_it_and_once(
-    room: Room, session: Session, paths: set[str]
+    context: FeatureContext, session: Session, paths: set[str]
 ) -> None:
-    played(room, session)
-    stored = _picture(room)
+    played(context, session)
+    stored = _picture(context)
     assert set(stored) == paths
-    assert {f"{room.layout.folder}/{path}" for path in paths} == set(room.state().artifacts)
-    before = _rows(room), _evaluations(room)
-    played(room, session)
-    assert (_rows(room), _evaluations(room)) == before
-    assert _picture(room) == stored
+    assert {f"{context.layout.folder}/{path}" for path in paths} == set(context.state().artifacts)
+    before = _rows(context), _evaluations(context)
+    played(context, session)
+    assert (_rows(context), _evaluations(context)) == before
+    assert _picture(context) == stored
 
 
 @pytest.mark.req("P10")
-def test_what_was_learnt_is_stored_once(room: Room) -> None:
+def test_what_was_learnt_is_stored_once(context: FeatureContext) -> None:
     session = lessons.learned(from_a_lie=False)
-    played(room, session)
-    assert {"knowledge-output.yaml", "decisions.yaml"} <= set(_picture(room))
-    before = _rows(room), _evaluations(room), _picture(room)
-    played(room, session)
-    assert (_rows(room), _evaluations(room), _picture(room)) == before
+    played(context, session)
+    assert {"knowledge-output.yaml", "decisions.yaml"} <= set(_picture(context))
+    before = _rows(context), _evaluations(context), _picture(context)
+    played(context, session)
+    assert (_rows(context), _evaluations(context), _picture(context)) == before
 
 
 @pytest.mark.req("P13")
-def test_every_evaluation_of_the_whole_team_is_a_row_of_its_own(room: Room) -> None:
+def test_every_evaluation_of_the_whole_team_is_a_row_of_its_own(context: FeatureContext) -> None:
     expected = []
     for session in HONEST:
         payload = session.answer.get("agent_output", {}).get("payload", session.answer)
         rated = payload.get("artifact_evaluations") or ()
         expected += [(session.role.value, session.instance, each["artifact_path"]) for each in rated]
-        played(room, session)
-        played(room, session)
+        played(context, session)
+        played(context, session)
     assert expected
-    assert _evaluations(room) == expected
-    assert verify(room.ledger.database, room.run_id) == []
+    assert _evaluations(context) == expected
+    assert verify(context.ledger.database, context.run_id) == []
 
 
-def test_an_answer_that_is_none_leaves_nothing(room: Room) -> None:
-    before = _rows(room)
-    store(room, Role.SPEC, "step-2-1-spec-1", "spec", Dispatched(outcome=outcome_of(None)))
-    assert _rows(room) == before
-    assert _picture(room) == {}
+def test_an_answer_that_is_none_leaves_nothing(context: FeatureContext) -> None:
+    before = _rows(context)
+    store(context, Role.SPEC, "step-2-1-spec-1", "spec", Dispatched(outcome=outcome_of(None)))
+    assert _rows(context) == before
+    assert _picture(context) == {}
 
 
 @pytest.mark.req("P2")
 @pytest.mark.parametrize("session", [specification.SESSIONS[0], designing.SESSIONS[0], plans.PLANNED], ids=id_of)
-def test_a_document_of_an_agent_that_says_itself_that_it_failed_is_not_taken(room: Room, session: Session) -> None:
+def test_a_document_of_an_agent_that_says_itself_that_it_failed_is_not_taken(
+    context: FeatureContext, session: Session
+) -> None:
     answer = {**session.answer, "completion": {**session.answer["completion"], "status": "ERROR"}}
-    played(room, replace(session, answer=answer))
-    assert _picture(room) == {}
-    assert _evaluations(room) == []
+    played(context, replace(session, answer=answer))
+    assert _picture(context) == {}
+    assert _evaluations(context) == []
 
 
 @pytest.mark.parametrize("session", [specification.SESSIONS[0], plans.PLANNED, reviews.DESIGN_FIRST[0]], ids=id_of)
@@ -146,7 +148,7 @@ def test_an_answer_that_was_killed_anywhere_is_stored_once(tmp_path: Path, sessi
         there = reopened(folder)
         played(there, session)
 
-    def whole(name: str) -> Room:
+    def whole(name: str) -> FeatureContext:
         folder = tmp_path / name
         folder.mkdir()
         begun = made(folder)
@@ -171,17 +173,17 @@ def test_an_answer_that_was_killed_anywhere_is_stored_once(tmp_path: Path, sessi
 Files = dict[str, str | bytes]
 
 
-def _planned(room: Room, change: Callable[[dict[str, Any], Files], None]) -> tuple[str, ...]:
+def _planned(context: FeatureContext, change: Callable[[dict[str, Any], Files], None]) -> tuple[str, ...]:
     """The demo's plan with something changed; why it was refused."""
     session = plans.PLANNED
     answer = yaml_text.parse(yaml_text.render(session.answer))
     files: Files = dict(files_of(session))
     assert isinstance(answer, dict)
     change(answer, files)
-    done = Dispatched(outcome=outcome_of(answer), tree=tree_with(room, files))
+    done = Dispatched(outcome=outcome_of(answer), tree=tree_with(context, files))
     for _ in range(2):
-        store(room, Role.PLANNER, "step-4-1-planner-1", "planner", done)
-    return refusals(room, "step-4-1-planner-1")
+        store(context, Role.PLANNER, "step-4-1-planner-1", "planner", done)
+    return refusals(context, "step-4-1-planner-1")
 
 
 def _task(files: Files, task: str, change: Callable[[dict[str, Any]], None]) -> None:
@@ -272,51 +274,51 @@ REFUSED: list[tuple[Callable[[dict[str, Any], Files], None], list[str]]] = [
 @pytest.mark.req("P8")
 @pytest.mark.parametrize(("change", "told"), REFUSED, ids=[row[0].__name__.strip("_") for row in REFUSED])
 def test_a_plan_that_cannot_be_taken_is_refused_whole_and_says_why(
-    room: Room, change: Callable[[dict[str, Any], Files], None], told: list[str]
+    context: FeatureContext, change: Callable[[dict[str, Any], Files], None], told: list[str]
 ) -> None:
-    said = _planned(room, change)
+    said = _planned(context, change)
     assert len(said) == len(told), said
     for each, beginning in zip(said, told, strict=True):
         assert each.startswith(beginning)
         assert ": : " not in each
-    assert _picture(room) == {}
-    assert _evaluations(room) == []
-    (row,) = room.ledger.observations(room.run_id, "refused")
+    assert _picture(context) == {}
+    assert _evaluations(context) == []
+    (row,) = context.ledger.observations(context.run_id, "refused")
     assert not row.holds
 
 
 @pytest.mark.req("P8")
-def test_a_plan_that_can_be_taken_is_not_refused(room: Room) -> None:
-    assert _planned(room, lambda _answer, _files: None) == ()
-    assert refusals(room, "another") == ()
+def test_a_plan_that_can_be_taken_is_not_refused(context: FeatureContext) -> None:
+    assert _planned(context, lambda _answer, _files: None) == ()
+    assert refusals(context, "another") == ()
 
 
 @pytest.mark.req("P8")
-def test_a_planner_that_left_no_tree_brought_no_tasks(room: Room) -> None:
+def test_a_planner_that_left_no_tree_brought_no_tasks(context: FeatureContext) -> None:
     done = Dispatched(outcome=outcome_of(plans.PLANNED.answer))
-    store(room, Role.PLANNER, "step-4-1-planner-1", "planner", done)
-    assert len(refusals(room, "step-4-1-planner-1")) == 4
+    store(context, Role.PLANNER, "step-4-1-planner-1", "planner", done)
+    assert len(refusals(context, "step-4-1-planner-1")) == 4
 
 
 @pytest.mark.req("P9")
-def test_tasks_that_are_not_planned_anew_stay_as_they_were(room: Room) -> None:
-    played(room, plans.PLANNED)
-    before = _picture(room)
+def test_tasks_that_are_not_planned_anew_stay_as_they_were(context: FeatureContext) -> None:
+    played(context, plans.PLANNED)
+    before = _picture(context)
     again = plans.replanned(2)
     left = {path: text for path, text in files_of(again).items() if path.endswith("task-04.yaml")}
-    done = Dispatched(outcome=outcome_of(again.answer), tree=tree_with(room, left))
-    store(room, Role.PLANNER, "step-4-2-planner-1", "planner", done)
-    after = _picture(room)
+    done = Dispatched(outcome=outcome_of(again.answer), tree=tree_with(context, left))
+    store(context, Role.PLANNER, "step-4-2-planner-1", "planner", done)
+    after = _picture(context)
     for name in ("task-01.yaml", "task-02.yaml", "task-03.yaml", "task-04.yaml"):
         assert (after[f"tasks/{name}"] == before[f"tasks/{name}"]) is (name != "task-04.yaml")
         TaskDocument.model_validate(yaml_text.parse(after[f"tasks/{name}"].decode()))
-    assert room.document(room.layout.plan, PlanOutput).plain() == PlanOutput.model_validate(again.answer).plain()
+    assert context.document(context.layout.plan, PlanOutput).plain() == PlanOutput.model_validate(again.answer).plain()
 
 
 @pytest.mark.req("P7")
 @pytest.mark.parametrize("scope", ReviewScope)
 def test_a_review_is_three_rows_with_the_verdict_and_the_severity_of_its_worst_finding(
-    room: Room, scope: ReviewScope
+    context: FeatureContext, scope: ReviewScope
 ) -> None:
     said = review(
         finding("security", "Minor", id="S-1"),
@@ -327,29 +329,31 @@ def test_a_review_is_three_rows_with_the_verdict_and_the_severity_of_its_worst_f
         round=2,
     )
     session = Session(Role.REVIEWER, said.reviewer_perspective.value, 1, said.plain(), "words")
-    played(room, session)
-    played(room, session)
-    rows = room.ledger.tally(room.run_id, review_subject(room, scope), Phase.REVIEW, 2).rows
+    played(context, session)
+    played(context, session)
+    rows = context.ledger.tally(context.run_id, review_subject(context, scope), Phase.REVIEW, 2).rows
     assert [(row.check_name.rpartition("-")[2], row.verdict, row.severity, row.passed) for row in rows] == [
         ("security", Verdict.BLOCKER, Severity.BLOCKER, False),
         ("architecture", Verdict.APPROVE, None, True),
         ("correctness", Verdict.APPROVE, Severity.MINOR, True),
     ]
     assert {row.instance for row in rows} == {Perspective.SECURITY.value}
-    (told,) = room.state().reviews
+    (told,) = context.state().reviews
     assert (told.scope, told.round, told.perspective) == (scope, 2, Perspective.SECURITY)
     assert {category.value: verdict for category, verdict in told.verdicts.items()} == {
         "security": Verdict.BLOCKER,
         "architecture": Verdict.APPROVE,
         "correctness": Verdict.APPROVE,
     }
-    assert verify(room.ledger.database, room.run_id) == []
+    assert verify(context.ledger.database, context.run_id) == []
 
 
-def test_a_second_review_in_another_round_leaves_the_rows_of_the_first(room: Room) -> None:
+def test_a_second_review_in_another_round_leaves_the_rows_of_the_first(context: FeatureContext) -> None:
     for session in (*reviews.DESIGN_FIRST, *reviews.DESIGN_AGAIN):
-        played(room, session)
-    tally = room.ledger.tally
-    counts = [len(tally(room.run_id, review_subject(room, ReviewScope.DESIGN), Phase.REVIEW, n).rows) for n in (1, 2)]
+        played(context, session)
+    tally = context.ledger.tally
+    counts = [
+        len(tally(context.run_id, review_subject(context, ReviewScope.DESIGN), Phase.REVIEW, n).rows) for n in (1, 2)
+    ]
     assert counts == [9, 9]
-    assert tree_of(room, plans.PLANNED) == tree_of(room, plans.PLANNED)
+    assert tree_of(context, plans.PLANNED) == tree_of(context, plans.PLANNED)

@@ -8,9 +8,9 @@ from runs.forge.planroom import PlanRoom
 
 def main(root: Path) -> None:
     """Plans."""
-    room = PlanRoom.open(root)
-    room.plan()
-    room.ledger.close()
+    context = PlanRoom.open(root)
+    context.plan()
+    context.ledger.close()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassettes import NO_PROMPT, name_of
-from fairwitness.app.graph_means import MeansMaker
+from fairwitness.app.graph_means import DispatchDepsFactory
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role
@@ -25,11 +25,11 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch.account import ENDED, STARTED
 from fairwitness.runs.dispatch.recording import ended
-from fairwitness.runs.forge.book import ForgeBook
 from fairwitness.runs.forge.captain import ForgeCaptain
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import plan_of
 from fairwitness.runs.forge.requests import emit
-from fairwitness.runs.graph.world import World
+from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -131,7 +131,7 @@ class PlanRoom:
     repository: Repository
     worktrees: Worktrees
     ledger: Ledger
-    book: ForgeBook
+    log: ForgeLog
     store: Store
     layout: ForgeLayout = field(default_factory=lambda: ForgeLayout(RUN))
 
@@ -158,7 +158,7 @@ class PlanRoom:
             cassettes=str(root / "cassettes"),
             started_by=ADA,
         )
-        made.book.create(order, repo_url="file:///shop", model="cassette")
+        made.log.create(order, repo_url="file:///shop", model="cassette")
         return made
 
     @classmethod
@@ -172,7 +172,7 @@ class PlanRoom:
             repository=repository,
             worktrees=Worktrees(repository, shadow, root / "state" / "worktrees"),
             ledger=ledger,
-            book=ForgeBook(ledger, RUN, clock=Ticking()),
+            log=ForgeLog(ledger, RUN, clock=Ticking()),
             store=Store(root / "repo"),
         )
 
@@ -180,11 +180,13 @@ class PlanRoom:
         """The captain, as a new process makes him."""
         shadow, state = self.worktrees.shadow, self.root / "state"
         runner = ScriptedRunner((), tier=SandboxTier.NAMESPACES)
-        settings = self.book.settings()
-        maker = MeansMaker(self.repository, shadow, self.ledger, state, runner, RUN, settings, Ticking())
+        settings = self.log.settings()
+        maker = DispatchDepsFactory(self.repository, shadow, self.ledger, state, runner, RUN, settings, Ticking())
         candidates = Candidates(self.repository, shadow)
-        world = World(self.repository, self.worktrees, candidates, state / "locks", read_identity(self.repository))
-        return ForgeCaptain(maker.context, self.book, maker.means, world, self.store, self.layout)
+        world = RepoContext(
+            self.repository, self.worktrees, candidates, state / "locks", read_identity(self.repository)
+        )
+        return ForgeCaptain(maker.context, self.log, maker.deps, world, self.store, self.layout)
 
     def plan(self) -> None:
         asyncio.run(self.captain().plan())
@@ -203,9 +205,9 @@ class PlanRoom:
     def start(self, answer: dict[str, Any] | None = None) -> None:
         """A plan is proposed, sealed and begun."""
         plan = as_plan(answer)
-        self.book.propose(plan)
-        self.book.seal(plan, ADA)
-        self.book.write(lambda _now: (RunStarted(),))
+        self.log.propose(plan)
+        self.log.seal(plan, ADA)
+        self.log.write(lambda _now: (RunStarted(),))
 
     def request(self) -> str:
         """A refinery asks for more."""
@@ -223,7 +225,7 @@ class PlanRoom:
                 "body": body,
             }
         )
-        return emit(self.book, "refinery-001", 1, (request,))[0]
+        return emit(self.log, "refinery-001", 1, (request,))[0]
 
     def types(self) -> list[str]:
         """What happened, but for the beginning."""

@@ -27,7 +27,7 @@ AUTONOMOUS = ApprovalMode.AUTONOMOUS
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[PlanRoom]:
+def context(tmp_path: Path) -> Iterator[PlanRoom]:
     made = PlanRoom.make(tmp_path)
     yield made
     made.ledger.close()
@@ -39,72 +39,72 @@ def ring() -> dict[str, Any]:
 
 
 @pytest.mark.req("F9", "F3")
-def test_a_plan_is_proposed_and_stands_in_its_files(room: PlanRoom) -> None:
-    room.script("captain-1", planned())
-    room.plan()
-    assert room.types() == ["plan.proposed"]
-    assert room.said("plan.proposed") == {"tasks": 2, "refineries": 1}
-    plan = room.book.proposal()
+def test_a_plan_is_proposed_and_stands_in_its_files(context: PlanRoom) -> None:
+    context.script("captain-1", planned())
+    context.plan()
+    assert context.types() == ["plan.proposed"]
+    assert context.said("plan.proposed") == {"tasks": 2, "refineries": 1}
+    plan = context.log.proposal()
     assert plan is not None
     assert (plan.dag.version, plan.dag.runId, plan.dag.metadata.createdBy) == (1, RUN, "captain")
-    assert read_plan(room.store, room.layout, plan) == plan
-    assert room.ended() == ["captain-1"]
-    prompt = room.prompt("captain-1")
+    assert read_plan(context.store, context.layout, plan) == plan
+    assert context.ended() == ["captain-1"]
+    prompt = context.prompt("captain-1")
     assert "Open a shop." in prompt
     assert "it is asked, and you are called again" in prompt
     assert "`dag.runId`" not in prompt
     assert "`overlay`:" not in prompt
-    assert room.repository.git.run("for-each-ref", "refs/heads/fairwitness") == b""
+    assert context.repository.git.run("for-each-ref", "refs/heads/fairwitness") == b""
 
 
 @pytest.mark.req("F9")
-def test_repeated_after_a_kill_nothing_is_asked_or_proposed_twice(room: PlanRoom) -> None:
-    room.script("captain-1", planned())
-    room.plan()
-    (room.path("specs", "api.md")).write_text("# Edited by a person\n")
-    head = room.ledger.head(RUN)
-    room.plan()
-    assert room.ledger.head(RUN) == head
-    assert room.path("specs", "api.md").read_text() == "# Edited by a person\n"
+def test_repeated_after_a_kill_nothing_is_asked_or_proposed_twice(context: PlanRoom) -> None:
+    context.script("captain-1", planned())
+    context.plan()
+    (context.path("specs", "api.md")).write_text("# Edited by a person\n")
+    head = context.ledger.head(RUN)
+    context.plan()
+    assert context.ledger.head(RUN) == head
+    assert context.path("specs", "api.md").read_text() == "# Edited by a person\n"
 
 
 @pytest.mark.req("F9")
-def test_an_answer_that_was_given_before_a_kill_is_adopted(room: PlanRoom) -> None:
-    room.script("captain-1", planned())
+def test_an_answer_that_was_given_before_a_kill_is_adopted(context: PlanRoom) -> None:
+    context.script("captain-1", planned())
 
     async def killed() -> None:
-        captain = room.captain()
+        captain = context.captain()
         await captain._try(1, 1, ())
 
     asyncio.run(killed())
-    assert room.types() == []
-    for file in (room.root / "cassettes").iterdir():
+    assert context.types() == []
+    for file in (context.root / "cassettes").iterdir():
         file.unlink()
-    room.plan()
-    assert room.types() == ["plan.proposed"]
-    assert room.tries() == ["captain-1"]
+    context.plan()
+    assert context.types() == ["plan.proposed"]
+    assert context.tries() == ["captain-1"]
 
 
 @pytest.mark.req("F9")
-def test_questions_open_a_round_of_the_interview_and_answers_reach_the_next_plan(room: PlanRoom) -> None:
-    room.script("captain-1", planned(questions=["Which currency?", "Which tax?"]))
-    room.plan()
-    assert room.types() == ["plan.proposed", "captain.message"]
-    assert room.said("captain.message")["text"] == "Which currency?\nWhich tax?"
-    room.book.give_back(ADA, "Crowns, and none.", answers=1)
-    room.script("captain-2", planned(specs={"money": "# Crowns\n"}))
-    room.plan()
-    assert room.ended() == ["captain-1", "captain-2"]
-    prompt = room.prompt("captain-2")
+def test_questions_open_a_round_of_the_interview_and_answers_reach_the_next_plan(context: PlanRoom) -> None:
+    context.script("captain-1", planned(questions=["Which currency?", "Which tax?"]))
+    context.plan()
+    assert context.types() == ["plan.proposed", "captain.message"]
+    assert context.said("captain.message")["text"] == "Which currency?\nWhich tax?"
+    context.log.give_back(ADA, "Crowns, and none.", answers=1)
+    context.script("captain-2", planned(specs={"money": "# Crowns\n"}))
+    context.plan()
+    assert context.ended() == ["captain-1", "captain-2"]
+    prompt = context.prompt("captain-2")
     assert "The captain asked:\nWhich currency?\nWhich tax?\n\nThe person answered:\nCrowns, and none." in prompt
     assert prompt.count("Crowns, and none.") == 1
     assert "Your last plan: spec api" in prompt
     assert "One call." in prompt
-    assert not room.path("specs", "api.md").exists()
-    room.book.give_back(ADA, "More tests.")
-    room.script("captain-3", planned())
-    room.plan()
-    assert "The person sent the plan back:\nMore tests." in room.prompt("captain-3")
+    assert not context.path("specs", "api.md").exists()
+    context.log.give_back(ADA, "More tests.")
+    context.script("captain-3", planned())
+    context.plan()
+    assert "The person sent the plan back:\nMore tests." in context.prompt("captain-3")
 
 
 @pytest.mark.req("F9")
@@ -114,15 +114,15 @@ def test_questions_open_a_round_of_the_interview_and_answers_reach_the_next_plan
 def test_where_nobody_can_be_asked_the_questions_stay_in_the_plan(
     tmp_path: Path, mode: ApprovalMode, rounds: int
 ) -> None:
-    room = PlanRoom.make(tmp_path, mode=mode, limits=ForgeTable(interview_rounds=rounds))
-    room.script("captain-1", planned(questions=["Which currency?"]))
-    room.plan()
-    assert room.types() == ["plan.proposed"]
-    plan = room.book.proposal()
+    context = PlanRoom.make(tmp_path, mode=mode, limits=ForgeTable(interview_rounds=rounds))
+    context.script("captain-1", planned(questions=["Which currency?"]))
+    context.plan()
+    assert context.types() == ["plan.proposed"]
+    plan = context.log.proposal()
     assert plan is not None
     assert plan.questions == ("Which currency?",)
-    assert "Nobody can be asked any more" in room.prompt("captain-1")
-    room.ledger.close()
+    assert "Nobody can be asked any more" in context.prompt("captain-1")
+    context.ledger.close()
 
 
 @pytest.mark.req("F9", "F3")
@@ -135,139 +135,141 @@ def test_where_nobody_can_be_asked_the_questions_stay_in_the_plan(
     ],
     ids=["two specs, one file", "no node", "a taken name"],
 )
-def test_a_plan_that_files_cannot_hold_is_asked_for_once_more(room: PlanRoom, bad: dict[str, Any], told: str) -> None:
-    room.script("captain-1", bad)
-    room.script("captain-1", planned(), number=2)
-    room.plan()
-    assert room.ended() == ["captain-1", "captain-1-2"]
-    assert told in room.prompt("captain-1-2")
-    assert room.types() == ["plan.proposed"]
+def test_a_plan_that_files_cannot_hold_is_asked_for_once_more(
+    context: PlanRoom, bad: dict[str, Any], told: str
+) -> None:
+    context.script("captain-1", bad)
+    context.script("captain-1", planned(), number=2)
+    context.plan()
+    assert context.ended() == ["captain-1", "captain-1-2"]
+    assert told in context.prompt("captain-1-2")
+    assert context.types() == ["plan.proposed"]
 
 
 @pytest.mark.req("F9", "F3")
-def test_a_graph_that_does_not_hold_is_told_and_asked_for_once_more(room: PlanRoom) -> None:
-    room.script("captain-1", ring(), ring())
-    room.script("captain-1", planned(), number=2)
-    room.plan()
-    assert room.ended() == ["captain-1", "captain-1-2"]
-    assert "wait for each other in a ring" in room.prompt("captain-1-2")
-    assert room.types() == ["plan.proposed"]
+def test_a_graph_that_does_not_hold_is_told_and_asked_for_once_more(context: PlanRoom) -> None:
+    context.script("captain-1", ring(), ring())
+    context.script("captain-1", planned(), number=2)
+    context.plan()
+    assert context.ended() == ["captain-1", "captain-1-2"]
+    assert "wait for each other in a ring" in context.prompt("captain-1-2")
+    assert context.types() == ["plan.proposed"]
 
 
 @pytest.mark.req("F9")
 @pytest.mark.parametrize("bad", [rejected("I would rather not"), added("task-009")], ids=["rejected", "overlay"])
-def test_an_answer_that_is_no_plan_ends_the_run_after_the_second_time(room: PlanRoom, bad: dict[str, Any]) -> None:
-    room.script("captain-1", bad, bad)
-    room.script("captain-1", bad, bad, number=2)
-    room.plan()
-    assert room.ended() == ["captain-1", "captain-1-2"]
-    assert room.types() == ["run.failed"]
-    assert room.said("run.failed")["reason"].startswith("the captain brought no plan: invalid_answer: dag.nodes")
-    head = room.ledger.head(RUN)
-    room.plan()
-    assert room.ledger.head(RUN) == head
-    assert not room.path("dag.json").exists()
+def test_an_answer_that_is_no_plan_ends_the_run_after_the_second_time(context: PlanRoom, bad: dict[str, Any]) -> None:
+    context.script("captain-1", bad, bad)
+    context.script("captain-1", bad, bad, number=2)
+    context.plan()
+    assert context.ended() == ["captain-1", "captain-1-2"]
+    assert context.types() == ["run.failed"]
+    assert context.said("run.failed")["reason"].startswith("the captain brought no plan: invalid_answer: dag.nodes")
+    head = context.ledger.head(RUN)
+    context.plan()
+    assert context.ledger.head(RUN) == head
+    assert not context.path("dag.json").exists()
 
 
 @pytest.mark.req("F9", "F10")
-def test_a_dispatch_that_fails_ends_the_run_and_is_made_anew_when_it_goes_on(room: PlanRoom) -> None:
-    room.plan()  # nothing was recorded
-    assert room.types() == ["run.failed"]
-    assert "the captain brought no plan: agent_error" in room.said("run.failed")["reason"]
-    room.book.write(lambda _now: (RunResumed(),))
-    room.script("captain-1", planned())
-    room.plan()
-    assert room.ended() == ["captain-1", "captain-1-2"]
-    assert room.types() == ["run.failed", "run.resumed", "plan.proposed"]
+def test_a_dispatch_that_fails_ends_the_run_and_is_made_anew_when_it_goes_on(context: PlanRoom) -> None:
+    context.plan()  # nothing was recorded
+    assert context.types() == ["run.failed"]
+    assert "the captain brought no plan: agent_error" in context.said("run.failed")["reason"]
+    context.log.write(lambda _now: (RunResumed(),))
+    context.script("captain-1", planned())
+    context.plan()
+    assert context.ended() == ["captain-1", "captain-1-2"]
+    assert context.types() == ["run.failed", "run.resumed", "plan.proposed"]
 
 
 @pytest.mark.req("F9")
 def test_without_a_person_the_plan_is_sealed_as_it_stands_in_its_files(tmp_path: Path) -> None:
-    room = PlanRoom.make(tmp_path, mode=AUTONOMOUS)
-    room.script("captain-1", planned())
-    room.plan()
-    room.path("specs", "api.md").write_text("# Edited\n")
-    asyncio.run(room.captain().seal())
-    asyncio.run(room.captain().seal())
-    assert room.types() == ["plan.proposed", "plan.proposed", "plan.approved"]
-    assert room.said("plan.approved") == {"actor": NOBODY}
-    assert room.book.specs() == {"api": "# Edited\n"}
-    room.ledger.close()
+    context = PlanRoom.make(tmp_path, mode=AUTONOMOUS)
+    context.script("captain-1", planned())
+    context.plan()
+    context.path("specs", "api.md").write_text("# Edited\n")
+    asyncio.run(context.captain().seal())
+    asyncio.run(context.captain().seal())
+    assert context.types() == ["plan.proposed", "plan.proposed", "plan.approved"]
+    assert context.said("plan.approved") == {"actor": NOBODY}
+    assert context.log.specs() == {"api": "# Edited\n"}
+    context.ledger.close()
 
 
 @pytest.mark.req("F9")
-def test_only_a_plan_that_stands_and_fits_is_approved(room: PlanRoom) -> None:
+def test_only_a_plan_that_stands_and_fits_is_approved(context: PlanRoom) -> None:
     with pytest.raises(UsageError, match="has no plan yet"):
-        approve(room.book, room.store, room.layout, ADA)
-    write_plan(room.store, room.layout, as_plan())
-    room.book.propose(as_plan())
-    room.path("dag.json").write_text("{}")
+        approve(context.log, context.store, context.layout, ADA)
+    write_plan(context.store, context.layout, as_plan())
+    context.log.propose(as_plan())
+    context.path("dag.json").write_text("{}")
     with pytest.raises(UsageError, match=r"dag\.json:1:1: version: expected this field"):
-        approve(room.book, room.store, room.layout, ADA)
-    assert room.types() == ["plan.proposed"]
-    room.book.give_back(ADA, "Again.")
+        approve(context.log, context.store, context.layout, ADA)
+    assert context.types() == ["plan.proposed"]
+    context.log.give_back(ADA, "Again.")
     with pytest.raises(UsageError, match="has no plan yet"):
-        approve(room.book, room.store, room.layout, ADA)
+        approve(context.log, context.store, context.layout, ADA)
 
 
 @pytest.mark.req("F4", "F5", "F9")
-def test_what_the_captain_adds_is_applied_and_he_sees_the_plan_that_stands(room: PlanRoom) -> None:
-    room.start()
-    assert room.request() == "cr-001"
-    room.script("captain-cr-001", added("task-003"))
-    room.replan()
-    assert room.types()[-3:] == ["cr.emitted", "cr.approved", "overlay.applied"]
-    assert room.said("cr.approved")["actor"] == "captain"
-    assert request_of(room.book, "cr-001").status is ChangeRequestStatus.APPLIED
-    prompt = room.prompt("captain-cr-001-1")
+def test_what_the_captain_adds_is_applied_and_he_sees_the_plan_that_stands(context: PlanRoom) -> None:
+    context.start()
+    assert context.request() == "cr-001"
+    context.script("captain-cr-001", added("task-003"))
+    context.replan()
+    assert context.types()[-3:] == ["cr.emitted", "cr.approved", "overlay.applied"]
+    assert context.said("cr.approved")["actor"] == "captain"
+    assert request_of(context.log, "cr-001").status is ChangeRequestStatus.APPLIED
+    prompt = context.prompt("captain-cr-001-1")
     for part in ("it was forgotten", '"status": "PENDING"', "One call.", "The part task-002", "`replan`"):
         assert part in prompt
     assert "`dag`:" not in prompt
-    head = room.ledger.head(RUN)
-    room.replan()
-    assert room.ledger.head(RUN) == head
+    head = context.ledger.head(RUN)
+    context.replan()
+    assert context.ledger.head(RUN) == head
 
 
 @pytest.mark.req("F4", "F9")
-def test_a_request_that_the_captain_turns_down_is_rejected(room: PlanRoom) -> None:
-    room.start()
-    room.request()
-    room.script("captain-cr-001", rejected("the till can do it"))
-    room.replan()
-    assert room.said("cr.rejected") == {"crId": "cr-001", "actor": "captain", "reason": "the till can do it"}
+def test_a_request_that_the_captain_turns_down_is_rejected(context: PlanRoom) -> None:
+    context.start()
+    context.request()
+    context.script("captain-cr-001", rejected("the till can do it"))
+    context.replan()
+    assert context.said("cr.rejected") == {"crId": "cr-001", "actor": "captain", "reason": "the till can do it"}
 
 
 @pytest.mark.req("F4", "F5")
-def test_what_does_not_fit_is_told_the_captain_and_the_second_time_it_is_the_end(room: PlanRoom) -> None:
-    room.start()
-    room.request()
+def test_what_does_not_fit_is_told_the_captain_and_the_second_time_it_is_the_end(context: PlanRoom) -> None:
+    context.start()
+    context.request()
     bad = added("task-003", after="task-777")
-    room.script("captain-cr-001", bad)
-    room.script("captain-cr-001", bad, number=2)
-    room.replan()
-    assert room.types()[-1] == "overlay.refused"
-    order = room.book.order()
+    context.script("captain-cr-001", bad)
+    context.script("captain-cr-001", bad, number=2)
+    context.replan()
+    assert context.types()[-1] == "overlay.refused"
+    order = context.log.order()
     assert order is not None
-    assert next_move(room.book.course(), order.mode, order.limits).kind is MoveKind.REPLAN
-    room.replan()
-    assert "task-777" in room.prompt("captain-cr-001-2").partition("Why your last answer could not be applied")[2]
-    assert room.types()[-2:] == ["overlay.refused", "cr.rejected"]
-    assert room.said("cr.rejected")["actor"] == "fairwitness"
-    assert "did not fit, 2 times" in room.said("cr.rejected")["reason"]
-    assert room.ended() == ["captain-cr-001-1", "captain-cr-001-2"]
-    assert room.book.course().active() == ()
+    assert next_move(context.log.course(), order.mode, order.limits).kind is MoveKind.REPLAN
+    context.replan()
+    assert "task-777" in context.prompt("captain-cr-001-2").partition("Why your last answer could not be applied")[2]
+    assert context.types()[-2:] == ["overlay.refused", "cr.rejected"]
+    assert context.said("cr.rejected")["actor"] == "fairwitness"
+    assert "did not fit, 2 times" in context.said("cr.rejected")["reason"]
+    assert context.ended() == ["captain-cr-001-1", "captain-cr-001-2"]
+    assert context.log.course().active() == ()
 
 
 @pytest.mark.req("F4")
-def test_killed_after_the_second_refusal_nobody_is_asked_a_third_time(room: PlanRoom) -> None:
-    room.start()
-    room.request()
+def test_killed_after_the_second_refusal_nobody_is_asked_a_third_time(context: PlanRoom) -> None:
+    context.start()
+    context.request()
     for _ in range(2):
-        room.book.grow(_overlay_that_does_not_fit())
-    assert room.book.course().requests["cr-001"].refused == 2
-    room.replan()
-    assert room.tries() == []
-    assert standing_of(room.book, "cr-001").request.status is ChangeRequestStatus.REJECTED
+        context.log.grow(_overlay_that_does_not_fit())
+    assert context.log.course().requests["cr-001"].refused == 2
+    context.replan()
+    assert context.tries() == []
+    assert standing_of(context.log, "cr-001").request.status is ChangeRequestStatus.REJECTED
 
 
 def _overlay_that_does_not_fit() -> DagOverlay:
@@ -276,12 +278,12 @@ def _overlay_that_does_not_fit() -> DagOverlay:
 
 
 @pytest.mark.req("F4")
-def test_a_request_that_gets_no_answer_is_given_up_with_the_reason(room: PlanRoom) -> None:
-    room.start()
-    room.request()
-    room.replan()
-    assert room.said("cr.rejected")["actor"] == "fairwitness"
-    assert room.said("cr.rejected")["reason"].startswith("the captain gave no answer: ")
+def test_a_request_that_gets_no_answer_is_given_up_with_the_reason(context: PlanRoom) -> None:
+    context.start()
+    context.request()
+    context.replan()
+    assert context.said("cr.rejected")["actor"] == "fairwitness"
+    assert context.said("cr.rejected")["reason"].startswith("the captain gave no answer: ")
 
 
 @pytest.mark.req("F9", "P16")
@@ -289,15 +291,15 @@ def test_a_request_that_gets_no_answer_is_given_up_with_the_reason(room: PlanRoo
     "point", ["git.worktree.ready", "dispatch.started", "dispatch.finished", "forge.plan.written#2", "forge.proposed"]
 )
 def test_killed_anywhere_one_plan_is_proposed_and_paid_once(tmp_path: Path, point: str) -> None:
-    room = PlanRoom.make(tmp_path)
-    room.script("captain-1", planned())
+    context = PlanRoom.make(tmp_path)
+    context.script("captain-1", planned())
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "runs.forge.planning", str(tmp_path)]
     killed = subprocess.run(command, env={**environment, "FAIRWITNESS_KILL_AT": point}, check=False)
     assert killed.returncode == -signal.SIGKILL
-    room.plan()
-    assert room.types() == ["plan.proposed"]
-    assert room.ended() == ["captain-1"]
-    assert len(room.tries()) == (2 if point == "dispatch.started" else 1)
-    assert read_plan(room.store, room.layout, as_plan()).specs == as_plan().specs
-    room.ledger.close()
+    context.plan()
+    assert context.types() == ["plan.proposed"]
+    assert context.ended() == ["captain-1"]
+    assert len(context.tries()) == (2 if point == "dispatch.started" else 1)
+    assert read_plan(context.store, context.layout, as_plan()).specs == as_plan().specs
+    context.ledger.close()

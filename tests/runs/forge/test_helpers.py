@@ -91,14 +91,14 @@ def place(shop: Workshop, limits: ForgeTable | None = None, *writes: str) -> Pla
     maker = shop.maker
     return Place(
         context=maker.context,
-        book=shop.book,
+        log=shop.log,
         order=shop.order(NODE),
         prepared=shop.prepared(),
         folder=shop.folder(NODE),
         base_tree=shop.repository.tree_of("HEAD"),
         scope=Scope(writes=writes or ("**",), commands=(("sh", "check.sh"),)),
-        means_of=maker.means,
-        subtasks=Subtasks(shop.book, shop.store, shop.layout, NODE),
+        deps_for=maker.deps,
+        subtasks=Subtasks(shop.log, shop.store, shop.layout, NODE),
         limits=limits or ForgeTable(),
     )
 

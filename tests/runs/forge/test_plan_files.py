@@ -8,7 +8,7 @@ import pytest
 from fairwitness.contracts.forge.events import RunStarted
 from fairwitness.errors import Immutable, StoreError, UsageError
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import broken_locks, lock_specs, plan_problems, read_plan, write_plan
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -189,61 +189,64 @@ def test_a_plan_that_files_cannot_hold_is_told_before_it_is_written() -> None:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> PlanRoom:
+def context(tmp_path: Path) -> PlanRoom:
     return PlanRoom.make(tmp_path)
 
 
-def begun(room: PlanRoom) -> None:
+def begun(context: PlanRoom) -> None:
     plan = as_plan()
-    write_plan(room.store, room.layout, plan)
-    room.book.propose(plan)
-    room.book.seal(plan, ADA)
-    lock_specs(room.store, room.layout, room.book.specs())
-    room.book.write(lambda _now: (RunStarted(),))
+    write_plan(context.store, context.layout, plan)
+    context.log.propose(plan)
+    context.log.seal(plan, ADA)
+    lock_specs(context.store, context.layout, context.log.specs())
+    context.log.write(lambda _now: (RunStarted(),))
 
 
 @pytest.mark.req("F7")
-def test_specs_are_sealed_once_the_run_executes(room: PlanRoom) -> None:
-    begun(room)
-    lock = json.loads(room.path("specs.lock.json").read_text())
+def test_specs_are_sealed_once_the_run_executes(context: PlanRoom) -> None:
+    begun(context)
+    lock = json.loads(context.path("specs.lock.json").read_text())
     assert list(lock["files"]) == ["api.md"]
-    assert broken_seals(room.store, room.layout.folder) == ()
+    assert broken_seals(context.store, context.layout.folder) == ()
     with pytest.raises(Immutable):
-        room.store.put(room.layout.spec("api"), b"# Another\n")
+        context.store.put(context.layout.spec("api"), b"# Another\n")
     with pytest.raises(Immutable):
-        write_plan(room.store, room.layout, as_plan(planned(specs={})))
-    lock_specs(room.store, room.layout, room.book.specs())
-    assert broken_locks(room.book, room.store, room.layout) == ()
-    room.ledger.close()
+        write_plan(context.store, context.layout, as_plan(planned(specs={})))
+    lock_specs(context.store, context.layout, context.log.specs())
+    assert broken_locks(context.log, context.store, context.layout) == ()
+    context.ledger.close()
 
 
 @pytest.mark.req("F7")
-def test_what_somebody_did_to_the_files_between_approval_and_start_is_not_sealed(room: PlanRoom) -> None:
+def test_what_somebody_did_to_the_files_between_approval_and_start_is_not_sealed(context: PlanRoom) -> None:
     plan = as_plan()
-    write_plan(room.store, room.layout, plan)
-    room.book.propose(plan)
-    room.book.seal(plan, ADA)
-    room.path("specs", "api.md").write_text("# Something else\n")
-    lock_specs(room.store, room.layout, room.book.specs())
-    assert room.path("specs", "api.md").read_text() == plan.specs[0].body
-    room.ledger.close()
+    write_plan(context.store, context.layout, plan)
+    context.log.propose(plan)
+    context.log.seal(plan, ADA)
+    context.path("specs", "api.md").write_text("# Something else\n")
+    lock_specs(context.store, context.layout, context.log.specs())
+    assert context.path("specs", "api.md").read_text() == plan.specs[0].body
+    context.ledger.close()
 
 
 @pytest.mark.req("F7")
-def test_files_that_are_not_what_was_sealed_are_named(room: PlanRoom) -> None:
-    begun(room)
-    room.path("specs", "api.md").write_text("# Another interface\n")
-    room.path("specs", "more.md").write_text("# More\n")
-    room.path("tasks", "task-002.md").unlink()
-    room.path("dag.json").write_text("{}")
-    room.path("specs.lock.json").write_text("{}")
-    named = [path.removeprefix(f"{room.layout.folder}/") for path in broken_locks(room.book, room.store, room.layout)]
+def test_files_that_are_not_what_was_sealed_are_named(context: PlanRoom) -> None:
+    begun(context)
+    context.path("specs", "api.md").write_text("# Another interface\n")
+    context.path("specs", "more.md").write_text("# More\n")
+    context.path("tasks", "task-002.md").unlink()
+    context.path("dag.json").write_text("{}")
+    context.path("specs.lock.json").write_text("{}")
+    named = [
+        path.removeprefix(f"{context.layout.folder}/")
+        for path in broken_locks(context.log, context.store, context.layout)
+    ]
     assert named == ["dag.json", "specs.lock.json", "specs/api.md", "specs/more.md", "tasks/task-002.md"]
-    room.ledger.close()
+    context.ledger.close()
 
 
 @pytest.mark.req("F7")
 def test_before_the_run_executes_nothing_is_sealed(tmp_path: Path) -> None:
     ledger = Ledger.open_file(tmp_path / "evidence.db")
-    assert broken_locks(ForgeBook(ledger, RUN), Store(tmp_path), LAYOUT) == ()
+    assert broken_locks(ForgeLog(ledger, RUN), Store(tmp_path), LAYOUT) == ()
     ledger.close()

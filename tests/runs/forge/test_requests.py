@@ -23,7 +23,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
 from fairwitness.rules import graph_moves
 from fairwitness.rules.change_requests import Verdict
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.requests import decide, emit, extend, give_up, write_files
 from fairwitness.runs.forge.standings import request_of, requests_of, standing_of
 from fairwitness.store.artifacts import Store
@@ -109,24 +109,24 @@ def clock() -> Ticking:
 
 
 @pytest.fixture
-def book(tmp_path: Path, clock: Ticking) -> Iterator[ForgeBook]:
+def log(tmp_path: Path, clock: Ticking) -> Iterator[ForgeLog]:
     """A run whose plan is sealed and whose graph is being carried out."""
     ledger = Ledger.open_file(tmp_path / "evidence.db")
-    book = ForgeBook(ledger, RUN, clock=clock)
-    book.create(order(), repo_url="file:///here", model="scripted")
-    book.propose(plan())
-    book.seal(plan(), ADA)
-    book.write(lambda _now: (RunStarted(),))
-    yield book
+    log = ForgeLog(ledger, RUN, clock=clock)
+    log.create(order(), repo_url="file:///here", model="scripted")
+    log.propose(plan())
+    log.seal(plan(), ADA)
+    log.write(lambda _now: (RunStarted(),))
+    yield log
     ledger.close()
 
 
-def start(book: ForgeBook, name: str) -> None:
+def start(log: ForgeLog, name: str) -> None:
     """An attempt at a node begins."""
-    _, dag = book.effective()
+    _, dag = log.effective()
     (found,) = (each for each in dag.nodes if each.id == name)
     said = AttemptOrder(run_id=RUN, node=name, attempt=1, branch="fairwitness/b", target="fairwitness/target")
-    book.write(lambda now: graph_moves.started(book.run().nodes[name], found, said, now))
+    log.write(lambda now: graph_moves.started(log.run().nodes[name], found, said, now))
 
 
 def request(title: str = "A part is missing", **differs: Any) -> ChangeRequest:
@@ -175,49 +175,49 @@ def rejecting(reason: str = "It is there already.") -> CaptainReturn:
 FITTING = answer(("task-04", "task-01"), edges=(("task-04", "task-03"),), specs=(("more", "New.\n"),))
 
 
-def told(book: ForgeBook) -> list[str]:
+def told(log: ForgeLog) -> list[str]:
     """What happened about requests, in short."""
     about = ("cr.", "overlay.")
-    events = [event for event in book.ledger.events(RUN) if event.type.startswith(about)]
+    events = [event for event in log.ledger.events(RUN) if event.type.startswith(about)]
     return [f"{event.type} {event.data['crId']}" for event in events]
 
 
-def applied_nothing(book: ForgeBook) -> bool:
+def applied_nothing(log: ForgeLog) -> bool:
     kinds = ("overlay", "document", "spec")
-    return not any(book.ledger.observations(RUN, kind) for kind in kinds) and len(book.run().nodes) == len(WAITS)
+    return not any(log.ledger.observations(RUN, kind) for kind in kinds) and len(log.run().nodes) == len(WAITS)
 
 
 @pytest.mark.req("F4", "F9")
-def test_a_request_is_recorded_once_with_the_number_and_the_words_of_the_harness(book: ForgeBook) -> None:
+def test_a_request_is_recorded_once_with_the_number_and_the_words_of_the_harness(log: ForgeLog) -> None:
     said = [request(id="cr-007", decided_by="me", decided_at=MOMENT), request("Another", id="cr-008")]
-    assert emit(book, "refinery-01", 1, said) == ("cr-001", "cr-002")
-    assert emit(book, "refinery-01", 1, said) == ("cr-001", "cr-002")  # as after a kill
-    assert emit(book, "refinery-01", 2, said[:1]) == ("cr-003",)
-    assert emit(book, "refinery-01", 3, ()) == ()
-    assert told(book) == ["cr.emitted cr-001", "cr.emitted cr-002", "cr.emitted cr-003"]
-    first, second, _ = requests_of(book)
+    assert emit(log, "refinery-01", 1, said) == ("cr-001", "cr-002")
+    assert emit(log, "refinery-01", 1, said) == ("cr-001", "cr-002")  # as after a kill
+    assert emit(log, "refinery-01", 2, said[:1]) == ("cr-003",)
+    assert emit(log, "refinery-01", 3, ()) == ()
+    assert told(log) == ["cr.emitted cr-001", "cr.emitted cr-002", "cr.emitted cr-003"]
+    first, second, _ = requests_of(log)
     assert (first.id, first.emitted_by, first.status, first.decided_by) == ("cr-001", "refinery-01", "pending", None)
     assert first.emitted_at.startswith("2026-02-26T14:30:")  # by the harness's clock
     assert (second.title, second.body) == ("Another", BODY)
-    assert book.ledger.last_event(RUN, "cr.emitted").data["title"] == first.title  # type: ignore[union-attr]  # told above
-    assert book.run().requests.keys() == {"cr-001", "cr-002", "cr-003"}
-    assert verify(book.ledger.database, RUN) == []
+    assert log.ledger.last_event(RUN, "cr.emitted").data["title"] == first.title  # type: ignore[union-attr]  # told above
+    assert log.run().requests.keys() == {"cr-001", "cr-002", "cr-003"}
+    assert verify(log.ledger.database, RUN) == []
 
 
 @pytest.mark.req("F4")
-def test_numbers_go_round_those_of_overlays_that_nobody_asked_for(book: ForgeBook) -> None:
+def test_numbers_go_round_those_of_overlays_that_nobody_asked_for(log: ForgeLog) -> None:
     overlay = FITTING.overlay
     assert overlay is not None
-    assert book.grow(overlay) == ()  # cr-999
-    assert emit(book, "refinery-01", 1, [request()]) == ("cr-1000",)
+    assert log.grow(overlay) == ()  # cr-999
+    assert emit(log, "refinery-01", 1, [request()]) == ("cr-1000",)
 
 
 @pytest.mark.req("F4", "F9")
-def test_refineries_that_emit_at_the_same_time_get_numbers_of_their_own(book: ForgeBook, tmp_path: Path) -> None:
+def test_refineries_that_emit_at_the_same_time_get_numbers_of_their_own(log: ForgeLog, tmp_path: Path) -> None:
     def many(name: str) -> list[str]:
         ledger = Ledger.open_file(tmp_path / "evidence.db")
         try:
-            mine = ForgeBook(ledger, RUN)
+            mine = ForgeLog(ledger, RUN)
             return [cr for attempt in range(1, 9) for cr in emit(mine, name, attempt, [request(), request("Two")])]
         finally:
             ledger.close()
@@ -226,31 +226,31 @@ def test_refineries_that_emit_at_the_same_time_get_numbers_of_their_own(book: Fo
         results = list(pool.map(many, ["refinery-01", "refinery-02", "refinery-03"]))
     numbers = [cr for result in results for cr in result]
     assert sorted(numbers) == [f"cr-{number:03d}" for number in range(1, 49)]
-    assert [each.id for each in requests_of(book)] == sorted(numbers)
+    assert [each.id for each in requests_of(log)] == sorted(numbers)
     for name, result in zip(("refinery-01", "refinery-02", "refinery-03"), results, strict=True):
-        assert {request_of(book, cr).emitted_by for cr in result} == {name}
+        assert {request_of(log, cr).emitted_by for cr in result} == {name}
 
 
-def test_what_no_document_may_hold_is_spelled_out_and_the_request_is_not_lost(book: ForgeBook, tmp_path: Path) -> None:
-    emit(book, "refinery-01", 1, [request(body=BODY.replace("\n", "\r\n").replace("Little", "\x1b[2JLittle"))])
-    assert request_of(book, "cr-001").body == BODY.replace("Little", "\\x1b[2JLittle")
-    write_files(book, Store(tmp_path), ForgeLayout(RUN))
+def test_what_no_document_may_hold_is_spelled_out_and_the_request_is_not_lost(log: ForgeLog, tmp_path: Path) -> None:
+    emit(log, "refinery-01", 1, [request(body=BODY.replace("\n", "\r\n").replace("Little", "\x1b[2JLittle"))])
+    assert request_of(log, "cr-001").body == BODY.replace("Little", "\\x1b[2JLittle")
+    write_files(log, Store(tmp_path), ForgeLayout(RUN))
 
 
 @pytest.mark.req("F4")
-def test_a_person_moves_a_request_out_of_pending_once(book: ForgeBook) -> None:
-    emit(book, "refinery-01", 1, [request(), request("Two")])
-    decide(book, "cr-001", Verdict.APPROVE, ADA)
-    decide(book, "cr-001", Verdict.APPROVE, ADA)  # as after a kill
-    decide(book, "cr-002", Verdict.REJECT, ADA, "Too much.")
-    decide(book, "cr-002", Verdict.REJECT, ADA, "Too much.")
-    assert told(book)[2:] == ["cr.approved cr-001", "cr.rejected cr-002"]
-    first, second = requests_of(book)
-    approved = next(event for event in book.ledger.events(RUN) if event.type == "cr.approved")
+def test_a_person_moves_a_request_out_of_pending_once(log: ForgeLog) -> None:
+    emit(log, "refinery-01", 1, [request(), request("Two")])
+    decide(log, "cr-001", Verdict.APPROVE, ADA)
+    decide(log, "cr-001", Verdict.APPROVE, ADA)  # as after a kill
+    decide(log, "cr-002", Verdict.REJECT, ADA, "Too much.")
+    decide(log, "cr-002", Verdict.REJECT, ADA, "Too much.")
+    assert told(log)[2:] == ["cr.approved cr-001", "cr.rejected cr-002"]
+    first, second = requests_of(log)
+    approved = next(event for event in log.ledger.events(RUN) if event.type == "cr.approved")
     assert (first.status, first.decided_by, first.decided_at) == ("approved", ADA, approved.timestamp)
     assert (second.status, second.decided_by) == ("rejected", ADA)
-    assert standing_of(book, "cr-002").reason == "Too much."
-    assert book.run().requests.keys() == {"cr-001"}
+    assert standing_of(log, "cr-002").reason == "Too much."
+    assert log.run().requests.keys() == {"cr-001"}
 
 
 @pytest.mark.req("F4")
@@ -270,56 +270,56 @@ def test_a_person_moves_a_request_out_of_pending_once(book: ForgeBook) -> None:
     ],
 )
 def test_what_cannot_be_decided_is_refused_and_nothing_is_written(
-    book: ForgeBook, cr_id: str, verdict: Verdict, actor: str, reason: str | None, words: str
+    log: ForgeLog, cr_id: str, verdict: Verdict, actor: str, reason: str | None, words: str
 ) -> None:
-    emit(book, "refinery-01", 1, [request(), request("Two"), request("Three")])
-    decide(book, "cr-002", Verdict.APPROVE, ADA)
-    decide(book, "cr-003", Verdict.REJECT, ADA, "no")
-    before = told(book)
+    emit(log, "refinery-01", 1, [request(), request("Two"), request("Three")])
+    decide(log, "cr-002", Verdict.APPROVE, ADA)
+    decide(log, "cr-003", Verdict.REJECT, ADA, "no")
+    before = told(log)
     with pytest.raises(UsageError, match=words):
-        decide(book, cr_id, verdict, actor, reason)
-    assert told(book) == before
+        decide(log, cr_id, verdict, actor, reason)
+    assert told(log) == before
 
 
 @pytest.mark.req("F4")
-def test_of_two_who_decide_at_the_same_time_the_second_is_told(book: ForgeBook, clock: Ticking) -> None:
-    emit(book, "refinery-01", 1, [request()])
-    clock.at(1, partial(decide, ForgeBook(book.ledger, RUN), "cr-001", Verdict.REJECT, "Bob", "no"))
+def test_of_two_who_decide_at_the_same_time_the_second_is_told(log: ForgeLog, clock: Ticking) -> None:
+    emit(log, "refinery-01", 1, [request()])
+    clock.at(1, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", Verdict.REJECT, "Bob", "no"))
     with pytest.raises(UsageError, match="the request is rejected"):
-        decide(book, "cr-001", Verdict.APPROVE, ADA)
-    assert told(book)[1:] == ["cr.rejected cr-001"]
+        decide(log, "cr-001", Verdict.APPROVE, ADA)
+    assert told(log)[1:] == ["cr.rejected cr-001"]
 
 
 @pytest.mark.req("F4", "F5", "F9")
-def test_what_the_captain_adds_goes_in_whole_while_others_work(book: ForgeBook) -> None:
-    start(book, "task-01")
-    emit(book, "refinery-01", 1, [request()])
-    records = book.ledger.head(RUN).links
-    assert extend(book, "cr-001", FITTING, "captain") == ()
-    assert extend(book, "cr-001", FITTING, "captain") == ()  # as after a kill
-    assert book.ledger.head(RUN).links == records + 1
-    assert told(book) == ["cr.emitted cr-001", "cr.approved cr-001", "overlay.applied cr-001"]
-    found = request_of(book, "cr-001")
+def test_what_the_captain_adds_goes_in_whole_while_others_work(log: ForgeLog) -> None:
+    start(log, "task-01")
+    emit(log, "refinery-01", 1, [request()])
+    records = log.ledger.head(RUN).links
+    assert extend(log, "cr-001", FITTING, "captain") == ()
+    assert extend(log, "cr-001", FITTING, "captain") == ()  # as after a kill
+    assert log.ledger.head(RUN).links == records + 1
+    assert told(log) == ["cr.emitted cr-001", "cr.approved cr-001", "overlay.applied cr-001"]
+    found = request_of(log, "cr-001")
     assert (found.status, found.decided_by) == ("applied", "captain")
-    _, dag = book.effective()
+    _, dag = log.effective()
     assert {each.id: each.dependencies for each in dag.nodes}["task-03"] == ("refinery-01", "task-04")
-    assert book.run().nodes["task-04"].status == "PENDING"
-    assert book.run().requests == {}
-    assert read(book.document("task-04").encode(), Format.MARKDOWN).value["title"] == "The part task-04"
-    assert book.specs() == {"api": "As it is.\n", "more": "New.\n"}
-    (overlay,) = book.ledger.observations(RUN, "overlay")
+    assert log.run().nodes["task-04"].status == "PENDING"
+    assert log.run().requests == {}
+    assert read(log.document("task-04").encode(), Format.MARKDOWN).value["title"] == "The part task-04"
+    assert log.specs() == {"api": "As it is.\n", "more": "New.\n"}
+    (overlay,) = log.ledger.observations(RUN, "overlay")
     assert overlay.detail["crId"] == "cr-001"
     assert overlay.detail["appliedAt"] == overlay.observed_at
-    assert verify(book.ledger.database, RUN) == []
+    assert verify(log.ledger.database, RUN) == []
 
 
 @pytest.mark.req("F4")
-def test_what_a_person_approved_stays_the_persons_word(book: ForgeBook) -> None:
-    emit(book, "refinery-01", 1, [request()])
-    decide(book, "cr-001", Verdict.APPROVE, ADA)
-    assert extend(book, "cr-001", FITTING, "captain") == ()
-    assert told(book)[1:] == ["cr.approved cr-001", "overlay.applied cr-001"]
-    assert request_of(book, "cr-001").decided_by == ADA
+def test_what_a_person_approved_stays_the_persons_word(log: ForgeLog) -> None:
+    emit(log, "refinery-01", 1, [request()])
+    decide(log, "cr-001", Verdict.APPROVE, ADA)
+    assert extend(log, "cr-001", FITTING, "captain") == ()
+    assert told(log)[1:] == ["cr.approved cr-001", "overlay.applied cr-001"]
+    assert request_of(log, "cr-001").decided_by == ADA
 
 
 @pytest.mark.req("F5", "F7")
@@ -338,138 +338,138 @@ def test_what_a_person_approved_stays_the_persons_word(book: ForgeBook) -> None:
         (answer(), "at least one node or edge"),
     ],
 )
-def test_what_does_not_fit_is_refused_whole_and_told_why(book: ForgeBook, said: CaptainReturn, words: str) -> None:
-    start(book, "task-02")
-    emit(book, "refinery-01", 1, [request()])
-    problems = extend(book, "cr-001", said, "captain")
+def test_what_does_not_fit_is_refused_whole_and_told_why(log: ForgeLog, said: CaptainReturn, words: str) -> None:
+    start(log, "task-02")
+    emit(log, "refinery-01", 1, [request()])
+    problems = extend(log, "cr-001", said, "captain")
     assert problems
-    assert told(book)[1:] == ["overlay.refused cr-001"]
-    ((refused, *_),) = standing_of(book, "cr-001").refused
+    assert told(log)[1:] == ["overlay.refused cr-001"]
+    ((refused, *_),) = standing_of(log, "cr-001").refused
     assert words in refused
-    assert len(problems) == len(standing_of(book, "cr-001").refused[0])
-    assert request_of(book, "cr-001").status == "pending"
-    assert applied_nothing(book)
-    assert extend(book, "cr-001", FITTING, "captain") == ()  # he may try again
+    assert len(problems) == len(standing_of(log, "cr-001").refused[0])
+    assert request_of(log, "cr-001").status == "pending"
+    assert applied_nothing(log)
+    assert extend(log, "cr-001", FITTING, "captain") == ()  # he may try again
 
 
 @pytest.mark.req("F5", "F9")
-def test_a_whole_new_plan_is_no_answer_to_a_request(book: ForgeBook) -> None:
-    emit(book, "refinery-01", 1, [request()])
+def test_a_whole_new_plan_is_no_answer_to_a_request(log: ForgeLog) -> None:
+    emit(log, "refinery-01", 1, [request()])
     again = plan()
     said = CaptainReturn(specs=again.specs, tasks=again.tasks, dag=again.dag, assumptions=(), open_questions=())
-    assert extend(book, "cr-001", said, "captain")
-    assert "a whole new plan" in standing_of(book, "cr-001").refused[0][0]
-    assert applied_nothing(book)
+    assert extend(log, "cr-001", said, "captain")
+    assert "a whole new plan" in standing_of(log, "cr-001").refused[0][0]
+    assert applied_nothing(log)
 
 
 @pytest.mark.req("F4", "F9")
-def test_a_captain_may_turn_a_request_down(book: ForgeBook) -> None:
-    emit(book, "refinery-01", 1, [request(), request("Two")])
-    assert extend(book, "cr-001", rejecting(), "captain") == ()
-    assert extend(book, "cr-001", rejecting(), "captain") == ()
-    decide(book, "cr-002", Verdict.APPROVE, ADA)
-    assert extend(book, "cr-002", rejecting(), "captain") == ()
-    assert told(book)[2:] == ["cr.rejected cr-001", "cr.approved cr-002", "cr.rejected cr-002"]
-    assert [each.decided_by for each in requests_of(book)] == ["captain", "captain"]
-    assert standing_of(book, "cr-001").reason == "It is there already."
-    assert applied_nothing(book)
+def test_a_captain_may_turn_a_request_down(log: ForgeLog) -> None:
+    emit(log, "refinery-01", 1, [request(), request("Two")])
+    assert extend(log, "cr-001", rejecting(), "captain") == ()
+    assert extend(log, "cr-001", rejecting(), "captain") == ()
+    decide(log, "cr-002", Verdict.APPROVE, ADA)
+    assert extend(log, "cr-002", rejecting(), "captain") == ()
+    assert told(log)[2:] == ["cr.rejected cr-001", "cr.approved cr-002", "cr.rejected cr-002"]
+    assert [each.decided_by for each in requests_of(log)] == ["captain", "captain"]
+    assert standing_of(log, "cr-001").reason == "It is there already."
+    assert applied_nothing(log)
 
 
 @pytest.mark.req("F4")
 @pytest.mark.parametrize("said", [FITTING, rejecting()])
-def test_whoever_emitted_a_request_cannot_answer_it_either(book: ForgeBook, said: CaptainReturn) -> None:
-    emit(book, "captain", 1, [request(), request("Two")])
-    decide(book, "cr-002", Verdict.APPROVE, ADA)
+def test_whoever_emitted_a_request_cannot_answer_it_either(log: ForgeLog, said: CaptainReturn) -> None:
+    emit(log, "captain", 1, [request(), request("Two")])
+    decide(log, "cr-002", Verdict.APPROVE, ADA)
     for cr_id in ("cr-001", "cr-002"):
         with pytest.raises(UsageError, match="emitted the request and cannot decide about it"):
-            extend(book, cr_id, said, "captain")
-    assert applied_nothing(book)
+            extend(log, cr_id, said, "captain")
+    assert applied_nothing(log)
 
 
 @pytest.mark.req("F5")
 @pytest.mark.parametrize("asked", [1, 2])
-def test_a_node_that_starts_meanwhile_is_seen(book: ForgeBook, clock: Ticking, asked: int) -> None:
-    emit(book, "refinery-01", 1, [request()])
-    clock.at(asked, partial(start, ForgeBook(book.ledger, RUN), "task-03"))
-    (problem,) = extend(book, "cr-001", FITTING, "captain")
+def test_a_node_that_starts_meanwhile_is_seen(log: ForgeLog, clock: Ticking, asked: int) -> None:
+    emit(log, "refinery-01", 1, [request()])
+    clock.at(asked, partial(start, ForgeLog(log.ledger, RUN), "task-03"))
+    (problem,) = extend(log, "cr-001", FITTING, "captain")
     assert problem.found == "task-03, RUNNING"
-    assert told(book)[1:] == ["overlay.refused cr-001"]
-    assert applied_nothing(book)
+    assert told(log)[1:] == ["overlay.refused cr-001"]
+    assert applied_nothing(log)
 
 
 @pytest.mark.req("F4", "F5")
-def test_a_person_who_rejects_meanwhile_is_heard(book: ForgeBook, clock: Ticking) -> None:
-    emit(book, "refinery-01", 1, [request()])
-    clock.at(2, partial(decide, ForgeBook(book.ledger, RUN), "cr-001", Verdict.REJECT, ADA, "no"))
-    assert extend(book, "cr-001", FITTING, "captain") == ()
-    assert told(book)[1:] == ["cr.rejected cr-001"]
-    assert applied_nothing(book)
+def test_a_person_who_rejects_meanwhile_is_heard(log: ForgeLog, clock: Ticking) -> None:
+    emit(log, "refinery-01", 1, [request()])
+    clock.at(2, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", Verdict.REJECT, ADA, "no"))
+    assert extend(log, "cr-001", FITTING, "captain") == ()
+    assert told(log)[1:] == ["cr.rejected cr-001"]
+    assert applied_nothing(log)
 
 
 @pytest.mark.req("F4")
-def test_a_person_who_approves_meanwhile_is_the_one_who_did(book: ForgeBook, clock: Ticking) -> None:
-    emit(book, "refinery-01", 1, [request()])
-    clock.at(2, partial(decide, ForgeBook(book.ledger, RUN), "cr-001", Verdict.APPROVE, ADA))
-    assert extend(book, "cr-001", FITTING, "captain") == ()
-    assert told(book)[1:] == ["cr.approved cr-001", "overlay.applied cr-001"]
-    assert request_of(book, "cr-001").decided_by == ADA
+def test_a_person_who_approves_meanwhile_is_the_one_who_did(log: ForgeLog, clock: Ticking) -> None:
+    emit(log, "refinery-01", 1, [request()])
+    clock.at(2, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", Verdict.APPROVE, ADA))
+    assert extend(log, "cr-001", FITTING, "captain") == ()
+    assert told(log)[1:] == ["cr.approved cr-001", "overlay.applied cr-001"]
+    assert request_of(log, "cr-001").decided_by == ADA
 
 
 @pytest.mark.req("F5")
-def test_overlays_keep_their_order_when_a_clock_is_set_back(book: ForgeBook) -> None:
-    emit(book, "refinery-01", 1, [request(), request("Two")])
-    assert extend(book, "cr-001", answer(("task-04",)), "captain") == ()
-    yesterday = ForgeBook(book.ledger, RUN, clock=lambda: datetime(2026, 2, 25, tzinfo=UTC))
+def test_overlays_keep_their_order_when_a_clock_is_set_back(log: ForgeLog) -> None:
+    emit(log, "refinery-01", 1, [request(), request("Two")])
+    assert extend(log, "cr-001", answer(("task-04",)), "captain") == ()
+    yesterday = ForgeLog(log.ledger, RUN, clock=lambda: datetime(2026, 2, 25, tzinfo=UTC))
     assert extend(yesterday, "cr-002", answer(("task-05", "task-04")), "captain") == ()
-    _, dag = ForgeBook(book.ledger, RUN).effective()
+    _, dag = ForgeLog(log.ledger, RUN).effective()
     assert [each.id for each in dag.nodes][-2:] == ["task-04", "task-05"]
 
 
 @pytest.mark.req("F5")
-def test_a_run_that_has_ended_grows_no_more(book: ForgeBook) -> None:
-    emit(book, "refinery-01", 1, [request()])
-    book.write(lambda _now: (RunFailed(reason="cancelled by Ada"),))
-    (problem,) = extend(book, "cr-001", FITTING, "captain")
+def test_a_run_that_has_ended_grows_no_more(log: ForgeLog) -> None:
+    emit(log, "refinery-01", 1, [request()])
+    log.write(lambda _now: (RunFailed(reason="cancelled by Ada"),))
+    (problem,) = extend(log, "cr-001", FITTING, "captain")
     assert problem.found == "one that has ended"
-    assert applied_nothing(book)
+    assert applied_nothing(log)
 
 
 @pytest.mark.req("F4")
-def test_a_request_that_nothing_comes_of_is_given_up_once(book: ForgeBook) -> None:
-    emit(book, "refinery-01", 1, [request(), request("Two"), request("Three")])
-    decide(book, "cr-002", Verdict.APPROVE, ADA)
-    assert extend(book, "cr-003", FITTING, "captain") == ()
+def test_a_request_that_nothing_comes_of_is_given_up_once(log: ForgeLog) -> None:
+    emit(log, "refinery-01", 1, [request(), request("Two"), request("Three")])
+    decide(log, "cr-002", Verdict.APPROVE, ADA)
+    assert extend(log, "cr-003", FITTING, "captain") == ()
     for cr_id in ("cr-001", "cr-001", "cr-002", "cr-003"):
-        give_up(book, cr_id, "The captain found no answer.")
-    assert [each.status for each in requests_of(book)] == ["rejected", "rejected", "applied"]
-    assert [each.decided_by for each in requests_of(book)] == ["fairwitness", "fairwitness", "captain"]
-    assert told(book).count("cr.rejected cr-001") == 1
+        give_up(log, cr_id, "The captain found no answer.")
+    assert [each.status for each in requests_of(log)] == ["rejected", "rejected", "applied"]
+    assert [each.decided_by for each in requests_of(log)] == ["fairwitness", "fairwitness", "captain"]
+    assert told(log).count("cr.rejected cr-001") == 1
 
 
 @pytest.mark.req("F4")
-def test_a_person_may_reject_what_was_approved_once_it_did_not_fit(book: ForgeBook) -> None:
-    emit(book, "refinery-01", 1, [request()])
-    decide(book, "cr-001", Verdict.APPROVE, ADA)
-    assert extend(book, "cr-001", answer(), "captain")
-    decide(book, "cr-001", Verdict.REJECT, ADA, "It cannot be done.")
-    assert request_of(book, "cr-001").status == "rejected"
+def test_a_person_may_reject_what_was_approved_once_it_did_not_fit(log: ForgeLog) -> None:
+    emit(log, "refinery-01", 1, [request()])
+    decide(log, "cr-001", Verdict.APPROVE, ADA)
+    assert extend(log, "cr-001", answer(), "captain")
+    decide(log, "cr-001", Verdict.REJECT, ADA, "It cannot be done.")
+    assert request_of(log, "cr-001").status == "rejected"
 
 
 @pytest.mark.req("F4", "F5", "F7")
-def test_files_are_written_from_the_ledger_and_again_nothing_changes(book: ForgeBook, tmp_path: Path) -> None:
+def test_files_are_written_from_the_ledger_and_again_nothing_changes(log: ForgeLog, tmp_path: Path) -> None:
     store, layout = Store(tmp_path / "repo"), ForgeLayout(RUN)
     store.put(layout.spec("api"), b"As it is.\n")
     store.create(layout.specs_lock, b"{}\n")  # nothing is added to what is sealed
-    emit(book, "refinery-01", 1, [request()])
-    write_files(book, store, layout)
+    emit(log, "refinery-01", 1, [request()])
+    write_files(log, store, layout)
     before = read(store.get(layout.change_request("cr-001")), Format.MARKDOWN).value
-    assert ChangeRequest.model_validate(before) == request_of(book, "cr-001")
-    assert extend(book, "cr-001", FITTING, "captain") == ()
-    write_files(book, store, layout)
+    assert ChangeRequest.model_validate(before) == request_of(log, "cr-001")
+    assert extend(log, "cr-001", FITTING, "captain") == ()
+    write_files(log, store, layout)
     after = read(store.get(layout.change_request("cr-001")), Format.MARKDOWN).value
     assert (after["status"], after["decided_by"]) == ("applied", "captain")
     assert read(store.get(layout.dag_overlay("cr-001")), Format.JSON).value["addedNodes"][0]["id"] == "task-04"
-    assert store.get(layout.task("task-04")).decode() == book.document("task-04")
+    assert store.get(layout.task("task-04")).decode() == log.document("task-04")
     added = f"{layout.change_requests}/cr-001/specs/more.md"
     assert store.get(added) == b"New.\n"
     with pytest.raises(Immutable):
@@ -477,21 +477,21 @@ def test_files_are_written_from_the_ledger_and_again_nothing_changes(book: Forge
     assert broken_seals(store, f"{layout.change_requests}") == ()
     files = sorted(path for path in (tmp_path / "repo").rglob("*") if path.is_file())
     stamps = [path.stat().st_mtime_ns for path in files]
-    write_files(book, store, layout)
+    write_files(log, store, layout)
     assert sorted(path for path in (tmp_path / "repo").rglob("*") if path.is_file()) == files
     assert [path.stat().st_mtime_ns for path in files] == stamps
 
 
 @pytest.mark.req("F7")
-def test_what_somebody_does_to_the_files_changes_nothing(book: ForgeBook, tmp_path: Path) -> None:
+def test_what_somebody_does_to_the_files_changes_nothing(log: ForgeLog, tmp_path: Path) -> None:
     store, layout = Store(tmp_path / "repo"), ForgeLayout(RUN)
-    emit(book, "refinery-01", 1, [request()])
-    assert extend(book, "cr-001", FITTING, "captain") == ()
-    write_files(book, store, layout)
+    emit(log, "refinery-01", 1, [request()])
+    assert extend(log, "cr-001", FITTING, "captain") == ()
+    write_files(log, store, layout)
     spec = tmp_path / "repo" / layout.change_requests / "cr-001" / "specs" / "more.md"
     spec.write_text("Otherwise.\n")
     (tmp_path / "repo" / layout.change_request("cr-001")).write_text("approved!")
-    write_files(book, store, layout)
-    assert book.specs()["more"] == "New.\n"
+    write_files(log, store, layout)
+    assert log.specs()["more"] == "New.\n"
     assert b"applied" in store.get(layout.change_request("cr-001"))
     assert broken_seals(store, layout.change_requests) == (f"{layout.change_requests}/cr-001/specs/more.md",)

@@ -17,7 +17,7 @@ NODE = "task-002"
 
 def subtasks(shop: Workshop) -> Subtasks:
     """As one try of the agent sees them."""
-    return Subtasks(shop.book, shop.store, shop.layout, NODE)
+    return Subtasks(shop.log, shop.store, shop.layout, NODE)
 
 
 def write(parts: Subtasks, name: str = "subtask-001", *, role: Role = Role.SUB_EXECUTOR, **more: Any) -> str:
@@ -159,5 +159,5 @@ def test_an_agent_is_shown_all_parts_with_their_states(shop: Workshop) -> None:
 
 def test_parts_of_another_node_are_not_seen(shop: Workshop) -> None:
     write(subtasks(shop))
-    other = Subtasks(shop.book, shop.store, shop.layout, "refinery-001")
+    other = Subtasks(shop.log, shop.store, shop.layout, "refinery-001")
     assert other.documents() == {}

@@ -29,7 +29,7 @@ def told(node: str, attempt: int, *files: str, **more: Any) -> Walkthrough:
 
 def keep(shop: Workshop, said: Walkthrough, *changed: str, attempt: int = 1) -> None:
     order = shop.order(said.task_id, attempt)
-    keep_walkthrough(shop.book, shop.store, shop.layout, order, said, changed)
+    keep_walkthrough(shop.log, shop.store, shop.layout, order, said, changed)
 
 
 @pytest.mark.req("F2")
@@ -59,13 +59,13 @@ def test_each_attempt_has_its_own_and_the_last_one_is_known(shop: Workshop) -> N
     first, second = told("task-001", 1), told("task-001", 2, "src/b.py")
     keep(shop, second, "src/b.py", attempt=2)
     keep(shop, first)
-    assert walkthrough_of(shop.book, "task-001", 1) == first
-    assert walkthrough_of(shop.book, "task-001", 3) is None
-    assert changed_files(shop.book, "task-001", 2) == ("src/b.py",)
-    last = last_walkthrough(shop.book, "task-001")
+    assert walkthrough_of(shop.log, "task-001", 1) == first
+    assert walkthrough_of(shop.log, "task-001", 3) is None
+    assert changed_files(shop.log, "task-001", 2) == ("src/b.py",)
+    last = last_walkthrough(shop.log, "task-001")
     assert last is not None
     assert (last.attempt, last.said, last.changed) == (2, second, ("src/b.py",))
-    assert last_walkthrough(shop.book, "task-002") is None
+    assert last_walkthrough(shop.log, "task-002") is None
 
 
 @pytest.mark.req("F2")
@@ -121,24 +121,24 @@ def test_a_walkthrough_that_is_not_what_was_seen_is_disputed_once(shop: Workshop
     said = told("task-001", 1, "src/a.py", tests=[{"name": "test_a", "result": "pass"}])
     keep(shop, said, "src/b.py")
     order = shop.order("task-001")
-    found = dispute(shop.book, order, ["src/b.py"], {"tests"})
+    found = dispute(shop.log, order, ["src/b.py"], {"tests"})
     assert found == (
         "the walkthrough names files that did not change: src/a.py",
         "files changed that the walkthrough does not name: src/b.py",
         "the walkthrough says that test_a pass; for the harness tests failed",
     )
-    dispute(shop.book, order, ["src/b.py"], {"tests"})
+    dispute(shop.log, order, ["src/b.py"], {"tests"})
     ((_, event),) = shop.events("walkthrough.disputed")
     assert event == {"nodeId": "task-001", "attemptId": 1, "differences": list(found)}
-    last = last_walkthrough(shop.book, "task-001")
+    last = last_walkthrough(shop.log, "task-001")
     assert last is not None
     assert f"The harness saw something else:\n- {found[0]}" in last.text
 
 
 def test_a_true_walkthrough_is_not_disputed(shop: Workshop) -> None:
     keep(shop, told("task-001", 1, "src/a.py"), "src/a.py")
-    assert dispute(shop.book, shop.order("task-001"), ["src/a.py"], ()) == ()
-    assert dispute(shop.book, shop.order("task-003"), ["src/a.py"], ()) == ()  # it told nothing
+    assert dispute(shop.log, shop.order("task-001"), ["src/a.py"], ()) == ()
+    assert dispute(shop.log, shop.order("task-003"), ["src/a.py"], ()) == ()  # it told nothing
     assert shop.events("walkthrough.disputed") == []
 
 
@@ -146,9 +146,9 @@ def test_whoever_settles_a_conflict_leaves_the_walkthrough_of_the_attempt_alone(
     keep(shop, told("task-001", 1))
     commit = shop.repository.commit("HEAD")
     order = shop.order("task-001", conflict=Collision(commit=commit, onto=commit, paths=()))
-    keep_walkthrough(shop.book, shop.store, shop.layout, order, told("task-001", 1, "src/x.py"), ["src/x.py"])
-    assert dispute(shop.book, order, ["src/x.py"], ()) == ()
-    assert walkthrough_of(shop.book, "task-001", 1) == told("task-001", 1)
+    keep_walkthrough(shop.log, shop.store, shop.layout, order, told("task-001", 1, "src/x.py"), ["src/x.py"])
+    assert dispute(shop.log, order, ["src/x.py"], ()) == ()
+    assert walkthrough_of(shop.log, "task-001", 1) == told("task-001", 1)
 
 
 def checked(shop: Workshop, name: str, assessment: Assessment, *, round_: int = 1, key: str = "") -> None:

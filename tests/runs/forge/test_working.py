@@ -48,7 +48,7 @@ def test_who_builds_upon_others_reads_their_walkthroughs(shop: Workshop) -> None
 
 def test_a_second_attempt_is_told_what_happened_to_the_first(shop: Workshop) -> None:
     shop.begin("task-001")
-    shop.tell(*failed(shop.book.run().nodes["task-001"], "tests failed", MOMENT))
+    shop.tell(*failed(shop.log.run().nodes["task-001"], "tests failed", MOMENT))
     shop.script(Role.WORKER, "task-001-2", [create("src/a.py")])
     shop.work("task-001", 2)
     assert "tests failed" in shop.prompt("task-001-2").split("### What happened to the attempt before")[1]
@@ -71,7 +71,7 @@ def test_an_attempt_that_says_itself_that_it_is_not_done_is_not(shop: Workshop) 
     shop.script(Role.WORKER, "task-001-1", [], {"walkthrough": walkthrough(status="partial")})
     worked = shop.work("task-001")
     assert (worked.done, worked.reason) == (False, "its agent says that it is partial")
-    assert len(shop.ledger.observations(shop.book.run_id, WALKTHROUGH)) == 1
+    assert len(shop.ledger.observations(shop.log.run_id, WALKTHROUGH)) == 1
 
 
 @pytest.mark.req("F2")
@@ -79,7 +79,7 @@ def test_an_attempt_without_a_walkthrough_has_failed(shop: Workshop) -> None:
     shop.script(Role.WORKER, "task-001-1", [create("src/a.py")], {"nothing": True})
     worked = shop.work("task-001")
     assert not worked.done
-    assert shop.ledger.observations(shop.book.run_id, WALKTHROUGH) == ()
+    assert shop.ledger.observations(shop.log.run_id, WALKTHROUGH) == ()
     assert not shop.store.exists(shop.layout.walkthrough("task-001", 1))
 
 
@@ -92,7 +92,7 @@ def test_whoever_settles_a_conflict_is_a_throwaway_worker_without_a_file_of_its_
     prompt = shop.prompt("task-001-1-help")
     assert "Settle the conflict" in prompt
     assert "### Files with conflict marks" in prompt
-    assert shop.ledger.observations(shop.book.run_id, WALKTHROUGH) == ()
+    assert shop.ledger.observations(shop.log.run_id, WALKTHROUGH) == ()
     assert not shop.store.exists(shop.layout.walkthrough("task-001", 1))
 
 

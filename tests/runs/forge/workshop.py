@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassettes import name_of
-from fairwitness.app.graph_means import CAPS, MeansMaker
+from fairwitness.app.graph_means import CAPS, DispatchDepsFactory
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.contracts.common.events import EventData
@@ -27,7 +27,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import Dispatched
 from fairwitness.runs.dispatch.account import ENDED, STARTED
 from fairwitness.runs.dispatch.recording import ended
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.working import ForgeWorker
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
 from fairwitness.store.artifacts import Store
@@ -141,7 +141,7 @@ class Workshop:
     repository: Repository
     worktrees: Worktrees
     ledger: Ledger
-    book: ForgeBook
+    log: ForgeLog
     store: Store
     runner: ScriptedRunner
     caps: BudgetCaps = CAPS
@@ -170,9 +170,9 @@ class Workshop:
             started_by="Ada",
         )
         (root / "cassettes").mkdir()
-        made.book.create(order, repo_url="file:///shop", model="cassette")
-        made.book.propose(plan())
-        made.book.seal(plan(), "Ada")
+        made.log.create(order, repo_url="file:///shop", model="cassette")
+        made.log.propose(plan())
+        made.log.seal(plan(), "Ada")
         return made
 
     @classmethod
@@ -188,7 +188,7 @@ class Workshop:
             repository=repository,
             worktrees=Worktrees(repository, shadow, state / "worktrees"),
             ledger=ledger,
-            book=ForgeBook(ledger, RUN, clock=Ticking()),
+            log=ForgeLog(ledger, RUN, clock=Ticking()),
             store=Store(person.folder),
             runner=ScriptedRunner([Answer("*", Reply(stdout=b"all is well\n"))], tier=SandboxTier.NAMESPACES),
         )
@@ -220,22 +220,22 @@ class Workshop:
         return self.worktrees.create(RUN, node, attempt, "HEAD").folder
 
     @property
-    def maker(self) -> MeansMaker:
-        return MeansMaker(
+    def maker(self) -> DispatchDepsFactory:
+        return DispatchDepsFactory(
             self.repository,
             self.worktrees.shadow,
             self.ledger,
             self.root / "state",
             self.runner,
             RUN,
-            self.book.settings(),
+            self.log.settings(),
             Ticking(),
             caps=self.caps,
         )
 
     def worker(self) -> ForgeWorker:
         maker = self.maker
-        return ForgeWorker(maker.context, self.book, self.store, maker.means, (("sh", "check.sh"),))
+        return ForgeWorker(maker.context, self.log, self.store, maker.deps, (("sh", "check.sh"),))
 
     def work(self, node: str, attempt: int = 1, *conflicts: str, **more: Any) -> Worked:
         """One attempt of a node by its recorded agent."""
@@ -289,7 +289,7 @@ class Workshop:
         )
 
     def tell(self, *events: EventData) -> None:
-        self.book.write(lambda _now: events)
+        self.log.write(lambda _now: events)
 
     def events(self, prefix: str = "") -> list[tuple[str, dict[str, Any]]]:
         """What happened since the plan was sealed."""

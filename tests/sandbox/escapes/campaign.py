@@ -299,8 +299,8 @@ def main() -> None:
     # the ones that live longest first, so that they wait beside the others
     attempts = sorted((BY_ID[name] for name in ids), key=lambda attempt: -attempt.life_s)
     try:
-        with ThreadPoolExecutor(_LANES) as lanes:
-            verdicts = list(lanes.map(campaign.run, attempts))
+        with ThreadPoolExecutor(_LANES) as readers:
+            verdicts = list(readers.map(campaign.run, attempts))
     finally:
         campaign.close()
     sys.stdout.write(json.dumps([asdict(verdict) for verdict in verdicts]))

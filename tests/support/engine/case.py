@@ -113,7 +113,7 @@ async def at_work(engine: Engine) -> AsyncIterator[Engine]:
 
 
 @asynccontextmanager
-async def at_the_desk(engine: Engine) -> AsyncIterator[Engine]:
+async def at_the_terminal(engine: Engine) -> AsyncIterator[Engine]:
     """An engine that only controls."""
     await engine.open(worker=False)
     try:

@@ -9,7 +9,7 @@ from support.engine.case import (
     Case,
     Make,
     Trace,
-    at_the_desk,
+    at_the_terminal,
     at_work,
     ended,
     expect,
@@ -27,7 +27,7 @@ async def _only_the_first_answer_counts(make: Make) -> None:
         await engine.submit("late", "body", None)
         await reached(engine, "early", "one")
         await reached(engine, "late", "one")
-    async with at_the_desk(make(flows)) as engine:  # nothing runs
+    async with at_the_terminal(make(flows)) as engine:  # nothing runs
         expect(await engine.answer("early", "go", {"by": "first"}), "an answer while nothing runs counts")
         expect(not await engine.answer("early", "go", {"by": "second"}), "a second answer does not")
         expect(await engine.outcome("early") is None, "a client runs nothing")
@@ -44,7 +44,7 @@ async def _only_the_first_answer_counts(make: Make) -> None:
 
 async def _an_answer_may_come_before_its_gate(make: Make) -> None:
     flows = {"body": steps_then_gate(Trace(), "one")}
-    async with at_the_desk(make(flows)) as engine:
+    async with at_the_terminal(make(flows)) as engine:
         await engine.submit("r", "body", None)
         expect(await engine.answer("r", "go", 1), "the answer counts")
         expect(not await engine.answer("r", "go", 2), "and no other")

@@ -7,7 +7,7 @@ from support.engine.case import (
     Case,
     Make,
     Trace,
-    at_the_desk,
+    at_the_terminal,
     at_work,
     ended,
     expect,
@@ -127,7 +127,7 @@ async def _what_cannot_be_meant_is_refused(make: Make) -> None:
 
 
 async def _looking_at_nothing(make: Make) -> None:
-    async with at_the_desk(make({"body": steps_then_gate(Trace())})) as engine:
+    async with at_the_terminal(make({"body": steps_then_gate(Trace())})) as engine:
         expect(await engine.runs() == (), "there are no runs")
         expect(await engine.audit() == (), "and none is stranded")
         expect(await engine.outcome("r") is None, "a run that is not there has not ended")

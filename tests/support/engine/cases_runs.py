@@ -8,7 +8,7 @@ from support.engine.case import (
     Case,
     Make,
     Trace,
-    at_the_desk,
+    at_the_terminal,
     at_work,
     ended,
     expect,
@@ -24,7 +24,7 @@ from support.engine.case import (
 async def _a_submitted_run_is_one(make: Make) -> None:
     trace = Trace()
     flows = {"body": steps_then_gate(trace, "one"), "other": steps_then_gate(trace, "two")}
-    async with at_the_desk(make(flows)) as engine:
+    async with at_the_terminal(make(flows)) as engine:
         for _ in range(2):
             await engine.submit("a", "body", None)
         await engine.submit("b", "body", None)
@@ -146,7 +146,7 @@ async def _cancel_reaches_the_children_and_the_running_step(make: Make) -> None:
         await engine.submit("p", "parent", None)
         await until(lambda: {"begin 1", "begin 2"} <= set(happened), "two children run")
         expect((await ended(engine, "p/0")).status is RunStatus.DONE, "the first child is done")
-        async with at_the_desk(make({"parent": parent, "child": child})) as client:
+        async with at_the_terminal(make({"parent": parent, "child": child})) as client:
             await client.cancel("p")
         await until(lambda: {"left 1", "left 2"} <= set(happened), "the steps that ran are cancelled and awaited")
         for run, status in {
@@ -170,7 +170,7 @@ async def _what_is_cancelled_while_nothing_runs_stays_so(make: Make) -> None:
     async with at_work(make(flows)) as engine:
         await engine.submit("begun", "body", None)
         await reached(engine, "begun", "one")
-    async with at_the_desk(make(flows)) as engine:
+    async with at_the_terminal(make(flows)) as engine:
         await engine.submit("new", "body", None)
         for run in ("begun", "new"):
             await engine.cancel(run)

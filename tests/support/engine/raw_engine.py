@@ -60,7 +60,7 @@ class RawEngine:
         self._cap = cap
         self._opened: tuple[Journal, Leases] | None = None
         self._worker: Worker | None = None
-        self._desk: Desk | None = None
+        self._runner: Desk | None = None
         self._looking: asyncio.Task[None] | None = None
         self._bodies: dict[str, asyncio.Task[None]] = {}
         self._children: dict[str, int] = {}
@@ -82,7 +82,7 @@ class RawEngine:
             self._opened = None
             raise
         assert self._worker is not None
-        self._desk = Desk(
+        self._runner = Desk(
             journal, frozenset(self._flows), self._worker.executor, self._version, _POLL_S, asyncio.Event()
         )
         self._looking = asyncio.create_task(self._look())
@@ -99,9 +99,9 @@ class RawEngine:
         """Ends: no further step begins, steps that run may end in time, and what is left is cancelled."""
         if self._opened is None:
             return
-        if self._desk is not None and self._looking is not None and self._worker is not None:
+        if self._runner is not None and self._looking is not None and self._worker is not None:
             looking, self._looking = self._looking, None
-            self._desk.closing.set()
+            self._runner.closing.set()
             looking.cancel()
             await asyncio.wait([looking])
             if self._bodies:
@@ -110,7 +110,7 @@ class RawEngine:
             self._stop(self._bodies.keys())
             await asyncio.gather(*bodies, return_exceptions=True)
             self._leases.end(self._worker)
-            self._desk = self._worker = None
+            self._runner = self._worker = None
             self._journal.close()
             self._opened = None
             if not looking.cancelled():
@@ -207,16 +207,16 @@ class RawEngine:
 
     def _look_once(self) -> None:
         """Buries the dead, stops what is no longer its own, and takes what waits."""
-        assert self._desk is not None
+        assert self._runner is not None
         self._bury()
-        self._stop(self._bodies.keys() - self._journal.owned(self._desk.executor))
+        self._stop(self._bodies.keys() - self._journal.owned(self._runner.executor))
         known, busy_now = frozenset(self._flows), Counter(self._children.values())
-        room = {generation: self._cap - busy_now[generation] for generation in range(1, DEEPEST_GENERATION + 1)}
+        context = {generation: self._cap - busy_now[generation] for generation in range(1, DEEPEST_GENERATION + 1)}
         busy = frozenset(self._bodies)  # a run that was cancelled and begun anew waits for its old body to end
-        for claimed in self._journal.claim(self._desk.executor, self._version, known, room, busy):
+        for claimed in self._journal.claim(self._runner.executor, self._version, known, context, busy):
             if claimed.generation:
                 self._children[claimed.id] = claimed.generation
-            body = asyncio.create_task(self._work_on(self._desk, claimed), name=claimed.id)
+            body = asyncio.create_task(self._work_on(self._runner, claimed), name=claimed.id)
             self._bodies[claimed.id] = body
             body.add_done_callback(self._forget)
 
@@ -233,16 +233,16 @@ class RawEngine:
         self._children.pop(run, None)
         self._stopped.discard(run)
 
-    async def _work_on(self, desk: Desk, claimed: Claimed) -> None:
+    async def _work_on(self, runner: Desk, claimed: Claimed) -> None:
         """One run, from its first step or from where it was, to its end."""
-        flow = self.flow_type(desk, claimed.id, desk.journal.recorded(claimed.id))
+        flow = self.flow_type(runner, claimed.id, runner.journal.recorded(claimed.id))
         value, error = None, None
         try:
             value = encode(await self._flows[claimed.flow](flow, decode(claimed.args)))
             flow.finish()
         except asyncio.CancelledError as cancelled:
             task = asyncio.current_task()
-            if desk.closing.is_set() or (task is not None and task.cancelling()):
+            if runner.closing.is_set() or (task is not None and task.cancelling()):
                 return
             error = f"CancelledError: {tellable(cancelled)}"
         except Exception as raised:  # noqa: BLE001  # whatever a body raises is how its run ended
@@ -254,7 +254,7 @@ class RawEngine:
         fits = not isinstance(flow.misfit, ChangedOrder)
         status = RunStatus.DONE if error is None else RunStatus.FAILED
         with contextlib.suppress(NotOurs):
-            desk.journal.finish(claimed.id, desk.executor, Ending(status, value, error, fits))
+            runner.journal.finish(claimed.id, runner.executor, Ending(status, value, error, fits))
 
 
 def _now() -> float:

@@ -42,7 +42,7 @@ class Desk:
 class RawFlow:
     """One body's place in its journal."""
 
-    desk: Desk
+    runner: Desk
     run_id: str
     _recorded: dict[int, Recorded]
     _asked: dict[str, int] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class RawFlow:
         position = self._next(key)
         if position in self._recorded:
             return self._result(position)
-        gates, executor = Gates(self.desk.journal.database), self.desk.executor
+        gates, executor = Gates(self.runner.journal.database), self.runner.executor
         until = None if timeout_s is None else _now() + timeout_s
         with _leaving():
             until = gates.ask(self.run_id, executor, key, until)
@@ -85,17 +85,17 @@ class RawFlow:
         """Starts a child, once."""
         self._go_on()
         check_name(child_id)
-        if flow not in self.desk.flows:
+        if flow not in self.runner.flows:
             raise unknown_flow(flow)
         with _leaving():
-            self.desk.journal.submit(
-                child_id, flow, encode(args), self.desk.version, parent=(self.run_id, self.desk.executor)
+            self.runner.journal.submit(
+                child_id, flow, encode(args), self.runner.version, parent=(self.run_id, self.runner.executor)
             )
 
     async def outcome(self, child_id: str) -> Outcome | None:
         """How a child ended."""
         self._go_on()
-        return outcomes_of(self.desk.journal, [child_id]).get(child_id)
+        return outcomes_of(self.runner.journal, [child_id]).get(child_id)
 
     async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
         """Until one of these children has ended or the time is up."""
@@ -104,20 +104,20 @@ class RawFlow:
         self._go_on()
         children = frozenset(child_ids)
         until = time.monotonic() + timeout_s
-        while not (ended := outcomes_of(self.desk.journal, children)) and time.monotonic() < until:
+        while not (ended := outcomes_of(self.runner.journal, children)) and time.monotonic() < until:
             await self._pause(until - time.monotonic())
         return ended
 
     async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
         """How long children have given no sign of life."""
         self._go_on()
-        return self.desk.journal.silent(child_ids)
+        return self.runner.journal.silent(child_ids)
 
     async def cancel(self, child_id: str) -> None:
         """Ends a child and whatever came of it."""
         self._go_on()
         with _leaving():
-            self.desk.journal.cancel(child_id, parent=(self.run_id, self.desk.executor))
+            self.runner.journal.cancel(child_id, parent=(self.run_id, self.runner.executor))
 
     async def now(self, key: str) -> float:
         """The time, recorded."""
@@ -177,13 +177,13 @@ class RawFlow:
         """Before every call: not when the code does not fit, nor when the engine closes."""
         if self.misfit is not None:
             raise self.misfit
-        if self.desk.closing.is_set():
+        if self.runner.closing.is_set():
             raise asyncio.CancelledError("the engine is closing")
 
     async def _pause(self, longest_s: float = math.inf) -> None:
         with contextlib.suppress(TimeoutError):  # not wait_for, which on 3.11 can lose a cancellation
-            async with asyncio.timeout(min(self.desk.poll_s, longest_s)):
-                await self.desk.closing.wait()
+            async with asyncio.timeout(min(self.runner.poll_s, longest_s)):
+                await self.runner.closing.wait()
         self._go_on()
 
     async def _run(
@@ -195,7 +195,7 @@ class RawFlow:
             if not step.failed:
                 break
         with _leaving():
-            self.desk.journal.record(self.run_id, self.desk.executor, position, step)
+            self.runner.journal.record(self.run_id, self.runner.executor, position, step)
         self._recorded[position] = step
 
     async def _attempt(self, key: str, work: Callable[[], Awaitable[Json]], timeout_s: float | None) -> Recorded:
@@ -208,7 +208,7 @@ class RawFlow:
             return Recorded(key, failed=False, result=encode(value))
         except asyncio.CancelledError as error:
             # ours to pass on if this run is to stop; otherwise something inside the work was cancelled, and it failed
-            if task.cancelling() or self.desk.closing.is_set():
+            if task.cancelling() or self.runner.closing.is_set():
                 raise
             return _failure(key, error)
         except Exception as error:  # noqa: BLE001  # whatever a step raises is recorded

@@ -97,7 +97,7 @@ class Journal:
         self.database.write(work)
 
     def claim(
-        self, executor: str, version: str, flows: frozenset[str], room: Mapping[int, int], busy: frozenset[str]
+        self, executor: str, version: str, flows: frozenset[str], context: Mapping[int, int], busy: frozenset[str]
     ) -> list[Claimed]:
         """Takes queued runs of a version: all without a parent, and of children as many as there is room for."""
         queued = (
@@ -108,7 +108,7 @@ class Journal:
 
         def work(transaction: Transaction) -> list[Claimed]:
             claimed: list[Claimed] = []
-            left = dict(room)
+            left = dict(context)
             for run, flow, args, generation in transaction.run(queued, (version,)):
                 if flow in flows and run not in busy and (generation == 0 or left[generation] > 0):
                     left[generation] = left.get(generation, 0) - 1

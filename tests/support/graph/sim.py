@@ -61,22 +61,22 @@ class GraphWorld:
         self.ground = Ground(
             timeline, weather, verdicts, self.engine, self.git, self.watch, self.rng, takes, self.climate.budget
         )
-        self.desk = SimDesk(self.ground, dag, max_attempts=options.max_attempts)
-        self.engine.bodies = {**graph_flows(lambda _run_id: self.desk), RUNNING: self._whole_run}
+        self.runner = SimDesk(self.ground, dag, max_attempts=options.max_attempts)
+        self.engine.bodies = {**graph_flows(lambda _run_id: self.runner), RUNNING: self._whole_run}
         self.engine.on_submit = self.watch.submitted
         self._pair(dag)
 
     def run(self) -> GraphEnd:
         """Carries the graph out to its end; what must never happen is an error."""
         self._outside()
-        self.engine.submit(self.desk.run_id, RUNNING, None)
+        self.engine.submit(self.runner.run_id, RUNNING, None)
         timeline = self.ground.timeline
         try:
             timeline.run(lambda: self.end is not None or bool(self.watch.broken))
         finally:
             timeline.clear()
         if self.end is not None:
-            self.desk.compare()
+            self.runner.compare()
             self.watch.ends(self.engine.under_way)
         if self.watch.broken:
             raise AssertionError("\n".join(self.watch.broken))
@@ -94,9 +94,9 @@ class GraphWorld:
 
     def outcome(self) -> DagOutcome:
         """How the graph stands, by the plain rule over all of it."""
-        run = self.desk.run
+        run = self.runner.run
         status = DagStatus(runId=run.run_id, updatedAt=self.ground.moment(), nodes=run.nodes)
-        return dag_outcome(self.desk.dag, status)
+        return dag_outcome(self.runner.dag, status)
 
     async def _whole_run(self, flow: Flow, _args: Json) -> Json:
         """What a workflow does around the executor."""
@@ -119,26 +119,26 @@ class GraphWorld:
         return None
 
     async def _carried_out(self, flow: Flow) -> Json:
-        if not self.desk.is_begun:
-            self.desk.append((RunStarted(),))
-        return (await carry_out(flow, self.desk, self.desk.run_id, self.options)).plain()
+        if not self.runner.is_begun:
+            self.runner.append((RunStarted(),))
+        return (await carry_out(flow, self.runner, self.runner.run_id, self.options)).plain()
 
     async def _answered(self) -> Json:
         """The captain answers every request: what he adds fits, or nothing comes of it."""
         await self.ground.weather.breath()
-        for request in tuple(self.desk.run.requests):
+        for request in tuple(self.runner.run.requests):
             await rest(0.5)  # overlays are added in the order of their times
-            if request in self.desk.run.requests:  # or somebody who was taken for dead has answered it
+            if request in self.runner.run.requests:  # or somebody who was taken for dead has answered it
                 overlay = self._drawn(int(request.removeprefix("cr-")), is_unfit=self.rng.random() < 0.3)
-                if self.desk.grow(overlay):
-                    self.desk.reject(request)
+                if self.runner.grow(overlay):
+                    self.runner.reject(request)
             await self.ground.weather.breath()
         return None
 
     async def _closed(self, end: GraphEnd, is_last: bool) -> bool:
         """Writes the end down; False if it is none, since the graph has grown meanwhile or the run is resumed."""
         await self.ground.weather.breath()
-        run = self.desk.run
+        run = self.runner.run
         if not run.is_over:
             events: list[EventData] = [RunResumed()] if run.is_paused and end.completed else []
             if end.reason is not None:
@@ -147,7 +147,7 @@ class GraphWorld:
                 return False  # an overlay came after the executor had looked for the last time
             else:
                 events.append(RunCompleted() if end.completed else RunFailed(reason="some nodes cannot be merged"))
-            self.desk.append(events)
+            self.runner.append(events)
             if not is_last:
                 await rest(5.0)  # until somebody has looked at it
             if self.ground.budget is not None:
@@ -171,8 +171,8 @@ class GraphWorld:
         rng, climate = self.rng, self.climate
         for _ in range(climate.pauses):
             begin = rng.uniform(0, climate.within)
-            self.at(begin, self.desk.pause)
-            self.at(begin + rng.uniform(0, 10), self.desk.resume)
+            self.at(begin, self.runner.pause)
+            self.at(begin + rng.uniform(0, 10), self.runner.resume)
         for number in range(climate.people):
             self.at(rng.uniform(0, climate.within), partial(self._push, number))
         for _ in range(climate.rewinds):
@@ -183,9 +183,9 @@ class GraphWorld:
             is_unfit = number >= climate.overlays
             self.at(rng.uniform(0, climate.within), partial(self._grow, number + 1, is_unfit=is_unfit))
         for number in range(climate.requests):
-            self.at(rng.uniform(0, climate.within), partial(self.desk.ask, f"cr-{REQUESTS + number}"))
+            self.at(rng.uniform(0, climate.within), partial(self.runner.ask, f"cr-{REQUESTS + number}"))
         for _ in range(climate.reopens):
-            self.at(rng.uniform(0, climate.within), self.desk.reopen)
+            self.at(rng.uniform(0, climate.within), self.runner.reopen)
 
     def _push(self, number: int) -> None:
         if self.git.back:
@@ -200,14 +200,14 @@ class GraphWorld:
 
     def _grow(self, number: int, *, is_unfit: bool) -> None:
         overlay = self._drawn(number, is_unfit=is_unfit)
-        problems = self.desk.grow(overlay)
+        problems = self.runner.grow(overlay)
         if is_unfit and not problems:
             self.watch.broken.append(f"{overlay.crId} was applied though it does not fit")
 
     def _drawn(self, number: int, *, is_unfit: bool) -> DagOverlay:
         return random_overlay(
             self.rng,
-            self.desk.dag,
+            self.runner.dag,
             number,
             self.ground.moment(),
             refineries=self.climate.refineries,

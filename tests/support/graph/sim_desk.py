@@ -98,7 +98,7 @@ class SimPress:
 
     async def stack(self, order: MergeOrder) -> Stack:
         """The batch on top of the target."""
-        await self._press(order, "stack")
+        await self._merges(order, "stack")
         git, says = self.ground.git, self.ground.verdicts.says
         onto = top = git.tip
         left = self.run.tip or next(iter(git.target))
@@ -122,7 +122,7 @@ class SimPress:
 
     async def check(self, order: MergeOrder, stack: Stack, candidate: Candidate) -> Proof:
         """Runs the checks on the merged tree."""
-        await self._press(order, "check")
+        await self._merges(order, "check")
         git = self.ground.git
         alone = (git.works[commit] for commit in git.trees[candidate.commit].direct)
         reasons = [
@@ -135,7 +135,7 @@ class SimPress:
 
     async def land(self, order: MergeOrder, stack: Stack, candidate: Candidate | None) -> Landing:
         """Moves the target to a candidate, if it is still where it was."""
-        await self._press(order, "land")
+        await self._merges(order, "land")
         git = self.ground.git
         landed = False
         if candidate is not None:
@@ -156,7 +156,7 @@ class SimPress:
         """There is nothing to take away."""
         await self.ground.weather.breath()
 
-    async def _press(self, order: MergeOrder, step: str) -> None:
+    async def _merges(self, order: MergeOrder, step: str) -> None:
         await self.ground.spend(step)
         if self.ground.verdicts.says(Fault.MERGE_RAISES, order.batch, step):
             raise Trouble(f"{step} of batch {order.batch}")

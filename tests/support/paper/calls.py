@@ -16,12 +16,12 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_moves import instance_of, visit_of
 from fairwitness.runs.dispatch.account import STARTED, Standing
 from fairwitness.runs.dispatch.beginning import Begun
-from fairwitness.runs.dispatch.model import Context, Dispatched, Means, Occasion
+from fairwitness.runs.dispatch.model import Context, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.recording import ended, write_end
 from fairwitness.runs.dispatch.seen import Seen
 from fairwitness.runs.feature.calls import Ask, Caller
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import facts_of
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.storing import store
 from fairwitness.sandbox.dotgit import DotGit
 from support.paper.script import Ending, How, Script
@@ -36,46 +36,50 @@ _FAILED = {How.ERROR: OutcomeStatus.AGENT_ERROR, How.TIMEOUT: OutcomeStatus.TIME
 class PaperCaller(Caller):
     """Ends every call as the script says; whoever calls tries again by the product's own rule."""
 
-    def __init__(self, room: Room, context: Context, script: Script, worktrees: Worktrees, identity: Identity) -> None:
+    def __init__(
+        self, context: FeatureContext, shared: Context, script: Script, worktrees: Worktrees, identity: Identity
+    ) -> None:
         """The worktrees are never made."""
-        super().__init__(room, context, _no_means, worktrees, identity)
+        super().__init__(context, shared, _no_means, worktrees, identity)
         self._script = script
 
     async def ask_all(self, asks: Sequence[Ask]) -> None:
         """One after the other, so that the same script leaves the same ledger."""
-        room = self._room
+        context = self._context
         for ask in asks:
             call = ask.call
-            done = ended(room.ledger, room.run_id, call.dispatch_id)
+            done = ended(context.ledger, context.run_id, call.dispatch_id)
             if done is None:
-                occasion = Occasion(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
-                done = await self.dispatch(ask.brief, occasion, Path(), ask.at)
+                position = DispatchPosition(
+                    call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1
+                )
+                done = await self.dispatch(ask.brief, position, Path(), ask.at)
             if done.outcome.status is not OutcomeStatus.OVER_BUDGET:
-                store(room, ask.brief.role, call.dispatch_id, instance_of(call.step, call.instance), done)
+                store(context, ask.brief.role, call.dispatch_id, instance_of(call.step, call.instance), done)
 
     def _put_back(self, first: str, folder: Path) -> None:
         """There are no files."""
 
     async def dispatch(
-        self, brief: Brief, occasion: Occasion, folder: Path, base: str, *, is_fresh: bool = False
+        self, brief: Brief, position: DispatchPosition, folder: Path, base: str, *, is_fresh: bool = False
     ) -> Dispatched:
         """The two records of a dispatch, with nothing between them."""
         ending = self._script.ending(brief.dispatch_id)
-        is_spent = ending.how is How.OVER_BUDGET and self._room.state().resumed == 0
+        is_spent = ending.how is How.OVER_BUDGET and self._context.state().resumed == 0
         if is_spent or self._is_spent():
-            return self._over_budget(brief, occasion)
-        begun = self._begin(brief, occasion)
-        step = Step(occasion.step)
-        visit = visit_of(self._room.state()) if occasion.task is None else 1
+            return self._over_budget(brief, position)
+        begun = self._begin(brief, position)
+        step = Step(position.step)
+        visit = visit_of(self._context.state()) if position.task is None else 1
         outcome = self._outcome(brief, step, visit, ending)
         done = Dispatched(outcome=outcome, start_tree=NOTHING, tree=None)
-        write_end(self._context, brief, occasion, begun, done, agent=AGENT)
+        write_end(self._shared, brief, position, begun, done, agent=AGENT)
         return done
 
     def _is_spent(self) -> bool:
         """A budget that is used up stays so until somebody resumes the run; asked only where one can be."""
         may_run_out = any(ending.how is How.OVER_BUDGET for ending in self._script.calls.values())
-        return may_run_out and facts_of(self._room).can_start is CanStart.NEVER
+        return may_run_out and facts_of(self._context).can_start is CanStart.NEVER
 
     def _outcome(self, brief: Brief, step: Step, visit: int, ending: Ending) -> Outcome:
         usage = Usage(source=UsageSource.CASSETTE, tokens_in=900, tokens_out=100)
@@ -90,7 +94,7 @@ class PaperCaller(Caller):
                 cause=cause,
                 duration_ms=1,
             )
-        answer = answer_of(self._room, brief, step.value, visit, ending)
+        answer = answer_of(self._context, brief, step.value, visit, ending)
         return Outcome(
             status=OutcomeStatus.OK,
             answer=answer,
@@ -101,12 +105,12 @@ class PaperCaller(Caller):
             duration_ms=1,
         )
 
-    def _begin(self, brief: Brief, occasion: Occasion) -> Begun:
-        now = self._room.now()
-        reservation = Reservation(id=brief.dispatch_id, phase=occasion.phase, asked=ROLES[brief.role].budget)
+    def _begin(self, brief: Brief, position: DispatchPosition) -> Begun:
+        now = self._context.now()
+        reservation = Reservation(id=brief.dispatch_id, phase=position.phase, asked=ROLES[brief.role].budget)
         row = Observation(
             run_id=brief.run_id,
-            task_id=occasion.task,
+            task_id=position.task,
             key=f"dispatch:{brief.dispatch_id}:try-1",
             kind=STARTED,
             subject=brief.dispatch_id,
@@ -123,17 +127,17 @@ class PaperCaller(Caller):
 
         def write(record: Record) -> None:
             record.observation(row)
-            self._context.recorder.started(record, brief, occasion, timestamp=now)
+            self._shared.recorder.started(record, brief, position, timestamp=now)
 
-        self._context.ledger.record(brief.run_id, write)
+        self._shared.ledger.record(brief.run_id, write)
         return Begun(Standing(started=(row,)), reservation, _SEEN, now)
 
-    def _over_budget(self, brief: Brief, occasion: Occasion) -> Dispatched:
+    def _over_budget(self, brief: Brief, position: DispatchPosition) -> Dispatched:
         refused = OverBudget(level=Level.RUN, what=Resource.TOKENS, cap=1000, used=1000, asked=1)
-        now = self._room.now()
-        self._context.ledger.record(
+        now = self._context.now()
+        self._shared.ledger.record(
             brief.run_id,
-            lambda record: self._context.recorder.over_budget(record, brief, occasion, refused, timestamp=now),
+            lambda record: self._shared.recorder.over_budget(record, brief, position, refused, timestamp=now),
         )
         return Dispatched(
             outcome=Outcome(
@@ -147,5 +151,5 @@ class PaperCaller(Caller):
         )
 
 
-def _no_means(role: Role, instance: str, folder: Path, base: str) -> Means:
+def _no_means(role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
     raise AssertionError("nobody is asked on paper")

@@ -25,11 +25,11 @@ from fairwitness.contracts.graph.orders import (
 from fairwitness.ledger.record import Record
 from fairwitness.rules import graph_moves
 from fairwitness.rules.criteria import required_checks
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import Evidence
 from fairwitness.runs.feature.implementing import FeatureGraphDesk, Implementing
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.tasks import ATTEMPT, Attempted
-from fairwitness.verify.subject import Parts
+from fairwitness.verify.subject import VerifyDeps
 from support.paper.script import Rows, Script
 
 CHECKS = ("lint", "type-check", "tests")
@@ -47,26 +47,28 @@ def changed_by(task: str) -> ChangedFile:
     return ChangedFile(path=f"till/{task.replace('-', '_')}.py", change=Change.MODIFIED)
 
 
-def write_rows(room: Room, task: str, number: int, tree: str, rows: Rows, *, required: Iterable[str] = ()) -> None:
+def write_rows(
+    context: FeatureContext, task: str, number: int, tree: str, rows: Rows, *, required: Iterable[str] = ()
+) -> None:
     """What the checks of a task said before and after; again it does nothing."""
     said = {name: _assessed(name, rows) for name in (*CHECKS, *([LOAD] if rows.can_run else []), *required)}
 
     def write(record: Record) -> None:
         before = [name for name in said if name in (*CHECKS, LOAD)] if rows.has_baseline else []
         for name in before:
-            ran = _ran(room, task, f"before/{number}/{name}", hash_of("base"), Assessment.PASS)
+            ran = _ran(context, task, f"before/{number}/{name}", hash_of("base"), Assessment.PASS)
             record.executed(ran, phase=Phase.BASELINE, check_name=f"baseline-{name}", round_=number - 1, instance=name)
         for name, assessment in said.items():
-            ran = _ran(room, task, f"after/{number}/{name}", tree, assessment)
+            ran = _ran(context, task, f"after/{number}/{name}", tree, assessment)
             record.executed(ran, phase=Phase.AFTER, check_name=name, round_=number, instance=name)
-        secrets = room.seen(f"{task}/secrets/{number}", "proof", task, {}, task_id=task, tree=tree)
+        secrets = context.seen(f"{task}/secrets/{number}", "proof", task, {}, task_id=task, tree=tree)
         record.observed(secrets, phase=Phase.AFTER, check_name="readiness-secrets", round_=number)
         if not rows.can_run:
-            told = room.seen(f"{task}/tier3/{number}", "proof", task, {}, task_id=task, tree=tree)
+            told = context.seen(f"{task}/tier3/{number}", "proof", task, {}, task_id=task, tree=tree)
             record.observed(told, phase=Phase.AFTER, check_name="tier3-infeasible", round_=number)
 
-    if room.ledger.execution_id(room.run_id, f"{task}/after/{number}/{CHECKS[0]}") is None:
-        room.write(write)
+    if context.ledger.execution_id(context.run_id, f"{task}/after/{number}/{CHECKS[0]}") is None:
+        context.write(write)
 
 
 def _assessed(name: str, rows: Rows) -> Assessment:
@@ -75,10 +77,10 @@ def _assessed(name: str, rows: Rows) -> Assessment:
     return Assessment.FAIL if name in rows.failing else Assessment.PASS
 
 
-def _ran(room: Room, task: str, key: str, tree: str, assessment: Assessment) -> Execution:
+def _ran(context: FeatureContext, task: str, key: str, tree: str, assessment: Assessment) -> Execution:
     ends = {Assessment.PASS: 0, Assessment.FAIL: 1}
     return Execution(
-        run_id=room.run_id,
+        run_id=context.run_id,
         task_id=task,
         key=f"{task}/{key}",
         argv=("check", key),
@@ -88,7 +90,7 @@ def _ran(room: Room, task: str, key: str, tree: str, assessment: Assessment) -> 
         tool_version=None,
         tree=tree,
         sandbox=SandboxTier.NAMESPACES,
-        started_at=room.now(),
+        started_at=context.now(),
         duration_ms=1,
         exit_code=ends.get(assessment),
         signal=None if assessment in ends else 9,
@@ -101,9 +103,9 @@ def _ran(room: Room, task: str, key: str, tree: str, assessment: Assessment) -> 
 class PaperEvidence(Evidence):
     """Writes what the script says that the checks said."""
 
-    def __init__(self, room: Room, parts: Parts, script: Script) -> None:
-        super().__init__(room, parts)
-        self._script, self._paper = script, room
+    def __init__(self, context: FeatureContext, parts: VerifyDeps, script: Script) -> None:
+        super().__init__(context, parts)
+        self._script, self._paper = script, context
 
     def run(
         self, order: AttemptOrder, attempt: Attempted, *, declared: tuple[str, ...] | None, stop: threading.Event
@@ -143,16 +145,16 @@ class PaperEvidence(Evidence):
 class PaperGraph:
     """Carries out one graph, a node at a time."""
 
-    def __init__(self, room: Room, desk: FeatureGraphDesk, work: Implementing, script: Script) -> None:
-        self._room, self._desk, self._work, self._script = room, desk, work, script
-        self._tip = room.order.base_commit
+    def __init__(self, context: FeatureContext, runner: FeatureGraphDesk, work: Implementing, script: Script) -> None:
+        self._context, self._runner, self._work, self._script = context, runner, work, script
+        self._tip = context.order.base_commit
 
     async def carry(self, number: int) -> GraphEnd:
         """Until no node can be begun any more, or nothing may be started."""
         halt = None
         while halt is None and (node := self._next()) is not None:
             halt = await self._attempt(node, number)
-        nodes = self._desk.run().nodes
+        nodes = self._runner.run().nodes
         merged = sum(status.status is NodeState.MERGED for status in nodes.values())
         failed = tuple(name for name, status in nodes.items() if status.status is NodeState.FAILED)
         waiting = tuple(name for name, status in nodes.items() if status.status is NodeState.PENDING)
@@ -166,57 +168,59 @@ class PaperGraph:
         )
 
     def _next(self) -> DagNode | None:
-        nodes = self._desk.run().nodes
+        nodes = self._runner.run().nodes
         merged = {name for name, status in nodes.items() if status.status is NodeState.MERGED}
-        for node in self._desk.begun().dag.nodes:
+        for node in self._runner.begun().dag.nodes:
             if nodes[node.id].status is NodeState.PENDING and merged.issuperset(node.dependencies):
                 return node
         return None
 
     async def _attempt(self, node: DagNode, number: int) -> str | None:
-        room, desk = self._room, self._desk
+        context, runner = self._context, self._runner
         order = AttemptOrder(
-            run_id=room.run_id,
+            run_id=context.run_id,
             node=node.id,
             attempt=number,
             branch=f"paper/{node.id}/attempt-{number}",
-            target=room.order.target,
+            target=context.order.target,
             phase=str(number),
         )
-        if desk.run().nodes[node.id].status is NodeState.PENDING:
-            self._tell(lambda now: graph_moves.started(desk.run().nodes[node.id], node, order, now))
-        prepared = Prepared(base=room.order.base_commit, start=room.order.base_commit, conflicts=())
+        if runner.run().nodes[node.id].status is NodeState.PENDING:
+            self._tell(lambda now: graph_moves.started(runner.run().nodes[node.id], node, order, now))
+        prepared = Prepared(base=context.order.base_commit, start=context.order.base_commit, conflicts=())
         worked = await self._work(order, prepared, Path())
         result = await self._proven(order, prepared) if worked.done else None
         if result is None:
             reason = worked.reason or "it did not finish"
             result = AttemptResult(verified=False, reason=reason, halt=worked.halt)
         ended = result
-        self._tell(lambda now: graph_moves.attempt_ended(desk.run().nodes[node.id], ended, is_collected=False, now=now))
+        self._tell(
+            lambda now: graph_moves.attempt_ended(runner.run().nodes[node.id], ended, is_collected=False, now=now)
+        )
         if result.verified:
             self._merge(node.id, number)
         return result.halt
 
     async def _proven(self, order: AttemptOrder, prepared: Prepared) -> AttemptResult:
         commit, tree = hash_of(order.node, order.attempt), hash_of("tree", order.node, order.attempt)
-        room, key = self._room, f"{ATTEMPT}:{order.node}:{order.attempt}"
-        if room.ledger.observation(room.run_id, key) is None:
+        context, key = self._context, f"{ATTEMPT}:{order.node}:{order.attempt}"
+        if context.ledger.observation(context.run_id, key) is None:
             detail: dict[str, object] = {
                 "base": prepared.base,
                 "head": commit,
                 "tree": tree,
                 "files": [changed_by(order.node).plain()],
             }
-            seen = room.seen(key, ATTEMPT, order.node, detail, task_id=order.node, tree=tree)
-            room.write(lambda record: record.observation(seen))
-        proof = await self._desk.prove(order, prepared, Candidate(node=order.node, commit=commit, tree=tree))
+            seen = context.seen(key, ATTEMPT, order.node, detail, task_id=order.node, tree=tree)
+            context.write(lambda record: record.observation(seen))
+        proof = await self._runner.prove(order, prepared, Candidate(node=order.node, commit=commit, tree=tree))
         if not proof.holds:
             return AttemptResult(verified=False, reason="; ".join(proof.reasons) or "it was not proven")
         return AttemptResult(verified=True, commit=commit, tree=tree)
 
     def _merge(self, node: str, number: int) -> None:
-        desk = self._desk
-        run = desk.run()
+        runner = self._runner
+        run = runner.run()
         self._tell(lambda _now: graph_moves.merge_started(run.batches + 1, [run.member(node)]))
         commit = hash_of("merged", node, number)
         if self._script.rows_of(node, number).merges:
@@ -225,8 +229,8 @@ class PaperGraph:
         else:
             culprit = Culprit(node=node, reasons=("the script says so",))
             result = MergeResult(tip=self._tip, landed=(), culprit=culprit, clashes=(), checks=1)
-        needs = {each.id: each.dependencies for each in desk.begun().dag.nodes}
-        self._tell(lambda now: graph_moves.merge_ended(desk.run(), needs, self._room.order.target, result, now))
+        needs = {each.id: each.dependencies for each in runner.begun().dag.nodes}
+        self._tell(lambda now: graph_moves.merge_ended(runner.run(), needs, self._context.order.target, result, now))
 
     def _tell(self, make: Callable[[str], Iterable[EventData]]) -> None:
-        self._desk.write(make)
+        self._runner.write(make)

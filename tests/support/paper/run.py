@@ -32,16 +32,16 @@ from fairwitness.runs.dispatch.model import Context
 from fairwitness.runs.feature.acting import Acting
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Caller
+from fairwitness.runs.feature.context import FeatureContext, write_beginning
 from fairwitness.runs.feature.deciding import take
 from fairwitness.runs.feature.facts_tasks import WHOLE
 from fairwitness.runs.feature.implementing import FeatureGraphDesk, Implementing
 from fairwitness.runs.feature.questions import WANTS_WORDS, answer, open_question
-from fairwitness.runs.feature.room import Room, write_beginning
 from fairwitness.runs.feature.tasks import graphs_of
-from fairwitness.runs.graph.world import World
+from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.subject import Parts
+from fairwitness.verify.subject import VerifyDeps
 from support.paper.calls import PaperCaller
 from support.paper.graph import PaperEvidence, PaperGraph, changed_by, hash_of, write_rows
 from support.paper.script import How, Rows, Script
@@ -83,36 +83,38 @@ class Ground:
 class PaperActing(Acting):
     """Does what was decided; what would need a repository is written down as if it had been done."""
 
-    def __init__(self, room: Room, caller: Caller, briefs: Briefs, parts: Parts, script: Script) -> None:
-        super().__init__(room, caller, briefs, parts, lambda: room.order.base_commit)
+    def __init__(
+        self, context: FeatureContext, caller: Caller, briefs: Briefs, parts: VerifyDeps, script: Script
+    ) -> None:
+        super().__init__(context, caller, briefs, parts, lambda: context.order.base_commit)
         self._script = script
 
     async def _bundle(self) -> None:
         """The whole change's rows, and a page."""
-        room, life = self._room, self._room.state().resumed
+        context, life = self._context, self._context.state().resumed
         rows = self._script.rows.get(f"{WHOLE}:{life}", Rows())
         tree, key = hash_of(WHOLE, life), f"{WHOLE}:{life}"
-        write_rows(room, WHOLE, life + 1, tree, rows)
-        if room.ledger.observation(room.run_id, key) is None:
-            merged = [task for task, state in room.state().tasks.items() if state.merged is not None]
+        write_rows(context, WHOLE, life + 1, tree, rows)
+        if context.ledger.observation(context.run_id, key) is None:
+            merged = [task for task, state in context.state().tasks.items() if state.merged is not None]
             detail: dict[str, object] = {
                 "round": life + 1,
                 "tree": tree,
                 "commit": hash_of("tip", life),
                 "files": [changed_by(task).plain() for task in merged],
             }
-            room.write(lambda record: record.observation(room.seen(key, WHOLE, WHOLE, detail, tree=tree)))
+            context.write(lambda record: record.observation(context.seen(key, WHOLE, WHOLE, detail, tree=tree)))
         self._fail_if_told("step-8b", "evidence-bundle")
-        room.put(room.layout.evidence_bundle, f"# Evidence of {room.run_id}\n")
+        context.put(context.layout.evidence_bundle, f"# Evidence of {context.run_id}\n")
 
     def _commit(self) -> None:
         self._fail_if_told("step-9", "commit")
-        if self._room.state().commit is None:
-            self._room.tell(Committed(commit=hash_of("commit"), rollback_command="fairwitness rollback"))
+        if self._context.state().commit is None:
+            self._context.tell(Committed(commit=hash_of("commit"), rollback_command="fairwitness rollback"))
 
     def _fail_if_told(self, step: str, instance: str) -> None:
         """The last call that was begun and has not ended is the one at hand."""
-        for id_, dispatch in self._room.state().dispatches.items():
+        for id_, dispatch in self._context.state().dispatches.items():
             is_here = (dispatch.step, dispatch.instance, dispatch.status) == (step, instance, None)
             if is_here and self._script.ending(id_).how is not How.DONE:
                 raise UsageError(f"the script says that {instance} fails", next_step="none")
@@ -124,28 +126,28 @@ class PaperRun:
     def __init__(self, ground: Ground, folder: Path, script: Script) -> None:
         """`folder` is new, and the run's own."""
         self.script = script
-        self.room = _room(ground, folder, script)
-        room, repository = self.room, ground.repository
+        self.context = _context(ground, folder, script)
+        context, repository = self.context, ground.repository
         worktrees = Worktrees(repository, ground.shadow, folder / "worktrees", prefix="fairwitness")
         identity = read_identity(repository)
         caps = BudgetCaps(dispatch=_UNLIMITED, phase=_UNLIMITED, run=_UNLIMITED)
-        context = Context(room.ledger, room.kept, ground.shadow, caps, FeatureEvents(), room.clock)
-        self._caller = PaperCaller(room, context, script, worktrees, identity)
+        shared = Context(context.ledger, context.kept, ground.shadow, caps, FeatureEvents(), context.clock)
+        self._caller = PaperCaller(context, shared, script, worktrees, identity)
         candidates = Candidates(repository, ground.shadow)
-        self._world = World(repository, worktrees, candidates, folder / "locks", identity)
-        self._parts = Parts(
+        self._world = RepoContext(repository, worktrees, candidates, folder / "locks", identity)
+        self._parts = VerifyDeps(
             repository=repository,
             runner=ScriptedRunner((), tier=script.sandbox),
             shadow=ground.shadow,
-            ledger=room.ledger,
+            ledger=context.ledger,
             state=folder,
-            room=folder,
+            scratch=folder,
             settings=VerifySettings(),
             digest="0" * 64,
-            clock=room.clock,
+            clock=context.clock,
         )
-        self._briefs = Briefs(room)
-        self._acting = PaperActing(room, self._caller, self._briefs, self._parts, script)
+        self._briefs = Briefs(context)
+        self._acting = PaperActing(context, self._caller, self._briefs, self._parts, script)
         self._answered: dict[str, int] = {}
 
     def play(self) -> tuple[Step, ...]:
@@ -156,8 +158,8 @@ class PaperRun:
         taken: list[Step] = []
         number, resumes = 0, self.script.resumes
         while True:
-            before = self.room.state().current_step
-            next_ = take(self.room, number)
+            before = self.context.state().current_step
+            next_ = take(self.context, number)
             number, decision = next_.number, next_.decision
             taken.append(Step(number, before, decision))
             if len(taken) > MOST:
@@ -179,12 +181,12 @@ class PaperRun:
                         raise Stuck(f"decision {number} ({decision.kind}: {decision.reason}): {error}") from error
 
     def _resume(self) -> None:
-        last = self.room.ledger.last_event(self.room.run_id, "step_started")
+        last = self.context.ledger.last_event(self.context.run_id, "step_started")
         assert last is not None
-        self.room.tell(RunResumed(from_step=last.data["step"]))
+        self.context.tell(RunResumed(from_step=last.data["step"]))
 
     def _answer(self) -> None:
-        question = open_question(self.room)
+        question = open_question(self.context)
         assert question is not None
         gate = HumanGate(question.gate_id)
         said = self.script.answers.get(gate, ())
@@ -193,26 +195,26 @@ class PaperRun:
         offered = [option.id for option in question.options]
         option = said[turn].value if turn < len(said) and said[turn].value in offered else offered[0]
         words = "more of it" if Choice(option) in WANTS_WORDS else None
-        answer(self.room, option, words, "a person")
+        answer(self.context, option, words, "a person")
 
     async def _carry(self, number: int) -> GraphEnd:
-        room = self.room
-        graph = next(graph for graph in graphs_of(room) if graph.number == number)
-        evidence = PaperEvidence(room, self._parts, self.script)
-        desk = FeatureGraphDesk(self._world, room, graph, self._caller, self._briefs, _no_proof, evidence)
-        work = Implementing(room, graph, self._caller, self._briefs)
-        return await PaperGraph(room, desk, work, self.script).carry(number)
+        context = self.context
+        graph = next(graph for graph in graphs_of(context) if graph.number == number)
+        evidence = PaperEvidence(context, self._parts, self.script)
+        runner = FeatureGraphDesk(self._world, context, graph, self._caller, self._briefs, _no_proof, evidence)
+        work = Implementing(context, graph, self._caller, self._briefs)
+        return await PaperGraph(context, runner, work, self.script).carry(number)
 
     def close(self) -> None:
         """Leaves the ledger as it is."""
-        self.room.ledger.close()
+        self.context.ledger.close()
 
 
 def _no_proof(*_args: Any, **_kwargs: Any) -> Any:
     raise AssertionError("nothing is run on paper")
 
 
-def _room(ground: Ground, folder: Path, script: Script) -> Room:
+def _context(ground: Ground, folder: Path, script: Script) -> FeatureContext:
     """The room of a run whose order and beginning are written down."""
 
     def clock() -> datetime:
@@ -236,7 +238,7 @@ def _room(ground: Ground, folder: Path, script: Script) -> Room:
         settings_hash=f"sha256:{'0' * 64}",
         started_by="Demo <demo@localhost>",
     )
-    room = Room(
+    context = FeatureContext(
         run_id=RUN,
         order=order,
         repository=ground.repository,
@@ -247,5 +249,5 @@ def _room(ground: Ground, folder: Path, script: Script) -> Room:
         state_folder=state,
         clock=clock,
     )
-    write_beginning(room, BudgetTable())
-    return room
+    write_beginning(context, BudgetTable())
+    return context

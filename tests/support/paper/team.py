@@ -13,7 +13,7 @@ from fairwitness.contracts.common.words import Severity
 from fairwitness.contracts.feature.review import Category, ReviewScope
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.kit import yaml_text
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import FIX_NODE
 from support.paper.script import Ending, How
 
@@ -21,15 +21,15 @@ _FINDING: Mapping[str, Any] = DESIGN_FIRST[0].answer["findings"][0]
 _REVIEW: Mapping[str, Any] = DESIGN_FIRST[1].answer
 
 
-def answer_of(room: Room, brief: Brief, step: str, visit: int, ending: Ending) -> Document:
+def answer_of(context: FeatureContext, brief: Brief, step: str, visit: int, ending: Ending) -> Document:
     """What the agent of a brief answers."""
     match brief.role:
         case Role.INTAKE:
             return _intake(ending)
         case Role.SPEC:
-            return _spec(room, ending)
+            return _spec(context, ending)
         case Role.PLANNER:
-            return _plan(room, ending)
+            return _plan(context, ending)
         case Role.REVIEWER:
             scope = ReviewScope.DESIGN if step == "step-3b" else ReviewScope.CODE
             return _review(brief.instance, scope, min(visit, 2), ending)
@@ -60,11 +60,11 @@ def _intake(ending: Ending) -> Document:
     }
 
 
-def _spec(room: Room, ending: Ending) -> Document:
+def _spec(context: FeatureContext, ending: Ending) -> Document:
     recorded = _recorded(Role.SPEC, "spec").answer
     log = {
         "concerns_identified": len(ending.concerns),
-        "mode": room.order.mode.value,
+        "mode": context.order.mode.value,
         "auto_selected": False,
         "selected_option": "proceed",
         "concerns": [_concern(number, severity) for number, severity in enumerate(ending.concerns, start=1)],
@@ -77,9 +77,9 @@ def _with_payload(document: Document, changes: Document) -> Document:
     return {**document, "agent_output": {**header, "payload": {**header["payload"], **changes}}}
 
 
-def _plan(room: Room, ending: Ending) -> Document:
+def _plan(context: FeatureContext, ending: Ending) -> Document:
     """The plan; its task documents are laid beside it, as if they had been read from the planner's worktree."""
-    state = room.state()
+    state = context.state()
     session = replanned(len(state.replans) + 1) if state.replans else PLANNED
     if ending.how is How.UNUSABLE:
         tasks = [
@@ -89,7 +89,7 @@ def _plan(room: Room, ending: Ending) -> Document:
         return _with_payload(session.answer, {"tasks": tasks})
     for task in TASKS_AGAIN if state.replans else TASKS:
         document = TaskDocument.model_validate(yaml_text.parse(yaml_text.render(task.document())))
-        room.put_document(room.layout.task(task.id), document)
+        context.put_document(context.layout.task(task.id), document)
     return session.answer
 
 

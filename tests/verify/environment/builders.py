@@ -13,9 +13,9 @@ from typing import Any
 from fairwitness.app.wiring import runner
 from fairwitness.contracts.verify.checks import SetupSettings
 from fairwitness.verify.discovery.files import FolderFiles
+from fairwitness.verify.environment.environment_store import Built, Workshop
 from fairwitness.verify.environment.model import Environment
 from fairwitness.verify.environment.prepare import prepare
-from fairwitness.verify.environment.workshop import Built, Workshop
 from verify.environment.shops import SHOP, machine
 
 

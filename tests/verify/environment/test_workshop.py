@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.common.sandbox import Confined, End
+from fairwitness.verify.environment.environment_store import MARKER, Built, Workshop, failure, meaningful
 from fairwitness.verify.environment.model import NoEnvironment
-from fairwitness.verify.environment.workshop import MARKER, Built, Workshop, failure, meaningful
 from verify.environment import builders
 from verify.environment.shops import Bench, shop
 

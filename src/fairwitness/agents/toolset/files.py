@@ -49,11 +49,11 @@ def window(lines: list[str], start: int, end: int | None, what: str) -> tuple[li
     if end is not None and end < start:
         raise Unable(f"end_line {end} is before start_line {start}")
     shown: list[str] = []
-    room = _ROOM
+    space = _ROOM
     for line in lines[start - 1 : min(end or len(lines), start - 1 + LINES_LIMIT)]:
         plain = spelled(short_line(line))
-        room -= len(plain) + 8
-        if room < 0 and shown:
+        space -= len(plain) + 8
+        if space < 0 and shown:
             break
         shown.append(plain)
     return shown, start, start + len(shown) - 1

@@ -98,9 +98,9 @@ class Terminal:
         err = _text(finished.stderr, result.stderr.total, half)
         self._last = [*split_lines(out), *(["stderr:", *split_lines(err)] if err.strip() else [])] if out + err else []
         parts = [_ending(result), *_violations(result.violations)]
-        for name, text, room in (("stdout", out, _OUT_ROOM), ("stderr", err, _ERR_ROOM)):
+        for name, text, space in (("stdout", out, _OUT_ROOM), ("stderr", err, _ERR_ROOM)):
             if text.strip():
-                parts += [f"{name}:", head_and_tail(spelled(text), room).rstrip("\n")]
+                parts += [f"{name}:", head_and_tail(spelled(text), space).rstrip("\n")]
         if not (out + err).strip():
             parts[0] += ", no output"
         return "\n".join(parts)

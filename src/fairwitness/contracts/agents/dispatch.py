@@ -100,7 +100,7 @@ class DispatchLimits(Contract):
     cost_micros: Maybe[Positive] = None
 
 
-class Box(Contract):
+class PromptSection(Contract):
     """One input, shown to the agent as data and never as an instruction."""
 
     title: Text
@@ -118,7 +118,7 @@ class Brief(Contract):
     task: Text
     """What is to be done, in our words."""
     parameters: dict[str, str] = Field(default_factory=dict)
-    inputs: tuple[Box, ...] = ()
+    inputs: tuple[PromptSection, ...] = ()
     scope: Scope = Scope()
     known: dict[str, Any] = Field(default_factory=dict)
     """Fields of the answer that the harness fills in by itself, by their dotted way: header, times, ids."""

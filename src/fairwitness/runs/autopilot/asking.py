@@ -20,18 +20,18 @@ from fairwitness.contracts.common.tools import POLICIES, Role
 from fairwitness.errors import LedgerTampered, UsageError
 from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.retry import may_retry
-from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
-from fairwitness.runs.dispatch import Context, Dispatched, Occasion, dispatch
+from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
+from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.recording import adopt
 from fairwitness.runs.dispatch.restoring import restore
 from fairwitness.runs.dispatch.seen import Seen
 from fairwitness.runs.dispatch.telemetry import status_of
-from fairwitness.runs.graph.working import MeansOf
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.graph.repo_context import run_blocking
+from fairwitness.runs.graph.working import DepsFor
 from fairwitness.runs.shared.call_facts import call_facts
-from fairwitness.runs.shared.read_only_worktrees import Lanes
+from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 
 PUT_BACK: Final = "put-back"
 
@@ -59,18 +59,18 @@ class Asker:
 
     def __init__(
         self,
-        book: AutopilotBook,
+        log: AutopilotLog,
         context: Context,
-        means_of: MeansOf,
+        deps_for: DepsFor,
         worktrees: Worktrees,
         identity: Identity,
         *,
         roles: Mapping[Role, RoleSpec] = ROLES,
     ) -> None:
         """`roles` say how long each has and what it may cost."""
-        self._book, self._context, self._means_of, self._roles = book, context, means_of, roles
+        self._log, self._context, self._deps_for, self._roles = log, context, deps_for, roles
         self._policy = Policy()
-        self._lanes = Lanes(worktrees, book.run_id, identity)
+        self._readers = ReadOnlyWorktrees(worktrees, log.run_id, identity)
 
     @property
     def caps(self) -> BudgetCaps:
@@ -82,30 +82,30 @@ class Asker:
         name = step_dispatch(asked, step, number)
         if (brief.dispatch_id, brief.instance) != (name, name):
             raise UsageError(f"the brief of {name} says that it is {brief.dispatch_id}", next_step="fix the brief")
-        return await self.ask_at(brief, Occasion(step.value, phase=asked.phase, dispatch_count=number), at)
+        return await self.ask_at(brief, DispatchPosition(step.value, phase=asked.phase, dispatch_count=number), at)
 
-    async def ask_at(self, brief: Brief, occasion: Occasion, at: str) -> Dispatched:
+    async def ask_at(self, brief: Brief, position: DispatchPosition, at: str) -> Dispatched:
         """Asks any agent who only looks, at a commit; nobody sees what it may leave in its folder."""
 
         async def once(brief: Brief, times: int) -> Dispatched:
-            async with self._lanes.at(at) as lane:
-                done = await self._dispatch(brief, occasion, times, lane.folder, at, is_fresh=True)
+            async with self._readers.at(at) as lane:
+                done = await self._dispatch(brief, position, times, lane.folder, at, is_fresh=True)
                 if done.tree is None or done.tree != done.start_tree or done.byproducts:
                     lane.is_spoilt()
                 return done
 
         return await self._persist(brief, once)
 
-    async def ask_in(self, brief: Brief, occasion: Occasion, folder: Path, base: str) -> Dispatched:
+    async def ask_in(self, brief: Brief, position: DispatchPosition, folder: Path, base: str) -> Dispatched:
         """Asks an agent in a worktree that stands; `base` is the commit that it is compared with."""
 
         async def once(this: Brief, times: int) -> Dispatched:
             if times:
-                await to_end(self._put_back, brief.dispatch_id, folder)
-            return await self._dispatch(this, occasion, times, folder, base)
+                await run_blocking(self._put_back, brief.dispatch_id, folder)
+            return await self._dispatch(this, position, times, folder, base)
 
         done = await self._persist(brief, once)
-        await to_end(self._undo, brief, done, folder)
+        await run_blocking(self._undo, brief, done, folder)
         return done
 
     async def _persist(self, brief: Brief, once: Callable[[Brief, int], Awaitable[Dispatched]]) -> Dispatched:
@@ -113,7 +113,7 @@ class Asker:
         times = 0
         while True:
             this = brief.model_copy(update={"dispatch_id": retried(brief.dispatch_id, times)})
-            done = await to_end(adopt, self._context, this)
+            done = await run_blocking(adopt, self._context, this)
             if done is None:
                 done = await once(this, times)
             if done.outcome.status is OutcomeStatus.OVER_BUDGET:
@@ -124,15 +124,15 @@ class Asker:
             times += 1
 
     async def _dispatch(
-        self, brief: Brief, occasion: Occasion, times: int, folder: Path, base: str, *, is_fresh: bool = False
+        self, brief: Brief, position: DispatchPosition, times: int, folder: Path, base: str, *, is_fresh: bool = False
     ) -> Dispatched:
-        means = replace(self._means_of(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
-        again = replace(occasion, retry_count=times)
-        return await dispatch(self._context, self._roles[brief.role], brief, again, means)
+        deps = replace(self._deps_for(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
+        again = replace(position, retry_count=times)
+        return await dispatch(self._context, self._roles[brief.role], brief, again, deps)
 
     def _put_back(self, dispatch_id: str, folder: Path) -> str:
         """Makes a folder what it was before this dispatch began; the tree of what stood there instead."""
-        row = self._book.ledger.observation(self._book.run_id, f"dispatch:{dispatch_id}:try-1")
+        row = self._log.ledger.observation(self._log.run_id, f"dispatch:{dispatch_id}:try-1")
         if row is None:
             raise LedgerTampered(f"nothing tells how {dispatch_id} began", next_step="fairwitness ledger verify")
         return restore(self._context.shadow, folder, Seen.of(row.detail["seen"]))
@@ -144,13 +144,13 @@ class Asker:
         """
         if not _must_be_undone(brief.role, done):
             return
-        book, key = self._book, f"{PUT_BACK}:{brief.dispatch_id}"
-        if book.ledger.observation(book.run_id, key) is not None:
+        log, key = self._log, f"{PUT_BACK}:{brief.dispatch_id}"
+        if log.ledger.observation(log.run_id, key) is not None:
             return
         left = self._put_back(brief.dispatch_id, folder)
-        row = book.seen(key, PUT_BACK, brief.dispatch_id, {"left": left}, book.now())
-        book.ledger.record(book.run_id, lambda record: record.observation(row))
-        reach("autopilot.put-back")
+        row = log.seen(key, PUT_BACK, brief.dispatch_id, {"left": left}, log.now())
+        log.ledger.record(log.run_id, lambda record: record.observation(row))
+        killpoint("autopilot.put-back")
 
 
 def _must_be_undone(role: Role, done: Dispatched) -> bool:

@@ -20,8 +20,8 @@ from fairwitness.contracts.common.ids import Commit, PhaseId
 from fairwitness.errors import UsageError
 from fairwitness.rules.integrity_evidence import has_place
 from fairwitness.runs.autopilot.audit_gaps import Answer, Gap, Gaps, Wanted, gaps_of, still_open, unseen, wanted_of
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
+from fairwitness.runs.graph.repo_context import run_blocking
 
 AUDIT, ANSWER, FIX = "self-audit", "self-audit-answer", "self-audit-fix"
 CYCLES = 2
@@ -62,7 +62,7 @@ class SelfAudit:
 
     def __init__(
         self,
-        book: AutopilotBook,
+        log: AutopilotLog,
         auditor: Auditor,
         fix: Fixer,
         phases: tuple[str, ...],
@@ -70,24 +70,24 @@ class SelfAudit:
         is_shown: Callable[[str], bool] = has_place,
     ) -> None:
         """`is_shown` says whether a piece of evidence names a place; whoever has the files can look if it is there."""
-        strangers = [phase for phase in phases if phase not in book.order().phases]
+        strangers = [phase for phase in phases if phase not in log.order().phases]
         if strangers or not phases:
             raise UsageError(
-                f"{', '.join(strangers) or 'no phase'} cannot be audited: it is not of {book.run_id}",
+                f"{', '.join(strangers) or 'no phase'} cannot be audited: it is not of {log.run_id}",
                 next_step="audit phases that the run takes up",
             )
-        self._book, self._auditor, self._fix, self._is_shown = book, auditor, fix, is_shown
+        self._log, self._auditor, self._fix, self._is_shown = log, auditor, fix, is_shown
         self._phases = phases
         self._scope = "-".join(phases)
 
     async def run(self) -> AuditOutcome:
         """Looks, fixes, looks again; what came of it is given once and for all."""
-        known = await to_end(self._book.kept, f"{AUDIT}:{self._scope}", AuditOutcome)
+        known = await run_blocking(self._log.kept, f"{AUDIT}:{self._scope}", AuditOutcome)
         if known is not None:
             return known
-        await to_end(self._begin)
+        await run_blocking(self._begin)
         answer = await self._look(1, {}, {}, {})
-        wanted = wanted_of(self._book.order().roadmap, self._phases, answer)
+        wanted = wanted_of(self._log.order().roadmap, self._phases, answer)
         left = gaps_of(wanted, answer, self._is_shown)
         found = _described(left)
         commits: list[str] = []
@@ -105,15 +105,15 @@ class SelfAudit:
                 left = still_open(left, gaps_of(wanted, answer, self._is_shown), landed=bool(landed))
             found = {**_described(left), **found}
         outcome = _outcome(wanted, found, left, cycles, commits)
-        return await to_end(self._end, outcome, {each: gap for each, gap in left.items() if each not in found})
+        return await run_blocking(self._end, outcome, {each: gap for each, gap in left.items() if each not in found})
 
     def _begin(self) -> None:
         def told(now: str) -> Iterator[Told]:
-            spec = self._book.order().specs[0].path
+            spec = self._log.order().specs[0].path
             yield Told(happened(SelfAuditStarted, now, phases_to_audit=self._phases, spec_path=spec))
 
         key = f"{AUDIT}:{self._scope}:begun"
-        self._book.keep(key, f"{AUDIT}-begun", self._scope, Begun(phases=self._phases), told)
+        self._log.keep(key, f"{AUDIT}-begun", self._scope, Begun(phases=self._phases), told)
 
     def _end(self, outcome: AuditOutcome, untold: Gaps) -> AuditOutcome:
         def told(now: str) -> Iterator[Told]:
@@ -122,7 +122,7 @@ class SelfAudit:
             said = outcome.model_dump(exclude={"remaining_gap_details", "fix_commits"})
             yield Told(happened(SelfAuditCompleted, now, **said))
 
-        return self._book.keep(f"{AUDIT}:{self._scope}", AUDIT, self._scope, outcome, told)
+        return self._log.keep(f"{AUDIT}:{self._scope}", AUDIT, self._scope, outcome, told)
 
     async def _look(
         self,
@@ -134,10 +134,10 @@ class SelfAudit:
     ) -> Answer:
         """Asks the agent, and tells which gaps are new and which of those that were left are closed."""
         key = f"{ANSWER}:{self._scope}:{look}"
-        known = await to_end(self._book.kept, key, Answer)
+        known = await run_blocking(self._log.kept, key, Answer)
         if known is not None:
             return known
-        number = len(await to_end(self._book.all_kept, ANSWER, Answer)) + 1
+        number = len(await run_blocking(self._log.all_kept, ANSWER, Answer)) + 1
         said = await self._auditor(number, self._phases)
         answer = (
             Answer(returned=said) if not isinstance(said, str) else Answer(problem=said.strip() or "it says nothing")
@@ -146,7 +146,7 @@ class SelfAudit:
         def told(now: str) -> Iterator[Told]:
             if answer.returned is None:
                 return
-            asked = wanted_of(self._book.order().roadmap, self._phases, answer) if wanted is None else wanted
+            asked = wanted_of(self._log.order().roadmap, self._phases, answer) if wanted is None else wanted
             gaps = still_open(left, gaps_of(asked, answer, self._is_shown), landed=bool(landed))
             for each in _described(left):
                 if each not in gaps:
@@ -156,18 +156,18 @@ class SelfAudit:
                 if each not in found:
                     yield _found(now, each, gap)
 
-        return await to_end(self._book.keep, key, ANSWER, self._scope, answer, told)
+        return await run_blocking(self._log.keep, key, ANSWER, self._scope, answer, told)
 
     async def _fix_all(self, cycle: int, left: Gaps) -> dict[Wanted, str]:
         """Lets each gap be closed that somebody described, one after the other; the commits that landed."""
         landed = {}
         for place, (wanted, gap) in enumerate(_described(left).items(), start=1):
             key = f"{FIX}:{self._scope}:{cycle}:{place}"
-            fixed = await to_end(self._book.kept, key, Fixed)
+            fixed = await run_blocking(self._log.kept, key, Fixed)
             if fixed is None:
-                number = len(await to_end(self._book.all_kept, FIX, Fixed)) + 1
+                number = len(await run_blocking(self._log.all_kept, FIX, Fixed)) + 1
                 commit = await self._fix(number, gap.detail)
-                fixed = await to_end(self._book.keep, key, FIX, wanted.requirement, Fixed(commit=commit))
+                fixed = await run_blocking(self._log.keep, key, FIX, wanted.requirement, Fixed(commit=commit))
             if fixed.commit is not None:
                 landed[wanted] = fixed.commit
         return landed

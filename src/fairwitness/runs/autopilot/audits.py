@@ -8,45 +8,49 @@ from fairwitness.contracts.autopilot.words import PhaseStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.runs.autopilot.auditing import SelfAudit
+from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.done import answer
-from fairwitness.runs.autopilot.room import Room
 from fairwitness.runs.autopilot.tasks import PlannedNode, begin_graph, commit_of, graph_of
-from fairwitness.runs.dispatch import Occasion
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.dispatch import DispatchPosition
+from fairwitness.runs.graph.repo_context import run_blocking
 
 Carry = Callable[[int], Awaitable[GraphEnd]]
 
 
-async def audit(room: Room, carry: Carry) -> AuditOutcome | None:
+async def audit(context: AutopilotContext, carry: Carry) -> AuditOutcome | None:
     """Holds what the run completed against its specification; None if it is switched off or nothing was completed."""
-    state = (await to_end(room.book.state)).state
+    state = (await run_blocking(context.log.state)).state
     phases = tuple(
         phase
-        for phase in room.order.phases
+        for phase in context.order.phases
         if phase in state.phases and state.phases[phase].status is PhaseStatus.COMPLETED
     )
-    if not phases or not room.order.limits.audit:
+    if not phases or not context.order.limits.audit:
         return None
 
     async def look(number: int, phases: tuple[str, ...]) -> SelfAuditReturn | str:
-        about = [room.phase(phase) for phase in phases]
-        brief = room.briefs.self_audit(number, about, await to_end(_specs, room))
-        done = await room.asker.ask_at(brief, Occasion("self-audit", dispatch_count=number), await to_end(room.tip))
+        about = [context.phase(phase) for phase in phases]
+        brief = context.briefs.self_audit(number, about, await run_blocking(_specs, context))
+        done = await context.asker.ask_at(
+            brief, DispatchPosition("self-audit", dispatch_count=number), await run_blocking(context.tip)
+        )
         found = answer(done, SelfAuditReturn)
         return found.first_line if isinstance(found, StepError) else found
 
     async def fix(number: int, gap: GapDetail) -> str | None:
-        node = PlannedNode(id=f"audit-{number}", role=Role.EXECUTOR, gap=gap, writes=room.briefs.anywhere())
-        graph = await to_end(begin_graph, room.book, None, f"audit-{number}", (node,), await to_end(room.tip))
+        node = PlannedNode(id=f"audit-{number}", role=Role.EXECUTOR, gap=gap, writes=context.briefs.anywhere())
+        graph = await run_blocking(
+            begin_graph, context.log, None, f"audit-{number}", (node,), await run_blocking(context.tip)
+        )
         end = await carry(graph)
         if not end.completed:
             return None
-        attempt = (await to_end(graph_of, room.book, graph)).attempt
-        return await to_end(commit_of, room.book, node.id, attempt)
+        attempt = (await run_blocking(graph_of, context.log, graph)).attempt
+        return await run_blocking(commit_of, context.log, node.id, attempt)
 
-    return await SelfAudit(room.book, look, fix, phases).run()
+    return await SelfAudit(context.log, look, fix, phases).run()
 
 
-def _specs(room: Room) -> dict[str, str]:
+def _specs(context: AutopilotContext) -> dict[str, str]:
     """The texts of the specifications; they are as they were locked, or no phase would have begun."""
-    return {lock.path: room.files.get(lock.path).decode(errors="replace") for lock in room.order.specs}
+    return {lock.path: context.files.get(lock.path).decode(errors="replace") for lock in context.order.specs}

@@ -6,7 +6,7 @@ Whatever a person, a repository or an agent wrote goes into boxes; tasks and tit
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from fairwitness.contracts.agents.dispatch import Box, Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.autopilot.audit import GapDetail
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
@@ -17,9 +17,9 @@ from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.briefs_boxes import document_box, listed, phase_box, plan_box, prose
 from fairwitness.runs.autopilot.briefs_judging import JudgingBriefs, work_boxes
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 AUDIT: Final = "self-audit"
@@ -38,7 +38,7 @@ class Briefs(JudgingBriefs):
 
     def __init__(
         self,
-        book: AutopilotBook,
+        log: AutopilotLog,
         repository: Repository,
         shadow: Shadow,
         learnings: Callable[[], str],
@@ -46,7 +46,7 @@ class Briefs(JudgingBriefs):
         answers: Callable[[str], str] = _nothing_said,
     ) -> None:
         """`learnings`: what this run taught so far; `answers`: what a person said about a phase beforehand."""
-        super().__init__(book, repository, shadow)
+        super().__init__(log, repository, shadow)
         self._learnings, self._answers = learnings, answers
 
     def researcher(self, asked: PhasePass, number: int, issues: Sequence[str]) -> Brief:
@@ -116,7 +116,14 @@ class Briefs(JudgingBriefs):
         return self._work(node, attempt, Role.EXECUTOR, told, (document_box("The gap", gap),), writes, node)
 
     def _work(
-        self, node: str, attempt: int, role: Role, told: str, boxes: tuple[Box, ...], writes: Sequence[str], name: str
+        self,
+        node: str,
+        attempt: int,
+        role: Role,
+        told: str,
+        boxes: tuple[PromptSection, ...],
+        writes: Sequence[str],
+        name: str,
     ) -> Brief:
         return self._brief(
             f"{node}-{attempt}",
@@ -156,7 +163,7 @@ class Briefs(JudgingBriefs):
 
     def anywhere(self) -> tuple[str, ...]:
         """Everything that stands on the run's branch, but what the run is about: its folders and its specifications."""
-        order = self._book.order()
+        order = self._log.order()
         tip = self._repository.ref(f"refs/heads/{order.target}") or order.base_commit
         printed = self._repository.git.run("ls-tree", "-z", f"{tip}^{{tree}}").decode(errors="replace")
         rows = [row.partition("\t") for row in printed.split("\0") if row]
@@ -171,10 +178,10 @@ class Briefs(JudgingBriefs):
     def _building(self, writes: Sequence[str]) -> Scope:
         return Scope(writes=tuple(writes), commands=self._commands())
 
-    def _lessons(self) -> tuple[Box, ...]:
+    def _lessons(self) -> tuple[PromptSection, ...]:
         return prose("Lessons of this run", self._learnings())
 
-    def _said(self, asked: PhasePass) -> tuple[Box, ...]:
+    def _said(self, asked: PhasePass) -> tuple[PromptSection, ...]:
         return prose("What a person said about the phase", self._answers(asked.phase))
 
 

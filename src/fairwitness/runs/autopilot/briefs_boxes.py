@@ -6,7 +6,7 @@ Everything in a box was written by a person, a repository or an agent; titles ar
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from fairwitness.contracts.agents.dispatch import Box
+from fairwitness.contracts.agents.dispatch import PromptSection
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask
@@ -23,9 +23,9 @@ _NOTHING: Final = "(nothing was changed)"
 _PLAINLY: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "-r", "-M")
 
 
-def phase_box(phase: DetailedPhase) -> Box:
+def phase_box(phase: DetailedPhase) -> PromptSection:
     """A phase as the roadmap has it."""
-    return Box(title="The phase", text="\n".join(_phase(phase)))
+    return PromptSection(title="The phase", text="\n".join(_phase(phase)))
 
 
 def _phase(phase: DetailedPhase) -> Iterator[str]:
@@ -38,9 +38,9 @@ def _phase(phase: DetailedPhase) -> Iterator[str]:
     yield from _criteria(phase.criteria)
 
 
-def criteria_box(criteria: Sequence[Criterion]) -> Box:
+def criteria_box(criteria: Sequence[Criterion]) -> PromptSection:
     """What must hold, each in its own words, with the command that would show it where there is one."""
-    return Box(title="The acceptance criteria", text="\n".join(_criteria(criteria)))
+    return PromptSection(title="The acceptance criteria", text="\n".join(_criteria(criteria)))
 
 
 def _criteria(criteria: Iterable[Criterion]) -> Iterator[str]:
@@ -50,50 +50,50 @@ def _criteria(criteria: Iterable[Criterion]) -> Iterator[str]:
             yield f"   command: {each.command}"
 
 
-def plan_box(plan: PhasePlan, only: Sequence[str] = (), title: str = "The plan") -> Box:
+def plan_box(plan: PhasePlan, only: Sequence[str] = (), title: str = "The plan") -> PromptSection:
     """A plan with its tasks, or with only those of a part."""
     plain = plan.plain()
     if only:
         plain["tasks"] = [task for task in plain["tasks"] if task["id"] in only]
         plain["total_tasks"] = len(plain["tasks"])
-    return Box(title=title, text=yaml_text.render(plain))
+    return PromptSection(title=title, text=yaml_text.render(plain))
 
 
-def task_box(task: PlanTask) -> Box:
+def task_box(task: PlanTask) -> PromptSection:
     """A task with all that its plan says of it."""
     return document_box("The task", task)
 
 
-def items_box(items: Sequence[PathItem]) -> Box:
+def items_box(items: Sequence[PathItem]) -> PromptSection:
     """What a rating left to be mended."""
-    return Box(title="What is to be mended", text=yaml_text.render([item.plain() for item in items]))
+    return PromptSection(title="What is to be mended", text=yaml_text.render([item.plain() for item in items]))
 
 
-def document_box(title: str, document: Contract) -> Box:
+def document_box(title: str, document: Contract) -> PromptSection:
     """A document as it was returned."""
-    return Box(title=title, text=yaml_text.render(document.plain()))
+    return PromptSection(title=title, text=yaml_text.render(document.plain()))
 
 
-def executed_box(executed: Sequence[ExecutionResult]) -> Box:
+def executed_box(executed: Sequence[ExecutionResult]) -> PromptSection:
     """What the harness ran, as it saw it."""
     text = yaml_text.render([run.plain() for run in executed]) if executed else "(nothing)"
-    return Box(title="What the program ran, and how it ended", text=text)
+    return PromptSection(title="What the program ran, and how it ended", text=text)
 
 
-def change_box(diff: str) -> Box:
+def change_box(diff: str) -> PromptSection:
     """A change as people read one."""
-    return Box(title="The change", text=diff)
+    return PromptSection(title="The change", text=diff)
 
 
-def listed(title: str, texts: Iterable[str]) -> tuple[Box, ...]:
+def listed(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
     """Texts in one box; none if there are none."""
     lines = [f"- {text}" for text in texts]
-    return (Box(title=title, text="\n".join(lines)),) if lines else ()
+    return (PromptSection(title=title, text="\n".join(lines)),) if lines else ()
 
 
-def prose(title: str, text: str) -> tuple[Box, ...]:
+def prose(title: str, text: str) -> tuple[PromptSection, ...]:
     """A text that may be empty, and then is not shown."""
-    return (Box(title=title, text=text),) if text.strip() else ()
+    return (PromptSection(title=title, text=text),) if text.strip() else ()
 
 
 def change_text(shadow: Shadow, base: str, head: str) -> str:

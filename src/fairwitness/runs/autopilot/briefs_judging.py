@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fairwitness.contracts.agents.dispatch import Box, Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
@@ -20,7 +20,6 @@ from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.runs.autopilot.asking import step_dispatch
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.briefs_boxes import (
     change_box,
     change_text,
@@ -35,6 +34,7 @@ from fairwitness.runs.autopilot.briefs_boxes import (
     task_box,
 )
 from fairwitness.runs.autopilot.lineage import tasks_of
+from fairwitness.runs.autopilot.log import AutopilotLog
 
 _PART: Final = " Only a part of the phase is done yet: judge it by the tasks of the plan below, which are this part."
 
@@ -42,8 +42,8 @@ _PART: Final = " Only a part of the phase is done yet: judge it by the tasks of 
 class JudgingBriefs:
     """The briefs of one run for everybody who judges."""
 
-    def __init__(self, book: AutopilotBook, repository: Repository, shadow: Shadow) -> None:
-        self._book, self._repository, self._shadow = book, repository, shadow
+    def __init__(self, log: AutopilotLog, repository: Repository, shadow: Shadow) -> None:
+        self._log, self._repository, self._shadow = log, repository, shadow
 
     def diff(self, base: str | None, head: str) -> str:
         """What differs between two commits, branches or trees; None is a tree with nothing in it.
@@ -88,7 +88,7 @@ class JudgingBriefs:
             StepName.VERIFY,
             number,
             Role.PHASE_VERIFIER,
-            f"Verify phase {asked.phase}.{_PART if tasks_of(self._book, asked) else ''}",
+            f"Verify phase {asked.phase}.{_PART if tasks_of(self._log, asked) else ''}",
             inputs=(
                 *self._judged(asked, plan, diff),
                 executed_box(executed),
@@ -107,7 +107,7 @@ class JudgingBriefs:
             StepName.JUDGE,
             number,
             Role.JUDGE,
-            f"Judge phase {asked.phase}.{_PART if tasks_of(self._book, asked) else ''}",
+            f"Judge phase {asked.phase}.{_PART if tasks_of(self._log, asked) else ''}",
             inputs=(*self._judged(asked, plan, diff), document_box("The verifier's return", verification)),
             scope=self._looking(),
         )
@@ -156,20 +156,23 @@ class JudgingBriefs:
             "Hold what stands in the repository against every requirement of the phases below.",
             inputs=(
                 *(phase_box(phase) for phase in phases),
-                *(Box(title="A specification, as it was frozen", text=f"{path}\n\n{specs[path]}") for path in specs),
+                *(
+                    PromptSection(title="A specification, as it was frozen", text=f"{path}\n\n{specs[path]}")
+                    for path in specs
+                ),
             ),
         )
 
     def phase(self, phase_id: str) -> DetailedPhase:
         """A phase of the roadmap; a part of one that was split is that phase under an id of its own."""
-        known = {phase.id: phase for phase in self._book.order().roadmap.phases}
+        known = {phase.id: phase for phase in self._log.order().roadmap.phases}
         whole = phase_id if phase_id in known else phase_id[:-1]
         if whole not in known:
             raise UsageError(f"the roadmap has no phase {phase_id}", next_step="name one that it has")
         return known[whole].model_copy(update={"id": phase_id})
 
-    def _judged(self, asked: PhasePass, plan: PhasePlan | None, diff: str) -> tuple[Box, ...]:
-        plans = () if plan is None else (plan_box(plan, tasks_of(self._book, asked)),)
+    def _judged(self, asked: PhasePass, plan: PhasePlan | None, diff: str) -> tuple[PromptSection, ...]:
+        plans = () if plan is None else (plan_box(plan, tasks_of(self._log, asked)),)
         return (phase_box(self.phase(asked.phase)), *plans, change_box(diff))
 
     def _looking(self) -> Scope:
@@ -178,7 +181,7 @@ class JudgingBriefs:
 
     def _commands(self) -> tuple[tuple[str, ...], ...]:
         """How the project's own commands begin; one that is no plain command line is run by the harness alone."""
-        commands = self._book.order().commands
+        commands = self._log.order().commands
         said = [commands.get(kind) or "" for kind in CommandKind]
         return tuple(dict.fromkeys(words for words in map(_words, said) if words))
 
@@ -192,14 +195,14 @@ class JudgingBriefs:
         role: Role,
         task: str,
         *,
-        inputs: tuple[Box, ...],
+        inputs: tuple[PromptSection, ...],
         parameters: dict[str, str] | None = None,
         scope: Scope | None = None,
         known: dict[str, Any] | None = None,
     ) -> Brief:
         return Brief(
             dispatch_id=dispatch_id,
-            run_id=self._book.run_id,
+            run_id=self._log.run_id,
             role=role,
             instance=dispatch_id,
             task=task,
@@ -210,7 +213,7 @@ class JudgingBriefs:
         )
 
 
-def work_boxes(task: PlanTask | None, items: Sequence[PathItem], problems: Sequence[str]) -> tuple[Box, ...]:
+def work_boxes(task: PlanTask | None, items: Sequence[PathItem], problems: Sequence[str]) -> tuple[PromptSection, ...]:
     """What somebody had to do: a task, or what was to be mended; never nothing."""
     boxes = (
         *(() if task is None else (task_box(task),)),

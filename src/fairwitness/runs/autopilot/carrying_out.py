@@ -10,30 +10,33 @@ from fairwitness.contracts.autopilot.words import FailureCategory, StepName, Wor
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import NotReady
+from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.done import Done, Span, first_line, over_budget
-from fairwitness.runs.autopilot.graph_desk import BUDGET
+from fairwitness.runs.autopilot.graph_runner import BUDGET
 from fairwitness.runs.autopilot.pages_execution import LoggedTask, execution_page
-from fairwitness.runs.autopilot.room import Room
 from fairwitness.runs.autopilot.task_checks import failures
 from fairwitness.runs.autopilot.tasks import PlannedNode, begin_graph, deviations, graphs_of, logged, rest_of
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.graph.repo_context import run_blocking
 
 Carry = Callable[[int], Awaitable[GraphEnd]]
 
 
-async def execute(room: Room, asked: PhasePass, number: int, carry: Carry) -> Done:
+async def execute(context: AutopilotContext, asked: PhasePass, number: int, carry: Carry) -> Done:
     """Carries out the tasks of the plan, or what a cycle is to mend; what fails is said, and the others go on."""
-    nodes = await to_end(_nodes, room, asked)
-    done = await _carried(room, asked, f"execute-{number}", nodes, carry)
-    everything = await to_end(_of_phase, room, asked.phase)
-    log, said = await to_end(logged, room.book, *everything), await to_end(deviations, room.book, *everything)
-    page = execution_page(room.phase(asked.phase), log, said)
-    path = room.layout(asked.phase).execution_log
-    await to_end(room.put, path, page)
+    nodes = await run_blocking(_nodes, context, asked)
+    done = await _carried(context, asked, f"execute-{number}", nodes, carry)
+    everything = await run_blocking(_of_phase, context, asked.phase)
+    tasks_log, said = (
+        await run_blocking(logged, context.log, *everything),
+        await run_blocking(deviations, context.log, *everything),
+    )
+    page = execution_page(context.phase(asked.phase), tasks_log, said)
+    path = context.layout(asked.phase).execution_log
+    await run_blocking(context.put, path, page)
     good = done.is_done
     return Done(
         StepResult(step=StepName.EXECUTE, number=number, good=good, issues=() if good else done.issues),
-        steps=PhaseSteps(execute=await to_end(_step, room, asked, done)),
+        steps=PhaseSteps(execute=await run_blocking(_step, context, asked, done)),
         output=path,
         error=None if good else _error(done),
         new_commits=done.merged,
@@ -41,12 +44,12 @@ async def execute(room: Room, asked: PhasePass, number: int, carry: Carry) -> Do
     )
 
 
-def _of_phase(room: Room, phase: str) -> tuple[int, ...]:
+def _of_phase(context: AutopilotContext, phase: str) -> tuple[int, ...]:
     """The graphs of a phase: its log tells of all of them, also of those before a cycle."""
-    return tuple(graph.number for graph in graphs_of(room.book) if graph.phase == phase)
+    return tuple(graph.number for graph in graphs_of(context.log) if graph.phase == phase)
 
 
-def _nodes(room: Room, asked: PhasePass) -> tuple[PlannedNode, ...]:
+def _nodes(context: AutopilotContext, asked: PhasePass) -> tuple[PlannedNode, ...]:
     if asked.kind is PassKind.CYCLE:
         name = f"p{asked.phase}-cycle"
         return (PlannedNode(id=name, role=Role.EXECUTOR, task=None, items=asked.items, problems=(), wave=1),)
@@ -54,16 +57,16 @@ def _nodes(room: Room, asked: PhasePass) -> tuple[PlannedNode, ...]:
         PlannedNode(
             id=f"p{asked.phase}-{task.id}", role=Role.EXECUTOR, task=task, items=(), problems=(), wave=task.wave
         )
-        for task in room.tasks(asked)
+        for task in context.tasks(asked)
     )
 
 
-async def debug(room: Room, asked: PhasePass, number: int, carry: Carry) -> Done:
+async def debug(context: AutopilotContext, asked: PhasePass, number: int, carry: Carry) -> Done:
     """Lets a debugger mend what verification and judge found; whether it did is for the next verification to see."""
-    problems = await to_end(_problems, room, asked)
+    problems = await run_blocking(_problems, context, asked)
     name = f"p{asked.phase}-debug"
     node = PlannedNode(id=name, role=Role.DEBUGGER, task=None, items=(), problems=problems, wave=1)
-    done = await _carried(room, asked, f"debug-{number}", (node,), carry)
+    done = await _carried(context, asked, f"debug-{number}", (node,), carry)
     good = done.is_done
     return Done(
         StepResult(step=StepName.DEBUG, number=number, good=good, issues=() if good else done.issues),
@@ -73,9 +76,9 @@ async def debug(room: Room, asked: PhasePass, number: int, carry: Carry) -> Done
     )
 
 
-def _problems(room: Room, asked: PhasePass) -> tuple[str, ...]:
+def _problems(context: AutopilotContext, asked: PhasePass) -> tuple[str, ...]:
     """What the last verification and its judge left to be mended."""
-    results = room.book.results(asked)
+    results = context.log.results(asked)
     last: dict[StepName, StepResult] = {result.step: result for result in results}
     found = [issue for step in (StepName.VERIFY, StepName.JUDGE) if step in last for issue in last[step].issues]
     return tuple(dict.fromkeys(found)) or ("the judge asks for debugging",)
@@ -84,18 +87,18 @@ def _problems(room: Room, asked: PhasePass) -> tuple[str, ...]:
 class _Carried:
     """Graphs that came to their end."""
 
-    def __init__(self, merged: int, log: tuple[LoggedTask, ...], failed: tuple[StepError, ...]) -> None:
-        self.merged, self.log, self.failed = merged, log, failed
+    def __init__(self, merged: int, tasks_log: tuple[LoggedTask, ...], failed: tuple[StepError, ...]) -> None:
+        self.merged, self.tasks_log, self.failed = merged, tasks_log, failed
 
     @property
     def is_done(self) -> bool:
         """Whether everything was carried out."""
-        return all(task.status is TaskStatus.COMPLETED for task in self.log)
+        return all(task.status is TaskStatus.COMPLETED for task in self.tasks_log)
 
     @property
     def issues(self) -> tuple[str, ...]:
         """What was not carried out."""
-        failed = [task for task in self.log if task.status is not TaskStatus.COMPLETED]
+        failed = [task for task in self.tasks_log if task.status is not TaskStatus.COMPLETED]
         told = tuple(f"{task.id} is {task.status.value}: {task.description}" for task in failed)
         return told or ("the tasks were not carried out",)
 
@@ -110,37 +113,40 @@ class _Carried:
                 round((task.duration_seconds or 0) * 1000),
                 task.status is TaskStatus.COMPLETED,
             )
-            for task in self.log
+            for task in self.tasks_log
         )
 
 
-async def _carried(room: Room, asked: PhasePass, purpose: str, nodes: Sequence[PlannedNode], carry: Carry) -> _Carried:
+async def _carried(
+    context: AutopilotContext, asked: PhasePass, purpose: str, nodes: Sequence[PlannedNode], carry: Carry
+) -> _Carried:
     """Graph after graph: what only waited for something that failed is begun without it."""
     numbers: list[int] = []
     merged, left = 0, tuple(nodes)
     while left:
         turn = purpose if not numbers else f"{purpose}-rest-{len(numbers)}"
-        numbers.append(await to_end(begin_graph, room.book, asked, turn, left, await to_end(room.tip)))
+        numbers.append(await run_blocking(begin_graph, context.log, asked, turn, left, await run_blocking(context.tip)))
         end = await carry(numbers[-1])
         if end.reason is not None and end.reason.startswith(BUDGET):
             raise over_budget(end.reason.removeprefix(BUDGET))
         if end.reason is not None:
-            raise NotReady(end.reason, next_step=f"mend that, then: fairwitness resume {room.book.run_id}")
+            raise NotReady(end.reason, next_step=f"mend that, then: fairwitness resume {context.log.run_id}")
         merged += end.merged
-        left = await to_end(rest_of, room.book, numbers[-1])
-    log = await to_end(logged, room.book, *numbers)
-    failed = await to_end(failures, room.book, *numbers)
-    return _Carried(merged, log, failed)
+        left = await run_blocking(rest_of, context.log, numbers[-1])
+    tasks_log = await run_blocking(logged, context.log, *numbers)
+    failed = await run_blocking(failures, context.log, *numbers)
+    return _Carried(merged, tasks_log, failed)
 
 
-def _step(room: Room, asked: PhasePass, done: _Carried) -> ExecuteStep:
+def _step(context: AutopilotContext, asked: PhasePass, done: _Carried) -> ExecuteStep:
     """What the state file keeps: the tasks of this step, beside those that were carried out before."""
-    record = room.book.state().state.phases.get(asked.phase)
+    record = context.log.state().state.phases.get(asked.phase)
     before = {} if record is None or record.steps.execute is None else dict(record.steps.execute.tasks)
     tasks = {
-        task.id: TaskRecord(status=task.status, commit=task.commit, retries=task.debug_attempts) for task in done.log
+        task.id: TaskRecord(status=task.status, commit=task.commit, retries=task.debug_attempts)
+        for task in done.tasks_log
     }
-    completed = [task.status is TaskStatus.COMPLETED for task in done.log]
+    completed = [task.status is TaskStatus.COMPLETED for task in done.tasks_log]
     status = WorkState.COMPLETED if all(completed) else WorkState.PARTIAL if any(completed) else WorkState.FAILED
     return ExecuteStep(status=status, tasks=before | tasks)
 

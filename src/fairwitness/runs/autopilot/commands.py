@@ -22,10 +22,10 @@ from fairwitness.contracts.verify.checks import LONG_S, CheckSpec, Discovered, L
 from fairwitness.contracts.verify.report import Subject
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
-from fairwitness.kit.killpoints import reach
-from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.autopilot.environments import project_of
 from fairwitness.runs.autopilot.executed import result_of
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.discovery.discover import discover
 from fairwitness.verify.environments import TreeView
@@ -33,7 +33,7 @@ from fairwitness.verify.harness import Harness as Verifying
 from fairwitness.verify.model import refuse_stopped
 from fairwitness.verify.once import ask_once
 from fairwitness.verify.question import Question
-from fairwitness.verify.subject import Parts, harness_of, unheard
+from fairwitness.verify.subject import VerifyDeps, harness_of, unheard
 from fairwitness.verify.turns import sweep, turn
 
 EXECUTION, CHECK, STANDING, CHECKS = "execution", "check", "standing", "checks"
@@ -80,9 +80,9 @@ class Harness:
     """What runs commands for one run, from any thread; each method blocks and is ended by `stop` with `Stopped`."""
 
     def __init__(
-        self, book: AutopilotBook, parts: Parts, commands: Mapping[CommandKind, str | None], seconds: int
+        self, log: AutopilotLog, parts: VerifyDeps, commands: Mapping[CommandKind, str | None], seconds: int
     ) -> None:
-        self._book = book
+        self._log = log
         self._parts = replace(parts, use_cache=False)  # what another scope or run saw is no sight of this one
         self._commands = dict(commands)
         self._seconds = float(seconds)
@@ -92,7 +92,7 @@ class Harness:
         self, scope: str, asked: Sequence[Asked], tree: str, *, stop: threading.Event
     ) -> tuple[ExecutionResult, ...]:
         """How each command ends at a tree, in their order; `UsageError` if the scope was about something else."""
-        return self._run(_Batch(self._book.run_id, EXECUTION, scope, asked, tree, self._seconds), stop)
+        return self._run(_Batch(self._log.run_id, EXECUTION, scope, asked, tree, self._seconds), stop)
 
     def run_in(
         self, scope: str, asked: Sequence[Asked], folder: Path, *, stop: threading.Event
@@ -106,7 +106,7 @@ class Harness:
         One that fails is run at the base too. That it failed there makes it no better, but `notes` says so.
         """
         key = f"{CHECKS}:{scope}"
-        known = self._book.kept(key, SeenChecks)
+        known = self._log.kept(key, SeenChecks)
         if known is not None:
             _refuse_other(key, known.tree, is_other=known.tree != tree)
             return known.checks
@@ -120,13 +120,13 @@ class Harness:
                 notes.append(_note(kind, run, before))
         compiles, tests, lint, build = (words[kind] for kind in _CHECKS)
         checks = AutomatedChecks(compile=compiles, tests=tests, lint=lint, build=build)
-        seen = self._book.keep(key, CHECKS, scope, SeenChecks(tree=tree, checks=checks, notes=tuple(notes)))
-        reach("autopilot.checks")
+        seen = self._log.keep(key, CHECKS, scope, SeenChecks(tree=tree, checks=checks, notes=tuple(notes)))
+        killpoint("autopilot.checks")
         return seen.checks
 
     def notes(self, scope: str) -> Texts:
         """What is to be known of the checks of a scope that failed; nothing before they were run."""
-        known = self._book.kept(f"{CHECKS}:{scope}", SeenChecks)
+        known = self._log.kept(f"{CHECKS}:{scope}", SeenChecks)
         return () if known is None else known.notes
 
     def _check(self, scope: str, kind: CommandKind, tree: str, stop: threading.Event) -> ExecutionResult | None:
@@ -135,13 +135,13 @@ class Harness:
             return None
         asked = (Asked(f"the project's {kind.value} command", command),)
         # a whole test suite may take longer than the command of a criterion
-        (run,) = self._run(_Batch(self._book.run_id, CHECK, scope, asked, tree, max(self._seconds, LONG_S)), stop)
+        (run,) = self._run(_Batch(self._log.run_id, CHECK, scope, asked, tree, max(self._seconds, LONG_S)), stop)
         return run
 
     def _standing(self, scope: str, folder: Path) -> str:
         """The worktree as a tree, taken down before anything is run: all commands of a scope see the same."""
         key = f"{STANDING}:{scope}"
-        known = self._book.ledger.observation(self._book.run_id, key)
+        known = self._log.ledger.observation(self._log.run_id, key)
         if known is not None and known.tree is not None:
             return known.tree
         worktree = Repository.open(folder)
@@ -149,18 +149,18 @@ class Harness:
             raise UsageError(f"{folder} is no worktree of this repository", next_step="run it in one that is")
         tree = self._parts.shadow.snapshot(folder, worktree.tree_of(worktree.head))
         detail: dict[str, object] = {"commit": worktree.head}
-        row = self._book.seen(key, STANDING, scope, detail, self._book.now(), tree=tree)
-        self._book.ledger.record(self._book.run_id, lambda record: record.observation(row))
-        reach("autopilot.standing")
+        row = self._log.seen(key, STANDING, scope, detail, self._log.now(), tree=tree)
+        self._log.ledger.record(self._log.run_id, lambda record: record.observation(row))
+        killpoint("autopilot.standing")
         return tree
 
     def _run(self, batch: _Batch, stop: threading.Event) -> tuple[ExecutionResult, ...]:
         known = self._known(batch)
         if len(known) == len(batch.asked):
-            sweep(self._parts.room / "work")  # who ran them may have been killed before it could tidy up
+            sweep(self._parts.scratch / "work")  # who ran them may have been killed before it could tidy up
             return known
         refuse_stopped(stop)
-        with turn(self._parts.room / "work", batch.name, stop) as work:
+        with turn(self._parts.scratch / "work", batch.name, stop) as work:
             results = list(self._known(batch))  # another process may have had the turn before
             if len(results) == len(batch.asked):
                 return tuple(results)
@@ -170,7 +170,7 @@ class Harness:
                 Subject(task_id=batch.name),
                 found,
                 found,
-                run_id=self._book.run_id,
+                run_id=self._log.run_id,
                 work=work,
                 tell=unheard,
                 stop=stop,
@@ -183,7 +183,7 @@ class Harness:
         """What was recorded of a batch, up to the first command that was not run."""
         known = []
         for place, asked in enumerate(batch.asked, start=1):
-            row = self._book.ledger.observation(self._book.run_id, batch.key(place))
+            row = self._log.ledger.observation(self._log.run_id, batch.key(place))
             if row is None:
                 break
             result = ExecutionResult.model_validate(row.detail["document"])
@@ -205,19 +205,19 @@ class Harness:
             spec = _spec(asked.command, batch, place)
             question = Question(spec, project_of(asked.command, found), batch.tree, f"command-{place}")
             ran = ask_once(harness, question)
-            result = result_of(self._book, self._outputs, asked.criterion, asked.command, ran)
+            result = result_of(self._log, self._outputs, asked.criterion, asked.command, ran)
             execution = ran.execution
-        row = self._book.seen(
+        row = self._log.seen(
             batch.key(place),
             batch.kind,
             batch.scope,
             {"document": result.plain(), "execution": execution},
-            self._book.now(),
+            self._log.now(),
             holds=result.assessment is Assessment.PASS,
             tree=batch.tree,
         )
-        self._book.ledger.record(self._book.run_id, lambda record: record.observation(row))
-        reach(f"autopilot.{batch.kind}")
+        self._log.ledger.record(self._log.run_id, lambda record: record.observation(row))
+        killpoint(f"autopilot.{batch.kind}")
         return result
 
 

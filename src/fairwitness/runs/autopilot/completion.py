@@ -12,7 +12,7 @@ from fairwitness.contracts.common.problems import Problem
 from fairwitness.kit.markdown import Markdown, code, counted, page, table
 from fairwitness.rules.cost import run_metrics
 from fairwitness.rules.fold_phase import autopilot_event
-from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.pages_metrics import run_part, trend_part
 from fairwitness.store.layout import autopilot
 
@@ -27,9 +27,9 @@ class _Story(NamedTuple):
     failed: Mapping[str, str]
 
 
-def completion_of(book: AutopilotBook, *, now: str) -> CompletionReport:
+def completion_of(log: AutopilotLog, *, now: str) -> CompletionReport:
     """The report on a `--complete` run as it stands; parts of a split phase are counted as that phase."""
-    order, folded = book.order(), book.state()
+    order, folded = log.order(), log.state()
     names = {phase.id: phase.name for phase in order.roadmap.phases}
     records = {phase: record for phase, record in folded.state.phases.items() if phase in names}
     own = folded.model_copy(update={"state": folded.state.model_copy(update={"phases": records})})
@@ -41,8 +41,8 @@ def completion_of(book: AutopilotBook, *, now: str) -> CompletionReport:
         for phase, known in order.earlier.items()
         if phase in names and phase not in tried and known.status is PhaseStatus.COMPLETED
     }
-    story = _story(book)
-    skipped = tuple(_skipped(book, story, tried))
+    story = _story(log)
+    skipped = tuple(_skipped(log, story, tried))
     gaps = (
         DependencyGap(
             failed_phase_id=phase,
@@ -58,7 +58,7 @@ def completion_of(book: AutopilotBook, *, now: str) -> CompletionReport:
         if record.status is PhaseStatus.FAILED
     )
     return CompletionReport(
-        run_id=book.run_id,
+        run_id=log.run_id,
         timestamp=now,
         mode="--complete",
         total_phases_in_roadmap=len(names),
@@ -73,9 +73,9 @@ def completion_of(book: AutopilotBook, *, now: str) -> CompletionReport:
     )
 
 
-def _skipped(book: AutopilotBook, story: _Story, tried: set[str]) -> Iterator[SkippedPhase]:
+def _skipped(log: AutopilotLog, story: _Story, tried: set[str]) -> Iterator[SkippedPhase]:
     """The phases of the roadmap that were not run, each with its reason; what is only unfinished is none of them."""
-    order = book.order()
+    order = log.order()
     for phase in order.roadmap.phases:
         said = story.skipped.get(phase.id)
         known = order.earlier.get(phase.id)
@@ -98,10 +98,10 @@ def _skipped(book: AutopilotBook, story: _Story, tried: set[str]) -> Iterator[Sk
             )
 
 
-def _story(book: AutopilotBook) -> _Story:
+def _story(log: AutopilotLog) -> _Story:
     skipped: dict[str, PhaseSkipped.Details] = {}
     failed: dict[str, str] = {}
-    for envelope in book.ledger.events(book.run_id):
+    for envelope in log.ledger.events(log.run_id):
         opened = autopilot_event(envelope) if envelope.type in _TOLD else None
         if opened is None or isinstance(opened, Problem):
             continue

@@ -14,11 +14,11 @@ from fairwitness.rules.diagnostics import CycleResult, LoopFacts, LoopMove, afte
 from fairwitness.rules.flags import LoopPlan, course
 from fairwitness.rules.scoring import in_order_of_gap, tenths
 from fairwitness.rules.ways_up import ways_up
-from fairwitness.runs.autopilot.book import Told, happened
+from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.lineage import origin, passes_of, revert_key
+from fairwitness.runs.autopilot.log import Told, happened
 from fairwitness.runs.autopilot.rating import Rated
 from fairwitness.runs.autopilot.reverting import take_back
-from fairwitness.runs.autopilot.room import Room
 from fairwitness.runs.autopilot.weighing import Weighed, as_it_stands, files_of, paths_of, write_diagnostic
 
 
@@ -32,32 +32,32 @@ class Following:
     told: tuple[Told, ...]
 
 
-def first_cycle(room: Room, weighed: Weighed) -> Following | None:
+def first_cycle(context: AutopilotContext, weighed: Weighed) -> Following | None:
     """The first cycle over a phase that is completed and falls short of a loop's target; None if none is due."""
     score = weighed.returned.alignment_score
     if score is None:
         return None
-    for plan in loops_of(room):
+    for plan in loops_of(context):
         if tenths(score) < plan.target_tenths:
-            items = _taken_up(plan, items_left(room, weighed.asked, plan, weighed.rated))
+            items = _taken_up(plan, items_left(context, weighed.asked, plan, weighed.rated))
             if items:
-                return _begun(room, weighed.asked, plan, tenths(score), items, "it is below the target", cycle=1)
+                return _begun(context, weighed.asked, plan, tenths(score), items, "it is below the target", cycle=1)
     return None
 
 
-def nothing_to_raise(room: Room, weighed: Weighed) -> tuple[Told, ...]:
+def nothing_to_raise(context: AutopilotContext, weighed: Weighed) -> tuple[Told, ...]:
     """What is said of a completed phase below the target of a loop for which nobody names anything to be done."""
     score = weighed.returned.alignment_score
-    short = () if score is None else tuple(plan for plan in loops_of(room) if tenths(score) < plan.target_tenths)
+    short = () if score is None else tuple(plan for plan in loops_of(context) if tenths(score) < plan.target_tenths)
     told = (
-        _exhausted(room, weighed, plan, tenths(score or 0.0)) for plan in short if plan.loop is not Loop.REMEDIATION
+        _exhausted(context, weighed, plan, tenths(score or 0.0)) for plan in short if plan.loop is not Loop.REMEDIATION
     )
     return tuple(each for some in told for each in some)
 
 
-def loops_of(room: Room) -> tuple[LoopPlan, ...]:
+def loops_of(context: AutopilotContext) -> tuple[LoopPlan, ...]:
     """The loops of this run, with as many cycles as a person asked for at most."""
-    order = room.order
+    order = context.order
     plans = course(frozenset(order.flags)).loops
     most = order.cycles
     if most is None:
@@ -68,17 +68,21 @@ def loops_of(room: Room) -> tuple[LoopPlan, ...]:
     )
 
 
-def items_left(room: Room, asked: PhasePass, plan: LoopPlan, rated: Rated | None) -> tuple[PathItem, ...]:
+def items_left(
+    context: AutopilotContext, asked: PhasePass, plan: LoopPlan, rated: Rated | None
+) -> tuple[PathItem, ...]:
     """What can be raised, the widest gap first; for gaps, what was not yet tried."""
-    known = paths_of(room, asked)
+    known = paths_of(context, asked)
     if rated is None:  # nothing of this run stands, so what an earlier one left is still to be done
-        usable = earlier_items(room.order.earlier.get(asked.phase))
+        usable = earlier_items(context.order.earlier.get(asked.phase))
     else:
-        usable = way_up(ways_up(rated.settled.rating, files_of(room, asked), known, plan.target_tenths), known).usable
+        usable = way_up(
+            ways_up(rated.settled.rating, files_of(context, asked), known, plan.target_tenths), known
+        ).usable
     if plan.loop is not Loop.GAPS:
         return usable
     tried = {
-        item.deficiency for each in passes_of(room.book, asked.phase) for item in each.items if each.loop is Loop.GAPS
+        item.deficiency for each in passes_of(context.log, asked.phase) for item in each.items if each.loop is Loop.GAPS
     }
     return tuple(item for item in usable if item.deficiency not in tried)
 
@@ -95,24 +99,31 @@ def _taken_up(plan: LoopPlan, left: tuple[PathItem, ...]) -> tuple[PathItem, ...
 
 
 def _begun(
-    room: Room, asked: PhasePass, plan: LoopPlan, score: int, items: tuple[PathItem, ...], because: str, *, cycle: int
+    context: AutopilotContext,
+    asked: PhasePass,
+    plan: LoopPlan,
+    score: int,
+    items: tuple[PathItem, ...],
+    because: str,
+    *,
+    cycle: int,
 ) -> Following:
     following = PhasePass(
         phase=asked.phase,
         number=asked.number + 1,
         kind=PassKind.CYCLE,
-        start=room.tip(),
+        start=context.tip(),
         checkpoint=asked.checkpoint,
         loop=plan.loop,
         before_tenths=score,
         items=items,
     )
-    return Following(AfterPass.ONCE_MORE, because, following, started(room, following, plan, cycle))
+    return Following(AfterPass.ONCE_MORE, because, following, started(context, following, plan, cycle))
 
 
-def started(room: Room, following: PhasePass, plan: LoopPlan, cycle: int) -> tuple[Told, ...]:
+def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cycle: int) -> tuple[Told, ...]:
     """The event by which a cycle is begun."""
-    now, phase = room.book.now(), following.phase
+    now, phase = context.log.now(), following.phase
     score = (following.before_tenths or 0) / 10
     match plan.loop:
         case Loop.REMEDIATION:
@@ -150,9 +161,9 @@ def started(room: Room, following: PhasePass, plan: LoopPlan, cycle: int) -> tup
             return (Told(gap),)
 
 
-def cycle_result(room: Room, weighed: Weighed, failed: str | None) -> CycleResult:
+def cycle_result(context: AutopilotContext, weighed: Weighed, failed: str | None) -> CycleResult:
     """What a cycle that returned leaves; `failed` is the integrity check that it failed, if any."""
-    before = origin(room.book, weighed.asked).before_tenths
+    before = origin(context.log, weighed.asked).before_tenths
     assert before is not None
     return after_cycle(before, None if failed is not None else _new(weighed.returned))
 
@@ -164,20 +175,20 @@ def _new(returned: PhaseReturn) -> int | None:
     return None if score is None else tenths(score)
 
 
-def after_cycle_pass(room: Room, weighed: Weighed, *, failed: str | None) -> Following:
+def after_cycle_pass(context: AutopilotContext, weighed: Weighed, *, failed: str | None) -> Following:
     """What follows a cycle; one that made the score worse, or came to none, is taken back."""
-    asked, cycle = weighed.asked, origin(room.book, weighed.asked)
+    asked, cycle = weighed.asked, origin(context.log, weighed.asked)
     assert cycle.loop is not None
-    result, new = cycle_result(room, weighed, failed), None if failed is not None else _new(weighed.returned)
+    result, new = cycle_result(context, weighed, failed), None if failed is not None else _new(weighed.returned)
     if result.revert:
         why = failed or ("a cycle made the score worse" if new is not None else _said(weighed.returned))
-        take_back(room.book, room.world, asked.phase, to=cycle.start, why=why, key=revert_key(asked))
-    plan = next((each for each in loops_of(room) if each.loop is cycle.loop), None)
+        take_back(context.log, context.repo, asked.phase, to=cycle.start, why=why, key=revert_key(asked))
+    plan = next((each for each in loops_of(context) if each.loop is cycle.loop), None)
     assert plan is not None  # a cycle is one of the run's loops
-    stands = as_it_stands(room, weighed)
-    left = items_left(room, asked, plan, stands.rated)
+    stands = as_it_stands(context, weighed)
+    left = items_left(context, asked, plan, stands.rated)
     items = _taken_up(plan, left)
-    ended = _ended(weighed, cycle, room.book.now(), result, new, plan, len(left))
+    ended = _ended(weighed, cycle, context.log.now(), result, new, plan, len(left))
     facts = LoopFacts(
         loop=plan.loop,
         target_tenths=plan.target_tenths,
@@ -189,19 +200,19 @@ def after_cycle_pass(room: Room, weighed: Weighed, *, failed: str | None) -> Fol
     answer = after_loop(facts)
     spent = weighed.cycles >= plan.cycles or not items
     if answer.move is LoopMove.AGAIN and not spent:
-        following = _begun(room, asked, plan, result.score_tenths, items, answer.because, cycle=weighed.cycles + 1)
+        following = _begun(context, asked, plan, result.score_tenths, items, answer.because, cycle=weighed.cycles + 1)
         return Following(following.after, following.because, following.next, (*ended, *following.told))
-    more = () if answer.move is LoopMove.REACHED else _exhausted(room, stands, plan, result.score_tenths)
-    further = _further(room, stands, plan, result.score_tenths)
+    more = () if answer.move is LoopMove.REACHED else _exhausted(context, stands, plan, result.score_tenths)
+    further = _further(context, stands, plan, result.score_tenths)
     if further is not None:
         return Following(further.after, further.because, further.next, (*ended, *more, *further.told))
     done = happened(
         of_phase.PhaseCompleted,
-        room.book.now(),
+        context.log.now(),
         phase=asked.phase,
         alignment_score=result.score_tenths / 10,
         score_band=band_of(result.score_tenths / 10),
-        checkpoint_sha=room.tip(),
+        checkpoint_sha=context.tip(),
     )
     return Following(AfterPass.SETTLED, answer.because, None, (*ended, *more, Told(done)))
 
@@ -210,14 +221,14 @@ def _said(returned: PhaseReturn) -> str:
     return f"a cycle failed: {returned.summary}"
 
 
-def _further(room: Room, weighed: Weighed, plan: LoopPlan, score: int) -> Following | None:
+def _further(context: AutopilotContext, weighed: Weighed, plan: LoopPlan, score: int) -> Following | None:
     """The first cycle of the loop after this one: gaps go on beyond the quality that was reached."""
-    plans = loops_of(room)
+    plans = loops_of(context)
     for other in plans[plans.index(plan) + 1 :]:
-        left = items_left(room, weighed.asked, other, weighed.rated) if score < other.target_tenths else ()
+        left = items_left(context, weighed.asked, other, weighed.rated) if score < other.target_tenths else ()
         items = _taken_up(other, left)
         if items:
-            return _begun(room, weighed.asked, other, score, items, "the next loop aims higher", cycle=1)
+            return _begun(context, weighed.asked, other, score, items, "the next loop aims higher", cycle=1)
     return None
 
 
@@ -267,13 +278,13 @@ def _ended(
             return (Told(gap),)
 
 
-def _exhausted(room: Room, weighed: Weighed, plan: LoopPlan, score: int) -> tuple[Told, ...]:
+def _exhausted(context: AutopilotContext, weighed: Weighed, plan: LoopPlan, score: int) -> tuple[Told, ...]:
     """What is said of a phase whose loop is spent below its target; it passes, and everybody can see how."""
-    now, phase, count = room.book.now(), weighed.asked.phase, weighed.cycles
+    now, phase, count = context.log.now(), weighed.asked.phase, weighed.cycles
     final, target = score / 10, plan.target_tenths / 10
     match plan.loop:
         case Loop.REMEDIATION:
-            path = write_diagnostic(room, weighed, force_incomplete=True)
+            path = write_diagnostic(context, weighed, force_incomplete=True)
             if path is None:
                 return ()
             marked = happened(

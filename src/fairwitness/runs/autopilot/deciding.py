@@ -14,13 +14,13 @@ from fairwitness.rules.integrity import IntegrityVerdict, integrity
 from fairwitness.rules.phases import gate_of, has_dependents
 from fairwitness.rules.plan_check import parts_of
 from fairwitness.rules.scoring import GateMove, split_score
-from fairwitness.runs.autopilot.book import VERDICT, Told, happened
+from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.cycles import after_cycle_pass, cycle_result, first_cycle, nothing_to_raise
 from fairwitness.runs.autopilot.deferring import deferred
 from fairwitness.runs.autopilot.lineage import origin, passes_of, revert_key
+from fairwitness.runs.autopilot.log import VERDICT, Told, happened
 from fairwitness.runs.autopilot.post_mortems import Failed, write_post_mortem
 from fairwitness.runs.autopilot.reverting import take_back
-from fairwitness.runs.autopilot.room import Room
 from fairwitness.runs.autopilot.suspicion import stamped
 from fairwitness.runs.autopilot.verifying import human_tasks
 from fairwitness.runs.autopilot.weighing import (
@@ -35,32 +35,34 @@ from fairwitness.runs.autopilot.weighing import (
 class Deciding:
     """Decides about the passes of one run."""
 
-    def __init__(self, room: Room) -> None:
-        self._room, self._book = room, room.book
+    def __init__(self, context: AutopilotContext) -> None:
+        self._context, self._log = context, context.log
 
     def decide(self, phase: str, number: int) -> Verdict:
         """The verdict about a pass, or about a phase whose parts have all returned; asked again, the same."""
         key = f"{VERDICT}:{phase}-{number}"
-        known = self._book.kept(key, Verdict)
+        known = self._log.kept(key, Verdict)
         if known is not None:
             return known
-        asked = next((each for each in passes_of(self._book, phase) if each.number == number), None)
+        asked = next((each for each in passes_of(self._log, phase) if each.number == number), None)
         verdict, told = self._joined(phase, number) if asked is None else self._of_pass(asked)
-        return self._book.keep(key, VERDICT, phase, verdict, lambda _now: told)
+        return self._log.keep(key, VERDICT, phase, verdict, lambda _now: told)
 
     def _of_pass(self, asked: PhasePass) -> tuple[Verdict, tuple[Told, ...]]:
-        room, book = self._room, self._book
-        returned = book.returned(asked)
+        context, log = self._context, self._log
+        returned = log.returned(asked)
         assert returned is not None  # only a pass that returned is decided about
-        weighed = weigh(room, asked, returned)
-        found = integrity(integrity_facts(room, weighed))
+        weighed = weigh(context, asked, returned)
+        found = integrity(integrity_facts(context, weighed))
         failure = next((each for each in found.findings if each.answer is IntegrityAnswer.FAILURE), None)
         failed = None if failure is None else f"integrity check {failure.number}, {failure.name}: {failure.because}"
-        is_cycle = origin(book, asked).kind is PassKind.CYCLE
+        is_cycle = origin(log, asked).kind is PassKind.CYCLE
         path = None
-        if not is_cycle or not cycle_result(room, weighed, failed).revert:  # else the one before it tells what stands
-            path = write_diagnostic(room, weighed, force_incomplete=False)
-        told = [*self._diagnosed(weighed, path), *stamped(room, weighed, found)]
+        if (
+            not is_cycle or not cycle_result(context, weighed, failed).revert
+        ):  # else the one before it tells what stands
+            path = write_diagnostic(context, weighed, force_incomplete=False)
+        told = [*self._diagnosed(weighed, path), *stamped(context, weighed, found)]
         if found.answer is IntegrityAnswer.ENFORCEMENT:
             because = next(each.because for each in found.findings if each.answer is IntegrityAnswer.ENFORCEMENT)
             again = PhasePass(
@@ -73,7 +75,7 @@ class Deciding:
             )
             return self._verdict(weighed, found, AfterPass.ONCE_MORE, because, again), tuple(told)
         if is_cycle:
-            after = after_cycle_pass(room, weighed, failed=failed)
+            after = after_cycle_pass(context, weighed, failed=failed)
             verdict = self._verdict(weighed, found, after.after, after.because, after.next)
             return verdict, (*told, *after.told)
         verdict, more = self._gated(weighed, found, failed)
@@ -85,7 +87,7 @@ class Deciding:
         phase = weighed.asked.phase
         written = happened(
             of_quality.ConfidenceDiagnosticWritten,
-            self._book.now(),
+            self._log.now(),
             phase=phase,
             phase_id=phase,
             alignment_score=weighed.rated.settled.score,
@@ -97,7 +99,7 @@ class Deciding:
 
     @property
     def _threshold(self) -> int:
-        return course(frozenset(self._room.order.flags)).threshold_tenths
+        return course(frozenset(self._context.order.flags)).threshold_tenths
 
     def _verdict(
         self,
@@ -119,10 +121,10 @@ class Deciding:
 
     def _gated(self, weighed: Weighed, found: IntegrityVerdict, failed: str | None) -> tuple[Verdict, tuple[Told, ...]]:
         """The gate of a phase that went through its steps."""
-        room, order, returned = self._room, self._room.order, weighed.returned
+        context, order, returned = self._context, self._context.order, weighed.returned
         plan = course(frozenset(order.flags))
         answer = gate_of(
-            room.order.roadmap.outline,
+            context.order.roadmap.outline,
             returned,
             threshold_tenths=self._threshold,
             cycles=0,
@@ -135,7 +137,7 @@ class Deciding:
         match answer.move:
             case GateMove.DEFER:
                 verdict = self._verdict(weighed, found, AfterPass.DEFERRED, answer.because)
-                return verdict, deferred(self._book, weighed, found)
+                return verdict, deferred(self._log, weighed, found)
             case GateMove.SPLIT:
                 return self._split(weighed, found, answer.because)
             case GateMove.ROLL_BACK:
@@ -145,20 +147,20 @@ class Deciding:
             case GateMove.FAIL_AND_HALT:
                 return self._failed(weighed, found, _reason(returned, answer.because), halts=True)
             case GateMove.PASS | GateMove.REMEDIATE | GateMove.PASS_INCOMPLETE | GateMove.PASS_EXHAUSTED:
-                started = first_cycle(room, weighed)
+                started = first_cycle(context, weighed)
                 if started is None:
-                    told = (*nothing_to_raise(room, weighed), *self.completed(weighed))
+                    told = (*nothing_to_raise(context, weighed), *self.completed(weighed))
                     return self._verdict(weighed, found, AfterPass.SETTLED, answer.because), told
                 verdict = self._verdict(weighed, found, AfterPass.ONCE_MORE, answer.because, started.next)
                 return verdict, started.told
 
     def completed(self, weighed: Weighed) -> tuple[Told, ...]:
         """A phase that passed its gate."""
-        room, phase, now = self._room, weighed.asked.phase, self._book.now()
+        context, phase, now = self._context, weighed.asked.phase, self._log.now()
         score = weighed.returned.alignment_score
         said = None if weighed.verified is None else weighed.verified.said
         told = []
-        if human_tasks(room, phase) and said is not None and said.autonomous_confidence is not None:
+        if human_tasks(context, phase) and said is not None and said.autonomous_confidence is not None:
             alone = happened(
                 of_phase.AutonomousResolutionSuccess,
                 now,
@@ -172,18 +174,18 @@ class Deciding:
             phase=phase,
             alignment_score=score,
             score_band=None if score is None else band_of(score),
-            checkpoint_sha=room.tip(),
+            checkpoint_sha=context.tip(),
         )
         return (*told, Told(done))
 
     def _split(self, weighed: Weighed, found: IntegrityVerdict, because: str) -> tuple[Verdict, tuple[Told, ...]]:
-        asked, plan = weighed.asked, self._room.plan(weighed.asked.phase)
+        asked, plan = weighed.asked, self._context.plan(weighed.asked.phase)
         assert plan is not None
         names = [f"{asked.phase}{chr(ord('a') + index)}" for index in range(len(parts_of(plan)))]
         parts = tuple(
             PhasePass(
                 phase=name,
-                number=len(passes_of(self._book, name)) + 1,  # a phase that is tried again may be split again
+                number=len(passes_of(self._log, name)) + 1,  # a phase that is tried again may be split again
                 kind=PassKind.PART,
                 start=asked.start,
                 checkpoint=asked.checkpoint,
@@ -203,30 +205,30 @@ class Deciding:
 
     def _joined(self, phase: str, number: int) -> tuple[Verdict, tuple[Told, ...]]:
         """A phase whose parts have all ended: completed with their mean, or failed with the first that failed."""
-        room, book = self._room, self._book
-        parts = next(each.parts for each in book.verdicts() if (each.phase, each.number) == (phase, number - 1))
-        state = book.state().state.phases
+        context, log = self._context, self._log
+        parts = next(each.parts for each in log.verdicts() if (each.phase, each.number) == (phase, number - 1))
+        state = log.state().state.phases
         records = [state[part.phase] for part in parts if part.phase in state]  # after a failure not all were begun
-        first = next(each for each in passes_of(room.book, phase) if each.number == number - 1)
+        first = next(each for each in passes_of(context.log, phase) if each.number == number - 1)
         done = [name for name, record in state.items() if record.status is PhaseStatus.COMPLETED]
         failed = [part.phase for part in parts if part.phase not in done]
         settled = Verdict(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
         if failed:
             reason = f"its part {failed[0]} is not completed"
             told = self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
-            goes_on = course(frozenset(room.order.flags)).goes_on
-            if goes_on or not has_dependents(room.order.roadmap.outline, phase):
+            goes_on = course(frozenset(context.order.flags)).goes_on
+            if goes_on or not has_dependents(context.order.roadmap.outline, phase):
                 return settled, told
             halted = settled.model_copy(update={"after": AfterPass.HALTED, "because": reason})
             return halted, (*told, self._stop(phase, reason))
         score = split_score([standing_score(each) for each in records])
         completed = happened(
             of_phase.PhaseCompleted,
-            book.now(),
+            log.now(),
             phase=phase,
             alignment_score=score,
             score_band=None if score is None else band_of(score),
-            checkpoint_sha=room.tip(),
+            checkpoint_sha=context.tip(),
         )
         return settled, (Told(completed),)
 
@@ -234,8 +236,8 @@ class Deciding:
         self, weighed: Weighed, found: IntegrityVerdict, reason: str, *, halts: bool
     ) -> tuple[Verdict, tuple[Told, ...]]:
         asked = weighed.asked
-        halts = halts and asked.phase in {phase.id for phase in self._room.order.roadmap.phases}
-        results = self._book.results(asked)
+        halts = halts and asked.phase in {phase.id for phase in self._context.order.roadmap.phases}
+        results = self._log.results(asked)
         step = results[-1].step if results else StepName.PREFLIGHT
         told = self._failure(asked, reason, weighed.returned.recommendation, step)
         if halts:
@@ -244,15 +246,15 @@ class Deciding:
 
     def _stop(self, phase: str, reason: str) -> Told:
         why = f"phase {phase} failed: {reason}"
-        return Told(happened(of_run.RunHalted, self._book.now(), reason=why, status=RunStatus.FAILED))
+        return Told(happened(of_run.RunHalted, self._log.now(), reason=why, status=RunStatus.FAILED))
 
     def _failure(
         self, asked: PhasePass, reason: str, recommendation: Recommendation, step: StepName
     ) -> tuple[Told, ...]:
         """A phase that failed: what it changed is taken back and kept aside, and why is written down."""
-        room, book, now = self._room, self._book, self._book.now()
+        context, log, now = self._context, self._log, self._log.now()
         told: list[Told] = []
-        back = take_back(book, room.world, asked.phase, to=asked.checkpoint, why=reason, key=revert_key(asked))
+        back = take_back(log, context.repo, asked.phase, to=asked.checkpoint, why=reason, key=revert_key(asked))
         if back.branch is not None:
             begun = happened(
                 of_phase.RollbackInitiated,
@@ -271,8 +273,8 @@ class Deciding:
                 diagnostic_branch=back.branch,
             )
             told = [Told(begun), Told(done)]
-        category = category_of(room, asked) or FailureCategory.COORDINATION_FAILURE
-        written = write_post_mortem(book, room.files, asked, Failed(reason=reason, category=category, step=step))
+        category = category_of(context, asked) or FailureCategory.COORDINATION_FAILURE
+        written = write_post_mortem(log, context.files, asked, Failed(reason=reason, category=category, step=step))
         failed = happened(
             of_phase.PhaseFailed,
             now,

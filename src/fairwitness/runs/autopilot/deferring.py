@@ -6,7 +6,7 @@ from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
 from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
 from fairwitness.rules.integrity import IntegrityVerdict
 from fairwitness.rules.scoring import too_many_deferred
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
 from fairwitness.runs.autopilot.weighing import Weighed
 from fairwitness.store.layout.autopilot import STATE
 
@@ -14,9 +14,9 @@ _NEEDLESS = 14
 """The integrity check that asks whether a person is needed."""
 
 
-def deferred(book: AutopilotBook, weighed: Weighed, found: IntegrityVerdict) -> tuple[Told, ...]:
+def deferred(log: AutopilotLog, weighed: Weighed, found: IntegrityVerdict) -> tuple[Told, ...]:
     """A phase that is put to a person; the state is written down with the reason."""
-    phase, now = weighed.asked.phase, book.now()
+    phase, now = weighed.asked.phase, log.now()
     claim = weighed.returned.human_verify_justification
     assert claim is not None  # the contract of a return obliges it
     said = None if weighed.verified is None else weighed.verified.said
@@ -40,7 +40,7 @@ def deferred(book: AutopilotBook, weighed: Weighed, found: IntegrityVerdict) -> 
             task_description=claim.task_description,
         )
         told.append(Told(needless))
-    meta = book.state().state.meta
+    meta = log.state().state.meta
     deferred, processed = meta.human_deferred_count + 1, meta.total_phases_processed + 1
     if too_many_deferred(deferred, processed, meta.deferral_threshold):
         often = happened(

@@ -15,7 +15,7 @@ from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan, TraceS
 from fairwitness.contracts.autopilot.words import FailureCategory, RunStatus, StepName
 from fairwitness.contracts.common.base import Contract
 from fairwitness.kit.text import visible
-from fairwitness.runs.autopilot.book import Told
+from fairwitness.runs.autopilot.log import Told
 from fairwitness.runs.dispatch import Dispatched
 
 C = TypeVar("C", bound=Contract)

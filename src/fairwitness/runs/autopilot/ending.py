@@ -19,12 +19,12 @@ from fairwitness.contracts.common.base import instant
 from fairwitness.errors import BadDocument, NotStored
 from fairwitness.kit.documents import Format, read
 from fairwitness.kit.json_text import render_line
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.cost import run_metrics, trend
 from fairwitness.rules.run_moves import is_at_its_end
 from fairwitness.runs.autopilot.auditing import AUDIT
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
 from fairwitness.runs.autopilot.completion import completion_of, ordinary_page
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
 from fairwitness.runs.autopilot.pages_metrics import metrics_file, metrics_with
 from fairwitness.runs.autopilot.pages_run import completion_file, completion_page, halt_page
 from fairwitness.runs.autopilot.state_file import StateFile, archive, archive_beside
@@ -51,14 +51,14 @@ class Ended(NamedTuple):
 class Ending:
     """The end of one run."""
 
-    def __init__(self, book: AutopilotBook, files: Store, state_file: StateFile) -> None:
-        self._book, self._files, self._state_file = book, files, state_file
+    def __init__(self, log: AutopilotLog, files: Store, state_file: StateFile) -> None:
+        self._log, self._files, self._state_file = log, files, state_file
 
     def complete(self, audit: AuditOutcome | None) -> Ended:
         """Ends the run well: every phase passed, and none waits for a person."""
 
         def completed(now: str, metrics: RunMetrics) -> Told:
-            totals = self._book.state().state.metrics
+            totals = self._log.state().state.metrics
             event = happened(
                 RunCompleted,
                 now,
@@ -69,7 +69,7 @@ class Ending:
             return Told(event)
 
         ended = self._finish(completed, audit)
-        return ended._replace(archived=archive(self._book, self._files))
+        return ended._replace(archived=archive(self._log, self._files))
 
     def fail(self, reason: str, audit: AuditOutcome | None = None) -> Ended:
         """Ends the run badly; a person may still take it up again."""
@@ -84,9 +84,9 @@ class Ending:
     def pause(self, reason: str) -> str:
         """Stops the run until a person goes on with it; where the diagnostic stands."""
         if self._status() is RunStatus.RUNNING:
-            now = self._book.now()
-            self._book.tell(Told(happened(RunHalted, now, reason=reason, status=RunStatus.PAUSED)))
-            reach("autopilot.halted")
+            now = self._log.now()
+            self._log.tell(Told(happened(RunHalted, now, reason=reason, status=RunStatus.PAUSED)))
+            killpoint("autopilot.halted")
         path = self.diagnose()
         self._state_file.refresh()
         return path
@@ -116,41 +116,41 @@ class Ending:
 
     def diagnose(self) -> str:
         """Writes the page about the last halt, unless it stands; its path."""
-        halted = self._book.ledger.last_event(self._book.run_id, "run_halted")
+        halted = self._log.ledger.last_event(self._log.run_id, "run_halted")
         assert halted is not None
         path = autopilot.diagnostic(instant(halted.timestamp))
         if not self._files.exists(path):
             reason = str(halted.data.get("reason", "no reason is on record"))
-            page = halt_page(self._book.state().state, reason=reason, at=halted.timestamp)
+            page = halt_page(self._log.state().state, reason=reason, at=halted.timestamp)
             self._files.put(path, page.encode())
-            reach("autopilot.diagnostic")
+            killpoint("autopilot.diagnostic")
         return path
 
     def _archive_beside(self) -> str | None:
         """Where a failed run stands in the archive; None as long as it has phases left that could be run."""
-        phases = self._book.state().state.phases
+        phases = self._log.state().state.phases
         statuses = {phase: record.status for phase, record in phases.items()}
-        return archive_beside(self._book, self._files) if is_at_its_end(self._book.order(), statuses) else None
+        return archive_beside(self._log, self._files) if is_at_its_end(self._log.order(), statuses) else None
 
     def _status(self) -> RunStatus:
-        return self._book.state().state.meta.status
+        return self._log.state().state.meta.status
 
     def _finish(self, event: _Event | None, audit: AuditOutcome | None) -> Ended:
         """Keeps the numbers of this end together with the event, unless that was told, and writes its files."""
-        book = self._book
-        audits = book.all_kept(AUDIT, AuditOutcome)
+        log = self._log
+        audits = log.all_kept(AUDIT, AuditOutcome)
         found = audit or (audits[-1] if audits else None)
         report = self._kept_report()
         is_over = self._status() in (RunStatus.COMPLETED, RunStatus.FAILED)
         key = f"{METRICS}:{self._ends() + (not is_over)}"
-        metrics = book.kept(key, RunMetrics)
+        metrics = log.kept(key, RunMetrics)
         if metrics is None:
-            numbers = run_metrics(book.state(), now=book.now())
+            numbers = run_metrics(log.state(), now=log.now())
             told = event if not is_over else None
-            metrics = book.keep(
-                key, METRICS, book.run_id, numbers, None if told is None else lambda now: (told(now, numbers),)
+            metrics = log.keep(
+                key, METRICS, log.run_id, numbers, None if told is None else lambda now: (told(now, numbers),)
             )
-            reach("autopilot.ended")
+            killpoint("autopilot.ended")
         course = trend(append_metrics(self._files, metrics))
         self._write_report(report, metrics, found, course)
         self._state_file.refresh()
@@ -158,7 +158,7 @@ class Ending:
 
     def _ends(self) -> int:
         """How often the run has ended; a pause is no end."""
-        told = self._book.ledger.events(self._book.run_id)
+        told = self._log.ledger.events(self._log.run_id)
         return sum(
             envelope.type == "run_completed"
             or (envelope.type == "run_halted" and envelope.data.get("status") != RunStatus.PAUSED.value)
@@ -167,10 +167,10 @@ class Ending:
 
     def _kept_report(self) -> CompletionReport | None:
         """The report on what stands now, told once as long as nothing changes."""
-        book = self._book
-        if RunFlag.COMPLETE not in book.order().flags:
+        log = self._log
+        if RunFlag.COMPLETE not in log.order().flags:
             return None
-        report = completion_of(book, now=book.now())
+        report = completion_of(log, now=log.now())
         said = {name: value for name, value in report.plain().items() if name != "timestamp"}
         facts = hashlib.sha256(render_line(said).encode()).hexdigest()[:16]
 
@@ -187,7 +187,7 @@ class Ending:
             )
             return (Told(event),)
 
-        return book.keep(f"{REPORT}:{facts}", REPORT, book.run_id, report, told)
+        return log.keep(f"{REPORT}:{facts}", REPORT, log.run_id, report, told)
 
     def _write_report(
         self,
@@ -206,7 +206,7 @@ class Ending:
         content = text.encode()
         if not self._files.exists(path) or self._files.get(path) != content:
             self._files.put(path, content)
-            reach("autopilot.report")
+            killpoint("autopilot.report")
 
 
 def append_metrics(files: Store, run: RunMetrics) -> MetricsFile:
@@ -218,7 +218,7 @@ def append_metrics(files: Store, run: RunMetrics) -> MetricsFile:
     after = known if run in known.root else metrics_with(known, run)
     if after is not known:
         files.put(autopilot.METRICS, metrics_file(after).encode())
-        reach("autopilot.metrics")
+        killpoint("autopilot.metrics")
     return MetricsFile(after.root[: after.root.index(run) + 1])
 
 
@@ -232,5 +232,5 @@ def _metrics(files: Store) -> MetricsFile:
     except (BadDocument, ValidationError):
         name = content_hash(data).removeprefix("sha256:")[:12]
         files.move(autopilot.METRICS, f"{autopilot.ARCHIVE}/metrics-unreadable-{name}.json")
-        reach("autopilot.aside")
+        killpoint("autopilot.aside")
         return MetricsFile(())

@@ -6,7 +6,7 @@ from fairwitness.contracts.common.sandbox import ASSESSED, End
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.contracts.verify.results import Ran
 from fairwitness.kit.text import visible_lines
-from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.artifacts import Store
 
 CAPTURED = 500
@@ -16,10 +16,10 @@ _SIGNALLED = 128
 _EVIDENCE = (Assessment.PASS, Assessment.FAIL)
 
 
-def result_of(book: AutopilotBook, outputs: Store, criterion: str, command: str, ran: Ran) -> ExecutionResult:
+def result_of(log: AutopilotLog, outputs: Store, criterion: str, command: str, ran: Ran) -> ExecutionResult:
     """What came of the command of a criterion."""
-    execution = None if ran.execution is None else book.ledger.execution(ran.execution)
-    seen = None if execution is None else book.ledger.observation(book.run_id, execution.key)
+    execution = None if ran.execution is None else log.ledger.execution(ran.execution)
+    seen = None if execution is None else log.ledger.observation(log.run_id, execution.key)
     if execution is None or seen is None:
         return ExecutionResult(
             criterion=criterion,

@@ -26,14 +26,14 @@ from fairwitness.rules.breaker import may_retry
 from fairwitness.rules.claims import mini_differences
 from fairwitness.runs.autopilot import task_checks
 from fairwitness.runs.autopilot.asking import Asker
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
 from fairwitness.runs.autopilot.briefs import Briefs
 from fairwitness.runs.autopilot.commands import Harness
 from fairwitness.runs.autopilot.done import Halted, answer
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
 from fairwitness.runs.autopilot.tasks import ATTEMPT, Attempted, Graph, PlannedNode, attempted
 from fairwitness.runs.autopilot.usage import task_retries
-from fairwitness.runs.dispatch import Dispatched, Occasion
-from fairwitness.runs.graph.world import to_end, until_stopped
+from fairwitness.runs.dispatch import Dispatched, DispatchPosition
+from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
 
 DEBUGS: Final = 2
 """How often a debugger is sent to one task."""
@@ -112,7 +112,7 @@ class Executing:
 
     def __init__(
         self,
-        book: AutopilotBook,
+        log: AutopilotLog,
         graph: Graph,
         repository: Repository,
         shadow: Shadow,
@@ -120,7 +120,7 @@ class Executing:
         asker: Asker,
         briefs: Briefs,
     ) -> None:
-        self._book, self._graph, self._repository, self._shadow = book, graph, repository, shadow
+        self._log, self._graph, self._repository, self._shadow = log, graph, repository, shadow
         self._harness, self._asker, self._briefs = harness, asker, briefs
 
     async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
@@ -135,15 +135,15 @@ class Executing:
         return Worked(done=False, changed=done.files, reason=done.problems[0][:_REASON])
 
     async def _adopted(self, job: Job) -> Attempted:
-        known = await to_end(attempted, self._book, job.order.node, job.order.attempt)
+        known = await run_blocking(attempted, self._log, job.order.node, job.order.attempt)
         if known is not None:
             return known
         done = await self._carried_out(job)
-        return await to_end(self._book.keep, f"{ATTEMPT}:{done.node}:{done.attempt}", ATTEMPT, done.node, done)
+        return await run_blocking(self._log.keep, f"{ATTEMPT}:{done.node}:{done.attempt}", ATTEMPT, done.node, done)
 
     async def _carried_out(self, job: Job) -> Attempted:
-        course = await to_end(self._course, job)
-        said = await self._begun(job, course, await to_end(self._first_brief, job))
+        course = await run_blocking(self._course, job)
+        said = await self._begun(job, course, await run_blocking(self._first_brief, job))
         if isinstance(said, StepError):
             return course.ended(job, (said.first_line,), said.category)
         problems = course.unfinished
@@ -195,10 +195,10 @@ class Executing:
 
     async def _mended(self, job: Job, course: Course, number: int, problems: Sequence[str]) -> StepError | None:
         """Sends a debugger; why nobody may be sent or believed, if that is so."""
-        if not await to_end(self._may_retry, job, number, problems):
+        if not await run_blocking(self._may_retry, job, number, problems):
             return StepError(category=_INCOMPLETE, first_line="the retries of the run are used up")
         node, attempt = job.node, job.order.attempt
-        brief = await to_end(
+        brief = await run_blocking(
             lambda: self._briefs.debugger(node.id, attempt, number, node.task, problems, writes=self._writes(node))
         )
         course.debugs = number
@@ -208,14 +208,14 @@ class Executing:
 
     def _may_retry(self, job: Job, number: int, problems: Sequence[str]) -> bool:
         """Writes down that a task is tried again, as long as the run may try anything again."""
-        book, order = self._book, job.order
+        log, order = self._log, job.order
         key = f"{RETRY}:{job.id}:{number}"
-        if book.kept(key, Retry) is not None:
+        if log.kept(key, Retry) is not None:
             return True
-        state = book.state().state
+        state = log.state().state
         total = task_retries(state) + sum(each.debug_attempts + each.replan_attempts for each in state.phases.values())
         spent = Retries(debug_in_phase=0, replan_in_phase=0, total=total)
-        if not may_retry(RetryKind.TASK, spent, book.order().limits.breaker):
+        if not may_retry(RetryKind.TASK, spent, log.order().limits.breaker):
             return False
 
         def told(now: str) -> tuple[Told, ...]:
@@ -232,7 +232,7 @@ class Executing:
             )
             return (Told(event),)
 
-        book.keep(key, RETRY, order.node, Retry(node=order.node, number=number, problems=tuple(problems)), told)
+        log.keep(key, RETRY, order.node, Retry(node=order.node, number=number, problems=tuple(problems)), told)
         return True
 
     async def _checked(
@@ -241,17 +241,17 @@ class Executing:
         """What the harness and the check of the task say, and in what the agents' words differ from the former."""
         node, order = job.node, job.order
         runs = await self._run(job, course, number)
-        brief = await to_end(self._check_brief, job, course, number)
+        brief = await run_blocking(self._check_brief, job, course, number)
         check = answer(await self._ask(job, course, brief), MiniVerifierReturn)
         course.check = check if isinstance(check, MiniVerifierReturn) else None
 
         def note(by: Role, found: Sequence[str]) -> None:
-            task_checks.note_differences(self._book, node.id, order.attempt, number, by.value, found, tree=course.tree)
+            task_checks.note_differences(self._log, node.id, order.attempt, number, by.value, found, tree=course.tree)
 
         if number == 0 and course.said is not None:
-            await to_end(note, Role.EXECUTOR, task_checks.executor_differences(course.said, runs))
+            await run_blocking(note, Role.EXECUTOR, task_checks.executor_differences(course.said, runs))
         if course.check is not None:
-            await to_end(note, Role.MINI_VERIFIER, mini_differences(course.check, runs))
+            await run_blocking(note, Role.MINI_VERIFIER, mini_differences(course.check, runs))
         return runs, check
 
     def _check_brief(self, job: Job, course: Course, number: int) -> Brief:
@@ -264,14 +264,14 @@ class Executing:
         if job.node.task is None:
             return ()
         scope, asked = f"{job.id}-{number}", task_checks.asked_of(job.node.task)
-        runs = await until_stopped(lambda stop: self._harness.run_all(scope, asked, course.tree, stop=stop))
+        runs = await run_blocking_stoppable(lambda stop: self._harness.run_all(scope, asked, course.tree, stop=stop))
         course.milliseconds += sum(run.duration_ms for run in runs)
         return runs
 
     async def _settled(self, job: Job) -> Attempted:
         """Lets an executor settle the conflict of work that was done with what was merged meanwhile."""
-        course = await to_end(self._course, job)
-        first = await to_end(self._first_brief, job)
+        course = await run_blocking(self._course, job)
+        first = await run_blocking(self._first_brief, job)
         brief = first.model_copy(update={"dispatch_id": job.id, "instance": job.id})
         said = await self._begun(job, course, brief)
         if isinstance(said, StepError):
@@ -282,11 +282,11 @@ class Executing:
     async def _ask(self, job: Job, course: Course, brief: Brief) -> Dispatched:
         """Asks an agent in the folder of the attempt, and takes in what it changed."""
         step = StepName.DEBUG if job.node.role is Role.DEBUGGER else StepName.EXECUTE
-        occasion = Occasion(step.value, task=job.order.node, phase=self._graph.phase, attempt=job.order.attempt)
-        done = await self._asker.ask_in(brief, occasion, job.folder, job.prepared.base)
+        position = DispatchPosition(step.value, task=job.order.node, phase=self._graph.phase, attempt=job.order.attempt)
+        done = await self._asker.ask_in(brief, position, job.folder, job.prepared.base)
         course.milliseconds += done.outcome.duration_ms
         if done.changed and done.outcome.status is not OutcomeStatus.REFUSED and brief.role is not Role.MINI_VERIFIER:
-            await to_end(self._take_in, course, done)
+            await run_blocking(self._take_in, course, done)
         return done
 
     def _take_in(self, course: Course, done: Dispatched) -> None:

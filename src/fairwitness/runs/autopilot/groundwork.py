@@ -9,11 +9,11 @@ from fairwitness.contracts.autopilot.repomap import Language
 from fairwitness.errors import NotStored
 from fairwitness.git.objects import Objects
 from fairwitness.git.repository import Repository
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.markdown import Markdown, code, counted, items, page, table
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.ignored import gitignore_with
 from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.pages_codebase import LARGEST
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
@@ -41,11 +41,11 @@ _MISSING = (
 )
 
 
-def lay_groundwork(book: AutopilotBook, files: Store, repository: Repository) -> None:
+def lay_groundwork(log: AutopilotLog, files: Store, repository: Repository) -> None:
     """Everything of this module; done again, it changes nothing."""
     ignore_runtime_files(files)
-    Learnings(book, files).begin()
-    write_codebase_analysis(book, files, repository)
+    Learnings(log, files).begin()
+    write_codebase_analysis(log, files, repository)
 
 
 def ignore_runtime_files(files: Store) -> bool:
@@ -61,18 +61,18 @@ def ignore_runtime_files(files: Store) -> bool:
     if after == before:
         return False
     files.grow(GITIGNORE, after)
-    reach("autopilot.gitignore")
+    killpoint("autopilot.gitignore")
     return True
 
 
-def write_codebase_analysis(book: AutopilotBook, files: Store, repository: Repository) -> None:
+def write_codebase_analysis(log: AutopilotLog, files: Store, repository: Repository) -> None:
     """`codebase-analysis.md` as of the commit that the run began with: what the names of its files tell."""
-    commit = book.order().base_commit
+    commit = log.order().base_commit
     paths = tracked_files(repository, commit)
     content = page(_analysis(commit, paths), whole="`git ls-files`").encode()
     if not files.exists(autopilot.CODEBASE_ANALYSIS) or files.get(autopilot.CODEBASE_ANALYSIS) != content:
         files.put(autopilot.CODEBASE_ANALYSIS, content)
-        reach("autopilot.codebase")
+        killpoint("autopilot.codebase")
 
 
 def tracked_files(repository: Repository, commit: str) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ beside the run, stays; what the run itself learned is put back wherever it is mi
 
 from fairwitness.contracts.common.base import Contract, Text
 from fairwitness.errors import StoreError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.markdown import Markdown
-from fairwitness.runs.autopilot.book import AutopilotBook
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.pages_learnings import ENTRIES, HEADER, fresh_learnings, learnings_with
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
@@ -32,19 +32,19 @@ class _Emptied(Contract):
 class Learnings:
     """What one run has learned."""
 
-    def __init__(self, book: AutopilotBook, files: Store) -> None:
-        self._book, self._files = book, files
+    def __init__(self, log: AutopilotLog, files: Store) -> None:
+        self._log, self._files = log, files
 
     def begin(self) -> None:
         """Empties the file, once in a run; after that it only puts back what is missing."""
-        if self._book.kept(EMPTIED, _Emptied) is None:
+        if self._log.kept(EMPTIED, _Emptied) is None:
             self._put(fresh_learnings())
-            self._book.keep(EMPTIED, EMPTIED, autopilot.LEARNINGS, _Emptied(path=autopilot.LEARNINGS))
+            self._log.keep(EMPTIED, EMPTIED, autopilot.LEARNINGS, _Emptied(path=autopilot.LEARNINGS))
         self._mend()
 
     def add(self, name: str, entry: Markdown) -> None:
         """Adds an entry; under one name there is one, and what was said first stands."""
-        self._book.keep(f"{LEARNING}:{name}", LEARNING, name, Learning(entry=entry))
+        self._log.keep(f"{LEARNING}:{name}", LEARNING, name, Learning(entry=entry))
         self._mend()
 
     def text(self) -> str:
@@ -59,7 +59,7 @@ class Learnings:
             self._put(wanted)
 
     def _with_own(self, text: str) -> str:
-        for learned in self._book.all_kept(LEARNING, Learning)[-ENTRIES:]:
+        for learned in self._log.all_kept(LEARNING, Learning)[-ENTRIES:]:
             if learned.entry not in text:
                 text = learnings_with(text, Markdown(learned.entry))
         return text
@@ -74,4 +74,4 @@ class Learnings:
 
     def _put(self, text: str) -> None:
         self._files.put(autopilot.LEARNINGS, text.encode())
-        reach("autopilot.learnings")
+        killpoint("autopilot.learnings")

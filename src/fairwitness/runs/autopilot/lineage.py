@@ -4,39 +4,39 @@ from typing import Final
 
 from fairwitness.contracts.autopilot.passes import PassKind, PhasePass, StepResult
 from fairwitness.contracts.common.evidence import Observation
-from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
+from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 
 RATING: Final = "rating"
 """The kind of document in which a rating is kept; its subject is the phase."""
 
 
-def passes_of(book: AutopilotBook, phase: str) -> tuple[PhasePass, ...]:
+def passes_of(log: AutopilotLog, phase: str) -> tuple[PhasePass, ...]:
     """The passes of a phase, in order."""
-    return tuple(each for each in book.passes() if each.phase == phase)
+    return tuple(each for each in log.passes() if each.phase == phase)
 
 
-def lineage(book: AutopilotBook, asked: PhasePass) -> tuple[PhasePass, ...]:
+def lineage(log: AutopilotLog, asked: PhasePass) -> tuple[PhasePass, ...]:
     """A pass with those before it whose steps it repeats; the first of them is the one that was no repetition."""
     found: list[PhasePass] = []
-    for each in passes_of(book, asked.phase):
+    for each in passes_of(log, asked.phase):
         if each.number <= asked.number:
             found = [*found, each] if each.kind is PassKind.AGAIN else [each]
     return tuple(found)
 
 
-def origin(book: AutopilotBook, asked: PhasePass) -> PhasePass:
+def origin(log: AutopilotLog, asked: PhasePass) -> PhasePass:
     """The pass that an enforcement repeats steps of; of any other pass, itself."""
-    return next(iter(lineage(book, asked)), asked)
+    return next(iter(lineage(log, asked)), asked)
 
 
-def tasks_of(book: AutopilotBook, asked: PhasePass) -> tuple[str, ...]:
+def tasks_of(log: AutopilotLog, asked: PhasePass) -> tuple[str, ...]:
     """The tasks of a part, also where steps of it are done again; of any other pass none, since it has all."""
-    return origin(book, asked).tasks
+    return origin(log, asked).tasks
 
 
-def results_of(book: AutopilotBook, asked: PhasePass) -> tuple[StepResult, ...]:
+def results_of(log: AutopilotLog, asked: PhasePass) -> tuple[StepResult, ...]:
     """How all steps of a lineage ended, in order."""
-    return tuple(result for each in lineage(book, asked) for result in book.results(each))
+    return tuple(result for each in lineage(log, asked) for result in log.results(each))
 
 
 def revert_key(asked: PhasePass) -> str:
@@ -44,13 +44,13 @@ def revert_key(asked: PhasePass) -> str:
     return f"reverted:{pass_name(asked)}"
 
 
-def standing_rating(book: AutopilotBook, phase: str) -> Observation | None:
+def standing_rating(log: AutopilotLog, phase: str) -> Observation | None:
     """The last rating of a phase whose work was not taken back."""
     gone = {
         pass_name(each)
-        for asked in passes_of(book, phase)
-        if book.ledger.observation(book.run_id, revert_key(asked)) is not None
-        for each in lineage(book, asked)
+        for asked in passes_of(log, phase)
+        if log.ledger.observation(log.run_id, revert_key(asked)) is not None
+        for each in lineage(log, asked)
     }
-    rows = [row for row in book.ledger.observations(book.run_id, RATING) if row.subject == phase]
+    rows = [row for row in log.ledger.observations(log.run_id, RATING) if row.subject == phase]
     return next((row for row in reversed(rows) if row.key.split(":")[1] not in gone), None)

@@ -12,20 +12,20 @@ from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan
 from fairwitness.contracts.autopilot.words import Recommendation, RunStatus, StepName
 from fairwitness.contracts.common.base import Contract, instant
 from fairwitness.contracts.graph.orders import GraphEnd
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import cools_until
 from fairwitness.rules.pass_moves import next_step
 from fairwitness.runs.autopilot import carrying_out, preflight, rating, thinking, verifying
-from fairwitness.runs.autopilot.book import BEGUN, RETURNED, STEP, Told, happened, pass_name, put_events, step_key
+from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.done import Done, Halted, Span
 from fairwitness.runs.autopilot.lineage import lineage
+from fairwitness.runs.autopilot.log import BEGUN, RETURNED, STEP, Told, happened, pass_name, put_events, step_key
 from fairwitness.runs.autopilot.pages_phase import trace_file
 from fairwitness.runs.autopilot.returning import phase_return
-from fairwitness.runs.autopilot.room import Room
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.runs.autopilot.usage import breaker_events, task_retries, untold_tokens
-from fairwitness.runs.graph.world import to_end, until_stopped
+from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
 
 Carry = Callable[[int], Awaitable[GraphEnd]]
 
@@ -53,15 +53,15 @@ class Spans(Contract):
 class Passing:
     """The passes of one run."""
 
-    def __init__(self, room: Room, state_file: StateFile) -> None:
-        self._room, self._book, self._state_file = room, room.book, state_file
+    def __init__(self, context: AutopilotContext, state_file: StateFile) -> None:
+        self._context, self._log, self._state_file = context, context.log, state_file
 
     async def next_in(self, asked: PhasePass) -> PassMove:
         """What a pass does next; nothing if the run was halted."""
-        return await to_end(self._next, asked)
+        return await run_blocking(self._next, asked)
 
     def _next(self, asked: PhasePass) -> PassMove:
-        status = self._book.state().state.meta.status
+        status = self._log.state().state.meta.status
         if status is not RunStatus.RUNNING:
             halted = f"the run is {status.value}"
             return PassMove(
@@ -71,13 +71,13 @@ class Passing:
                 because=halted,
                 halt=halted,
             )
-        settings = self._room.order.limits.breaker
-        repeated = [result for each in lineage(self._book, asked)[:-1] for result in self._book.results(each)]
-        return next_step(asked, self._book.results(asked), self._before(asked), settings, repeated=repeated)
+        settings = self._context.order.limits.breaker
+        repeated = [result for each in lineage(self._log, asked)[:-1] for result in self._log.results(each)]
+        return next_step(asked, self._log.results(asked), self._before(asked), settings, repeated=repeated)
 
     def _before(self, asked: PhasePass) -> Retries:
         """What other passes used up: of this phase, and of the whole run."""
-        rows = self._book.ledger.observations(self._book.run_id, STEP)
+        rows = self._log.ledger.observations(self._log.run_id, STEP)
         others = [row for row in rows if row.subject != pass_name(asked)]
         everywhere: dict[str, list[str]] = {}
         for row in others:
@@ -87,7 +87,7 @@ class Passing:
         return Retries(
             debug_in_phase=sum(debugged for debugged, _ in own),
             replan_in_phase=sum(replanned for _, replanned in own),
-            total=sum(map(sum, spent.values())) + task_retries(self._book.state().state),
+            total=sum(map(sum, spent.values())) + task_retries(self._log.state().state),
         )
 
     async def step(self, asked: PhasePass, move: PassMove, carry: Carry) -> None:
@@ -95,26 +95,26 @@ class Passing:
         assert move.step is not None
         assert move.number is not None
         key = step_key(asked, move.step, move.number)
-        if await to_end(self._book.kept, key, StepResult) is not None:
+        if await run_blocking(self._log.kept, key, StepResult) is not None:
             return
-        await to_end(self._begin, asked, move.step, move.number, key)
+        await run_blocking(self._begin, asked, move.step, move.number, key)
         try:
             done = await self._while_fresh(self._do(asked, move.step, move.number, carry))
         except Halted as halt:
-            await to_end(self._halt, asked, halt)
+            await run_blocking(self._halt, asked, halt)
             return
-        await to_end(self._record, asked, done, key)
+        await run_blocking(self._record, asked, done, key)
 
     def _begin(self, asked: PhasePass, step: StepName, number: int, key: str) -> None:
-        book = self._book
+        log = self._log
         name = f"{BEGUN}:{key}"
-        if book.ledger.observation(book.run_id, name) is not None:
+        if log.ledger.observation(log.run_id, name) is not None:
             return
-        now, phase = book.now(), asked.phase
+        now, phase = log.now(), asked.phase
         told = [
             Told(happened(of_phase.StepStarted, now, phase=phase, step=step, agent=_AGENTS.get(step), attempt=number))
         ]
-        results = book.results(asked)
+        results = log.results(asked)
         if step is StepName.DEBUG:
             issues = tuple(dict.fromkeys(issue for result in results[-2:] for issue in result.issues))
             told.insert(
@@ -132,14 +132,14 @@ class Passing:
                 alignment_score=None if score is None else score / 10,
             )
             told.insert(0, Told(replan))
-        row = book.seen(name, BEGUN, pass_name(asked), {"step": step.value, "number": number}, now)
+        row = log.seen(name, BEGUN, pass_name(asked), {"step": step.value, "number": number}, now)
 
         def write(record: Record) -> None:
             record.observation(row)
             put_events(record, told, now)
 
-        book.ledger.record(book.run_id, write)
-        reach("autopilot.step.begun")
+        log.ledger.record(log.run_id, write)
+        killpoint("autopilot.step.begun")
         self._state_file.refresh()
 
     async def _while_fresh(self, work: Awaitable[Done]) -> Done:
@@ -148,7 +148,7 @@ class Passing:
         async def refresh() -> None:
             while True:
                 await asyncio.sleep(FRESH_S)
-                await to_end(lambda: self._state_file.refresh(is_sign_of_life=True))
+                await run_blocking(lambda: self._state_file.refresh(is_sign_of_life=True))
 
         ticking = asyncio.create_task(refresh())
         try:
@@ -158,33 +158,33 @@ class Passing:
             await asyncio.wait({ticking})
 
     async def _do(self, asked: PhasePass, step: StepName, number: int, carry: Carry) -> Done:
-        room = self._room
+        context = self._context
         match step:
             case StepName.PREFLIGHT:
-                return await to_end(preflight.preflight, room, asked, number)
+                return await run_blocking(preflight.preflight, context, asked, number)
             case StepName.TRIAGE:
-                return await until_stopped(lambda stop: preflight.triage(room, asked, number, stop))
+                return await run_blocking_stoppable(lambda stop: preflight.triage(context, asked, number, stop))
             case StepName.RESEARCH:
-                return await thinking.research(room, asked, number)
+                return await thinking.research(context, asked, number)
             case StepName.PLAN:
-                return await thinking.plan(room, asked, number)
+                return await thinking.plan(context, asked, number)
             case StepName.PLAN_CHECK:
-                return await thinking.plan_check(room, asked, number)
+                return await thinking.plan_check(context, asked, number)
             case StepName.EXECUTE:
-                return await carrying_out.execute(room, asked, number, carry)
+                return await carrying_out.execute(context, asked, number, carry)
             case StepName.VERIFY:
-                return await verifying.verify(room, asked, number)
+                return await verifying.verify(context, asked, number)
             case StepName.JUDGE:
-                return await verifying.judge(room, asked, number)
+                return await verifying.judge(context, asked, number)
             case StepName.RATE:
-                return await rating.rate(room, asked, number)
+                return await rating.rate(context, asked, number)
             case StepName.DEBUG:
-                return await carrying_out.debug(room, asked, number, carry)
+                return await carrying_out.debug(context, asked, number, carry)
 
     def _record(self, asked: PhasePass, done: Done, key: str) -> None:
         """The result, its trace, its events and what the breaker makes of it, in one record."""
-        book, result, now = self._book, done.result, self._book.now()
-        began = book.ledger.observation(book.run_id, f"{BEGUN}:{key}")
+        log, result, now = self._log, done.result, self._log.now()
+        began = log.ledger.observation(log.run_id, f"{BEGUN}:{key}")
         assert began is not None
         took = max(0, round((instant(now) - instant(began.observed_at)).total_seconds() * 1000))
         outcome = StepOutcome(
@@ -194,7 +194,9 @@ class Passing:
             score_gained=done.score_gained,
             error=done.error,
         )
-        facts = EventFacts(steps=done.steps, outcome=outcome, tokens=untold_tokens(book, self._room.asker.caps) or None)
+        facts = EventFacts(
+            steps=done.steps, outcome=outcome, tokens=untold_tokens(log, self._context.asker.caps) or None
+        )
         ended: Told
         if result.good:
             event = happened(
@@ -208,13 +210,13 @@ class Passing:
                 of_phase.StepFailed, now, phase=asked.phase, step=result.step, error=error, category=category
             )
             ended = Told(failed, facts)
-        told = (*done.told, ended, *breaker_events(book, asked.phase, outcome, facts.tokens or 0, took, now))
+        told = (*done.told, ended, *breaker_events(log, asked.phase, outcome, facts.tokens or 0, took, now))
         said = "done" if result.good else (result.issues[0] if result.issues else "failed")
         own = Span(TraceAction.DECISION, f"{result.step.value} {result.number}", said, took, result.good)
         spans = Spans(spans=tuple(span.at(now, asked.phase, result.step) for span in (*done.spans, own)))
         rows = (
-            book.seen(key, STEP, pass_name(asked), {"document": result.plain()}, now, holds=result.good),
-            book.seen(f"{TRACE}:{key}", TRACE, asked.phase, {"document": spans.plain()}, now),
+            log.seen(key, STEP, pass_name(asked), {"document": result.plain()}, now, holds=result.good),
+            log.seen(f"{TRACE}:{key}", TRACE, asked.phase, {"document": spans.plain()}, now),
         )
 
         def write(record: Record) -> None:
@@ -222,17 +224,17 @@ class Passing:
                 record.observation(row)
             put_events(record, told, now)
 
-        book.ledger.record(book.run_id, write)
-        reach("autopilot.step.recorded")
+        log.ledger.record(log.run_id, write)
+        killpoint("autopilot.step.recorded")
         self.write_traces(asked.phase)
         self._state_file.refresh()
 
     def _halt(self, asked: PhasePass, halt: Halted) -> None:
         """A step that could not be done: the breaker opens, and nothing is written of the step."""
-        book, now = self._book, self._book.now()
-        if book.state().state.meta.status is not RunStatus.RUNNING:
+        log, now = self._log, self._log.now()
+        if log.state().state.meta.status is not RunStatus.RUNNING:
             return
-        settings = self._room.order.limits.breaker
+        settings = self._context.order.limits.breaker
         opened = happened(
             of_run.CircuitBreakerOpened,
             now,
@@ -243,32 +245,32 @@ class Passing:
             cooldown_until=cools_until(now, settings) if halt.status is RunStatus.PAUSED else None,
         )
         halted = happened(of_run.RunHalted, now, phase=asked.phase, reason=halt.reason, status=halt.status)
-        book.tell(Told(opened), Told(halted))
-        reach("autopilot.halted")
+        log.tell(Told(opened), Told(halted))
+        killpoint("autopilot.halted")
         self._state_file.refresh()
 
     def write_traces(self, phase: str) -> None:
         """The traces of a phase's steps, each in its file and all in one."""
-        book, layout = self._book, self._room.layout(phase)
-        rows = [row for row in book.ledger.observations(book.run_id, TRACE) if row.subject == phase]
+        log, layout = self._log, self._context.layout(phase)
+        rows = [row for row in log.ledger.observations(log.run_id, TRACE) if row.subject == phase]
         spans = [span for row in rows for span in Spans.model_validate(row.detail["document"]).spans]
         for step in dict.fromkeys(span.step for span in spans):
-            self._room.put(
+            self._context.put(
                 layout.step_trace(step.value), trace_file(tuple(span for span in spans if span.step is step))
             )
-        self._room.put(layout.trace, trace_file(tuple(spans)))
+        self._context.put(layout.trace, trace_file(tuple(spans)))
 
     async def give_back(self, asked: PhasePass, move: PassMove) -> None:
         """Writes down what a pass returns; a halted one returns nothing, and goes on with its run."""
         if move.halt is not None:
             return
-        await to_end(self._give_back, asked, move)
+        await run_blocking(self._give_back, asked, move)
 
     def _give_back(self, asked: PhasePass, move: PassMove) -> None:
-        book = self._book
+        log = self._log
         key = f"{RETURNED}:{pass_name(asked)}"
-        book.keep(key, RETURNED, pass_name(asked), phase_return(self._room, asked, move))
-        reach("autopilot.returned")
+        log.keep(key, RETURNED, pass_name(asked), phase_return(self._context, asked, move))
+        killpoint("autopilot.returned")
 
 
 def _retried(steps: list[str]) -> tuple[int, int]:

@@ -23,11 +23,11 @@ from fairwitness.contracts.autopilot.trace import TraceStep
 from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord, StepName
 from fairwitness.contracts.common.base import Texts
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.rules.graph_run import MOVING
-from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
 from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.autopilot.pages_learnings import failure_entry
 from fairwitness.runs.autopilot.wording import json_file
 from fairwitness.store.artifacts import Store
@@ -71,29 +71,29 @@ class Written(NamedTuple):
     path: str
 
 
-def write_post_mortem(book: AutopilotBook, files: Store, asked: PhasePass, failed: Failed) -> Written:
+def write_post_mortem(log: AutopilotLog, files: Store, asked: PhasePass, failed: Failed) -> Written:
     """Keeps the post-mortem of a pass that failed its phase, writes its file, and learns from it; each once."""
     key = f"{POST_MORTEM}:{pass_name(asked)}"
-    known = book.kept(key, PostMortem)
-    post_mortem = known or book.keep(key, POST_MORTEM, asked.phase, _post_mortem(book, asked, failed))
+    known = log.kept(key, PostMortem)
+    post_mortem = known or log.keep(key, POST_MORTEM, asked.phase, _post_mortem(log, asked, failed))
     path = autopilot.phase_post_mortem(asked.phase)
     content = json_file(post_mortem.plain()).encode()
     if not files.exists(path) or files.get(path) != content:
         files.put(path, content)
-        reach("autopilot.postmortem")
-    Learnings(book, files).add(f"failure:{pass_name(asked)}", failure_entry(post_mortem))
+        killpoint("autopilot.postmortem")
+    Learnings(log, files).add(f"failure:{pass_name(asked)}", failure_entry(post_mortem))
     return Written(post_mortem, path)
 
 
-def _post_mortem(book: AutopilotBook, asked: PhasePass, failed: Failed) -> PostMortem:
-    now = book.now()
-    events = events_of(book, asked.phase)
+def _post_mortem(log: AutopilotLog, asked: PhasePass, failed: Failed) -> PostMortem:
+    now = log.now()
+    events = events_of(log, asked.phase)
     cause = root_cause(events) or RootCause(
         category=failed.category, description=_text(failed.reason), first_observed_at=now, step=failed.step
     )
-    returned = book.returned(asked)
+    returned = log.returned(asked)
     story = timeline(events, cause)
-    names = {phase.id: phase.name for phase in book.order().roadmap.phases}
+    names = {phase.id: phase.name for phase in log.order().roadmap.phases}
     return PostMortem(
         phase_id=asked.phase,
         phase_name=names.get(asked.phase) or names[asked.phase[:-1]],
@@ -107,10 +107,10 @@ def _post_mortem(book: AutopilotBook, asked: PhasePass, failed: Failed) -> PostM
     )
 
 
-def events_of(book: AutopilotBook, phase: str) -> tuple[AutopilotEvent, ...]:
+def events_of(log: AutopilotLog, phase: str) -> tuple[AutopilotEvent, ...]:
     """The events of a phase since it was begun last; those of the graph that carried out its tasks are left out."""
     found: list[AutopilotEvent] = []
-    for envelope in book.ledger.events(book.run_id):
+    for envelope in log.ledger.events(log.run_id):
         if envelope.phase != phase or envelope.type in MOVING:
             continue
         opened = autopilot_event(envelope)

@@ -22,12 +22,12 @@ from fairwitness.contracts.common.words import Assessment
 from fairwitness.errors import FairWitnessError
 from fairwitness.rules.flags import course
 from fairwitness.rules.spec_lock import SpecChange, SpecTurn, spec_changes
-from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
 from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.context import PREFLIGHT, TRIAGE, AutopilotContext
 from fairwitness.runs.autopilot.done import SNIPPET, Done, Span
 from fairwitness.runs.autopilot.ignored import is_our_gitignore, strangers
+from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.autopilot.pages_phase import triage_file
-from fairwitness.runs.autopilot.room import PREFLIGHT, TRIAGE, Room
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot as layout
 
@@ -36,12 +36,12 @@ RELOCK = "relock"
 _NAMED = 3
 
 
-def preflight(room: Room, asked: PhasePass, number: int) -> Done:
+def preflight(context: AutopilotContext, asked: PhasePass, number: int) -> Done:
     """Whether specification and checkout are as they should be, and everything is there that the phase rests on."""
-    changes = changed_specs(room.book, room.files)
-    dirty = _dirty(room)
-    unmet = _unmet(room, asked.phase)
-    open_debug = tuple(name for name in room.files.names(layout.DEBUG) if name.endswith(".md"))
+    changes = changed_specs(context.log, context.files)
+    dirty = _dirty(context)
+    unmet = _unmet(context, asked.phase)
+    open_debug = tuple(name for name in context.files.names(layout.DEBUG) if name.endswith(".md"))
     issues = [_spelled(change) for change in changes]
     if dirty:
         more = f" and {len(dirty) - _NAMED} more" if len(dirty) > _NAMED else ""
@@ -55,7 +55,7 @@ def preflight(room: Room, asked: PhasePass, number: int) -> Done:
         unresolved_debug=open_debug,
         issues=tuple(issues),
     )
-    room.keep(PREFLIGHT, asked, number, found)
+    context.keep(PREFLIGHT, asked, number, found)
     status = CheckState.PASS if found.all_clear else CheckState.FAIL
     error = None
     if not found.all_clear:
@@ -63,23 +63,23 @@ def preflight(room: Room, asked: PhasePass, number: int) -> Done:
     said = "all clear" if found.all_clear else found.issues[0]
     return Done(
         StepResult(step=StepName.PREFLIGHT, number=number, good=found.all_clear, issues=found.issues),
-        steps=PhaseSteps(preflight=PreflightStep(status=status, timestamp=room.book.now())),
+        steps=PhaseSteps(preflight=PreflightStep(status=status, timestamp=context.log.now())),
         error=error,
         spans=(Span(TraceAction.DECISION, "may the phase begin", said, 0, found.all_clear),),
     )
 
 
-def locks_of(book: AutopilotBook) -> tuple[SpecLock, ...]:
+def locks_of(log: AutopilotLog) -> tuple[SpecLock, ...]:
     """The locks that hold now: those of the order, or those that a person set on purpose since."""
-    rows = book.ledger.observations(book.run_id, RELOCK)
+    rows = log.ledger.observations(log.run_id, RELOCK)
     if not rows:
-        return book.order().specs
+        return log.order().specs
     return tuple(SpecLock.model_validate(lock) for lock in rows[-1].detail["specs"])
 
 
-def changed_specs(book: AutopilotBook, files: Store) -> tuple[SpecChange, ...]:
+def changed_specs(log: AutopilotLog, files: Store) -> tuple[SpecChange, ...]:
     """What became of the specifications since they were locked."""
-    locks, paths = locks_of(book), book.order().spec_paths
+    locks, paths = locks_of(log), log.order().spec_paths
     hashes = {}
     for path in dict.fromkeys((*paths, *(lock.path for lock in locks))):
         try:
@@ -96,47 +96,49 @@ def _spelled(change: SpecChange) -> str:
     return f"{change.path} {turn} since it was locked: put it back, or lock it as it is with fairwitness autopilot lock"
 
 
-def _dirty(room: Room) -> tuple[str, ...]:
+def _dirty(context: AutopilotContext) -> tuple[str, ...]:
     """Changed files of the checkout that are not the run's own."""
-    repository, shadow = room.repository, room.shadow
+    repository, shadow = context.repository, context.shadow
     head, work = repository.tree_of("HEAD"), shadow.worktree_tree(repository)
     changes = shadow.diff(head, work) if head != work else ()
     found = strangers(tuple(change.path for change in changes))
-    return tuple(path for path in found if path != ".gitignore" or not _is_ours(room, path))
+    return tuple(path for path in found if path != ".gitignore" or not _is_ours(context, path))
 
 
-def _is_ours(room: Room, path: str) -> bool:
+def _is_ours(context: AutopilotContext, path: str) -> bool:
     try:
-        before = room.repository.git.run("show", f"HEAD:{path}").decode(errors="replace")
+        before = context.repository.git.run("show", f"HEAD:{path}").decode(errors="replace")
     except FairWitnessError:
         before = ""
-    return is_our_gitignore(before, room.files.get(path).decode(errors="replace"))
+    return is_our_gitignore(before, context.files.get(path).decode(errors="replace"))
 
 
-def _unmet(room: Room, phase_id: str) -> tuple[str, ...]:
-    order, phases = room.order, room.book.state().state.phases
+def _unmet(context: AutopilotContext, phase_id: str) -> tuple[str, ...]:
+    order, phases = context.order, context.log.state().state.phases
     done = {phase for phase, record in phases.items() if record.status is PhaseStatus.COMPLETED}
     done |= {phase for phase, known in order.earlier.items() if known.status is PhaseStatus.COMPLETED}
     done |= order.roadmap.ticked - set(order.phases)
-    return tuple(other for other in room.phase(phase_id).depends_on if other not in done)
+    return tuple(other for other in context.phase(phase_id).depends_on if other not in done)
 
 
-def triage(room: Room, asked: PhasePass, number: int, stop: threading.Event) -> Done:
+def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threading.Event) -> Done:
     """Runs the commands of the criteria on the code as it stands; if nearly all hold, only verification is left."""
-    criteria, source = _criteria(room, asked)
-    runs = room.harness.run_all(f"triage-{pass_name(asked)}-{number}", criteria, room.tree(room.tip()), stop=stop)
+    criteria, source = _criteria(context, asked)
+    runs = context.harness.run_all(
+        f"triage-{pass_name(asked)}-{number}", criteria, context.tree(context.tip()), stop=stop
+    )
     checked = tuple(_checked(each, run) for each, run in zip(criteria, runs, strict=True))
     passed = sum(each.result is TriageResult.PASS for each in checked)
     ratio = round(passed / len(checked), 4) if checked else 0.0
-    forced = course(frozenset(room.order.flags)).fresh  # whoever wants a phase done anew knows that it is there
+    forced = course(frozenset(context.order.flags)).fresh  # whoever wants a phase done anew knows that it is there
     route = Route.VERIFY_ONLY if ratio > VERIFY_ONLY_ABOVE and not forced else Route.FULL_PIPELINE
-    found = room.keep(
+    found = context.keep(
         TRIAGE,
         asked,
         number,
         Triage(
             phase_id=asked.phase,
-            timestamp=room.book.now(),
+            timestamp=context.log.now(),
             criteria_source=source,
             criteria_checked=checked,
             total_criteria=len(checked),
@@ -147,8 +149,8 @@ def triage(room: Room, asked: PhasePass, number: int, stop: threading.Event) -> 
             note="--force runs all steps of the phase" if forced else None,
         ),
     )
-    path = room.layout(asked.phase).triage
-    room.put(path, triage_file(found))
+    path = context.layout(asked.phase).triage
+    context.put(path, triage_file(found))
     return Done(
         StepResult(step=StepName.TRIAGE, number=number, good=True, route=found.routing_decision),
         steps=PhaseSteps(triage=TriageStep(status=found.routing_decision, pass_ratio=found.pass_ratio)),
@@ -160,10 +162,10 @@ def triage(room: Room, asked: PhasePass, number: int, stop: threading.Event) -> 
     )
 
 
-def _criteria(room: Room, asked: PhasePass) -> tuple[tuple[Asked, ...], CriteriaSource]:
-    phase, plan = room.phase(asked.phase), room.plan(asked.phase)
+def _criteria(context: AutopilotContext, asked: PhasePass) -> tuple[tuple[Asked, ...], CriteriaSource]:
+    phase, plan = context.phase(asked.phase), context.plan(asked.phase)
     if plan is not None:
-        return room.criteria(asked), CriteriaSource.PLAN
+        return context.criteria(asked), CriteriaSource.PLAN
     named = tuple(Asked(each.text, each.command) for each in phase.criteria if each.command is not None)
     return named, CriteriaSource.ROADMAP if named else CriteriaSource.NONE
 

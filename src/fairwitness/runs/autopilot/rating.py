@@ -15,13 +15,13 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.rules.rating import SettledRating, settle
 from fairwitness.rules.scoring import tenths
-from fairwitness.runs.autopilot.book import pass_name
 from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.context import RATING, AutopilotContext
 from fairwitness.runs.autopilot.done import Done, Span, answer, asked_span
+from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import scorecard_page
-from fairwitness.runs.autopilot.room import RATING, Room
 from fairwitness.runs.autopilot.verifying import diff_of
-from fairwitness.runs.graph.world import to_end, until_stopped
+from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
 
 
 class Rated(Contract):
@@ -34,31 +34,31 @@ class Rated(Contract):
     written: Text
 
 
-async def rate(room: Room, asked: PhasePass, number: int) -> Done:
+async def rate(context: AutopilotContext, asked: PhasePass, number: int) -> Done:
     """Asks the rater, runs what it would check, and takes away what does not hold."""
-    tip = await to_end(room.tip)
-    criteria = await to_end(room.rated_criteria, asked)
-    brief = room.briefs.rater(asked, number, criteria, await to_end(diff_of, room, asked, tip))
-    done = await room.asker.ask(asked, StepName.RATE, number, brief, at=tip)
+    tip = await run_blocking(context.tip)
+    criteria = await run_blocking(context.rated_criteria, asked)
+    brief = context.briefs.rater(asked, number, criteria, await run_blocking(diff_of, context, asked, tip))
+    done = await context.asker.ask(asked, StepName.RATE, number, brief, at=tip)
     found = answer(done, RatingReturn)
     agent = asked_span(Role.RATER.value, done)
     if isinstance(found, StepError):
         result = StepResult(step=StepName.RATE, number=number, good=False, issues=(found.first_line,))
         return Done(result, error=found, spans=(agent,))
     wanted = tuple(Asked(item.criterion, item.verification_command) for item in found.scorecard)
-    name, tree = f"rate-{pass_name(asked)}-{number}", await to_end(room.tree, tip)
-    executed = await until_stopped(lambda stop: room.harness.run_all(name, wanted, tree, stop=stop))
+    name, tree = f"rate-{pass_name(asked)}-{number}", await run_blocking(context.tree, tip)
+    executed = await run_blocking_stoppable(lambda stop: context.harness.run_all(name, wanted, tree, stop=stop))
     written = json.dumps((done.outcome.answer or {}).get("alignment_score"))
     rated = Rated(said=found, settled=settle(found, executed), executed=executed, written=written)
-    kept = await to_end(room.keep, RATING, asked, number, rated)
-    return await to_end(_rated, room, asked, number, kept, agent)
+    kept = await run_blocking(context.keep, RATING, asked, number, rated)
+    return await run_blocking(_rated, context, asked, number, kept, agent)
 
 
-def _rated(room: Room, asked: PhasePass, number: int, kept: Rated, agent: Span) -> Done:
+def _rated(context: AutopilotContext, asked: PhasePass, number: int, kept: Rated, agent: Span) -> Done:
     settled = kept.settled
-    score, path = settled.score, room.layout(asked.phase).scorecard
-    room.put(path, scorecard_page(room.phase(asked.phase), _shown(kept), kept.executed))
-    unscored = [each.text for each in room.rated_criteria(asked) if each.text not in _scored(settled)]
+    score, path = settled.score, context.layout(asked.phase).scorecard
+    context.put(path, scorecard_page(context.phase(asked.phase), _shown(kept), kept.executed))
+    unscored = [each.text for each in context.rated_criteria(asked) if each.text not in _scored(settled)]
     error = None
     if unscored:
         error = StepError(
@@ -88,7 +88,7 @@ def _rated(room: Room, asked: PhasePass, number: int, kept: Rated, agent: Span) 
         steps=None if error is not None else PhaseSteps(rate=_scored_step(score)),  # a part of a scorecard is no score
         output=path,
         error=error,
-        score_gained=0 if error is not None else max(0, tenths(score) - _best(room, asked.phase)),
+        score_gained=0 if error is not None else max(0, tenths(score) - _best(context, asked.phase)),
         spans=(agent, *ran),
     )
 
@@ -111,6 +111,6 @@ def _scored(settled: SettledRating) -> frozenset[str]:
     return frozenset(item.criterion for item in settled.rating.scorecard)
 
 
-def _best(room: Room, phase_id: str) -> int:
-    record = room.book.state().state.phases.get(phase_id)
+def _best(context: AutopilotContext, phase_id: str) -> int:
+    record = context.log.state().state.phases.get(phase_id)
     return max((tenths(entry.score) for entry in (record.score_history if record is not None else ())), default=0)

@@ -27,24 +27,24 @@ from fairwitness.contracts.autopilot.words import Complexity, Route, StepName
 from fairwitness.git.repository import Repository
 from fairwitness.rules.integrity_evidence import places
 from fairwitness.rules.plan_check import parts_of
+from fairwitness.runs.autopilot.context import PLAN_CHECK, RATING, SEEN, TRIAGE, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.lineage import results_of
 from fairwitness.runs.autopilot.rating import Rated
-from fairwitness.runs.autopilot.room import PLAN_CHECK, RATING, SEEN, TRIAGE, VERIFICATION, Room
 from fairwitness.runs.autopilot.verifying import Seen, Verified, human_tasks
 
 _FILES, _SUMMARY = 50, 400
 
 
-def phase_return(room: Room, asked: PhasePass, move: PassMove) -> PhaseReturn:
+def phase_return(context: AutopilotContext, asked: PhasePass, move: PassMove) -> PhaseReturn:
     """The return of a pass that ends with this move."""
     assert move.outcome is not None
     assert move.recommendation is not None
-    results = results_of(room.book, asked)
-    tip = room.tip()
-    seen = room.latest(SEEN, asked.phase, Seen) if _ran(results, StepName.VERIFY) else None
-    done, failed, total = task_counts(room, asked)
-    score = _score(room, asked, results) if move.outcome is PhaseOutcome.COMPLETED else None
-    changed = room.shadow.diff(room.tree(asked.checkpoint), room.tree(tip))
+    results = results_of(context.log, asked)
+    tip = context.tip()
+    seen = context.latest(SEEN, asked.phase, Seen) if _ran(results, StepName.VERIFY) else None
+    done, failed, total = task_counts(context, asked)
+    score = _score(context, asked, results) if move.outcome is PhaseOutcome.COMPLETED else None
+    changed = context.shadow.diff(context.tree(asked.checkpoint), context.tree(tip))
     executed = () if seen is None else seen.executed
     return PhaseReturn(
         phase=asked.phase,
@@ -52,7 +52,7 @@ def phase_return(room: Room, asked: PhasePass, move: PassMove) -> PhaseReturn:
         alignment_score=score,
         tasks_completed=f"{done}/{total}",
         tasks_failed=f"{failed}/{total}",
-        commit_shas=commits_since(room, asked.checkpoint, tip),
+        commit_shas=commits_since(context, asked.checkpoint, tip),
         automated_checks=AutomatedWords(
             compile="n/a" if seen is None else seen.checks.compile,
             build="n/a" if seen is None or seen.checks.build is None else seen.checks.build,
@@ -66,23 +66,23 @@ def phase_return(room: Room, asked: PhasePass, move: PassMove) -> PhaseReturn:
         checkpoint_sha=asked.checkpoint,
         verification_duration_seconds=None if seen is None else seen.seconds,
         evidence=PhaseEvidence(
-            files_checked=_files(room, asked, results, tuple(change.path for change in changed))[:_FILES],
+            files_checked=_files(context, asked, results, tuple(change.path for change in changed))[:_FILES],
             commands_run=tuple(f"{run.command} -> {run.assessment.value}" for run in executed),
             git_diff_summary=f"{len(changed)} files changed",
         ),
-        human_verify_justification=_justification(room, asked, done, total)
+        human_verify_justification=_justification(context, asked, done, total)
         if move.outcome is PhaseOutcome.NEEDS_HUMAN_VERIFICATION
         else None,
-        split_details=_split(room, asked) if move.outcome is PhaseOutcome.SPLIT_REQUEST else None,
-        pipeline_steps=_pipeline(room, asked, results, score),
+        split_details=_split(context, asked) if move.outcome is PhaseOutcome.SPLIT_REQUEST else None,
+        pipeline_steps=_pipeline(context, asked, results, score),
     )
 
 
-def task_counts(room: Room, asked: PhasePass) -> tuple[int, int, int]:
+def task_counts(context: AutopilotContext, asked: PhasePass) -> tuple[int, int, int]:
     """Completed, failed and all tasks of what a pass had to carry out."""
-    record = room.book.state().state.phases.get(asked.phase)
+    record = context.log.state().state.phases.get(asked.phase)
     known = {} if record is None or record.steps.execute is None else record.steps.execute.tasks
-    total = len({*known, *(task.id for task in room.tasks(asked))})
+    total = len({*known, *(task.id for task in context.tasks(asked))})
     done = sum(task.status is TaskStatus.COMPLETED for task in known.values())
     return done, sum(task.status is TaskStatus.FAILED for task in known.values()), total
 
@@ -93,9 +93,9 @@ def paths_at(repository: Repository, commit: str) -> frozenset[str]:
     return frozenset(filter(None, said.split("\0")))
 
 
-def commits_since(room: Room, start: str, tip: str) -> tuple[str, ...]:
+def commits_since(context: AutopilotContext, start: str, tip: str) -> tuple[str, ...]:
     """The commits of a phase, oldest first."""
-    said = room.repository.git.run("rev-list", "--reverse", f"{start}..{tip}")
+    said = context.repository.git.run("rev-list", "--reverse", f"{start}..{tip}")
     return tuple(said.decode().split())
 
 
@@ -107,23 +107,25 @@ def _count(results: tuple[StepResult, ...], step: StepName) -> int:
     return sum(result.step is step for result in results)
 
 
-def _files(room: Room, asked: PhasePass, results: tuple[StepResult, ...], changed: tuple[str, ...]) -> tuple[str, ...]:
+def _files(
+    context: AutopilotContext, asked: PhasePass, results: tuple[StepResult, ...], changed: tuple[str, ...]
+) -> tuple[str, ...]:
     """The files that a phase is about: what it changed, and where it changed none, what its verifier points at."""
-    known = room.latest(VERIFICATION, asked.phase, Verified) if _ran(results, StepName.VERIFY) else None
+    known = context.latest(VERIFICATION, asked.phase, Verified) if _ran(results, StepName.VERIFY) else None
     if changed or known is None or known.said is None:
         return changed
-    there = paths_at(room.repository, known.commit)
+    there = paths_at(context.repository, known.commit)
     named = [path for each in known.said.criteria_results for path in places(each.evidence)]
     return tuple(path for path in dict.fromkeys(named) if path in there)
 
 
-def _score(room: Room, asked: PhasePass, results: tuple[StepResult, ...]) -> float | None:
-    rated = room.latest(RATING, asked.phase, Rated) if _ran(results, StepName.RATE) else None
+def _score(context: AutopilotContext, asked: PhasePass, results: tuple[StepResult, ...]) -> float | None:
+    rated = context.latest(RATING, asked.phase, Rated) if _ran(results, StepName.RATE) else None
     return None if rated is None else rated.settled.score
 
 
-def _justification(room: Room, asked: PhasePass, done: int, total: int) -> HumanVerifyClaim:
-    task = human_tasks(room, asked.phase)[0]  # a pass defers only where the plan has such a task
+def _justification(context: AutopilotContext, asked: PhasePass, done: int, total: int) -> HumanVerifyClaim:
+    task = human_tasks(context, asked.phase)[0]  # a pass defers only where the plan has such a task
     return HumanVerifyClaim(
         checkpoint_task_id=task.id,
         task_description=f"{task.action} ({task.criteria[0].criterion})",
@@ -132,8 +134,8 @@ def _justification(room: Room, asked: PhasePass, done: int, total: int) -> Human
     )
 
 
-def _split(room: Room, asked: PhasePass) -> SplitDetails:
-    plan = room.plan(asked.phase)
+def _split(context: AutopilotContext, asked: PhasePass) -> SplitDetails:
+    plan = context.plan(asked.phase)
     assert plan is not None
     parts = parts_of(plan)
     return SplitDetails(
@@ -141,7 +143,7 @@ def _split(room: Room, asked: PhasePass) -> SplitDetails:
         recommended_sub_phases=tuple(
             SubPhase(
                 sub_phase_id=f"{asked.phase}{chr(ord('a') + index)}",
-                name=f"{room.phase(asked.phase).name}, part {index + 1}",
+                name=f"{context.phase(asked.phase).name}, part {index + 1}",
                 scope=", ".join(task.id for task in part),
                 issues=(),
                 estimated_complexity=max((task.complexity for task in part), key=tuple(Complexity).index),
@@ -153,10 +155,12 @@ def _split(room: Room, asked: PhasePass) -> SplitDetails:
     )
 
 
-def _pipeline(room: Room, asked: PhasePass, results: tuple[StepResult, ...], score: float | None) -> PipelineSteps:
+def _pipeline(
+    context: AutopilotContext, asked: PhasePass, results: tuple[StepResult, ...], score: float | None
+) -> PipelineSteps:
     last = {result.step: result for result in results}
-    triage = room.latest(TRIAGE, asked.phase, Triage) if StepName.TRIAGE in last else None
-    checked = room.latest(PLAN_CHECK, asked.phase, PlanCheckerReturn) if StepName.PLAN_CHECK in last else None
+    triage = context.latest(TRIAGE, asked.phase, Triage) if StepName.TRIAGE in last else None
+    checked = context.latest(PLAN_CHECK, asked.phase, PlanCheckerReturn) if StepName.PLAN_CHECK in last else None
     only = triage is not None and triage.routing_decision is Route.VERIFY_ONLY
     reason = "triage: it is there already" if only else f"this pass is a {asked.kind.value}"
 

@@ -15,11 +15,11 @@ from fairwitness.git.candidates import Landed
 from fairwitness.git.commits import commit_tree, move_ref
 from fairwitness.git.merging import merged_tree, target_ref
 from fairwitness.git.repository import Repository
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
-from fairwitness.runs.autopilot.book import AutopilotBook
-from fairwitness.runs.graph.bench import PREPARED
-from fairwitness.runs.graph.world import World
+from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.runs.graph.attempts import PREPARED
+from fairwitness.runs.graph.repo_context import RepoContext
 
 REVERTED = "reverted"
 
@@ -39,117 +39,117 @@ class Reverted(Contract):
     why: Text
 
 
-def tip_of(book: AutopilotBook, repository: Repository) -> str:
+def tip_of(log: AutopilotLog, repository: Repository) -> str:
     """The commit of the run's target; where there is no such branch (yet), the one it should be at."""
-    return repository.ref(target_ref(book.order().target)) or left_at(book, repository)
+    return repository.ref(target_ref(log.order().target)) or left_at(log, repository)
 
 
-def left_at(book: AutopilotBook, repository: Repository) -> str:
+def left_at(log: AutopilotLog, repository: Repository) -> str:
     """Where the run itself left its target last, by a merge or by taking something back; at first, where it began."""
-    merge = book.ledger.last_event(book.run_id, "merge.finished")
+    merge = log.ledger.last_event(log.run_id, "merge.finished")
     merged = None if merge is None else str(merge.data["tip"])
-    reverts = book.all_kept(REVERTED, Reverted)
+    reverts = log.all_kept(REVERTED, Reverted)
     if not reverts:
-        return merged or book.order().base_commit
+        return merged or log.order().base_commit
     last = reverts[-1].commit
     # both stand on one line of commits, so whichever holds the other is the later one
     return last if merged is None or repository.is_ancestor(merged, last) else merged
 
 
-def take_back(book: AutopilotBook, world: World, phase: str, *, to: str, why: str, key: str) -> Reverted:
+def take_back(log: AutopilotLog, repo: RepoContext, phase: str, *, to: str, why: str, key: str) -> Reverted:
     """Gives the target the files it had at a commit, once per key; what was done first is given to whoever asks again.
 
     `NotReady` if the target is not where the run left it, or holds what is not the run's: nothing is changed then.
     """
-    repository = world.repository
+    repository = repo.repository
     begin = repository.commit(to)
-    known = book.kept(key, Reverted)
+    known = log.kept(key, Reverted)
     if known is not None and known.to != begin:
         raise UsageError(f"{key} took the target back to {known.to[:12]}, not to {begin[:12]}", next_step="report this")
     if known is not None:
         return known
-    now = _standing(book, repository)
-    tip, is_done = _before_killed(book, repository, now, begin, key)
-    _refuse_others(book, world, phase, begin, tip)
+    now = _standing(log, repository)
+    tip, is_done = _before_killed(log, repository, now, begin, key)
+    _refuse_others(log, repo, phase, begin, tip)
     branch, commit = None, now
     if repository.tree_of(tip) != repository.tree_of(begin):
         branch = _diagnostic(repository, phase, tip)
         if not is_done:
-            commit = _revert(book, world, tip, begin, _message(book, repository, phase, begin, tip, why, key))
+            commit = _revert(log, repo, tip, begin, _message(log, repository, phase, begin, tip, why, key))
     done = Reverted(phase=phase, from_=tip, to=begin, commit=commit, branch=branch, why=why)
-    return book.keep(key, REVERTED, phase, done)
+    return log.keep(key, REVERTED, phase, done)
 
 
-def _standing(book: AutopilotBook, repository: Repository) -> str:
+def _standing(log: AutopilotLog, repository: Repository) -> str:
     """The target's commit, if it still holds all that the run put there."""
-    target, left, tip = book.order().target, left_at(book, repository), tip_of(book, repository)
+    target, left, tip = log.order().target, left_at(log, repository), tip_of(log, repository)
     if not repository.is_ancestor(left, tip):
         raise NotReady(
             f"somebody moved {target} from {left[:12]} to {tip[:12]}, which does not hold it",
-            next_step=f"git branch -f {target} {left[:12]}, then: fairwitness resume {book.run_id}",
+            next_step=f"git branch -f {target} {left[:12]}, then: fairwitness resume {log.run_id}",
         )
     return tip
 
 
-def _before_killed(book: AutopilotBook, repository: Repository, now: str, begin: str, key: str) -> tuple[str, bool]:
+def _before_killed(log: AutopilotLog, repository: Repository, now: str, begin: str, key: str) -> tuple[str, bool]:
     """Where the target stood before a call with this key that was killed, and whether that call had moved it.
 
     Whoever else made such a commit has done just what was to be done.
     """
     asked = ("rev-list", "--no-commit-header", "--format=%P%n%B", "-1", now)
     parents, _, said = text_of(repository.git.run(*asked)).partition("\n")
-    is_ours = said.strip().endswith(f"\n\n{_trailers(book, key)}") and " " not in parents
+    is_ours = said.strip().endswith(f"\n\n{_trailers(log, key)}") and " " not in parents
     if is_ours and repository.tree_of(now) == repository.tree_of(begin):
         return parents, True
     return now, False
 
 
-def _refuse_others(book: AutopilotBook, world: World, phase: str, begin: str, tip: str) -> None:
-    target = book.order().target
-    if not world.repository.is_ancestor(begin, tip):
+def _refuse_others(log: AutopilotLog, repo: RepoContext, phase: str, begin: str, tip: str) -> None:
+    target = log.order().target
+    if not repo.repository.is_ancestor(begin, tip):
         raise NotReady(
             f"{target} does not hold {begin[:12]}, which phase {phase} is to go back to",
-            next_step=f"git log {target}: put it back to where the run left it, then: fairwitness resume {book.run_id}",
+            next_step=f"git log {target}: put it back to where the run left it, then: fairwitness resume {log.run_id}",
         )
-    stranger = next(_others(book, world, begin, tip), None)
+    stranger = next(_others(log, repo, begin, tip), None)
     if stranger is not None:
         raise NotReady(
             f"{target} holds the commit {stranger[:12]}, which is not the run's and is not taken back with its work",
-            next_step=f"take it out of {target}, then: fairwitness resume {book.run_id}",
+            next_step=f"take it out of {target}, then: fairwitness resume {log.run_id}",
         )
 
 
-def _others(book: AutopilotBook, world: World, begin: str, tip: str) -> Iterator[str]:
+def _others(log: AutopilotLog, repo: RepoContext, begin: str, tip: str) -> Iterator[str]:
     """Every commit between two that is neither told of in the ledger nor a merge which adds nothing to its parents."""
-    own = frozenset(_own(book))
-    listed = world.repository.git.run("rev-list", "--parents", "--topo-order", tip, f"^{begin}").decode()
+    own = frozenset(_own(log))
+    listed = repo.repository.git.run("rev-list", "--parents", "--topo-order", tip, f"^{begin}").decode()
     for commit, *parents in (row.split(" ") for row in listed.splitlines()):
-        if commit not in own and not _is_plain_merge(world, commit, parents):
+        if commit not in own and not _is_plain_merge(repo, commit, parents):
             yield commit
 
 
-def _own(book: AutopilotBook) -> Iterator[str]:
+def _own(log: AutopilotLog) -> Iterator[str]:
     """The commits that the run made: what was verified, what it stood on if it was made for that, what took it back.
 
     Where a merge left the target is no proof: somebody else's commit may have been merged onto.
     """
-    for event in book.ledger.events(book.run_id):
+    for event in log.ledger.events(log.run_id):
         if event.type == "task.verified":
             yield str(event.data["commit"])
-    for row in book.ledger.observations(book.run_id, PREPARED):
+    for row in log.ledger.observations(log.run_id, PREPARED):
         if row.detail["start"] != row.detail["base"]:
             yield str(row.detail["start"])
-    for reverted in book.all_kept(REVERTED, Reverted):
+    for reverted in log.all_kept(REVERTED, Reverted):
         if reverted.branch is not None:
             yield reverted.commit
 
 
-def _is_plain_merge(world: World, commit: str, parents: list[str]) -> bool:
+def _is_plain_merge(repo: RepoContext, commit: str, parents: list[str]) -> bool:
     """A killed merge that is found done tells of its last commit only; those before it are known by what they hold."""
     if len(parents) != 2:
         return False
-    tree, conflicts = merged_tree(world.candidates.shadow, *parents)
-    return conflicts is None and tree == world.repository.tree_of(commit)
+    tree, conflicts = merged_tree(repo.candidates.shadow, *parents)
+    return conflicts is None and tree == repo.repository.tree_of(commit)
 
 
 def _diagnostic(repository: Repository, phase: str, tip: str) -> str:
@@ -162,38 +162,38 @@ def _diagnostic(repository: Repository, phase: str, tip: str) -> str:
             return name
         is_free = not repository.git.run("for-each-ref", "--count=1", ref)  # neither it nor something beneath it
         if is_free and move_ref(repository, ref, tip, None, why="diagnostic"):
-            reach("autopilot.diagnostic")
+            killpoint("autopilot.diagnostic")
             return name
     raise AssertionError("counting ends never")
 
 
-def _revert(book: AutopilotBook, world: World, tip: str, begin: str, message: str) -> str:
+def _revert(log: AutopilotLog, repo: RepoContext, tip: str, begin: str, message: str) -> str:
     """The commit on top of the target that has the files of the earlier one."""
-    repository, target = world.repository, book.order().target
-    store = world.candidates.shadow.into_store(repository)
+    repository, target = repo.repository, log.order().target
+    store = repo.candidates.shadow.into_store(repository)
     if repository.ref(target_ref(target)) is None:
         move_ref(repository, target_ref(target), tip, None, why="target")
-        reach("autopilot.target")
-    commit = commit_tree(store, repository.tree_of(begin), [tip], message, world.identity)
-    answer = world.candidates.land(target, tip, commit, world.locks, ours=world.worktrees.root)
+        killpoint("autopilot.target")
+    commit = commit_tree(store, repository.tree_of(begin), [tip], message, repo.identity)
+    answer = repo.candidates.land(target, tip, commit, repo.locks, ours=repo.worktrees.root)
     if not isinstance(answer, Landed):
         raise NotReady(
             f"somebody moved {target} while it was taken back; nothing of it was changed",
-            next_step=f"leave {target} to the run, then: fairwitness resume {book.run_id}",
+            next_step=f"leave {target} to the run, then: fairwitness resume {log.run_id}",
         )
-    reach("autopilot.reverted")
+    killpoint("autopilot.reverted")
     return commit
 
 
-def _message(book: AutopilotBook, repository: Repository, phase: str, begin: str, tip: str, why: str, key: str) -> str:
+def _message(log: AutopilotLog, repository: Repository, phase: str, begin: str, tip: str, why: str, key: str) -> str:
     asked = ("rev-list", "--topo-order", "--no-commit-header", "--format=%H %s", tip, f"^{begin}")
     said = "\n".join(f"- {visible(row)}" for row in text_of(repository.git.run(*asked)).strip("\n").split("\n"))
     # the trailers are a paragraph of their own, so what somebody else wrote is never taken for one
     return (
         f"fairwitness: take back phase {phase}\n\n{visible(' '.join(why.split()))}\n\n"
-        f"The files are those of {begin} again. These commits are taken back:\n\n{said}\n\n{_trailers(book, key)}\n"
+        f"The files are those of {begin} again. These commits are taken back:\n\n{said}\n\n{_trailers(log, key)}\n"
     )
 
 
-def _trailers(book: AutopilotBook, key: str) -> str:
-    return f"Run-Id: {book.run_id}\nTakes-Back: {key}"
+def _trailers(log: AutopilotLog, key: str) -> str:
+    return f"Run-Id: {log.run_id}\nTakes-Back: {key}"

@@ -18,10 +18,10 @@ from fairwitness.contracts.autopilot.words import RunStatus
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.errors import BadDocument, EventsBroken, NotStored, StoreError, UsageError
 from fairwitness.kit.documents import Format, read
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.run_moves import waits_for_a_person
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
 from fairwitness.runs.autopilot.wording import json_file
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
@@ -55,10 +55,10 @@ def read_state(files: Store, *, run_id: str | None = None) -> Found | None:
     return found
 
 
-def standing(book: AutopilotBook, files: Store) -> Found:
+def standing(log: AutopilotLog, files: Store) -> Found:
     """The same for a run whose ledger is at hand: whatever no file can say, its events say."""
-    found, problems = _read(files, book.run_id)
-    return found or Found(book.state().state, StateSource.LEDGER, problems)
+    found, problems = _read(files, log.run_id)
+    return found or Found(log.state().state, StateSource.LEDGER, problems)
 
 
 def _read(files: Store, run_id: str | None) -> tuple[Found | None, tuple[str, ...]]:
@@ -89,10 +89,10 @@ def _state_of(data: bytes) -> State:
         raise BadDocument(f"{place}: {first['msg']}", position) from None
 
 
-def shown(book: AutopilotBook, state: State) -> State:
+def shown(log: AutopilotLog, state: State) -> State:
     """The state as its file has it: a run that can only wait for a person is paused there."""
     statuses = {phase: record.status for phase, record in state.phases.items()}
-    if state.meta.status is not RunStatus.RUNNING or not waits_for_a_person(book.order(), statuses):
+    if state.meta.status is not RunStatus.RUNNING or not waits_for_a_person(log.order(), statuses):
         return state
     return state.model_copy(update={"meta": state.meta.model_copy(update={"status": RunStatus.PAUSED})})
 
@@ -105,8 +105,8 @@ def rendered(state: State) -> bytes:
 class StateFile:
     """The state file of one run; whoever writes it in this process shares this object."""
 
-    def __init__(self, book: AutopilotBook, files: Store) -> None:
-        self._book, self._files = book, files
+    def __init__(self, log: AutopilotLog, files: Store) -> None:
+        self._log, self._files = log, files
         self._known = b""
         """What this process wrote last: it need not be read again to be known as a state."""
         self._guard = threading.Lock()
@@ -117,15 +117,15 @@ class StateFile:
         As a sign of life the moment of the checkpoint is told in any case.
         """
         with self._guard:
-            folded = self._book.state()
+            folded = self._log.state()
             if is_archived(folded.state, self._files):
                 return folded
             if is_sign_of_life or not isinstance(folded.state.event_log[-1], CheckpointWritten):
-                told = happened(CheckpointWritten, self._book.now(), path=autopilot.STATE)
-                self._book.tell(Told(told))
-                reach("autopilot.checkpoint")
-                folded = self._book.state()
-            self._write(rendered(shown(self._book, folded.state)))
+                told = happened(CheckpointWritten, self._log.now(), path=autopilot.STATE)
+                self._log.tell(Told(told))
+                killpoint("autopilot.checkpoint")
+                folded = self._log.state()
+            self._write(rendered(shown(self._log, folded.state)))
             return folded
 
     def _write(self, content: bytes) -> None:
@@ -133,9 +133,9 @@ class StateFile:
         if present != content:
             if present is not None and self._is_state(present):
                 self._files.put(autopilot.STATE_BACKUP, present)
-                reach("autopilot.backup")
+                killpoint("autopilot.backup")
             self._files.put(autopilot.STATE, content)
-            reach("autopilot.state")
+            killpoint("autopilot.state")
         self._known = content
 
     def _present(self) -> bytes | None:
@@ -161,49 +161,49 @@ def is_archived(state: State, files: Store) -> bool:
     return done and files.exists(autopilot.archived_state(state.meta.run_id))
 
 
-def archive(book: AutopilotBook, files: Store) -> str:
+def archive(log: AutopilotLog, files: Store) -> str:
     """Moves the state file of a completed run to the archive and gives it all of the run's events there; its path.
 
     What is left as the backup says that the run is completed, so that nobody takes it for one that still runs.
     """
-    state = book.state().state
+    state = log.state().state
     if state.meta.status is not RunStatus.COMPLETED:
         raise UsageError(
-            f"{book.run_id} is {state.meta.status.value}, and only a completed run is archived",
-            next_step=f"fairwitness status {book.run_id}",
+            f"{log.run_id} is {state.meta.status.value}, and only a completed run is archived",
+            next_step=f"fairwitness status {log.run_id}",
         )
-    path = autopilot.archived_state(book.run_id)
-    found = read_state(files, run_id=book.run_id)
+    path = autopilot.archived_state(log.run_id)
+    found = read_state(files, run_id=log.run_id)
     if not files.exists(path) and found is not None and found.source is StateSource.FILE:
         files.put(autopilot.STATE_BACKUP, rendered(state))
-        reach("autopilot.backup")
+        killpoint("autopilot.backup")
         files.move(autopilot.STATE, path)
-        reach("autopilot.archive")
-    whole = rendered(whole_state(book))
+        killpoint("autopilot.archive")
+    whole = rendered(whole_state(log))
     if not files.exists(path) or files.get(path) != whole:
         files.put(path, whole)
-        reach("autopilot.archived")
+        killpoint("autopilot.archived")
     return path
 
 
-def archive_beside(book: AutopilotBook, files: Store) -> str:
+def archive_beside(log: AutopilotLog, files: Store) -> str:
     """Puts a failed run that came to the end of its roadmap into the archive, with all its events; its path.
 
     The state file stays: a person may still take the run up again.
     """
-    path, whole = autopilot.archived_state(book.run_id), rendered(whole_state(book))
+    path, whole = autopilot.archived_state(log.run_id), rendered(whole_state(log))
     if not files.exists(path) or files.get(path) != whole:
         files.put(path, whole)
-        reach("autopilot.archived")
+        killpoint("autopilot.archived")
     return path
 
 
-def whole_state(book: AutopilotBook) -> State:
+def whole_state(log: AutopilotLog) -> State:
     """The run's state with every event that it had."""
-    folded = fold_autopilot(book.ledger.events(book.run_id), book.order().setup(None))
+    folded = fold_autopilot(log.ledger.events(log.run_id), log.order().setup(None))
     if isinstance(folded, Problem):
         raise EventsBroken(
-            f"run {book.run_id}: {spell_path(folded.where)}: expected {folded.expected}; found {folded.found}",
+            f"run {log.run_id}: {spell_path(folded.where)}: expected {folded.expected}; found {folded.found}",
             next_step="fairwitness ledger verify",
         )
     return folded.state

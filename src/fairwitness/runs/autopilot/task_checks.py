@@ -10,11 +10,11 @@ from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCr
 from fairwitness.contracts.autopilot.words import FailureCategory, tally
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.contracts.forge.dag import NodeState
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.rules.claims import claim_differences, ended
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.tasks import attempted, graph_of, statuses_of
 
 SCRIPT = "the script of the task passes"
@@ -97,19 +97,19 @@ def category_of(reason: str, *, is_done: bool) -> FailureCategory:
     return next(found, FailureCategory.ACCEPTANCE_CRITERIA_UNMET)
 
 
-def failure_of(book: AutopilotBook, node: str, attempt: int, reason: str | None) -> StepError:
+def failure_of(log: AutopilotLog, node: str, attempt: int, reason: str | None) -> StepError:
     """Why a node failed: by its own checks, or by what came after them."""
-    done, said = attempted(book, node, attempt), (reason or "").strip() or "it failed"
+    done, said = attempted(log, node, attempt), (reason or "").strip() or "it failed"
     known = None if done is None else done.category
     return StepError(category=known or category_of(said, is_done=done is not None), first_line=said)
 
 
-def failures(book: AutopilotBook, *numbers: int) -> tuple[StepError, ...]:
+def failures(log: AutopilotLog, *numbers: int) -> tuple[StepError, ...]:
     """Why nodes of graphs failed, in their order."""
     return tuple(
-        failure_of(book, name, graph_of(book, number).attempt, status.lastError)
+        failure_of(log, name, graph_of(log, number).attempt, status.lastError)
         for number in numbers
-        for name, status in statuses_of(book, number).items()
+        for name, status in statuses_of(log, number).items()
         if status.status in (NodeState.FAILED, NodeState.STALE)
     )
 
@@ -126,13 +126,13 @@ def executor_differences(said: ExecutorReturn, runs: Sequence[ExecutionResult]) 
 
 
 def note_differences(
-    book: AutopilotBook, node: str, attempt: int, number: int, by: str, found: Sequence[str], *, tree: str
+    log: AutopilotLog, node: str, attempt: int, number: int, by: str, found: Sequence[str], *, tree: str
 ) -> None:
     """Writes down in what somebody's words are not what was seen, once, also if that is nothing."""
     key = f"{DISCREPANCY}:{node}:{attempt}:{number}:{by}"
-    if book.ledger.observation(book.run_id, key) is not None:
+    if log.ledger.observation(log.run_id, key) is not None:
         return
     detail: dict[str, object] = {"by": by, "attempt": attempt, "number": number, "found": list(found)}
-    row = book.seen(key, DISCREPANCY, node, detail, book.now(), holds=not found, task_id=node, tree=tree)
-    book.ledger.record(book.run_id, lambda record: record.observation(row))
-    reach("autopilot.discrepancy")
+    row = log.seen(key, DISCREPANCY, node, detail, log.now(), holds=not found, task_id=node, tree=tree)
+    log.ledger.record(log.run_id, lambda record: record.observation(row))
+    killpoint("autopilot.discrepancy")

@@ -24,10 +24,10 @@ from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState
 from fairwitness.contracts.forge.status import NodeStatus
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.errors import UsageError
-from fairwitness.kit.killpoints import reach
-from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.autopilot.pages_execution import LoggedTask
-from fairwitness.runs.graph.book import GRAPH, GraphBook, plain_graph
+from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 
 ATTEMPT = "attempt"
 _ESTIMATES = {Complexity.SIMPLE: 1, Complexity.MEDIUM: 2, Complexity.COMPLEX: 3}
@@ -120,16 +120,16 @@ class Attempted(Contract):
     """What agents and commands took together."""
 
 
-def graphs_of(book: AutopilotBook) -> tuple[Graph, ...]:
+def graphs_of(log: AutopilotLog) -> tuple[Graph, ...]:
     """Every graph that was begun, in order."""
-    return tuple(sorted(_graph(row.detail) for row in book.ledger.observations(book.run_id, GRAPH)))
+    return tuple(sorted(_graph(row.detail) for row in log.ledger.observations(log.run_id, GRAPH)))
 
 
-def graph_of(book: AutopilotBook, number: int) -> Graph:
+def graph_of(log: AutopilotLog, number: int) -> Graph:
     """One graph."""
-    row = book.ledger.observation(book.run_id, f"{GRAPH}:{number}")
+    row = log.ledger.observation(log.run_id, f"{GRAPH}:{number}")
     if row is None:
-        raise UsageError(f"run {book.run_id} has no graph {number}", next_step="report this")
+        raise UsageError(f"run {log.run_id} has no graph {number}", next_step="report this")
     return _graph(row.detail)
 
 
@@ -148,24 +148,24 @@ def _graph(detail: Mapping[str, Any]) -> Graph:
 
 
 def begin_graph(
-    book: AutopilotBook, asked: PhasePass | None, purpose: str, nodes: Sequence[PlannedNode], base_commit: str
+    log: AutopilotLog, asked: PhasePass | None, purpose: str, nodes: Sequence[PlannedNode], base_commit: str
 ) -> int:
     """Writes a graph down and gives its number; asked again for the same purpose of the same pass, it is found.
 
     If the run was resumed since and nothing of it is under way, what was halted or never begun gets a graph of its own.
     """
-    known = graphs_of(book)
+    known = graphs_of(log)
     of, phase = (None, None) if asked is None else (pass_name(asked), asked.phase)
-    life = sum(event.type == "run_resumed" for event in book.ledger.events(book.run_id))
+    life = sum(event.type == "run_resumed" for event in log.ledger.events(log.run_id))
     same = [graph for graph in known if (graph.pass_, graph.purpose) == (of, purpose)]
     if same:
-        open_ = _halted(book, same) if same[-1].life != life else ()
+        open_ = _halted(log, same) if same[-1].life != life else ()
         if not open_:
             return same[-1].number
         nodes = open_
     number = len(known) + 1
     attempt = 1 + sum(graph.phase == phase for graph in known)
-    order, now = book.order(), book.now()
+    order, now = log.order(), log.now()
     options = GraphOptions(
         target=order.target,
         cap=order.limits.cap,
@@ -176,15 +176,15 @@ def begin_graph(
     )
     dag = Dag(
         version=1,
-        runId=book.run_id,
+        runId=log.run_id,
         nodes=tuple(_dag_nodes(nodes)),
         metadata=DagMetadata(createdAt=now, createdBy="captain", totalTasks=len(nodes), totalRefineries=0),
     )
     about = {"phase": phase, "pass": of, "purpose": purpose, "life": life, "nodes": [node.plain() for node in nodes]}
     detail = plain_graph(dag, options, base_commit, {}, about)
-    seen = book.seen(f"{GRAPH}:{number}", GRAPH, book.run_id, detail, now)
-    book.ledger.record(book.run_id, lambda record: record.observation(seen))
-    reach("autopilot.graph")
+    seen = log.seen(f"{GRAPH}:{number}", GRAPH, log.run_id, detail, now)
+    log.ledger.record(log.run_id, lambda record: record.observation(seen))
+    killpoint("autopilot.graph")
     return number
 
 
@@ -206,14 +206,14 @@ def _dag_nodes(nodes: Sequence[PlannedNode]) -> Iterable[DagNode]:
         )
 
 
-def rest_of(book: AutopilotBook, number: int) -> tuple[PlannedNode, ...]:
+def rest_of(log: AutopilotLog, number: int) -> tuple[PlannedNode, ...]:
     """The nodes that a graph never began since something of a wave before failed; to be begun without that.
 
     None if it did not come to its own end: then something is under way, or was not begun though nothing stood before.
     """
     states, nodes = (
-        {name: each.status for name, each in statuses_of(book, number).items()},
-        graph_of(book, number).nodes,
+        {name: each.status for name, each in statuses_of(log, number).items()},
+        graph_of(log, number).nodes,
     )
     if not set(states.values()) <= _STATUSES.keys():
         return ()
@@ -222,18 +222,18 @@ def rest_of(book: AutopilotBook, number: int) -> tuple[PlannedNode, ...]:
     return rest if all(min(failed, default=node.wave) < node.wave for node in rest) else ()
 
 
-def _halted(book: AutopilotBook, graphs: Sequence[Graph]) -> tuple[PlannedNode, ...]:
+def _halted(log: AutopilotLog, graphs: Sequence[Graph]) -> tuple[PlannedNode, ...]:
     """What is to be begun anew after a resume: nothing while something is under way; else what never came to an end."""
     found: dict[str, PlannedNode] = {}
     for graph in graphs:
-        states = statuses_of(book, graph.number)
+        states = statuses_of(log, graph.number)
         for node in graph.nodes:
             found.pop(node.id, None)
             match states[node.id].status:
                 case NodeState.PENDING:
                     found[node.id] = node
                 case NodeState.FAILED | NodeState.STALE:
-                    if attempted(book, node.id, graph.attempt) is None:
+                    if attempted(log, node.id, graph.attempt) is None:
                         found[node.id] = node
                 case NodeState.MERGED:
                     pass
@@ -242,48 +242,48 @@ def _halted(book: AutopilotBook, graphs: Sequence[Graph]) -> tuple[PlannedNode, 
     return tuple(found.values())
 
 
-def statuses_of(book: AutopilotBook, number: int) -> Mapping[str, NodeStatus]:
+def statuses_of(log: AutopilotLog, number: int) -> Mapping[str, NodeStatus]:
     """Where the nodes of a graph stand."""
-    graph = GraphBook(book.ledger, book.run_id, workflow=Workflow.AUTOPILOT, phase=str(number), clock=book.clock)
+    graph = RunLog(log.ledger, log.run_id, workflow=Workflow.AUTOPILOT, phase=str(number), clock=log.clock)
     return graph.run().nodes
 
 
-def attempted(book: AutopilotBook, node: str, attempt: int) -> Attempted | None:
+def attempted(log: AutopilotLog, node: str, attempt: int) -> Attempted | None:
     """What came of the work on a node; None if it is under way, or was halted."""
-    return book.kept(f"{ATTEMPT}:{node}:{attempt}", Attempted)
+    return log.kept(f"{ATTEMPT}:{node}:{attempt}", Attempted)
 
 
-def commit_of(book: AutopilotBook, node: str, attempt: int) -> str | None:
+def commit_of(log: AutopilotLog, node: str, attempt: int) -> str | None:
     """The commit of an attempt that was verified; None if there is none, or if the work was there already."""
-    done = attempted(book, node, attempt)
+    done = attempted(log, node, attempt)
     if done is None or not done.files:
         return None
     verified = [
         str(event.data["commit"])
-        for event in book.ledger.events(book.run_id)
+        for event in log.ledger.events(log.run_id)
         if event.type == "task.verified" and (event.data["nodeId"], event.data["attemptId"]) == (node, attempt)
     ]
     return verified[-1] if verified else None
 
 
-def logged(book: AutopilotBook, *numbers: int) -> tuple[LoggedTask, ...]:
+def logged(log: AutopilotLog, *numbers: int) -> tuple[LoggedTask, ...]:
     """What became of each node of these graphs; of one that several had, what the last of them made of it."""
     found: dict[str, LoggedTask] = {}
     for number in numbers:
-        graph, states = graph_of(book, number), statuses_of(book, number)
+        graph, states = graph_of(log, number), statuses_of(log, number)
         for node in graph.nodes:
             status = _STATUSES.get(states[node.id].status, TaskStatus.IN_PROGRESS)
-            found[node.id] = _logged(book, graph, node, status)
+            found[node.id] = _logged(log, graph, node, status)
     return tuple(found.values())
 
 
-def _logged(book: AutopilotBook, graph: Graph, node: PlannedNode, status: TaskStatus) -> LoggedTask:
-    done = attempted(book, node.id, graph.attempt)
+def _logged(log: AutopilotLog, graph: Graph, node: PlannedNode, status: TaskStatus) -> LoggedTask:
+    done = attempted(log, node.id, graph.attempt)
     return LoggedTask(
         id=node.name,
         description=node.about,
         status=status,
-        commit=commit_of(book, node.id, graph.attempt) if status is TaskStatus.COMPLETED else None,
+        commit=commit_of(log, node.id, graph.attempt) if status is TaskStatus.COMPLETED else None,
         files=() if done is None else done.files,
         evidence=None if done is None else done.evidence,
         confidence=None,  # executors are not asked how sure they are
@@ -293,8 +293,8 @@ def _logged(book: AutopilotBook, graph: Graph, node: PlannedNode, status: TaskSt
     )
 
 
-def deviations(book: AutopilotBook, *numbers: int) -> tuple[str, ...]:
+def deviations(log: AutopilotLog, *numbers: int) -> tuple[str, ...]:
     """In what executors say they left the plan, with the task."""
-    nodes = [(graph.attempt, node) for graph in (graph_of(book, each) for each in numbers) for node in graph.nodes]
-    ends = [(node, attempted(book, node.id, attempt)) for attempt, node in nodes]
+    nodes = [(graph.attempt, node) for graph in (graph_of(log, each) for each in numbers) for node in graph.nodes]
+    ends = [(node, attempted(log, node.id, attempt)) for attempt, node in nodes]
     return tuple(f"{node.name}: {said}" for node, done in ends if done is not None for said in done.deviations)

@@ -9,27 +9,27 @@ from fairwitness.contracts.autopilot.words import CheckState, FailureCategory, S
 from fairwitness.contracts.common.tools import Role
 from fairwitness.rules.pass_moves import PLAN_CONFIDENCE
 from fairwitness.rules.plan_check import is_too_large, plan_problems, scope_problems
+from fairwitness.runs.autopilot.context import PLAN, PLAN_CHECK, RESEARCH, AutopilotContext
 from fairwitness.runs.autopilot.done import Done, Span, answer, asked_span
 from fairwitness.runs.autopilot.pages_phase import research_page
 from fairwitness.runs.autopilot.pages_plan import plan_page
-from fairwitness.runs.autopilot.room import PLAN, PLAN_CHECK, RESEARCH, Room
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.graph.repo_context import run_blocking
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 
-async def research(room: Room, asked: PhasePass, number: int) -> Done:
+async def research(context: AutopilotContext, asked: PhasePass, number: int) -> Done:
     """What the plan has to know; after a rating below the mark, with what it found."""
-    before = await to_end(_deficiencies, room, asked)
-    brief = room.briefs.researcher(asked, number, before)
-    done = await room.asker.ask(asked, StepName.RESEARCH, number, brief, at=await to_end(room.tip))
+    before = await run_blocking(_deficiencies, context, asked)
+    brief = context.briefs.researcher(asked, number, before)
+    done = await context.asker.ask(asked, StepName.RESEARCH, number, brief, at=await run_blocking(context.tip))
     found = answer(done, ResearcherReturn)
     spans = (asked_span(Role.PHASE_RESEARCHER.value, done),)
     if isinstance(found, StepError):
         steps = PhaseSteps(research=DocumentStep(status=WorkState.FAILED))
         return Done(_bad(StepName.RESEARCH, number, found), steps=steps, error=found, spans=spans)
-    kept = await to_end(room.keep, RESEARCH, asked, number, found)
-    path = room.layout(asked.phase).research
-    digest = await to_end(room.put, path, research_page(room.phase(asked.phase), kept))
+    kept = await run_blocking(context.keep, RESEARCH, asked, number, found)
+    path = context.layout(asked.phase).research
+    digest = await run_blocking(context.put, path, research_page(context.phase(asked.phase), kept))
     return Done(
         StepResult(step=StepName.RESEARCH, number=number, good=True),
         steps=PhaseSteps(research=DocumentStep(status=WorkState.COMPLETED, output=path, hash=digest)),
@@ -38,26 +38,26 @@ async def research(room: Room, asked: PhasePass, number: int) -> Done:
     )
 
 
-def _deficiencies(room: Room, asked: PhasePass) -> tuple[str, ...]:
+def _deficiencies(context: AutopilotContext, asked: PhasePass) -> tuple[str, ...]:
     """What earlier steps of this pass left to be mended, newest first."""
-    return tuple(issue for result in reversed(room.book.results(asked)) for issue in result.issues)
+    return tuple(issue for result in reversed(context.log.results(asked)) for issue in result.issues)
 
 
-async def plan(room: Room, asked: PhasePass, number: int) -> Done:
+async def plan(context: AutopilotContext, asked: PhasePass, number: int) -> Done:
     """The plan, with what was refused in the one before."""
-    known = await to_end(room.latest, RESEARCH, asked.phase, ResearcherReturn)
+    known = await run_blocking(context.latest, RESEARCH, asked.phase, ResearcherReturn)
     assert known is not None  # research comes before a plan, or the pass has ended
-    refused = await to_end(_refused, room, asked)
-    last = await to_end(room.plan, asked.phase) if refused else None
-    brief = room.briefs.planner(asked, number, known, refused, last=last)
-    done = await room.asker.ask(asked, StepName.PLAN, number, brief, at=await to_end(room.tip))
+    refused = await run_blocking(_refused, context, asked)
+    last = await run_blocking(context.plan, asked.phase) if refused else None
+    brief = context.briefs.planner(asked, number, known, refused, last=last)
+    done = await context.asker.ask(asked, StepName.PLAN, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PhasePlan)
     spans = (asked_span(Role.PHASE_PLANNER.value, done),)
     if isinstance(found, StepError):
         steps = PhaseSteps(plan=PlanStep(status=WorkState.FAILED, validation_rounds=number))
         return Done(_bad(StepName.PLAN, number, found), steps=steps, error=found, spans=spans)
-    kept = await to_end(room.keep, PLAN, asked, number, found)
-    path, digest = await to_end(_write_plan, room, asked, kept)
+    kept = await run_blocking(context.keep, PLAN, asked, number, found)
+    path, digest = await run_blocking(_write_plan, context, asked, kept)
     return Done(
         StepResult(step=StepName.PLAN, number=number, good=True, splits=is_too_large(kept)),
         steps=PhaseSteps(plan=PlanStep(status=WorkState.COMPLETED, output=path, hash=digest, validation_rounds=number)),
@@ -66,38 +66,38 @@ async def plan(room: Room, asked: PhasePass, number: int) -> Done:
     )
 
 
-def _refused(room: Room, asked: PhasePass) -> tuple[str, ...]:
-    results = room.book.results(asked)
+def _refused(context: AutopilotContext, asked: PhasePass) -> tuple[str, ...]:
+    results = context.log.results(asked)
     last = results[-1] if results else None
     return last.issues if last is not None and last.step is StepName.PLAN_CHECK else ()
 
 
-def _write_plan(room: Room, asked: PhasePass, kept: PhasePlan) -> tuple[str, str]:
-    phase, layout = room.phase(asked.phase), room.layout(asked.phase)
+def _write_plan(context: AutopilotContext, asked: PhasePass, kept: PhasePlan) -> tuple[str, str]:
+    phase, layout = context.phase(asked.phase), context.layout(asked.phase)
     for task in kept.tasks:
         if task.script is not None:
-            room.put(layout.test_script(task.id), task.script)
+            context.put(layout.test_script(task.id), task.script)
     wanted = (*(each.id for each in phase.requirements), *(each.text for each in phase.criteria))
-    return layout.plan, room.put(layout.plan, plan_page(phase, wanted, kept.tasks, kept))
+    return layout.plan, context.put(layout.plan, plan_page(phase, wanted, kept.tasks, kept))
 
 
-async def plan_check(room: Room, asked: PhasePass, number: int) -> Done:
+async def plan_check(context: AutopilotContext, asked: PhasePass, number: int) -> Done:
     """What can be seen without an opinion first; then the checker's opinion, which must be sure enough."""
-    known = await to_end(room.plan, asked.phase)
+    known = await run_blocking(context.plan, asked.phase)
     assert known is not None
-    shut = (PLANNING, RUNTIME, *(lock.path for lock in room.order.specs))
-    problems = (*plan_problems(room.phase(asked.phase), known), *scope_problems(known, shut))
+    shut = (PLANNING, RUNTIME, *(lock.path for lock in context.order.specs))
+    problems = (*plan_problems(context.phase(asked.phase), known), *scope_problems(known, shut))
     blockers = tuple(issue.description for issue in problems)
     if blockers:
         return _checked(number, None, blockers, ())
-    brief = room.briefs.plan_checker(asked, number, known)
-    done = await room.asker.ask(asked, StepName.PLAN_CHECK, number, brief, at=await to_end(room.tip))
+    brief = context.briefs.plan_checker(asked, number, known)
+    done = await context.asker.ask(asked, StepName.PLAN_CHECK, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PlanCheckerReturn)
     spans = (asked_span(Role.PLAN_CHECKER.value, done),)
     if isinstance(found, StepError):
         steps = PhaseSteps(plan_check=PlanCheckStep(status=CheckState.FAIL))
         return Done(_bad(StepName.PLAN_CHECK, number, found), steps=steps, error=found, spans=spans)
-    kept = await to_end(room.keep, PLAN_CHECK, asked, number, found)
+    kept = await run_blocking(context.keep, PLAN_CHECK, asked, number, found)
     said = tuple(issue.description for issue in kept.issues if issue.severity is not PlanIssueSeverity.INFO)
     good = kept.pass_ and kept.confidence >= PLAN_CONFIDENCE
     unsure = () if kept.confidence >= PLAN_CONFIDENCE else (f"the checker is sure to {kept.confidence:g} of 10",)

@@ -8,15 +8,15 @@ from fairwitness.contracts.autopilot.words import RunStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.rules.breaker import FailRun, GoOn, Pause, after_step, error_key
-from fairwitness.runs.autopilot.book import BEGUN, STEP, AutopilotBook, Told, happened
+from fairwitness.runs.autopilot.log import BEGUN, STEP, AutopilotLog, Told, happened
 from fairwitness.runs.dispatch.account import budget_of, of_dispatches
 
 
-def untold_tokens(book: AutopilotBook, caps: BudgetCaps) -> int:
+def untold_tokens(log: AutopilotLog, caps: BudgetCaps) -> int:
     """Tokens that dispatches used and no event has told of."""
-    rows = of_dispatches(lambda kind: book.ledger.observations(book.run_id, kind))
+    rows = of_dispatches(lambda kind: log.ledger.observations(log.run_id, kind))
     spent = budget_of(caps, rows).spent.values()
-    return max(0, sum(each.used.tokens for each in spent) - book.state().state.metrics.total_tokens_used)
+    return max(0, sum(each.used.tokens for each in spent) - log.state().state.metrics.total_tokens_used)
 
 
 def task_retries(state: State) -> int:
@@ -25,30 +25,30 @@ def task_retries(state: State) -> int:
     return sum(task.retries for step in executed for task in step.tasks.values())
 
 
-def seconds_of(book: AutopilotBook, phase: str | None = None) -> float:
+def seconds_of(log: AutopilotLog, phase: str | None = None) -> float:
     """How long the steps of a phase took, or those of the whole run; waiting for a person is none of them."""
-    began = {row.key: instant(row.observed_at) for row in book.ledger.observations(book.run_id, BEGUN)}
-    rows = book.ledger.observations(book.run_id, STEP)
+    began = {row.key: instant(row.observed_at) for row in log.ledger.observations(log.run_id, BEGUN)}
+    rows = log.ledger.observations(log.run_id, STEP)
     own = [row for row in rows if phase is None or row.subject.rpartition("-")[0] == phase]
     return sum((instant(row.observed_at) - began[f"{BEGUN}:{row.key}"]).total_seconds() for row in own)
 
 
 def breaker_events(
-    book: AutopilotBook, phase: str, outcome: StepOutcome, tokens: int, took_ms: int, now: str
+    log: AutopilotLog, phase: str, outcome: StepOutcome, tokens: int, took_ms: int, now: str
 ) -> tuple[Told, ...]:
     """What follows for a run from a step that ended: nothing, or that its breaker opened or closed."""
-    state = book.state().state
+    state = log.state().state
     record = state.phases.get(phase)
     took = took_ms / 1000  # of the step that is about to be told of
     retried = sum(each.debug_attempts + each.replan_attempts for each in state.phases.values())
     usage = Usage(
         phase_tokens=(0 if record is None else record.tokens_used) + tokens,
-        phase_minutes=int((seconds_of(book, phase) + took) // 60),
+        phase_minutes=int((seconds_of(log, phase) + took) // 60),
         total_tokens=state.metrics.total_tokens_used + tokens,
-        total_minutes=int((seconds_of(book) + took) // 60),
+        total_minutes=int((seconds_of(log) + took) // 60),
         total_retries=retried + task_retries(state),
     )
-    answer = after_step(state.circuit_breaker, outcome, usage, book.order().limits.breaker, now=now)
+    answer = after_step(state.circuit_breaker, outcome, usage, log.order().limits.breaker, now=now)
     if isinstance(answer, GoOn):
         was_half = state.circuit_breaker.state is BreakerPosition.HALF_OPEN
         if was_half and answer.breaker.state is BreakerPosition.CLOSED:

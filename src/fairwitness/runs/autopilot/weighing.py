@@ -22,13 +22,13 @@ from fairwitness.rules.diagnostics import WayUp, needs_diagnostic, way_up
 from fairwitness.rules.flags import CYCLES, asking, course
 from fairwitness.rules.scoring import tenths
 from fairwitness.rules.ways_up import ways_up
-from fairwitness.runs.autopilot.book import STEP, pass_name
+from fairwitness.runs.autopilot.context import JUDGEMENT, RATING, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.lineage import lineage, origin, passes_of, standing_rating
+from fairwitness.runs.autopilot.log import STEP, pass_name
 from fairwitness.runs.autopilot.pages_confidence import Cycle, Doubted, confidence_page
 from fairwitness.runs.autopilot.pages_judgement import judge_page
 from fairwitness.runs.autopilot.rating import Rated
 from fairwitness.runs.autopilot.returning import commits_since, paths_at, task_counts
-from fairwitness.runs.autopilot.room import JUDGEMENT, RATING, SEEN, VERIFICATION, Room
 from fairwitness.runs.autopilot.usage import seconds_of
 from fairwitness.runs.autopilot.verifying import Seen, Verified, human_tasks
 from fairwitness.runs.dispatch.account import ENDED
@@ -52,43 +52,43 @@ class Weighed:
     """Cycles of its loop that have been run, this one included."""
 
 
-def weigh(room: Room, asked: PhasePass, returned: PhaseReturn) -> Weighed:
+def weigh(context: AutopilotContext, asked: PhasePass, returned: PhaseReturn) -> Weighed:
     """Gathers what stands on record about a pass."""
-    rated = room.latest(RATING, asked.phase, Rated) if returned.status is PhaseOutcome.COMPLETED else None
+    rated = context.latest(RATING, asked.phase, Rated) if returned.status is PhaseOutcome.COMPLETED else None
     return Weighed(
         asked,
         returned,
-        room.latest(VERIFICATION, asked.phase, Verified),
-        room.latest(JUDGEMENT, asked.phase, JudgeReturn),
+        context.latest(VERIFICATION, asked.phase, Verified),
+        context.latest(JUDGEMENT, asked.phase, JudgeReturn),
         rated,
-        _way(room, asked, rated),
+        _way(context, asked, rated),
         len(
             [
                 each
-                for each in passes_of(room.book, asked.phase)
-                if each.kind is PassKind.CYCLE and each.loop is origin(room.book, asked).loop
+                for each in passes_of(context.log, asked.phase)
+                if each.kind is PassKind.CYCLE and each.loop is origin(context.log, asked).loop
             ]
         ),
     )
 
 
-def as_it_stands(room: Room, weighed: Weighed) -> Weighed:
+def as_it_stands(context: AutopilotContext, weighed: Weighed) -> Weighed:
     """The same with the rating that stands: where a cycle was taken back, the one before it, if there is one."""
-    row = standing_rating(room.book, weighed.asked.phase)
+    row = standing_rating(context.log, weighed.asked.phase)
     rated = None if row is None else Rated.model_validate(row.detail["document"])
-    return replace(weighed, rated=rated, way=_way(room, weighed.asked, rated))
+    return replace(weighed, rated=rated, way=_way(context, weighed.asked, rated))
 
 
-def _way(room: Room, asked: PhasePass, rated: Rated | None) -> WayUp:
+def _way(context: AutopilotContext, asked: PhasePass, rated: Rated | None) -> WayUp:
     if rated is None:
         return WayUp(usable=(), refused=())
-    known = paths_of(room, asked)
-    return way_up(ways_up(rated.settled.rating, files_of(room, asked), known), known)
+    known = paths_of(context, asked)
+    return way_up(ways_up(rated.settled.rating, files_of(context, asked), known), known)
 
 
-def files_of(room: Room, asked: PhasePass) -> dict[str, str]:
+def files_of(context: AutopilotContext, asked: PhasePass) -> dict[str, str]:
     """By criterion, the first file of the task that serves it."""
-    plan = room.plan(asked.phase)
+    plan = context.plan(asked.phase)
     return {
         named: task.files[0]
         for task in reversed(() if plan is None else plan.tasks)
@@ -97,32 +97,32 @@ def files_of(room: Room, asked: PhasePass) -> dict[str, str]:
     }
 
 
-def paths_of(room: Room, asked: PhasePass) -> frozenset[str]:
+def paths_of(context: AutopilotContext, asked: PhasePass) -> frozenset[str]:
     """Every file that a way up may name: those that exist, and those that the plan would create."""
-    plan = room.plan(asked.phase)
+    plan = context.plan(asked.phase)
     planned = {path for task in (() if plan is None else plan.tasks) for path in task.files}
-    return paths_at(room.repository, room.tip()) | planned
+    return paths_at(context.repository, context.tip()) | planned
 
 
-def integrity_facts(room: Room, weighed: Weighed) -> IntegrityFacts:
+def integrity_facts(context: AutopilotContext, weighed: Weighed) -> IntegrityFacts:
     """Everything the integrity checks are told."""
-    asked, returned, order = weighed.asked, weighed.returned, room.order
-    state = room.book.state().state
-    seen = room.latest(SEEN, asked.phase, Seen) if returned.verification_duration_seconds is not None else None
+    asked, returned, order = weighed.asked, weighed.returned, context.order
+    state = context.log.state().state
+    seen = context.latest(SEEN, asked.phase, Seen) if returned.verification_duration_seconds is not None else None
     said = None if weighed.verified is None else weighed.verified.said
-    done, _, total = task_counts(room, asked)
+    done, _, total = task_counts(context, asked)
     loops = course(frozenset(order.flags)).loops
-    origin_loop = origin(room.book, asked).loop
+    origin_loop = origin(context.log, asked).loop
     limit = max((CYCLES[plan.loop] for plan in loops), default=0) if origin_loop is None else CYCLES[origin_loop]
-    report = None if weighed.judged is None else judge_page(room.phase(asked.phase), weighed.judged, said)
+    report = None if weighed.judged is None else judge_page(context.phase(asked.phase), weighed.judged, said)
     return IntegrityFacts(
         returned=returned,
-        phase_type=room.phase(asked.phase).type,
+        phase_type=context.phase(asked.phase).type,
         seen=HarnessFacts(
-            ran=_ran(room, asked),
-            phase_seconds=round(seconds_of(room.book, asked.phase), 3),
+            ran=_ran(context, asked),
+            phase_seconds=round(seconds_of(context.log, asked.phase), 3),
             verification_seconds=returned.verification_duration_seconds,
-            commits=commits_since(room, asked.checkpoint, room.tip()),
+            commits=commits_since(context, asked.checkpoint, context.tip()),
             checks=_UNKNOWN if seen is None else seen.checks,
             executions=() if seen is None else seen.executed,
         ),
@@ -133,17 +133,17 @@ def integrity_facts(room: Room, weighed: Weighed) -> IntegrityFacts:
             written_score=None if weighed.rated is None else weighed.rated.written,
         ),
         planned=PlannedTasks(
-            checkpoints=tuple(task.id for task in human_tasks(room, asked.phase)), auto_passed=done, auto_total=total
+            checkpoints=tuple(task.id for task in human_tasks(context, asked.phase)), auto_passed=done, auto_total=total
         ),
         standing=PhaseStanding(
-            earlier_tenths=tuple(tenths(score) for _, score in scores_before(room, asked.phase)),
+            earlier_tenths=tuple(tenths(score) for _, score in scores_before(context, asked.phase)),
             threshold_tenths=course(frozenset(order.flags)).threshold_tenths,
             cycles=min(weighed.cycles, limit),
             cycle_limit=limit,
             deferral_limit=asking(state.meta).limit,
-            category=category_of(room, asked),
+            category=category_of(context, asked),
             way_up=_named(weighed),
-            paths=paths_of(room, asked),
+            paths=paths_of(context, asked),
             enforced=asked.kind is PassKind.AGAIN,
         ),
         settings=IntegritySettings(
@@ -160,12 +160,12 @@ def _named(weighed: Weighed) -> tuple[PathItem, ...] | None:
     return weighed.way.usable or tuple(refused.item for refused in weighed.way.refused)
 
 
-def _ran(room: Room, asked: PhasePass) -> tuple[StepRun, ...]:
+def _ran(context: AutopilotContext, asked: PhasePass) -> tuple[StepRun, ...]:
     """Who did which step, by the dispatches on record; what no agent did, the harness did."""
     runs = []
-    names = {pass_name(each) for each in lineage(room.book, asked)}
-    ended = {row.subject for row in room.book.ledger.observations(room.book.run_id, ENDED)}
-    for row in room.book.ledger.observations(room.book.run_id, STEP):
+    names = {pass_name(each) for each in lineage(context.log, asked)}
+    ended = {row.subject for row in context.log.ledger.observations(context.log.run_id, ENDED)}
+    for row in context.log.ledger.observations(context.log.run_id, STEP):
         if row.subject not in names:
             continue
         step = StepName(row.detail["document"]["step"])
@@ -178,11 +178,11 @@ def _ran(room: Room, asked: PhasePass) -> tuple[StepRun, ...]:
     return tuple(runs)
 
 
-def scores_before(room: Room, phase: str) -> tuple[tuple[str, float], ...]:
+def scores_before(context: AutopilotContext, phase: str) -> tuple[tuple[str, float], ...]:
     """The phases that were completed before this one with their scores, in that order."""
     done = [
         (record.completed_at or "", other, record.steps.rate.alignment_score)
-        for other, record in room.book.state().state.phases.items()
+        for other, record in context.log.state().state.phases.items()
         if other != phase
         and record.status is PhaseStatus.COMPLETED
         and record.steps.rate is not None
@@ -191,22 +191,22 @@ def scores_before(room: Room, phase: str) -> tuple[tuple[str, float], ...]:
     return tuple((other, score) for _, other, score in sorted(done))
 
 
-def category_of(room: Room, asked: PhasePass) -> FailureCategory | None:
+def category_of(context: AutopilotContext, asked: PhasePass) -> FailureCategory | None:
     """Why a phase failed: the category of the failure that its last bad step told of."""
-    for envelope in reversed(tuple(room.book.ledger.events(room.book.run_id))):
+    for envelope in reversed(tuple(context.log.ledger.events(context.log.run_id))):
         if envelope.phase == asked.phase and envelope.type in ("step_failed", "task_failed"):
             said = envelope.data.get("category")
             return None if said is None else FailureCategory(said)
     return None
 
 
-def write_diagnostic(room: Room, weighed: Weighed, *, force_incomplete: bool) -> str | None:
+def write_diagnostic(context: AutopilotContext, weighed: Weighed, *, force_incomplete: bool) -> str | None:
     """Writes the diagnostic of a phase below nine; its path, or None if it needs none."""
     rated = weighed.rated
     if rated is None or not needs_diagnostic(tenths(rated.settled.score)):
         return None
     phase = weighed.asked.phase
-    threshold = course(frozenset(room.order.flags)).threshold_tenths / 10
+    threshold = course(frozenset(context.order.flags)).threshold_tenths / 10
     doubted = Doubted(
         score=rated.settled.score,
         threshold=threshold,
@@ -216,17 +216,17 @@ def write_diagnostic(room: Room, weighed: Weighed, *, force_incomplete: bool) ->
         rating=rated.settled.rating,
         usable=weighed.way.usable,
         refused=weighed.way.refused,
-        cycles=_history(room, phase),
+        cycles=_history(context, phase),
     )
     path = phase_confidence(phase)
-    room.put(path, confidence_page(room.phase(phase), doubted))
+    context.put(path, confidence_page(context.phase(phase), doubted))
     return path
 
 
-def _history(room: Room, phase: str) -> tuple[Cycle, ...]:
-    record = room.book.state().state.phases.get(phase)
+def _history(context: AutopilotContext, phase: str) -> tuple[Cycle, ...]:
+    record = context.log.state().state.phases.get(phase)
     scores: Sequence[float] = [] if record is None else [entry.score for entry in record.score_history]
-    cycles = [each for each in passes_of(room.book, phase) if each.kind is PassKind.CYCLE]
+    cycles = [each for each in passes_of(context.log, phase) if each.kind is PassKind.CYCLE]
     changes = [(), *(tuple(item.file for item in each.items) for each in cycles)]
     return tuple(
         Cycle(number=number, score=score, changes=changes[number] if number < len(changes) else (), remaining=())

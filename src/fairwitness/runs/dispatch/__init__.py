@@ -1,6 +1,6 @@
 """Asking an agent: reserved before, compared and recorded after, adopted if it was done already."""
 
 from fairwitness.runs.dispatch.dispatch import dispatch
-from fairwitness.runs.dispatch.model import Context, Dispatched, Means, Occasion
+from fairwitness.runs.dispatch.model import Context, DispatchDeps, Dispatched, DispatchPosition
 
-__all__ = ["Context", "Dispatched", "Means", "Occasion", "dispatch"]
+__all__ = ["Context", "Dispatched", "DispatchDeps", "DispatchPosition", "dispatch"]

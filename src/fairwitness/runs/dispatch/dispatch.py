@@ -16,12 +16,12 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import OverBudget
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.errors import UsageError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.dispatch.account import limits_of, sized
 from fairwitness.runs.dispatch.audit import Audit, audit
 from fairwitness.runs.dispatch.beginning import begin
-from fairwitness.runs.dispatch.driving import Parts, driven, toolbox, unasked
-from fairwitness.runs.dispatch.model import Context, Dispatched, Means, Occasion
+from fairwitness.runs.dispatch.driving import JobParts, driven, toolbox, unasked
+from fairwitness.runs.dispatch.model import Context, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.recording import adopt, write_cancelled, write_end
 from fairwitness.runs.dispatch.transcript import Transcript, clean, keep
 
@@ -30,47 +30,47 @@ async def dispatch(
     context: Context,
     spec: RoleSpec,
     brief: Brief,
-    occasion: Occasion,
-    means: Means,
+    position: DispatchPosition,
+    deps: DispatchDeps,
     *,
     stop: asyncio.Event | None = None,
 ) -> Dispatched:
     """Asks one agent, once; what had ended before is adopted. `stop` ends it early, and leaves it to be made again."""
     if brief.role is not spec.role or spec.answer is None:
         raise UsageError(f"{brief.role.value} cannot be dispatched as {spec.role.value}", next_step="fix the brief")
-    answer, spec = spec.answer, sized(spec, means.probe.kind)
+    answer, spec = spec.answer, sized(spec, deps.probe.kind)
     known = adopt(context, brief)
     if known is not None:
         return known
     transcript = Transcript()
-    tools = toolbox(brief, means, transcript)
+    tools = toolbox(brief, deps, transcript)
     try:
         prompt, form = (
             render(spec, brief, tools=[tool.name for tool in tools.offered()]),
             form_of(answer, brief.known),
         )
         cut = Cut()
-        async with means.models.connect(brief.dispatch_id, limits_of(spec), cut.make) as connection:
-            begun = await begin(context, spec, brief, occasion, means)
+        async with deps.models.connect(brief.dispatch_id, limits_of(spec), cut.make) as connection:
+            begun = await begin(context, spec, brief, position, deps)
             if isinstance(begun, OverBudget):
                 return Dispatched(outcome=_never_began(begun))
-            reach("dispatch.started")
-            parts = Parts(spec, brief, prompt, form, tools, transcript)
-            outcome = await driven(means, parts, connection, stop=stop, cut=cut)
-            reach("dispatch.driven")
+            killpoint("dispatch.started")
+            parts = JobParts(spec, brief, prompt, form, tools, transcript)
+            outcome = await driven(deps, parts, connection, stop=stop, cut=cut)
+            killpoint("dispatch.driven")
     finally:
         await tools.close()
     found = await asyncio.to_thread(
         audit,
         context.shadow,
-        means.worktree,
+        deps.worktree,
         begun.seen,
         role=brief.role,
         scope=brief.scope,
-        base_tree=means.base_tree,
+        base_tree=deps.base_tree,
         known=context.known,
     )
-    reach("dispatch.audited")
+    killpoint("dispatch.audited")
     dispatched = Dispatched(
         outcome=_storable(_judged(outcome, found)),
         changed=found.changed,
@@ -79,10 +79,10 @@ async def dispatch(
         tree=found.tree,
         transcript=keep(context.store, transcript.content()),
     )
-    reach("dispatch.kept")
+    killpoint("dispatch.kept")
     write = write_cancelled if dispatched.outcome.status is OutcomeStatus.CANCELLED else write_end
-    write(context, brief, occasion, begun, dispatched, agent=means.probe.name)
-    reach("dispatch.finished")
+    write(context, brief, position, begun, dispatched, agent=deps.probe.name)
+    killpoint("dispatch.finished")
     return dispatched
 
 

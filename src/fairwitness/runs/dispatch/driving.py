@@ -21,7 +21,7 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.runs.dispatch.account import limits_of
-from fairwitness.runs.dispatch.model import Connection, Means
+from fairwitness.runs.dispatch.model import Connection, DispatchDeps
 from fairwitness.runs.dispatch.transcript import Transcript
 
 _WEAK = frozenset({EnforcementTier.C, EnforcementTier.D})
@@ -29,7 +29,7 @@ _NOTHING = Usage(tokens_in=0, tokens_out=0, tokens_cached=0, cost_micros=0, turn
 """Known, and not merely not reported: nobody was asked anything."""
 
 
-class Parts(NamedTuple):
+class JobParts(NamedTuple):
     """What the job is made of, before there is a way to its model."""
 
     spec: RoleSpec
@@ -40,9 +40,9 @@ class Parts(NamedTuple):
     transcript: Transcript
 
 
-def toolbox(brief: Brief, means: Means, transcript: Transcript) -> Toolbox:
+def toolbox(brief: Brief, deps: DispatchDeps, transcript: Transcript) -> Toolbox:
     """The tools of a role; what is refused stands in the transcript at once."""
-    began, told = time.monotonic(), _telling(means, transcript)
+    began, told = time.monotonic(), _telling(deps, transcript)
 
     def denied(denial: Denial) -> None:
         ms = max(0, int((time.monotonic() - began) * 1000))
@@ -52,34 +52,34 @@ def toolbox(brief: Brief, means: Means, transcript: Transcript) -> Toolbox:
     return Toolbox(
         role=brief.role,
         scope=brief.scope,
-        worktree=means.worktree,
-        runner=means.runner,
-        surroundings=means.surroundings,
-        sources=means.sources,
-        git=means.git,
+        worktree=deps.worktree,
+        runner=deps.runner,
+        surroundings=deps.surroundings,
+        sources=deps.sources,
+        git=deps.git,
         denied=denied,
     )
 
 
-def _telling(means: Means, transcript: Transcript) -> Tell:
+def _telling(deps: DispatchDeps, transcript: Transcript) -> Tell:
     """Into the transcript, and to whoever is watching."""
 
     def tell(happening: Happening) -> None:
         transcript.tell(happening)
-        if means.watcher is not None:
-            means.watcher(happening)
+        if deps.watcher is not None:
+            deps.watcher(happening)
 
     return tell
 
 
 async def driven(
-    means: Means, parts: Parts, connection: Connection, *, stop: asyncio.Event | None, cut: Cut
+    deps: DispatchDeps, parts: JobParts, connection: Connection, *, stop: asyncio.Event | None, cut: Cut
 ) -> Outcome:
     """The driver's outcome, with what was counted nearest to the model."""
-    if means.probe.tier in _WEAK and means.runner.tier is not SandboxTier.NAMESPACES:
+    if deps.probe.tier in _WEAK and deps.runner.tier is not SandboxTier.NAMESPACES:
         problem = (
-            f"{means.probe.name} acts by itself (tier {means.probe.tier.value}), and the sandbox here "
-            f"({means.runner.tier.value}) cannot hold it to its role"
+            f"{deps.probe.name} acts by itself (tier {deps.probe.tier.value}), and the sandbox here "
+            f"({deps.runner.tier.value}) cannot hold it to its role"
         )
         return unasked(OutcomeStatus.REFUSED, ErrorCause.PERMISSION_DENIED, problem)
     job = Job(
@@ -87,15 +87,15 @@ async def driven(
         brief=parts.brief,
         prompt=parts.prompt,
         form=parts.form,
-        worktree=means.worktree,
+        worktree=deps.worktree,
         limits=limits_of(parts.spec),
         tools=parts.tools,
-        runner=means.runner,
+        runner=deps.runner,
         endpoint=connection.endpoint,
-        tell=_telling(means, parts.transcript),
+        tell=_telling(deps, parts.transcript),
         began=time.monotonic(),
     )
-    outcome = await drive(means.backend, job, stop=stop, cut=cut)
+    outcome = await drive(deps.backend, job, stop=stop, cut=cut)
     used = connection.used()
     return outcome if used is None else outcome.model_copy(update={"usage": used})
 

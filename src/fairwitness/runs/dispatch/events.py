@@ -6,7 +6,7 @@ from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.feature.events import BudgetExhausted, CallRefused, DispatchFinished, DispatchStarted
 from fairwitness.ledger.record import Record
-from fairwitness.runs.dispatch.model import Occasion
+from fairwitness.runs.dispatch.model import DispatchPosition
 from fairwitness.runs.dispatch.telemetry import status_of
 
 REASON = 1000
@@ -15,18 +15,18 @@ REASON = 1000
 class FeatureEvents:
     """The recorder of the feature workflow."""
 
-    def started(self, record: Record, brief: Brief, occasion: Occasion, *, timestamp: str) -> None:
+    def started(self, record: Record, brief: Brief, position: DispatchPosition, *, timestamp: str) -> None:
         """See `Recorder`."""
         event = DispatchStarted(
-            dispatch_id=brief.dispatch_id, step=occasion.step, agent=brief.role, instance=brief.instance
+            dispatch_id=brief.dispatch_id, step=position.step, agent=brief.role, instance=brief.instance
         )
-        _write(record, event, occasion, timestamp)
+        _write(record, event, position, timestamp)
 
     def finished(
         self,
         record: Record,
         brief: Brief,
-        occasion: Occasion,
+        position: DispatchPosition,
         outcome: Outcome,
         spending: Spending,
         *,
@@ -37,7 +37,7 @@ class FeatureEvents:
             refused = CallRefused(
                 dispatch_id=brief.dispatch_id, tool=denial.tool, target=denial.target, reason=denial.reason
             )
-            _write(record, refused, occasion, timestamp)
+            _write(record, refused, position, timestamp)
         event = DispatchFinished(
             dispatch_id=brief.dispatch_id,
             status=status_of(outcome),
@@ -46,41 +46,41 @@ class FeatureEvents:
             reason=outcome.problems[0][:REASON] if outcome.problems else None,
             cause=outcome.cause,
         )
-        _write(record, event, occasion, timestamp)
+        _write(record, event, position, timestamp)
 
     def over_budget(
-        self, record: Record, brief: Brief, occasion: Occasion, refused: OverBudget, *, timestamp: str
+        self, record: Record, brief: Brief, position: DispatchPosition, refused: OverBudget, *, timestamp: str
     ) -> None:
         """See `Recorder`."""
         what = f"{refused.what.value} of the {refused.level.value}"
         event = BudgetExhausted(what=what, cap=refused.cap, used=refused.used)
-        _write(record, event, occasion, timestamp)
+        _write(record, event, position, timestamp)
 
 
-def _write(record: Record, event: EventData, occasion: Occasion, timestamp: str) -> None:
+def _write(record: Record, event: EventData, position: DispatchPosition, timestamp: str) -> None:
     data = event.plain()
     record.event(
         Workflow.FEATURE,
         data.pop("type"),
         data,
         timestamp=timestamp,
-        phase=occasion.phase,
-        task=occasion.task,
-        attempt=occasion.attempt,
+        phase=position.phase,
+        task=position.task,
+        attempt=position.attempt,
     )
 
 
 class NoEvents:
     """For a dispatch outside of any workflow: its rows stand in the ledger, and no event tells of it."""
 
-    def started(self, record: Record, brief: Brief, occasion: Occasion, *, timestamp: str) -> None:
+    def started(self, record: Record, brief: Brief, position: DispatchPosition, *, timestamp: str) -> None:
         """See `Recorder`."""
 
     def finished(
         self,
         record: Record,
         brief: Brief,
-        occasion: Occasion,
+        position: DispatchPosition,
         outcome: Outcome,
         spending: Spending,
         *,
@@ -89,6 +89,6 @@ class NoEvents:
         """See `Recorder`."""
 
     def over_budget(
-        self, record: Record, brief: Brief, occasion: Occasion, refused: OverBudget, *, timestamp: str
+        self, record: Record, brief: Brief, position: DispatchPosition, refused: OverBudget, *, timestamp: str
     ) -> None:
         """See `Recorder`."""

@@ -23,7 +23,7 @@ from fairwitness.store.artifacts import Store
 class Recorder(Protocol):
     """Tells of a dispatch in a workflow's own events, inside the record that the dispatch writes."""
 
-    def started(self, record: Record, brief: Brief, occasion: "Occasion", *, timestamp: str) -> None:
+    def started(self, record: Record, brief: Brief, position: "DispatchPosition", *, timestamp: str) -> None:
         """It begins; after a crash it begins again under the same id."""
         ...
 
@@ -31,7 +31,7 @@ class Recorder(Protocol):
         self,
         record: Record,
         brief: Brief,
-        occasion: "Occasion",
+        position: "DispatchPosition",
         outcome: Outcome,
         spending: Spending,
         *,
@@ -41,7 +41,7 @@ class Recorder(Protocol):
         ...
 
     def over_budget(
-        self, record: Record, brief: Brief, occasion: "Occasion", refused: OverBudget, *, timestamp: str
+        self, record: Record, brief: Brief, position: "DispatchPosition", refused: OverBudget, *, timestamp: str
     ) -> None:
         """It may not begin."""
         ...
@@ -69,7 +69,7 @@ class Models(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class DispatchPosition:
     """Where in a run a dispatch stands."""
 
     step: str
@@ -97,7 +97,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class DispatchDeps:
     """What one dispatch is done with."""
 
     backend: Backend

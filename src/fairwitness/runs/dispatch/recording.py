@@ -10,7 +10,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch.account import CANCELLED, ENDED, spending_of, used_by
 from fairwitness.runs.dispatch.beginning import Begun
-from fairwitness.runs.dispatch.model import Context, Dispatched, Occasion
+from fairwitness.runs.dispatch.model import Context, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.telemetry import telemetry
 
 _SAID = ("answer", "raw_text")
@@ -55,7 +55,7 @@ def ended(ledger: Ledger, run_id: str, dispatch_id: str) -> Dispatched | None:
 def write_end(
     context: Context,
     brief: Brief,
-    occasion: Occasion,
+    position: DispatchPosition,
     begun: Begun,
     dispatched: Dispatched,
     *,
@@ -68,7 +68,7 @@ def write_end(
     said = {name: value for name, value in outcome.plain().items() if name in _SAID}
     observation = Observation(
         run_id=brief.run_id,
-        task_id=occasion.task,
+        task_id=position.task,
         key=_key(brief.dispatch_id, "ended"),
         kind=ENDED,
         subject=brief.dispatch_id,
@@ -79,7 +79,7 @@ def write_end(
     )
     claim = Claim(
         run_id=brief.run_id,
-        task_id=occasion.task,
+        task_id=position.task,
         key=_key(brief.dispatch_id, "ended"),
         agent=brief.role.value,
         instance=brief.instance,
@@ -87,13 +87,13 @@ def write_end(
         body=said,
         claimed_at=now,
     )
-    row = telemetry(brief, occasion, outcome, agent=agent, started_at=begun.started_at, completed_at=now)
+    row = telemetry(brief, position, outcome, agent=agent, started_at=begun.started_at, completed_at=now)
 
     def write(record: Record) -> None:
         record.observation(observation)
         record.claim(claim)
         record.dispatch(row)
-        context.recorder.finished(record, brief, occasion, outcome, spending, timestamp=now)
+        context.recorder.finished(record, brief, position, outcome, spending, timestamp=now)
 
     context.ledger.record(brief.run_id, write)
 
@@ -101,7 +101,7 @@ def write_end(
 def write_cancelled(
     context: Context,
     brief: Brief,
-    occasion: Occasion,
+    position: DispatchPosition,
     begun: Begun,
     dispatched: Dispatched,
     *,
@@ -112,7 +112,7 @@ def write_cancelled(
     now = spell(context.clock())
     observation = Observation(
         run_id=brief.run_id,
-        task_id=occasion.task,
+        task_id=position.task,
         key=_key(brief.dispatch_id, f"cancelled-{begun.standing.tries}"),
         kind=CANCELLED,
         subject=brief.dispatch_id,
@@ -121,7 +121,7 @@ def write_cancelled(
         tree=dispatched.tree,
         observed_at=now,
     )
-    row = telemetry(brief, occasion, outcome, agent=agent, started_at=begun.started_at, completed_at=now)
+    row = telemetry(brief, position, outcome, agent=agent, started_at=begun.started_at, completed_at=now)
 
     def write(record: Record) -> None:
         record.observation(observation)

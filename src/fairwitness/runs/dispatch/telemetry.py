@@ -6,7 +6,7 @@ from fairwitness.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus
 from fairwitness.contracts.common.evidence import Dispatch
 from fairwitness.contracts.common.words import Status
 from fairwitness.contracts.feature.events import DispatchStatus
-from fairwitness.runs.dispatch.model import Occasion
+from fairwitness.runs.dispatch.model import DispatchPosition
 
 NOTES = 1000
 
@@ -26,19 +26,19 @@ def status_of(outcome: Outcome) -> DispatchStatus:
 
 
 def telemetry(
-    brief: Brief, occasion: Occasion, outcome: Outcome, *, agent: str, started_at: str, completed_at: str
+    brief: Brief, position: DispatchPosition, outcome: Outcome, *, agent: str, started_at: str, completed_at: str
 ) -> Dispatch:
     """The row."""
     return Dispatch(
         run_id=brief.run_id,
-        step=occasion.step,
+        step=position.step,
         agent=brief.role.value,
         instance=brief.instance,
         started_at=started_at,
         completed_at=completed_at,
         status=status_of(outcome).value,
-        dispatch_count=occasion.dispatch_count,
-        retry_count=occasion.retry_count,
+        dispatch_count=position.dispatch_count,
+        retry_count=position.retry_count,
         notes="; ".join(_notes(outcome, agent))[:NOTES],
     )
 

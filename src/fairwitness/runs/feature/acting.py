@@ -21,7 +21,7 @@ from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import FairWitnessError, NotReady, UsageError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_moves import PlannedCall
 from fairwitness.rules.gates import is_verified
@@ -29,10 +29,10 @@ from fairwitness.runs.dispatch.recording import ended
 from fairwitness.runs.feature.asking import SCOPES, brief_of, code_findings
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Ask, Caller
+from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.deciding import Taken
 from fairwitness.runs.feature.facts import facts_of
 from fairwitness.runs.feature.knowledge import learn
-from fairwitness.runs.feature.room import Room, write_events
 from fairwitness.runs.feature.sealing import commit_whole, prove_whole, write_bundle
 from fairwitness.runs.feature.setup import begin_files
 from fairwitness.runs.feature.tasks import (
@@ -45,8 +45,8 @@ from fairwitness.runs.feature.tasks import (
     nodes_of,
     plan_of,
 )
-from fairwitness.runs.graph.world import to_end, until_stopped
-from fairwitness.verify.subject import Parts
+from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+from fairwitness.verify.subject import VerifyDeps
 
 Carry = Callable[[int], Awaitable[GraphEnd]]
 """Carries out the graph of a number, to its end."""
@@ -56,9 +56,11 @@ _HARNESS = (Step.EVIDENCE, Step.COMMIT)
 class Acting:
     """Does what was decided, for one run."""
 
-    def __init__(self, room: Room, caller: Caller, briefs: Briefs, parts: Parts, tip_of: Callable[[], str]) -> None:
+    def __init__(
+        self, context: FeatureContext, caller: Caller, briefs: Briefs, parts: VerifyDeps, tip_of: Callable[[], str]
+    ) -> None:
         """`tip_of` tells what the target holds."""
-        self._room, self._caller, self._briefs, self._parts, self._tip_of = room, caller, briefs, parts, tip_of
+        self._context, self._caller, self._briefs, self._parts, self._tip_of = context, caller, briefs, parts, tip_of
 
     async def act(self, taken: Taken, carry: Carry) -> None:
         """Until nothing more follows from the decision."""
@@ -70,7 +72,7 @@ class Acting:
             case Advance() | Retry(what=RetryOf.CALL):
                 await self._call(taken.calls)
             case Revert(tasks=tasks):
-                await to_end(self._revert, tasks)
+                await run_blocking(self._revert, tasks)
             case Revise() | Replan() | AskHuman():
                 return  # its events have moved the run; the next decision goes on from there
             case _:
@@ -79,21 +81,23 @@ class Acting:
     async def _call(self, calls: tuple[PlannedCall, ...]) -> None:
         agents = tuple(call for call in calls if call.step not in _HARNESS)
         if any(call.step is Step.SETUP for call in agents):
-            await to_end(begin_files, self._room)
-            await to_end(self._note_sandbox)
+            await run_blocking(begin_files, self._context)
+            await run_blocking(self._note_sandbox)
         if agents:
-            tip = await to_end(self._tip_of)
-            asks = [Ask(call, await to_end(brief_of, self._room, self._briefs, call, tip), tip) for call in agents]
+            tip = await run_blocking(self._tip_of)
+            asks = [
+                Ask(call, await run_blocking(brief_of, self._context, self._briefs, call, tip), tip) for call in agents
+            ]
             await self._caller.ask_all(asks)
         if any(call.step in SCOPES for call in agents):
-            await to_end(self._note_single_model, agents[0])
+            await run_blocking(self._note_single_model, agents[0])
         for call in calls:
             if call.step is Step.KNOWLEDGE:
-                await to_end(self._learn_anyway, call)
+                await run_blocking(self._learn_anyway, call)
             elif call.step is Step.EVIDENCE:
                 await self._by_us(call, self._bundle)
             elif call.step is Step.COMMIT:
-                await self._by_us(call, partial(to_end, self._commit))
+                await self._by_us(call, partial(run_blocking, self._commit))
 
     def _note_sandbox(self) -> None:
         tier = self._parts.runner.tier
@@ -102,12 +106,12 @@ class Acting:
 
     def _note_single_model(self, call: PlannedCall) -> None:
         """Three reviewers that are one model see with one pair of eyes."""
-        room = self._room
+        context = self._context
         models: dict[str, str] = {}
-        for id_, dispatch in room.state().dispatches.items():
+        for id_, dispatch in context.state().dispatches.items():
             if (dispatch.step, dispatch.visit) != (call.step.value, call.visit):
                 continue
-            done = ended(room.ledger, room.run_id, id_)
+            done = ended(context.ledger, context.run_id, id_)
             if done is not None and done.outcome.answer is not None:
                 models[dispatch.instance] = done.outcome.model or "one that nobody named"
         if len(models) == len(Perspective) and len(set(models.values())) == 1:
@@ -116,28 +120,28 @@ class Acting:
 
     def _degrade(self, kind: Degradation, detail: str) -> None:
         """Notes once that the run goes on with less."""
-        if all(each.kind is not kind for each in self._room.state().degradations):
-            self._room.tell(Degraded(kind=kind, detail=detail))
-            reach("feature.degraded")
+        if all(each.kind is not kind for each in self._context.state().degradations):
+            self._context.tell(Degraded(kind=kind, detail=detail))
+            killpoint("feature.degraded")
 
     def _learn_anyway(self, call: PlannedCall) -> None:
         """A run log and a post-mortem are written also for a run of which no agent had anything to say."""
-        done = ended(self._room.ledger, self._room.run_id, call.dispatch_id)
+        done = ended(self._context.ledger, self._context.run_id, call.dispatch_id)
         if done is None or done.outcome.answer is None:
-            learn(self._room, None)
+            learn(self._context, None)
 
     async def _by_us(self, call: PlannedCall, work: Callable[[], Awaitable[None]]) -> None:
         """A call that the program answers itself, in the same events as any other."""
-        room = self._room
-        known = room.state().dispatches.get(call.dispatch_id)
+        context = self._context
+        known = context.state().dispatches.get(call.dispatch_id)
         if known is not None and known.status is not None:
             return
         if known is None:
             started = DispatchStarted(
                 dispatch_id=call.dispatch_id, step=call.step.value, agent=Role.ORCHESTRATOR, instance=call.instance
             )
-            await to_end(room.tell, started)
-        began = room.clock()
+            await run_blocking(context.tell, started)
+        began = context.clock()
         status, reason, cause = DispatchStatus.DONE, None, None
         try:
             await work()
@@ -148,73 +152,73 @@ class Acting:
         finished = DispatchFinished(
             dispatch_id=call.dispatch_id,
             status=status,
-            duration_ms=max(0, int((room.clock() - began).total_seconds() * 1000)),
+            duration_ms=max(0, int((context.clock() - began).total_seconds() * 1000)),
             tokens=0,
             reason=reason,
             cause=cause,
         )
-        await to_end(room.tell, finished)
-        reach("feature.by_us")
+        await run_blocking(context.tell, finished)
+        killpoint("feature.by_us")
 
     async def _implement(self, carry: Carry) -> None:
-        number = await to_end(self._begin_tasks)
+        number = await run_blocking(self._begin_tasks)
         _refuse_held_up(await carry(number))
-        await to_end(self._note_red_merges, number)
+        await run_blocking(self._note_red_merges, number)
 
     def _begin_tasks(self) -> int:
-        plan = plan_of(self._room)
+        plan = plan_of(self._context)
         if plan is None:
-            raise UsageError("there is no plan to carry out", next_step=f"fairwitness status {self._room.run_id}")
-        return begin_graph(self._room, TASKS, nodes_of(self._room, plan), iteration_of(self._room.state()))
+            raise UsageError("there is no plan to carry out", next_step=f"fairwitness status {self._context.run_id}")
+        return begin_graph(self._context, TASKS, nodes_of(self._context, plan), iteration_of(self._context.state()))
 
     def _note_red_merges(self, number: int) -> None:
         """An attempt whose own evidence is good and that could not be merged: the merged tree speaks against it."""
-        room = self._room
-        state, policy = room.state(), room.order.policy
-        facts = facts_of(room)
+        context = self._context
+        state, policy = context.state(), context.order.policy
+        facts = facts_of(context)
         fix = None if facts.fix is None else facts.fix.checks
         for task in (*facts.tasks, *(() if fix is None else (fix,))):
             known = state.tasks.get(task.task)
             if task.round != number or known is None or known.merged_attempt == number or not is_verified(task, policy):
                 continue
             key = f"unmerged:{task.task}:{number}"
-            if room.ledger.observation(room.run_id, key) is None:
+            if context.ledger.observation(context.run_id, key) is None:
                 why = known.attempts[-1].reason or "it was not merged"
-                refused = room.seen(
+                refused = context.seen(
                     key, "merge", task.task, {"reason": why}, holds=False, task_id=task.task, tree=task.tree
                 )
                 self._write_row(refused, "regressions", number, why)
 
     def _write_row(self, seen: Observation, check: str, round_: int, output: str) -> None:
-        self._room.write(
+        self._context.write(
             lambda record: record.observed(
                 seen, phase=Phase.AFTER, check_name=check, round_=round_, output=output, instance="merged"
             )
         )
 
     async def _fix(self, round_: int, carry: Carry) -> None:
-        number = await to_end(self._begin_fix, round_)
+        number = await run_blocking(self._begin_fix, round_)
         _refuse_held_up(await carry(number))
-        await to_end(self._note_red_merges, number)
+        await run_blocking(self._note_red_merges, number)
 
     def _begin_fix(self, round_: int) -> int:
-        room = self._room
-        base, tip = (room.repository.tree_of(commit) for commit in (room.order.base_commit, self._tip_of()))
-        files = [change.path for change in room.shadow.diff(base, tip)]
-        return begin_graph(room, FIX, [fix_node(files)], round_, code_findings(room))
+        context = self._context
+        base, tip = (context.repository.tree_of(commit) for commit in (context.order.base_commit, self._tip_of()))
+        files = [change.path for change in context.shadow.diff(base, tip)]
+        return begin_graph(context, FIX, [fix_node(files)], round_, code_findings(context))
 
     def _revert(self, tasks: tuple[str, ...]) -> None:
         """Nothing of a task that failed was merged, so its files stand as they did; that is looked at, and noted."""
-        room = self._room
-        rounds = {task.task: task.round for task in facts_of(room).tasks}
+        context = self._context
+        rounds = {task.task: task.round for task in facts_of(context).tasks}
         for task in tasks:
             number = rounds[task]
             key = f"revert:{task}:{number}"
-            if room.ledger.observation(room.run_id, key) is not None:
+            if context.ledger.observation(context.run_id, key) is not None:
                 continue
-            done = attempted(room, task, number)
+            done = attempted(context, task, number)
             files = () if done is None else tuple(file.path for file in done.files)
-            seen = room.seen(
+            seen = context.seen(
                 key,
                 "revert",
                 task,
@@ -223,16 +227,16 @@ class Acting:
                 task_id=task,
                 tree=None if done is None else done.tree,
             )
-            room.write(partial(_reverted, seen=seen, reverted=TaskReverted(task=task, files=files), number=number))
-            reach("feature.reverted")
+            context.write(partial(_reverted, seen=seen, reverted=TaskReverted(task=task, files=files), number=number))
+            killpoint("feature.reverted")
 
     async def _bundle(self) -> None:
-        tip = await to_end(self._tip_of)
-        await until_stopped(lambda stop: prove_whole(self._room, self._parts, tip, stop))
-        await to_end(write_bundle, self._room)
+        tip = await run_blocking(self._tip_of)
+        await run_blocking_stoppable(lambda stop: prove_whole(self._context, self._parts, tip, stop))
+        await run_blocking(write_bundle, self._context)
 
     def _commit(self) -> None:
-        commit_whole(self._room, self._tip_of())
+        commit_whole(self._context, self._tip_of())
 
 
 def _reverted(record: Record, *, seen: Observation, reverted: TaskReverted, number: int) -> None:

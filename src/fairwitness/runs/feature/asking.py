@@ -13,8 +13,8 @@ from fairwitness.rules.feature_moves import PlannedCall
 from fairwitness.rules.review import STEP_OF
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.bundle_telemetry import answers
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.deciding import DECISION, read
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.storing import refusals
 
 CHANGE = 40_000
@@ -22,60 +22,60 @@ CHANGE = 40_000
 SCOPES = {step: scope for scope, step in STEP_OF.items()}
 
 
-def brief_of(room: Room, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:
+def brief_of(context: FeatureContext, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:
     """The brief of an agent's call; `tip` is what the target holds."""
-    id_, said = call.dispatch_id, said_so_far(room)
+    id_, said = call.dispatch_id, said_so_far(context)
     match call.step:
         case Step.SETUP:
             return briefs.intake(id_, said=said)
         case Step.RESEARCH:
             return briefs.researcher(id_, Focus(call.instance), said=said)
         case Step.SPEC:
-            return briefs.spec(id_, mode=room.order.mode, said=said)
+            return briefs.spec(id_, mode=context.order.mode, said=said)
         case Step.DESIGN:
-            return briefs.designer(id_, findings=_findings(room, ReviewScope.DESIGN), said=said)
+            return briefs.designer(id_, findings=_findings(context, ReviewScope.DESIGN), said=said)
         case Step.PLAN:
-            return _plan(room, briefs, call, said)
+            return _plan(context, briefs, call, said)
         case Step.DESIGN_REVIEW | Step.CODE_REVIEW:
-            return _review(room, briefs, call, tip)
+            return _review(context, briefs, call, tip)
         case Step.KNOWLEDGE:
-            return briefs.knowledge(id_, summary=summary_of(room.state()))
+            return briefs.knowledge(id_, summary=summary_of(context.state()))
         case _:
             raise UsageError(f"nobody is called in {call.step.value}", next_step="report this")
 
 
-def said_so_far(room: Room) -> str | None:
+def said_so_far(context: FeatureContext) -> str | None:
     """Everything that people wrote at the gates, in order."""
     told = [
         f"At {answer.gate} ({answer.option}): {answer.said}"
-        for answer in answers(room.ledger.database, room.run_id)
+        for answer in answers(context.ledger.database, context.run_id)
         if answer.said
     ]
     return "\n\n".join(told) or None
 
 
-def _findings(room: Room, scope: ReviewScope) -> tuple[str, ...]:
+def _findings(context: FeatureContext, scope: ReviewScope) -> tuple[str, ...]:
     """The pages of the last review, if there was one."""
-    found = (room.get(room.layout.review_findings(scope.value, perspective.value)) for perspective in Perspective)
+    found = (context.get(context.layout.review_findings(scope.value, perspective.value)) for perspective in Perspective)
     return tuple(page.decode() for page in found if page is not None)
 
 
-def code_findings(room: Room) -> tuple[str, ...]:
+def code_findings(context: FeatureContext) -> tuple[str, ...]:
     """What the last review of the code found."""
-    return _findings(room, ReviewScope.CODE)
+    return _findings(context, ReviewScope.CODE)
 
 
-def _plan(room: Room, briefs: Briefs, call: PlannedCall, said: str | None) -> Brief:
-    state = room.state()
+def _plan(context: FeatureContext, briefs: Briefs, call: PlannedCall, said: str | None) -> Brief:
+    state = context.state()
     before = call._replace(number=call.number - 1)
-    refused = refusals(room, f"{call.step.value}-{call.visit}-planner-{before.number}")
+    refused = refusals(context, f"{call.step.value}-{call.visit}-planner-{before.number}")
     failing: Mapping[str, tuple[str, ...]] = {}
     if state.replans:
         failing = {name: _reasons(state, name) for name in state.replans[-1].failing}
     return briefs.planner(
         call.dispatch_id,
         mode="replan" if state.replans else "initial",
-        constraints=(*_constraints(room), *(f"Your last plan was refused. {problem}" for problem in refused)),
+        constraints=(*_constraints(context), *(f"Your last plan was refused. {problem}" for problem in refused)),
         failing=failing,
         said=said,
     )
@@ -87,32 +87,42 @@ def _reasons(state: FeatureState, task: str) -> tuple[str, ...]:
     return told or ("it was never begun, since something it depends on failed",)
 
 
-def _constraints(room: Room) -> tuple[str, ...]:
+def _constraints(context: FeatureContext) -> tuple[str, ...]:
     """What the design review left open."""
-    for row in reversed(room.ledger.observations(room.run_id, DECISION)):
+    for row in reversed(context.ledger.observations(context.run_id, DECISION)):
         decision = read(row)
         if isinstance(decision, Advance) and decision.constraints:
             return decision.constraints
     return ()
 
 
-def _review(room: Room, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:
+def _review(context: FeatureContext, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:
     scope, perspective = SCOPES[call.step], Perspective(call.instance)
-    page = room.get(room.layout.review_findings(scope.value, perspective.value)) if call.visit > 1 else None
+    page = context.get(context.layout.review_findings(scope.value, perspective.value)) if call.visit > 1 else None
     return briefs.reviewer(
         call.dispatch_id,
         perspective,
         scope,
         min(call.visit, 2),
-        change=change_text(room, tip) if scope is ReviewScope.CODE else None,
+        change=change_text(context, tip) if scope is ReviewScope.CODE else None,
         earlier=() if page is None else (page.decode(),),
     )
 
 
-def change_text(room: Room, tip: str) -> str:
+def change_text(context: FeatureContext, tip: str) -> str:
     """The whole change as people read one; cut where it is too long to be shown."""
-    asked = ("diff-tree", "-p", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "-M", room.order.base_commit, tip)
-    text = room.repository.git.run(*asked).decode(errors="replace")
+    asked = (
+        "diff-tree",
+        "-p",
+        "-r",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "-M",
+        context.order.base_commit,
+        tip,
+    )
+    text = context.repository.git.run(*asked).decode(errors="replace")
     if len(text) <= CHANGE:
         return text or "(nothing was changed)"
     return f"{text[:CHANGE]}\n(cut: {len(text) - CHANGE} more letters; read the files)"

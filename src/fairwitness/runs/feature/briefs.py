@@ -7,7 +7,7 @@ written anywhere, so a brief may be made as often as somebody likes.
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from fairwitness.contracts.agents.dispatch import Box, Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.contracts.feature.facts import Step
@@ -16,9 +16,9 @@ from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.errors import UsageError
-from fairwitness.runs.feature.briefs_shelf import Shelf, listed, pages, said_box, task_box
+from fairwitness.runs.feature.briefs_shelf import StoredDocuments, listed, pages, said_box, task_box
 from fairwitness.runs.feature.briefs_task import implementer_boxes, writes_of
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import FIX_NODE
 
 SCHEMA_VERSION: Final = "1.0"
@@ -29,10 +29,12 @@ _PUSHBACK: Final = f"{_PAYLOAD}.pushback_log"
 class Briefs:
     """The briefs of one run."""
 
-    def __init__(self, room: Room, commands: tuple[tuple[str, ...], ...] = (), memories: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, context: FeatureContext, commands: tuple[tuple[str, ...], ...] = (), memories: tuple[str, ...] = ()
+    ) -> None:
         """`commands`: how the project's checks begin; `memories`: what earlier runs left for later ones."""
-        self._room, self._layout, self._commands = room, room.layout, commands
-        self._shelf = Shelf(room)
+        self._context, self._layout, self._commands = context, context.layout, commands
+        self._shelf = StoredDocuments(context)
         self._memories = listed("Notes of earlier runs, which may be out of date", memories)
 
     def intake(self, dispatch_id: str, *, said: str | None) -> Brief:
@@ -85,7 +87,7 @@ class Briefs:
 
     def designer(self, dispatch_id: str, *, findings: tuple[str, ...], said: str | None) -> Brief:
         """The design; with findings it is revised."""
-        earlier: tuple[Box, ...] = ()
+        earlier: tuple[PromptSection, ...] = ()
         task = "Design how the specification is met."
         if findings:
             task = "Revise your design: answer every finding of the review."
@@ -112,13 +114,13 @@ class Briefs:
         """One pair of eyes on the design or on the code."""
         if scope is ReviewScope.DESIGN:
             task = "Review the design against the specification."
-            inputs: tuple[Box, ...] = (self._shelf.specification(), self._shelf.design())
+            inputs: tuple[PromptSection, ...] = (self._shelf.specification(), self._shelf.design())
         elif change is None:
             raise UsageError("there is no code to be reviewed", next_step="hand over the change")
         else:
             task = "Review the change against the plan."
             inputs = self._shelf.plan()
-        shown = () if change is None else (Box(title="The change", text=change),)
+        shown = () if change is None else (PromptSection(title="The change", text=change),)
         return self._brief(
             dispatch_id,
             Role.REVIEWER,
@@ -144,7 +146,7 @@ class Briefs:
         said: str | None,
     ) -> Brief:
         """The plan; `constraints` bind it, `failing` says why tasks failed."""
-        begun = self._room.get(self._layout.plan) is not None
+        begun = self._context.get(self._layout.plan) is not None
         task = (
             "Cut the design into tasks."
             if mode == "initial"
@@ -205,17 +207,17 @@ class Briefs:
             dispatch_id,
             Role.VERIFIER,
             name,
-            f"Find out whether {name} does what it was to do. The baseline tag is {self._room.order.baseline_tag}.",
+            f"Find out whether {name} does what it was to do. The baseline tag is {self._context.order.baseline_tag}.",
             parameters={"task_id": name},
             inputs=(
                 task_box(task),
-                Box(title="Files that were changed", text="\n".join(changed) or "(none)"),
+                PromptSection(title="Files that were changed", text="\n".join(changed) or "(none)"),
                 *self._shelf.if_there("The implementer's report", report),
-                Box(title="What the program ran", text=seen or "(nothing)"),
+                PromptSection(title="What the program ran", text=seen or "(nothing)"),
             ),
             scope=Scope(commands=self._commands),  # without a folder: it leaves the tree it judges as it is
             known=self._header(Role.VERIFIER, name, Step.VERIFY, self._layout.verification_report(name))
-            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.run_id": self._room.run_id},
+            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.run_id": self._context.run_id},
         )
 
     def knowledge(self, dispatch_id: str, *, summary: str) -> Brief:
@@ -226,14 +228,14 @@ class Briefs:
             Role.KNOWLEDGE.value,
             "Write down what this run taught.",
             inputs=(
-                Box(title="The run", text=summary),
+                PromptSection(title="The run", text=summary),
                 *self._shelf.if_there("Decisions so far", self._layout.decisions),
             ),
             known=self._header(Role.KNOWLEDGE, Role.KNOWLEDGE.value, Step.KNOWLEDGE, self._layout.knowledge),
         )
 
     def _implementer(
-        self, dispatch_id: str, name: str, task: str, *, inputs: tuple[Box, ...], writes: tuple[str, ...]
+        self, dispatch_id: str, name: str, task: str, *, inputs: tuple[PromptSection, ...], writes: tuple[str, ...]
     ) -> Brief:
         return self._brief(
             dispatch_id,
@@ -255,14 +257,14 @@ class Briefs:
         instance: str,
         task: str,
         *,
-        inputs: tuple[Box, ...],
+        inputs: tuple[PromptSection, ...],
         parameters: dict[str, str] | None = None,
         scope: Scope | None = None,
         known: dict[str, Any] | None = None,
     ) -> Brief:
         return Brief(
             dispatch_id=dispatch_id,
-            run_id=self._room.run_id,
+            run_id=self._context.run_id,
             role=role,
             instance=instance,
             task=task,
@@ -274,7 +276,7 @@ class Briefs:
 
     def _header(self, role: Role, instance: str, step: Step, output: str) -> dict[str, Any]:
         """What an agent cannot know about its own document; it ends no earlier than it began."""
-        now = self._room.now()
+        now = self._context.now()
         header = {
             "agent": role.value,
             "instance": instance,

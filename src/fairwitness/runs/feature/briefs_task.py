@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from fairwitness.contracts.agents.dispatch import Box
+from fairwitness.contracts.agents.dispatch import PromptSection
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.kit import yaml_text
 from fairwitness.rules.plan import is_test_file
@@ -17,7 +17,7 @@ _WILD: Final = "*?"
 _TEST_NAMES: Final = ("test_{stem}*.{ending}", "{stem}_test.{ending}", "{stem}.test.{ending}", "{stem}.spec.{ending}")
 
 
-def implementer_boxes(document: TaskDocument, documents: Mapping[str, object]) -> tuple[Box, Box]:
+def implementer_boxes(document: TaskDocument, documents: Mapping[str, object]) -> tuple[PromptSection, PromptSection]:
     """The task, and in place of its pointers the sections that they name; nothing else of the documents.
 
     A pointer is an agent's text and stands inside the box, never above it. Where one leads nowhere, a note says so.
@@ -29,8 +29,8 @@ def implementer_boxes(document: TaskDocument, documents: Mapping[str, object]) -
         del plain["task"]["relevant_context"][resolved]
     found = [f"{pointer}\n\n{_section(pointer, documents)}" for pointer in pointers]
     return (
-        Box(title="The task", text=yaml_text.render(plain)),
-        Box(title="The sections it points to", text="\n".join(found)),
+        PromptSection(title="The task", text=yaml_text.render(plain)),
+        PromptSection(title="The sections it points to", text="\n".join(found)),
     )
 
 

@@ -16,17 +16,17 @@ from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.rules.feature_moves import PlannedCall, instance_of
 from fairwitness.rules.retry import may_retry
-from fairwitness.runs.dispatch import Context, Dispatched, Occasion, dispatch
+from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.recording import ended
 from fairwitness.runs.dispatch.restoring import restore
 from fairwitness.runs.dispatch.seen import Seen
 from fairwitness.runs.dispatch.telemetry import status_of
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.storing import store
-from fairwitness.runs.graph.working import MeansOf
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.graph.repo_context import run_blocking
+from fairwitness.runs.graph.working import DepsFor
 from fairwitness.runs.shared.call_facts import call_facts
-from fairwitness.runs.shared.read_only_worktrees import Lanes
+from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ class Caller:
 
     def __init__(
         self,
-        room: Room,
-        context: Context,
-        means_of: MeansOf,
+        context: FeatureContext,
+        shared: Context,
+        deps_for: DepsFor,
         worktrees: Worktrees,
         identity: Identity,
         *,
         roles: Mapping[Role, RoleSpec] = ROLES,
     ) -> None:
         """`roles` say how long each has and what it may cost."""
-        self._room, self._context, self._means_of, self._roles = room, context, means_of, roles
-        self._lanes = Lanes(worktrees, room.run_id, identity)
+        self._context, self._shared, self._deps_for, self._roles = context, shared, deps_for, roles
+        self._readers = ReadOnlyWorktrees(worktrees, context.run_id, identity)
 
     async def ask_all(self, asks: Sequence[Ask]) -> None:
         """Side by side; each answer is stored as it comes."""
@@ -65,24 +65,24 @@ class Caller:
             raise several.exceptions[0] from None
 
     async def _ask(self, ask: Ask) -> None:
-        room, call = self._room, ask.call
-        done = await to_end(ended, room.ledger, room.run_id, call.dispatch_id)
+        context, call = self._context, ask.call
+        done = await run_blocking(ended, context.ledger, context.run_id, call.dispatch_id)
         if done is None:
-            occasion = Occasion(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
-            async with self._lanes.at(ask.at) as lane:
-                done = await self.dispatch(ask.brief, occasion, lane.folder, ask.at, is_fresh=True)
+            position = DispatchPosition(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
+            async with self._readers.at(ask.at) as lane:
+                done = await self.dispatch(ask.brief, position, lane.folder, ask.at, is_fresh=True)
                 if done.tree is None or done.tree != done.start_tree or done.byproducts:
                     lane.is_spoilt()
         if done.outcome.status is OutcomeStatus.OVER_BUDGET:
             return
         instance = instance_of(call.step, call.instance)
-        await to_end(store, room, ask.brief.role, call.dispatch_id, instance, done)
+        await run_blocking(store, context, ask.brief.role, call.dispatch_id, instance, done)
 
     async def persist(
         self,
         instance: str,
         id_of: Callable[[int], str],
-        asked: Callable[[str, int], tuple[Brief, Occasion]],
+        asked: Callable[[str, int], tuple[Brief, DispatchPosition]],
         folder: Path,
         base: str,
     ) -> tuple[str, Dispatched]:
@@ -90,32 +90,32 @@ class Caller:
 
         How often is for the policy to say. The id of the last try, and what came of it.
         """
-        room = self._room
+        context = self._context
         number = 1
         while True:
             dispatch_id = id_of(number)
-            done = await to_end(ended, room.ledger, room.run_id, dispatch_id)
+            done = await run_blocking(ended, context.ledger, context.run_id, dispatch_id)
             if done is None:
                 if number > 1:
-                    await to_end(self._put_back, id_of(1), folder)
-                brief, occasion = await to_end(asked, dispatch_id, number)
-                done = await self.dispatch(brief, occasion, folder, base)
+                    await run_blocking(self._put_back, id_of(1), folder)
+                brief, position = await run_blocking(asked, dispatch_id, number)
+                done = await self.dispatch(brief, position, folder, base)
             if done.outcome.status is OutcomeStatus.OVER_BUDGET:
                 return dispatch_id, done
             call = call_facts(instance, number, status_of(done.outcome), done.outcome.cause)
-            if not may_retry(call, room.order.policy):
+            if not may_retry(call, context.order.policy):
                 return dispatch_id, done
             number += 1
 
     def _put_back(self, first: str, folder: Path) -> None:
         """Makes a folder what it was before the first try."""
-        row = self._room.ledger.observation(self._room.run_id, f"dispatch:{first}:try-1")
+        row = self._context.ledger.observation(self._context.run_id, f"dispatch:{first}:try-1")
         if row is not None:
-            restore(self._room.shadow, folder, Seen.of(row.detail["seen"]))
+            restore(self._context.shadow, folder, Seen.of(row.detail["seen"]))
 
     async def dispatch(
-        self, brief: Brief, occasion: Occasion, folder: Path, base: str, *, is_fresh: bool = False
+        self, brief: Brief, position: DispatchPosition, folder: Path, base: str, *, is_fresh: bool = False
     ) -> Dispatched:
         """Asks one agent in a folder that stands; `is_fresh` if that was made after any earlier try."""
-        means = replace(self._means_of(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
-        return await dispatch(self._context, self._roles[brief.role], brief, occasion, means)
+        deps = replace(self._deps_for(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
+        return await dispatch(self._shared, self._roles[brief.role], brief, position, deps)

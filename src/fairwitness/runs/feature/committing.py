@@ -18,10 +18,10 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.objects import FILE, Entry
 from fairwitness.git.repository import Repository
 from fairwitness.git.switching import Move, Standing, standing, switch
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible, visible_lines
 from fairwitness.ledger.export import exported
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.setup import note
 from fairwitness.store.artifacts import join
 
@@ -83,17 +83,17 @@ def subject_of(title: str, files: tuple[str, ...] = ()) -> str:
 
 
 def commit(
-    room: Room, tip: str, *, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]
+    context: FeatureContext, tip: str, *, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]
 ) -> Landed:
     """Makes the commit, the branch and, if nothing can be lost, the switch; repeated, it makes nothing twice."""
-    repository = room.repository
-    if repository.ref(ROLLED_BACK + run_ref(room.run_id)) is not None:
-        raise UsageError(f"run {room.run_id} was rolled back", next_step="start a new run")
-    message = _message(room, subject, body, bundle_sha256, assisted_by)
-    work = _work(room, repository.tree_of(repository.commit(tip)), message)
-    top = _artifacts(room, work) if room.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT else work
-    branch = _branch(room, work, top)
-    why_not = _switched(room, branch, top)
+    repository = context.repository
+    if repository.ref(ROLLED_BACK + run_ref(context.run_id)) is not None:
+        raise UsageError(f"run {context.run_id} was rolled back", next_step="start a new run")
+    message = _message(context, subject, body, bundle_sha256, assisted_by)
+    work = _work(context, repository.tree_of(repository.commit(tip)), message)
+    top = _artifacts(context, work) if context.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT else work
+    branch = _branch(context, work, top)
+    why_not = _switched(context, branch, top)
     return Landed(work, branch, why_not is None, why_not, f"git switch {shlex.quote(branch)}")
 
 
@@ -132,89 +132,89 @@ def _cut(line: str) -> str:
     return (whole if whole.count(" ") > 1 else line[: SUBJECT_LIMIT - 1]).rstrip(" ,;:-") + "…"
 
 
-def _message(room: Room, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]) -> str:
-    trailers = [f"Run-Id: {room.run_id}", f"Evidence-Sha256: {bundle_sha256}"]
+def _message(context: FeatureContext, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]) -> str:
+    trailers = [f"Run-Id: {context.run_id}", f"Evidence-Sha256: {bundle_sha256}"]
     trailers += [f"Assisted-by: {' '.join(visible(name).split())}" for name in dict.fromkeys(assisted_by)]
-    if room.order.finish.co_author:
+    if context.order.finish.co_author:
         trailers.append("Co-authored-by: pipeline")
     # the trailers are a paragraph of their own, so what the body says is never taken for one
     parts = [_cut(visible(" ".join(subject.split()))), visible_lines(body).strip(), "\n".join(trailers)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _work(room: Room, tree: str, message: str) -> str:
+def _work(context: FeatureContext, tree: str, message: str) -> str:
     """The run's one commit."""
-    repository = room.repository
-    base = repository.commit(room.order.base_commit)
-    made, _ = kept_commits(repository, room.run_id)
+    repository = context.repository
+    base = repository.commit(context.order.base_commit)
+    made, _ = kept_commits(repository, context.run_id)
     if made is None:
-        objects = room.shadow.into_store(repository)
+        objects = context.shadow.into_store(repository)
         made = commit_tree(objects, tree, [base], message, read_identity(repository))
-        made = _keep(room, "work", made)
+        made = _keep(context, "work", made)
     if repository.tree_of(made) != tree or repository.ref(f"{made}^1") != base:
         raise GitFailed(
-            f"run {room.run_id} has a commit already, {made[:12]}, and it holds other files",
+            f"run {context.run_id} has a commit already, {made[:12]}, and it holds other files",
             next_step=f"see `git diff {made[:12]} {tree[:12]}`; what was proved must be what is committed",
         )
-    key = f"commit:{room.run_id}"
-    if room.ledger.observation(room.run_id, key) is None:
-        order = room.order
+    key = f"commit:{context.run_id}"
+    if context.ledger.observation(context.run_id, key) is None:
+        order = context.order
         detail = {"base_commit": base, "base_branch": order.base_branch, "slug": order.slug, "snapshot": order.snapshot}
-        note(room, room.seen(key, "commit", made, {**detail, "folder": room.layout.folder}, tree=tree))
-        reach("feature.commit.noted")
+        note(context, context.seen(key, "commit", made, {**detail, "folder": context.layout.folder}, tree=tree))
+        killpoint("feature.commit.noted")
     return made
 
 
-def _artifacts(room: Room, work: str) -> str:
+def _artifacts(context: FeatureContext, work: str) -> str:
     """The commit after it: the feature folder as the run wrote it, and a sealed copy of the ledger."""
-    repository, layout = room.repository, room.layout
-    _, made = kept_commits(repository, room.run_id)
+    repository, layout = context.repository, context.layout
+    _, made = kept_commits(repository, context.run_id)
     if made is not None:
         return made
-    objects = room.shadow.into_store(repository)
-    contents = {path: room.files.get(path) for path in _plain_files(room, layout.folder)}
+    objects = context.shadow.into_store(repository)
+    contents = {path: context.files.get(path) for path in _plain_files(context, layout.folder)}
     contents |= {
-        path: room.kept_bytes(digest)
-        for path, digest in room.state().artifacts.items()
+        path: context.kept_bytes(digest)
+        for path, digest in context.state().artifacts.items()
         if path.startswith(f"{layout.folder}/")
     }
-    contents[layout.ledger] = exported(room.ledger.database, room.run_id, room.now())
+    contents[layout.ledger] = exported(context.ledger.database, context.run_id, context.now())
     # beside the others too: what is committed is then what stands there, and a checkout can be switched to it
-    room.files.put(layout.ledger, contents[layout.ledger])
-    reach("feature.commit.sealed")
+    context.files.put(layout.ledger, contents[layout.ledger])
+    killpoint("feature.commit.sealed")
     tree = repository.tree_of(work)
     changes: dict[str, Entry | None] = {
         path: None for path in objects.entries(tree) if path.startswith(f"{layout.folder}/")
     }
     changes |= {path: Entry(FILE, objects.add_blob(content)) for path, content in contents.items()}
-    message = f"docs: keep the documents of {room.order.slug}\n\nRun-Id: {room.run_id}\n"
+    message = f"docs: keep the documents of {context.order.slug}\n\nRun-Id: {context.run_id}\n"
     top = commit_tree(objects, objects.compose(tree, changes), [work], message, read_identity(repository))
-    return _keep(room, "artifacts", top)
+    return _keep(context, "artifacts", top)
 
 
-def _plain_files(room: Room, folder: str) -> list[str]:
+def _plain_files(context: FeatureContext, folder: str) -> list[str]:
     found = []
-    for entry in room.files.entries(folder):
+    for entry in context.files.entries(folder):
         path = join(folder, entry.name)
         if entry.kind == "folder":
-            found += _plain_files(room, path)
+            found += _plain_files(context, path)
         elif entry.kind == "file":
             found.append(path)
     return found
 
 
-def _keep(room: Room, name: str, made: str) -> str:
+def _keep(context: FeatureContext, name: str, made: str) -> str:
     """Keeps a commit from being cleaned away, before anything says that it is there."""
-    ref = f"{COMMITTED}{run_ref(room.run_id)}/{name}"
-    if not move_ref(room.repository, ref, made, None, why="commit"):
-        return room.repository.commit(ref)  # another process was quicker
-    reach("feature.commit.kept")
+    ref = f"{COMMITTED}{run_ref(context.run_id)}/{name}"
+    if not move_ref(context.repository, ref, made, None, why="commit"):
+        return context.repository.commit(ref)  # another process was quicker
+    killpoint("feature.commit.kept")
     return made
 
 
-def _branch(room: Room, work: str, top: str) -> str:
+def _branch(context: FeatureContext, work: str, top: str) -> str:
     """The branch that holds the commit: the first of its names that does, or that is free."""
-    repository, slug = room.repository, room.order.slug
+    repository, slug = context.repository, context.order.slug
     for name, tip in sorted(branches_of(repository, slug).items(), key=lambda pair: (len(pair[0]), pair[0])):
         if repository.is_ancestor(work, tip):
             return name
@@ -226,18 +226,18 @@ def _branch(room: Room, work: str, top: str) -> str:
         if repository.git.run("for-each-ref", "--count=1", ref):  # it, or something beneath it
             continue
         if move_ref(repository, ref, top, None, why="feature"):
-            reach("feature.commit.branched")
+            killpoint("feature.commit.branched")
             return name
     raise AssertionError("counting ends never")
 
 
-def _switched(room: Room, branch: str, top: str) -> str | None:
+def _switched(context: FeatureContext, branch: str, top: str) -> str | None:
     """None if the checkout is on the branch now; otherwise why it stays where it is."""
-    order, repository = room.order, room.repository
+    order, repository = context.order, context.repository
     there = Standing(top, branch)
     if not order.finish.checkout:
         return None if standing(repository) == there else "the settings leave the checkout where it is"
     here = Standing(repository.commit(order.base_commit), order.base_branch)
-    why_not = switch(repository, room.shadow, Move(here, there, room.layout.folder))
-    reach("feature.commit.switched")
+    why_not = switch(repository, context.shadow, Move(here, there, context.layout.folder))
+    killpoint("feature.commit.switched")
     return why_not

@@ -17,7 +17,7 @@ from fairwitness.contracts.verify.report import Side, Subject
 from fairwitness.contracts.verify.results import RED, Evidence, Outcome, Ran
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.criteria import ByCommand, ByPlace, Proposal, Unjudged, check_name, proposal
 from fairwitness.verify.cascade import pair, project_of
@@ -27,7 +27,7 @@ from fairwitness.verify.environments import TreeView
 from fairwitness.verify.model import refuse_stopped
 from fairwitness.verify.once import ask_once
 from fairwitness.verify.question import Question
-from fairwitness.verify.subject import Parts, harness_of, unheard
+from fairwitness.verify.subject import VerifyDeps, harness_of, unheard
 from fairwitness.verify.turns import turn
 
 KIND = "criteria"
@@ -58,7 +58,7 @@ class Judged(NamedTuple):
 
 
 def judge(
-    parts: Parts,
+    parts: VerifyDeps,
     run_id: str,
     task: str,
     round_: int,
@@ -82,7 +82,7 @@ def judge(
     if known is not None:
         return known
     refuse_stopped(stop)
-    with turn(parts.room / "work", _name_of(run_id, subject), stop) as work:
+    with turn(parts.scratch / "work", _name_of(run_id, subject), stop) as work:
         known = _concluded(parts, run_id, subject, head)
         if known is not None:
             return known
@@ -99,7 +99,7 @@ def _key(subject: Subject) -> str:
     return f"{KIND}:{subject.name}"
 
 
-def _concluded(parts: Parts, run_id: str, subject: Subject, head: Side) -> tuple[str, ...] | None:
+def _concluded(parts: VerifyDeps, run_id: str, subject: Subject, head: Side) -> tuple[str, ...] | None:
     found = parts.ledger.observation(run_id, _key(subject))
     if found is None:
         return None
@@ -116,7 +116,7 @@ def _all_unjudged(criteria: Sequence[str], reason: str) -> tuple[Judged, ...]:
 
 
 def _judged(
-    parts: Parts,
+    parts: VerifyDeps,
     run_id: str,
     subject: Subject,
     criteria: Sequence[str],
@@ -182,7 +182,9 @@ def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> Jud
     return Judged(name, criterion, place.met, f"the verifier says so of {spoken}: {place.claim}", claim=body)
 
 
-def _conclude(parts: Parts, run_id: str, subject: Subject, head: Side, judged: Sequence[Judged]) -> tuple[str, ...]:
+def _conclude(
+    parts: VerifyDeps, run_id: str, subject: Subject, head: Side, judged: Sequence[Judged]
+) -> tuple[str, ...]:
     """Writes everything that was not run, and what came of all."""
     now = spell(parts.clock())
     missing = tuple(each.sentence for each in judged if each.met is not True)
@@ -223,5 +225,5 @@ def _conclude(parts: Parts, run_id: str, subject: Subject, head: Side, judged: S
         record.observation(observation(_key(subject), KIND, not missing, detail))
 
     parts.ledger.record(run_id, write)
-    reach("feature.criteria")
+    killpoint("feature.criteria")
     return missing

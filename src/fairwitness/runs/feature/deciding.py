@@ -13,12 +13,12 @@ from fairwitness.contracts.common.decisions import Decision, Finish, Halt
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.feature.events import ApprovalAnswered
 from fairwitness.contracts.feature.facts import FeatureFacts, Step
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.decide import decide
 from fairwitness.rules.feature_moves import PlannedCall, calls_of, events_of
+from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.facts import facts_of, raised_here
-from fairwitness.runs.feature.room import Room, write_events
 
 DECISION = "decision"
 _SHAPE: TypeAdapter[Decision] = TypeAdapter(Decision)
@@ -32,18 +32,18 @@ class Taken(NamedTuple):
     calls: tuple[PlannedCall, ...]
 
 
-def take(room: Room, after: int) -> Taken:
+def take(context: FeatureContext, after: int) -> Taken:
     """The decision that follows the one of this number."""
     number = after + 1
-    while (row := room.ledger.observation(room.run_id, f"{DECISION}:{number}")) is not None:
+    while (row := context.ledger.observation(context.run_id, f"{DECISION}:{number}")) is not None:
         known = read(row)
-        if not isinstance(known, Halt | Finish) or row.detail["life"] == room.state().resumed:
+        if not isinstance(known, Halt | Finish) or row.detail["life"] == context.state().resumed:
             return Taken(number, known, _calls(row.detail["calls"]))
         number += 1  # the run went on after it had ended so
-    state = room.state()
-    facts = facts_of(room)
-    decision = decide(facts, room.order.policy)
-    events = events_of(state, decision, number, raised=raised_here(room.ledger, room.run_id, state))
+    state = context.state()
+    facts = facts_of(context)
+    decision = decide(facts, context.order.policy)
+    events = events_of(state, decision, number, raised=raised_here(context.ledger, context.run_id, state))
     calls = calls_of(state, decision)
     detail: dict[str, Any] = {
         "facts": facts.plain(),
@@ -53,25 +53,25 @@ def take(room: Room, after: int) -> Taken:
     }
 
     def write(record: Record) -> None:
-        now = room.now()
-        record.observation(room.seen(f"{DECISION}:{number}", DECISION, decision.kind, detail))
+        now = context.now()
+        record.observation(context.seen(f"{DECISION}:{number}", DECISION, decision.kind, detail))
         write_events(record, events, now)
         for event in events:
             if isinstance(event, ApprovalAnswered):
-                record.approval(answered(room, event, now))
+                record.approval(answered(context, event, now))
 
-    room.write(write)
-    reach("feature.decided")
+    context.write(write)
+    killpoint("feature.decided")
     return Taken(number, decision, calls)
 
 
-def answered(room: Room, event: ApprovalAnswered, now: str, *, said: str | None = None) -> ApprovalRecord:
+def answered(context: FeatureContext, event: ApprovalAnswered, now: str, *, said: str | None = None) -> ApprovalRecord:
     """The row of an answer; `said` is what a person wrote beside it."""
     return ApprovalRecord(
         gate_id=event.gate_id,
-        run_id=room.run_id,
+        run_id=context.run_id,
         timestamp=now,
-        mode=room.order.mode,
+        mode=context.order.mode,
         selected_option=event.selected_option,
         auto_selected=event.auto_selected,
         actor=event.actor,

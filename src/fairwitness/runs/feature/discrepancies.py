@@ -10,10 +10,10 @@ from fairwitness.contracts.agents.dispatch import Change, ChangedPath
 from fairwitness.contracts.common.evidence import Observation, Phase, Tally
 from fairwitness.contracts.feature.implementation import Baseline, ChangeAction, ImplementationReport, SelfCheck
 from fairwitness.errors import RowRefused
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.policy import baseline_results, is_evidence, latest
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 
 KIND = "discrepancy"
 """The kind of observation that says that a report was compared, and what came of it."""
@@ -95,20 +95,26 @@ def _files(report: ImplementationReport, changed: Sequence[ChangedPath]) -> Iter
 
 
 def record(
-    room: Room, task: str, round_: int, found: Sequence[str], *, baseline: Sequence[str], tree: str | None = None
+    context: FeatureContext,
+    task: str,
+    round_: int,
+    found: Sequence[str],
+    *,
+    baseline: Sequence[str],
+    tree: str | None = None,
 ) -> None:
     """Writes once what a comparison found, also if that is nothing.
 
     `baseline` is what `untrue_baseline` found: anything there is a check of its own that shuts the task's gate.
     """
     key = f"{KIND}:{task}:{round_}"
-    if room.ledger.observation(room.run_id, key) is not None:
+    if context.ledger.observation(context.run_id, key) is not None:
         return
-    now = room.now()
+    now = context.now()
 
     def observation(of: str, kind: str, *, holds: bool, said: Sequence[str]) -> Observation:
         return Observation(
-            run_id=room.run_id,
+            run_id=context.run_id,
             task_id=task,
             key=of,
             kind=kind,
@@ -126,9 +132,9 @@ def record(
             record.observed(untrue, phase=Phase.AFTER, check_name=BASELINE, round_=round_, output="\n".join(baseline))
 
     try:
-        room.write(write)
+        context.write(write)
     except RowRefused:
-        if room.ledger.observation(room.run_id, key) is None:
+        if context.ledger.observation(context.run_id, key) is None:
             raise
         return  # another process compared the same, and was a moment quicker
-    reach("feature.discrepancy")
+    killpoint("feature.discrepancy")

@@ -11,14 +11,14 @@ from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder
 from fairwitness.contracts.verify.report import Side, Subject
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.plan import MAX_PRODUCTION_LINES, is_test_file
 from fairwitness.runs.feature import criteria, discrepancies
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts_tasks import attempt_facts
 from fairwitness.runs.feature.reports import When, filled, shown
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.tasks import Attempted
-from fairwitness.verify.subject import Parts, prove
+from fairwitness.verify.subject import VerifyDeps, prove
 
 _BECAME = {Change.ADDED: Became.ADDED, Change.MODIFIED: Became.MODIFIED, Change.DELETED: Became.DELETED}
 LINES = "lines"
@@ -27,8 +27,8 @@ LINES = "lines"
 class Evidence:
     """Gathers the evidence of a run's attempts."""
 
-    def __init__(self, room: Room, parts: Parts) -> None:
-        self._room, self._parts = room, parts
+    def __init__(self, context: FeatureContext, parts: VerifyDeps) -> None:
+        self._context, self._parts = context, parts
 
     def run(
         self, order: AttemptOrder, attempt: Attempted, *, declared: tuple[str, ...] | None, stop: threading.Event
@@ -36,7 +36,7 @@ class Evidence:
         """Runs the checks before and after the change."""
         prove(
             self._parts,
-            self._room.run_id,
+            self._context.run_id,
             Subject(task_id=order.node, round=order.attempt),
             base=self._side(attempt.base),
             head=self._side(attempt.head),
@@ -55,7 +55,7 @@ class Evidence:
         """Judges the task's criteria one by one; what is unmet or unjudged."""
         return criteria.judge(
             self._parts,
-            self._room.run_id,
+            self._context.run_id,
             order.node,
             order.attempt,
             document.task.acceptance_criteria,
@@ -74,64 +74,66 @@ class Evidence:
         unmet: tuple[str, ...],
     ) -> None:
         """Compares what was said with what was seen, and writes the task's verification report."""
-        room = self._room
+        context = self._context
         self._measure(order, attempt)
-        baseline = room.ledger.tally(room.run_id, order.node, Phase.BASELINE, order.attempt - 1)
-        after = room.ledger.tally(room.run_id, order.node, Phase.AFTER, order.attempt)
-        path = room.layout.implementation_report(order.node)
-        if path in room.state().artifacts:
-            said = room.document(path, ImplementationReport)
+        baseline = context.ledger.tally(context.run_id, order.node, Phase.BASELINE, order.attempt - 1)
+        after = context.ledger.tally(context.run_id, order.node, Phase.AFTER, order.attempt)
+        path = context.layout.implementation_report(order.node)
+        if path in context.state().artifacts:
+            said = context.document(path, ImplementationReport)
             changed = [ChangedPath(path=file.path, change=_BECAME[file.change], allowed=True) for file in attempt.files]
             discrepancies.record(
-                room,
+                context,
                 order.node,
                 order.attempt,
                 discrepancies.compare(said, changed, baseline, after),
                 baseline=discrepancies.untrue_baseline(said, baseline),
                 tree=attempt.tree,
             )
-        path = room.layout.verification_report(order.node)
-        now = room.now()
+        path = context.layout.verification_report(order.node)
+        now = context.now()
         whole = filled(
             report,
-            attempt_facts(room, order.node, order.attempt, document),
-            room.run_id,
-            shown(room.ledger, room.run_id, order.node),
-            policy=room.order.policy,
+            attempt_facts(context, order.node, order.attempt, document),
+            context.run_id,
+            shown(context.ledger, context.run_id, order.node),
+            policy=context.order.policy,
             path=path,
             when=When(now, now),
             unmet=unmet,
         )
-        room.put_document(path, whole)
+        context.put_document(path, whole)
 
     def _measure(self, order: AttemptOrder, attempt: Attempted) -> None:
         """A task that grew beyond its limit should have been two; one that changed nothing was not carried out."""
-        room, key = self._room, f"{LINES}:{order.node}:{order.attempt}"
-        if room.ledger.observation(room.run_id, key) is not None:
+        context, key = self._context, f"{LINES}:{order.node}:{order.attempt}"
+        if context.ledger.observation(context.run_id, key) is not None:
             return
-        base, head = (room.repository.tree_of(commit) for commit in (attempt.base, attempt.head))
-        changes = room.shadow.diff(base, head)
+        base, head = (context.repository.tree_of(commit) for commit in (attempt.base, attempt.head))
+        changes = context.shadow.diff(base, head)
         lines = sum(len(change.added) for change in changes if not is_test_file(change.path))
         holds = bool(changes) and lines <= MAX_PRODUCTION_LINES
-        seen = room.seen(key, LINES, order.node, {"lines": lines}, holds=holds, task_id=order.node, tree=attempt.tree)
+        seen = context.seen(
+            key, LINES, order.node, {"lines": lines}, holds=holds, task_id=order.node, tree=attempt.tree
+        )
         told = f"{lines} production lines where a task has at most {MAX_PRODUCTION_LINES}"
         told = told if changes else "nothing was changed"
         if holds:
-            room.write(lambda record: record.observation(seen))
+            context.write(lambda record: record.observation(seen))
         else:
-            room.write(
+            context.write(
                 lambda record: record.observed(
                     seen, phase=Phase.AFTER, check_name="scope", round_=order.attempt, output=told, instance=LINES
                 )
             )
-        reach("feature.measured")
+        killpoint("feature.measured")
 
     def rendered(self, order: AttemptOrder) -> str:
         """What was run, as a verifier is shown it."""
-        room = self._room
+        context = self._context
         rows = (
-            *room.ledger.tally(room.run_id, order.node, Phase.BASELINE, order.attempt - 1).rows,
-            *room.ledger.tally(room.run_id, order.node, Phase.AFTER, order.attempt).rows,
+            *context.ledger.tally(context.run_id, order.node, Phase.BASELINE, order.attempt - 1).rows,
+            *context.ledger.tally(context.run_id, order.node, Phase.AFTER, order.attempt).rows,
         )
         return "\n".join(
             f"{row.phase.value:<9} {row.check_name:<32} {'passed' if row.passed else 'failed'} ({row.provenance.value})"
@@ -139,4 +141,4 @@ class Evidence:
         )
 
     def _side(self, commit: str) -> Side:
-        return Side(ref=commit[:12], commit=commit, tree=self._room.repository.tree_of(commit))
+        return Side(ref=commit[:12], commit=commit, tree=self._context.repository.tree_of(commit))

@@ -26,8 +26,8 @@ from fairwitness.rules.feature_moves import Raised, call_of, visit_of
 from fairwitness.rules.review import STEP_OF
 from fairwitness.rules.routing import GATE_OF
 from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts_tasks import attempt_facts, task_facts, whole_of
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.tasks import (
     FIX,
     FIX_NODE,
@@ -45,36 +45,36 @@ HELP = "help"
 """Stands in the id of a call that settles a conflict."""
 
 
-def facts_of(room: Room) -> FeatureFacts:
+def facts_of(context: FeatureContext) -> FeatureFacts:
     """Everything a decision looks at."""
-    state = room.state()
+    state = context.state()
     step = None if state.current_step is None else Step(state.current_step)
-    refused = {row.subject for row in room.ledger.observations(room.run_id, REFUSED)}
-    can_start, held_by = _permission(room, state)
-    raised = raised_here(room.ledger, room.run_id, state)
-    graphs = graphs_of(room)
-    code = _review(room, state, ReviewScope.CODE, refused)
+    refused = {row.subject for row in context.ledger.observations(context.run_id, REFUSED)}
+    can_start, held_by = _permission(context, state)
+    raised = raised_here(context.ledger, context.run_id, state)
+    graphs = graphs_of(context)
+    code = _review(context, state, ReviewScope.CODE, refused)
     return FeatureFacts(
         mode=state.mode,
         step=step,
-        calls=() if step is None else _calls(room, state, step, graphs, refused),
+        calls=() if step is None else _calls(context, state, step, graphs, refused),
         concerns=None if raised is None else raised.worst,
         approval=_approval(state, step),
         iteration=iteration_of(state),
-        tasks=tuple(task_facts(room, state, graphs)),
-        whole=whole_of(room),
-        design_review=_review(room, state, ReviewScope.DESIGN, refused),
+        tasks=tuple(task_facts(context, state, graphs)),
+        whole=whole_of(context),
+        design_review=_review(context, state, ReviewScope.DESIGN, refused),
         code_review=code,
-        fix=None if code is None else _fix(room, state, code.round, graphs),
+        fix=None if code is None else _fix(context, state, code.round, graphs),
         degradations=tuple(dict.fromkeys(degraded.kind for degraded in state.degradations)),
         can_start=can_start,
         held_by=held_by,
     )
 
 
-def _permission(room: Room, state: FeatureState) -> tuple[CanStart, str | None]:
-    spent = room.ledger.last_event(room.run_id, "budget_exhausted")
-    resumed = room.ledger.last_event(room.run_id, "run_resumed")
+def _permission(context: FeatureContext, state: FeatureState) -> tuple[CanStart, str | None]:
+    spent = context.ledger.last_event(context.run_id, "budget_exhausted")
+    resumed = context.ledger.last_event(context.run_id, "run_resumed")
     if spent is None or (resumed is not None and resumed.seq > spent.seq):
         return CanStart.YES, None
     return CanStart.NEVER, f"the budget: {state.exhausted[-1].what}"
@@ -117,7 +117,7 @@ def _approval(state: FeatureState, step: Step | None) -> Approval | None:
 
 
 def _calls(
-    room: Room, state: FeatureState, step: Step, graphs: tuple[Graph, ...], refused: set[str]
+    context: FeatureContext, state: FeatureState, step: Step, graphs: tuple[Graph, ...], refused: set[str]
 ) -> tuple[CallFacts, ...]:
     if step not in (Step.IMPLEMENT, Step.VERIFY):
         visit = visit_of(state)
@@ -155,7 +155,7 @@ def _calls(
         *(
             CallFacts(instance=name, attempts=1, status=DispatchStatus.DONE, cause=None)
             for name in here[-1].nodes
-            if name not in known and attempted(room, name, here[-1].number) is None
+            if name not in known and attempted(context, name, here[-1].number) is None
         ),
     )
 
@@ -186,7 +186,7 @@ def _call(instance: str, attempts: int, last: DispatchState, *, is_refused: bool
     return call_facts(instance, attempts, last.status, last.cause)
 
 
-def _review(room: Room, state: FeatureState, scope: ReviewScope, refused: set[str]) -> ReviewFacts | None:
+def _review(context: FeatureContext, state: FeatureState, scope: ReviewScope, refused: set[str]) -> ReviewFacts | None:
     step = STEP_OF[scope].value
     if step not in state.steps:
         return None
@@ -197,17 +197,17 @@ def _review(room: Room, state: FeatureState, scope: ReviewScope, refused: set[st
     return ReviewFacts(
         scope=scope,
         round=min(round_, 2),
-        tally=room.ledger.tally(room.run_id, review_subject(room, scope), Phase.REVIEW),
+        tally=context.ledger.tally(context.run_id, review_subject(context, scope), Phase.REVIEW),
         reviewers=_facts(state, here, refused),
     )
 
 
-def review_subject(room: Room, scope: ReviewScope) -> str:
+def review_subject(context: FeatureContext, scope: ReviewScope) -> str:
     """Under which name the rows of a review stand."""
-    return f"{room.order.slug}-{scope.value}-review"
+    return f"{context.order.slug}-{scope.value}-review"
 
 
-def _fix(room: Room, state: FeatureState, round_: int, graphs: tuple[Graph, ...]) -> FixFacts | None:
+def _fix(context: FeatureContext, state: FeatureState, round_: int, graphs: tuple[Graph, ...]) -> FixFacts | None:
     here = [graph for graph in graphs if (graph.kind, graph.iteration) == (FIX, round_)]
     if not here:
         return None
@@ -223,4 +223,4 @@ def _fix(room: Room, state: FeatureState, round_: int, graphs: tuple[Graph, ...]
     )
     if not calls:
         return None
-    return FixFacts(call=calls[0], checks=attempt_facts(room, FIX_NODE, number, None))
+    return FixFacts(call=calls[0], checks=attempt_facts(context, FIX_NODE, number, None))

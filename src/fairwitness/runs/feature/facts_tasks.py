@@ -9,7 +9,7 @@ from fairwitness.contracts.feature.plan import PlannedTask
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.rules.criteria import required_checks
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import (
     TASKS,
     Attempted,
@@ -26,20 +26,20 @@ WHOLE = "whole"
 _AT_WORK = (Step.IMPLEMENT.value, Step.VERIFY.value)
 
 
-def task_facts(room: Room, state: FeatureState, graphs: tuple[Graph, ...]) -> Iterator[TaskFacts]:
+def task_facts(context: FeatureContext, state: FeatureState, graphs: tuple[Graph, ...]) -> Iterator[TaskFacts]:
     """Of every task of the plan, in its order."""
-    plan = plan_of(room)
+    plan = plan_of(context)
     if plan is None:
         return
     planned = plan.agent_output.payload.tasks
-    open_ = frozenset(open_tasks(room, plan))
+    open_ = frozenset(open_tasks(context, plan))
     iteration = iteration_of(state)
     for task in planned:
-        yield _task(room, state, task, graphs, iteration, open_)
+        yield _task(context, state, task, graphs, iteration, open_)
 
 
 def _task(
-    room: Room,
+    context: FeatureContext,
     state: FeatureState,
     task: PlannedTask,
     graphs: tuple[Graph, ...],
@@ -51,10 +51,10 @@ def _task(
     is_lost = last is not None and last.life != state.resumed and state.current_step in _AT_WORK
     is_begun = last is not None and (task.id not in open_ or (last.iteration == iteration and not is_lost))
     number = last.number if last is not None and is_begun else len(graphs) + 1
-    document = task_of(room, task.id)
-    done = attempted(room, task.id, number) if is_begun else None
+    document = task_of(context, task.id)
+    done = attempted(context, task.id, number) if is_begun else None
     return _facts(
-        room,
+        context,
         task.id,
         number,
         done,
@@ -65,24 +65,24 @@ def _task(
     )
 
 
-def attempt_facts(room: Room, task: str, number: int, document: TaskDocument | None) -> TaskFacts:
+def attempt_facts(context: FeatureContext, task: str, number: int, document: TaskDocument | None) -> TaskFacts:
     """What is known of one attempt, by the number of its graph; a fix has no document, and no criteria."""
-    return _facts(room, task, number, attempted(room, task, number), document)
+    return _facts(context, task, number, attempted(context, task, number), document)
 
 
-def whole_of(room: Room) -> TaskFacts | None:
+def whole_of(context: FeatureContext) -> TaskFacts | None:
     """The whole change on the tree that would be committed; None until its checks ran on it."""
-    rows = room.ledger.observations(room.run_id, WHOLE)
+    rows = context.ledger.observations(context.run_id, WHOLE)
     if not rows:
         return None
     detail = rows[-1].detail  # whoever commits looks whether it still is what would be committed
     files = tuple(ChangedFile.model_validate(file) for file in detail["files"])
-    whole = Attempted(room.order.base_commit, str(detail["commit"]), str(detail["tree"]), files)
-    return _facts(room, WHOLE, int(detail["round"]), whole, None)
+    whole = Attempted(context.order.base_commit, str(detail["commit"]), str(detail["tree"]), files)
+    return _facts(context, WHOLE, int(detail["round"]), whole, None)
 
 
 def _facts(
-    room: Room,
+    context: FeatureContext,
     task: str,
     number: int,
     done: Attempted | None,
@@ -94,7 +94,7 @@ def _facts(
 ) -> TaskFacts:
     files = () if done is None else done.files
     # an attempt is proven once and for all: there is no second run of its checks
-    runs = room.order.policy.retry.checks + 1 if has_ended else 0
+    runs = context.order.policy.retry.checks + 1 if has_ended else 0
     return TaskFacts(
         task=task,
         size=Size.STANDARD if document is None else document.task.size,
@@ -102,10 +102,10 @@ def _facts(
         files=files,
         iteration=iteration,
         round=number,
-        baseline=room.ledger.tally(room.run_id, task, Phase.BASELINE, number - 1),
-        after=room.ledger.tally(room.run_id, task, Phase.AFTER, number),
+        baseline=context.ledger.tally(context.run_id, task, Phase.BASELINE, number - 1),
+        after=context.ledger.tally(context.run_id, task, Phase.AFTER, number),
         tree=None if done is None else done.tree,
-        required=() if document is None else required_checks(document, files, is_waived=is_waived(room, document)),
+        required=() if document is None else required_checks(document, files, is_waived=is_waived(context, document)),
         ready=is_ready,
         check_runs=runs,
         baseline_runs=runs,

@@ -15,11 +15,11 @@ from fairwitness.contracts.feature.instructions import InstructionChange, Instru
 from fairwitness.errors import FairWitnessError, NotStored, StoreError, UsageError
 from fairwitness.kit import files
 from fairwitness.kit.json_text import render_line
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.instructions import Judged, judge_update, may_apply
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.memory import has_secret
-from fairwitness.runs.feature.room import Room
 from fairwitness.store.artifacts import content_hash
 
 PROPOSED = "instruction-proposed"
@@ -39,39 +39,39 @@ class Planned:
     after: str | None
 
 
-def propose(room: Room, updates: Iterable[InstructionUpdate]) -> None:
+def propose(context: FeatureContext, updates: Iterable[InstructionUpdate]) -> None:
     """Records proposals, each once; what the filter refuses is recorded as refused and is no proposal."""
     for update in updates:
         name = name_of(update)
-        if room.ledger.observation(room.run_id, name) is not None:
+        if context.ledger.observation(context.run_id, name) is not None:
             continue
-        planned = _planned(room, update)
+        planned = _planned(context, update)
         judged = _judged(update, planned)
         grounds = [ground.value for ground in judged.grounds]
         if not judged.is_allowed or planned.after is None:
-            _record(room, room.seen(name, REFUSED, update.file_path, {"grounds": grounds}, holds=False))
+            _record(context, context.seen(name, REFUSED, update.file_path, {"grounds": grounds}, holds=False))
         else:
             detail: dict[str, object] = {
                 "update": _plain(update),
                 "before": None if planned.before is None else content_hash(planned.before.encode()),
                 "after": content_hash(planned.after.encode()),
             }
-            _record(room, room.seen(name, PROPOSED, update.file_path, detail), update, applied=False)
-        reach("feature.instruction.proposed")
+            _record(context, context.seen(name, PROPOSED, update.file_path, detail), update, applied=False)
+        killpoint("feature.instruction.proposed")
 
 
-def proposals(room: Room) -> tuple[InstructionUpdate, ...]:
+def proposals(context: FeatureContext) -> tuple[InstructionUpdate, ...]:
     """What was proposed and is not applied, oldest first; what may never be applied is among it."""
     return tuple(
         InstructionUpdate.model_validate(seen.detail["update"])
-        for seen in room.ledger.observations(room.run_id, PROPOSED)
-        if room.ledger.observation(room.run_id, f"{seen.key}:applied") is None
+        for seen in context.ledger.observations(context.run_id, PROPOSED)
+        if context.ledger.observation(context.run_id, f"{seen.key}:applied") is None
     )
 
 
-def diff_of(room: Room, update: InstructionUpdate) -> str:
+def diff_of(context: FeatureContext, update: InstructionUpdate) -> str:
     """What applying an update would change in the checkout, as a unified diff; `UsageError` if it does not fit."""
-    planned = _planned(room, update)
+    planned = _planned(context, update)
     if planned.after is None:
         raise UsageError(f"the patch for {update.file_path} does not fit the file", next_step="edit the file yourself")
     lines = difflib.unified_diff(
@@ -89,35 +89,35 @@ def _lines(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def apply(room: Room, update: InstructionUpdate, approved_by: str) -> None:
+def apply(context: FeatureContext, update: InstructionUpdate, approved_by: str) -> None:
     """Writes a proposed update into the checkout, once; `UsageError` if it may not be, and nothing is written."""
     name = name_of(update)
-    proposed = room.ledger.observation(room.run_id, name)
+    proposed = context.ledger.observation(context.run_id, name)
     if proposed is None or proposed.kind != PROPOSED:
-        raise UsageError(f"run {room.run_id} did not propose this change of {update.file_path}")
-    if room.ledger.observation(room.run_id, f"{name}:applied") is not None:
+        raise UsageError(f"run {context.run_id} did not propose this change of {update.file_path}")
+    if context.ledger.observation(context.run_id, f"{name}:applied") is not None:
         return
-    approved = room.ledger.observation(room.run_id, f"{name}:approved")
-    if approved is None or not _is_written(room, update, proposed):
-        planned = _planned(room, update)
+    approved = context.ledger.observation(context.run_id, f"{name}:approved")
+    if approved is None or not _is_written(context, update, proposed):
+        planned = _planned(context, update)
         if planned.after is None or content_hash(planned.after.encode()) != proposed.detail["after"]:
             raise _moved(update)
-        judged = _may_apply(room, update, planned, approved_by)
+        judged = _may_apply(context, update, planned, approved_by)
         if not judged.is_allowed:
             raise UsageError(
                 f"{update.file_path} is not changed: {', '.join(ground.value for ground in judged.grounds)}",
                 next_step="edit the file yourself if you want the change",
             )
         if approved is None:
-            detail: dict[str, object] = {"approved_by": approved_by, "diff": diff_of(room, update)}
-            seen = room.seen(f"{name}:approved", APPROVED, update.file_path, detail)
-            _record(room, seen)
-            reach("feature.instruction.approved")
-        _write(room, update, proposed, planned.after)
-        reach("feature.instruction.written")
-    done = room.seen(f"{name}:applied", APPLIED, update.file_path, {"sha256": proposed.detail["after"]})
-    _record(room, done, update, applied=True)
-    reach("feature.instruction.applied")
+            detail: dict[str, object] = {"approved_by": approved_by, "diff": diff_of(context, update)}
+            seen = context.seen(f"{name}:approved", APPROVED, update.file_path, detail)
+            _record(context, seen)
+            killpoint("feature.instruction.approved")
+        _write(context, update, proposed, planned.after)
+        killpoint("feature.instruction.written")
+    done = context.seen(f"{name}:applied", APPLIED, update.file_path, {"sha256": proposed.detail["after"]})
+    _record(context, done, update, applied=True)
+    killpoint("feature.instruction.applied")
 
 
 def name_of(update: InstructionUpdate) -> str:
@@ -175,10 +175,10 @@ def _patched(old: str, patch: str) -> str | None:
     return "\n".join(lines)
 
 
-def _planned(room: Room, update: InstructionUpdate) -> Planned:
+def _planned(context: FeatureContext, update: InstructionUpdate) -> Planned:
     """The file of the checkout and what would become of it; a file that is no plain text fits nothing."""
     try:
-        before = room.files.get(update.file_path, limit=_LIMIT).decode()
+        before = context.files.get(update.file_path, limit=_LIMIT).decode()
     except NotStored:
         return Planned(None, proposed_text(update, None))
     except (StoreError, UnicodeDecodeError):
@@ -190,13 +190,13 @@ def _judged(update: InstructionUpdate, planned: Planned) -> Judged:
     return judge_update(update, planned.before or "", planned.after, has_secret=_has_secret(update))
 
 
-def _may_apply(room: Room, update: InstructionUpdate, planned: Planned, approved_by: str) -> Judged:
+def _may_apply(context: FeatureContext, update: InstructionUpdate, planned: Planned, approved_by: str) -> Judged:
     return may_apply(
         update,
         planned.before or "",
         planned.after,
         has_secret=_has_secret(update),
-        mode=room.order.mode,
+        mode=context.order.mode,
         proposer=PROPOSER,
         approved_by=approved_by,
     )
@@ -206,22 +206,22 @@ def _has_secret(update: InstructionUpdate) -> bool:
     return has_secret(update.patch) or has_secret(update.change_summary)
 
 
-def _is_written(room: Room, update: InstructionUpdate, proposed: Observation) -> bool:
+def _is_written(context: FeatureContext, update: InstructionUpdate, proposed: Observation) -> bool:
     """Whether an approved change stands in the file already: the one who wrote it died before the second row."""
     try:
-        written = content_hash(room.files.get(update.file_path, limit=_LIMIT))
+        written = content_hash(context.files.get(update.file_path, limit=_LIMIT))
     except StoreError:
         return False
     return written == str(proposed.detail["after"])
 
 
-def _write(room: Room, update: InstructionUpdate, proposed: Observation, after: str) -> None:
+def _write(context: FeatureContext, update: InstructionUpdate, proposed: Observation, after: str) -> None:
     def revised(old: bytes | None) -> bytes:
         if (None if old is None else content_hash(old)) != proposed.detail["before"]:
             raise _moved(update)
         return after.encode()
 
-    files.revise_file(room.files.root, update.file_path, revised, limit=_LIMIT)
+    files.revise_file(context.files.root, update.file_path, revised, limit=_LIMIT)
 
 
 def _moved(update: InstructionUpdate) -> FairWitnessError:
@@ -230,7 +230,9 @@ def _moved(update: InstructionUpdate) -> FairWitnessError:
     )
 
 
-def _record(room: Room, seen: Observation, update: InstructionUpdate | None = None, *, applied: bool = False) -> None:
+def _record(
+    context: FeatureContext, seen: Observation, update: InstructionUpdate | None = None, *, applied: bool = False
+) -> None:
     """Something seen, and in the same record the row about an update."""
 
     def write(record: Record) -> None:
@@ -238,4 +240,4 @@ def _record(room: Room, seen: Observation, update: InstructionUpdate | None = No
         if update is not None:
             record.instruction_update(update, agent=PROPOSER, applied=applied)
 
-    room.write(write)
+    context.write(write)

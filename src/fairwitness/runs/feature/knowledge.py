@@ -31,14 +31,14 @@ from fairwitness.errors import (
 )
 from fairwitness.kit import yaml_text
 from fairwitness.kit.json_text import render_line
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible, visible_lines
 from fairwitness.rules.instructions import Ground
 from fairwitness.runs.dispatch.transcript import cleaned, keep
 from fairwitness.runs.feature import bundle_telemetry, instructions
 from fairwitness.runs.feature.companions_metrics import post_mortem_page, run_log_page
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.memory import Memory, MemoryEntry, has_secret, judge_entry
-from fairwitness.runs.feature.room import Room
 from fairwitness.store.artifacts import content_hash
 
 T = TypeVar("T")
@@ -50,22 +50,26 @@ WITHHELD = "[not kept: it held a secret]"
 _BROKEN = (DatabaseUnusable, EventsBroken, LedgerTampered, RowRefused)
 
 
-def learn(room: Room, output: KnowledgeOutput | None) -> None:
+def learn(context: FeatureContext, output: KnowledgeOutput | None) -> None:
     """Does everything that a run's end teaches; None if the agent failed. Again it does nothing twice."""
     if output is not None:
         payload = output.agent_output.payload
         updates = tuple(map(_judged, payload.knowledge_updates))
         decisions = payload.decision_log_entries or ()
         entries = tuple(entry for entry in decisions if not has_secret(f"{entry.title}\n{entry.rationale}"))
-        _part(room, "memory", lambda: _remember(room, updates))
-        logged = _part(room, "decisions", lambda: _log(room, entries, refused=len(decisions) - len(entries)))
-        _part(room, "instructions", lambda: instructions.propose(room, payload.instruction_updates or ()))
-        _part(room, "document", lambda: _store(room, output, payload, updates, entries if logged is None else logged))
-    _part(room, "run-log", lambda: _write_run_log(room))
-    _part(room, "post-mortem", lambda: _write_post_mortem(room))
+        _part(context, "memory", lambda: _remember(context, updates))
+        logged = _part(context, "decisions", lambda: _log(context, entries, refused=len(decisions) - len(entries)))
+        _part(context, "instructions", lambda: instructions.propose(context, payload.instruction_updates or ()))
+        _part(
+            context,
+            "document",
+            lambda: _store(context, output, payload, updates, entries if logged is None else logged),
+        )
+    _part(context, "run-log", lambda: _write_run_log(context))
+    _part(context, "post-mortem", lambda: _write_post_mortem(context))
 
 
-def _part(room: Room, name: str, work: Callable[[], T]) -> T | None:
+def _part(context: FeatureContext, name: str, work: Callable[[], T]) -> T | None:
     """Does one part, or says why it could not be done."""
     try:
         return work()
@@ -73,15 +77,15 @@ def _part(room: Room, name: str, work: Callable[[], T]) -> T | None:
         raise
     except (FairWitnessError, ValueError) as error:  # of the second kind are texts that no file can hold
         what = cleaned(str(error) or type(error).__name__)
-        _note(room, room.seen(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
+        _note(context, context.seen(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
         return None
 
 
-def _note(room: Room, seen: Observation) -> None:
+def _note(context: FeatureContext, seen: Observation) -> None:
     """Something seen, written once."""
-    if room.ledger.observation(room.run_id, seen.key) is None:
-        room.write(lambda record: record.observation(seen))
-        reach("feature.knowledge.noted")
+    if context.ledger.observation(context.run_id, seen.key) is None:
+        context.write(lambda record: record.observation(seen))
+        killpoint("feature.knowledge.noted")
 
 
 def _judged(update: KnowledgeUpdate) -> KnowledgeUpdate:
@@ -94,30 +98,30 @@ def _judged(update: KnowledgeUpdate) -> KnowledgeUpdate:
     return update.model_copy(update={"key": visible(redact(key)), "value": value, "stored_via": StoredVia.REJECTED})
 
 
-def _remember(room: Room, updates: Sequence[KnowledgeUpdate]) -> None:
+def _remember(context: FeatureContext, updates: Sequence[KnowledgeUpdate]) -> None:
     """Once: what a person forgot meanwhile stays forgotten."""
     learned = [
-        MemoryEntry(type=update.type, key=update.key, value=update.value, run_id=room.run_id)
+        MemoryEntry(type=update.type, key=update.key, value=update.value, run_id=context.run_id)
         for update in updates
         if update.stored_via is StoredVia.STORE_MEMORY
     ]
     rejected = [update.key for update in updates if update.stored_via is StoredVia.REJECTED]
     told = render_line([entry.plain() for entry in learned]).encode(errors="surrogatepass")
     key = f"knowledge:memory:{content_hash(told).removeprefix('sha256:')[:16]}"
-    if room.ledger.observation(room.run_id, key) is not None:
+    if context.ledger.observation(context.run_id, key) is not None:
         return
-    Memory(room.kept).remember(learned)
+    Memory(context.kept).remember(learned)
     detail: dict[str, object] = {"remembered": [entry.key for entry in learned], "rejected": rejected}
-    _note(room, room.seen(key, REMEMBERED, "memory", detail))
+    _note(context, context.seen(key, REMEMBERED, "memory", detail))
 
 
-def _log(room: Room, entries: Sequence[DecisionLogEntry], *, refused: int) -> tuple[DecisionLogEntry, ...]:
+def _log(context: FeatureContext, entries: Sequence[DecisionLogEntry], *, refused: int) -> tuple[DecisionLogEntry, ...]:
     """Adds what the log does not hold, under the next ids; the entries with the ids under which they stand."""
     if refused:
         detail: dict[str, object] = {"entries": refused, "grounds": [Ground.SECRET.value]}
-        _note(room, room.seen("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False))
-    path = room.layout.decisions
-    old = room.files.get(path).decode() if room.files.exists(path) else _archived_log(room)
+        _note(context, context.seen("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False))
+    path = context.layout.decisions
+    old = context.files.get(path).decode() if context.files.exists(path) else _archived_log(context)
     known = _read_log(path, old)
     logged = {_said(entry): entry for entry in known}
     last = max((int(entry.id.removeprefix("DL-")) for entry in known), default=0)
@@ -130,15 +134,15 @@ def _log(room: Room, entries: Sequence[DecisionLogEntry], *, refused: int) -> tu
             )
             added.append(numbered)
     if known or added:
-        _grow(room, path, _extended(path, old, known, added))
+        _grow(context, path, _extended(path, old, known, added))
     return tuple({entry.id: entry for entry in (logged[_said(each)] for each in entries)}.values())
 
 
-def _archived_log(room: Room) -> str:
+def _archived_log(context: FeatureContext) -> str:
     """The longest log that earlier runs of this feature left: each went on from the one before it."""
-    name = room.layout.decisions.rpartition("/")[2]
-    paths = [f"{folder}/{name}" for folder in room.files.folders(f"{room.layout.folder}/archive")]
-    logs = [(path, room.files.get(path).decode()) for path in paths if room.files.exists(path)]
+    name = context.layout.decisions.rpartition("/")[2]
+    paths = [f"{folder}/{name}" for folder in context.files.folders(f"{context.layout.folder}/archive")]
+    logs = [(path, context.files.get(path).decode()) for path in paths if context.files.exists(path)]
     return max(((len(_read_log(path, text)), text) for path, text in logs), default=(0, ""))[1]
 
 
@@ -176,16 +180,16 @@ def _foreign_log(path: str) -> UsageError:
     return UsageError(f"{path} is not a log that can be added to", next_step="mend the file")
 
 
-def _grow(room: Room, path: str, text: str) -> None:
-    digest = keep(room.kept, text.encode())
-    room.files.grow(path, text.encode())
-    reach("feature.decisions")
-    if room.state().artifacts.get(path) != digest:
-        room.tell(ArtifactWritten(path=path, sha256=digest))
+def _grow(context: FeatureContext, path: str, text: str) -> None:
+    digest = keep(context.kept, text.encode())
+    context.files.grow(path, text.encode())
+    killpoint("feature.decisions")
+    if context.state().artifacts.get(path) != digest:
+        context.tell(ArtifactWritten(path=path, sha256=digest))
 
 
 def _store(
-    room: Room,
+    context: FeatureContext,
     output: KnowledgeOutput,
     payload: KnowledgePayload,
     updates: Sequence[KnowledgeUpdate],
@@ -199,22 +203,22 @@ def _store(
     whole = output.model_copy(update={"agent_output": output.agent_output.model_copy(update={"payload": kept})})
     document = KnowledgeOutput.model_validate(Redactor().redact_all(whole.plain()))
     yaml_text.parse(yaml_text.render(document.plain()))  # what could not be read again is not stored
-    room.put_document(room.layout.knowledge, document)
+    context.put_document(context.layout.knowledge, document)
 
 
-def _write_run_log(room: Room) -> None:
-    day = _day(room)
-    rows = bundle_telemetry.dispatches(room.ledger.database, room.run_id)
-    room.put(room.layout.run_log(day), run_log_page(rows, run_id=room.run_id, day=day))
+def _write_run_log(context: FeatureContext) -> None:
+    day = _day(context)
+    rows = bundle_telemetry.dispatches(context.ledger.database, context.run_id)
+    context.put(context.layout.run_log(day), run_log_page(rows, run_id=context.run_id, day=day))
 
 
-def _write_post_mortem(room: Room) -> None:
-    day, database = _day(room), room.ledger.database
-    rows = bundle_telemetry.dispatches(database, room.run_id)
-    said = bundle_telemetry.evaluations(database, room.run_id)
-    room.put(room.layout.post_mortem(day), post_mortem_page(room.state(), rows, said, day=day))
+def _write_post_mortem(context: FeatureContext) -> None:
+    day, database = _day(context), context.ledger.database
+    rows = bundle_telemetry.dispatches(database, context.run_id)
+    said = bundle_telemetry.evaluations(database, context.run_id)
+    context.put(context.layout.post_mortem(day), post_mortem_page(context.state(), rows, said, day=day))
 
 
-def _day(room: Room) -> date:
+def _day(context: FeatureContext) -> date:
     """The day the run began: the same however often, and how late, this is asked."""
-    return instant(room.state().started_at).date()
+    return instant(context.state().started_at).date()

@@ -15,7 +15,7 @@ from fairwitness.contracts.common.ids import FeatureRunId
 from fairwitness.contracts.feature.knowledge import KnowledgeType
 from fairwitness.errors import BadDocument, UsageError
 from fairwitness.kit import files, yaml_text
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.instructions import Judged, judge_memory
 from fairwitness.store.artifacts import Store
 
@@ -101,7 +101,7 @@ class Memory:
             return old if old is not None and changed == known else _rendered(changed)
 
         files.revise_file(self.store.root, FILE, revised, limit=_READ_LIMIT)
-        reach("feature.memory")
+        killpoint("feature.memory")
 
     def _read(self, data: bytes) -> tuple[MemoryEntry, ...]:
         try:

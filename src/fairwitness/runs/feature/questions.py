@@ -14,13 +14,13 @@ from fairwitness.contracts.feature.plan import PlanOutput
 from fairwitness.contracts.feature.research import Focus, ResearchOutput
 from fairwitness.contracts.feature.spec import SpecOutput
 from fairwitness.errors import UsageError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_moves import visit_of
 from fairwitness.rules.routing import default_choice
 from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.deciding import answered
-from fairwitness.runs.feature.room import Room, write_events
 from fairwitness.runs.feature.tasks import task_of, waiver_of
 
 _QUESTIONS: Mapping[HumanGate, str] = {
@@ -49,9 +49,9 @@ def key_of(gate: str, visit: int) -> str:
     return f"{gate}.{visit}"
 
 
-def open_question(room: Room) -> ApprovalRequest | None:
+def open_question(context: FeatureContext) -> ApprovalRequest | None:
     """What the run waits for; None if for nobody."""
-    state = room.state()
+    state = context.state()
     if state.ending is not None or state.current_step is None:
         return None
     for gate_id, asked in state.approvals.items():
@@ -61,7 +61,7 @@ def open_question(room: Room) -> ApprovalRequest | None:
                 gate_id=gate_id,
                 pipeline_step=state.current_step,
                 question=_QUESTIONS[gate],
-                context=_context(room, gate),
+                context=_context(context, gate),
                 options=tuple(
                     ApprovalOption(
                         id=option,
@@ -75,24 +75,24 @@ def open_question(room: Room) -> ApprovalRequest | None:
     return None
 
 
-def _context(room: Room, gate: HumanGate) -> str:
+def _context(context: FeatureContext, gate: HumanGate) -> str:
     match gate:
         case HumanGate.REQUEST_PUSHBACK:
-            return "\n".join(_intake(room))
+            return "\n".join(_intake(context))
         case HumanGate.RESEARCH:
-            return "\n".join(_research(room))
+            return "\n".join(_research(context))
         case HumanGate.SPEC_PUSHBACK:
-            log = room.document(room.layout.spec, SpecOutput).agent_output.payload.pushback_log
+            log = context.document(context.layout.spec, SpecOutput).agent_output.payload.pushback_log
             concerns = () if log is None else log.concerns
             return "\n".join(f"{each.severity.value}: {each.title}. {each.recommendation}" for each in concerns)
         case HumanGate.PLAN:
-            return "\n".join(_plan(room))
+            return "\n".join(_plan(context))
 
 
-def _intake(room: Room) -> list[str]:
-    state = room.state()
+def _intake(context: FeatureContext) -> list[str]:
+    state = context.state()
     for id_, dispatch in reversed(tuple(state.dispatches.items())):
-        done = ended(room.ledger, room.run_id, id_) if dispatch.step == Step.SETUP.value else None
+        done = ended(context.ledger, context.run_id, id_) if dispatch.step == Step.SETUP.value else None
         if done is not None and done.outcome.answer is not None:
             said = IntakeReturn.model_validate(done.outcome.answer)
             concerns = [f"{each.severity.value}: {each.title}. {each.recommendation}" for each in said.concerns]
@@ -100,40 +100,40 @@ def _intake(room: Room) -> list[str]:
     return []
 
 
-def _research(room: Room) -> list[str]:
+def _research(context: FeatureContext) -> list[str]:
     lines = []
     for focus in Focus:
-        path = room.layout.research(focus.value)
-        if path in room.state().artifacts:
-            said = room.document(path, ResearchOutput)
+        path = context.layout.research(focus.value)
+        if path in context.state().artifacts:
+            said = context.document(path, ResearchOutput)
             lines.append(f"{focus.value}: {said.completion.summary}")
         else:
             lines.append(f"{focus.value}: nothing was found out")
     return lines
 
 
-def _plan(room: Room) -> list[str]:
-    payload = room.document(room.layout.plan, PlanOutput).agent_output.payload
+def _plan(context: FeatureContext) -> list[str]:
+    payload = context.document(context.layout.plan, PlanOutput).agent_output.payload
     lines = [
         f"{task.id} {task.risk.value} {task.size.value:<8} {task.title}"
         + (f" (after {', '.join(task.depends_on)})" if task.depends_on else "")
-        + _waived(room, task.id)
+        + _waived(context, task.id)
         for task in payload.tasks[:_SHOWN]
     ]
     more = len(payload.tasks) - _SHOWN
-    return [*lines, *([f"and {more} more in {room.layout.plan_companion}"] if more > 0 else [])]
+    return [*lines, *([f"and {more} more in {context.layout.plan_companion}"] if more > 0 else [])]
 
 
-def _waived(room: Room, task: str) -> str:
-    why = waiver_of(task_of(room, task))
+def _waived(context: FeatureContext, task: str) -> str:
+    why = waiver_of(task_of(context, task))
     return "" if why is None else f" (WITHOUT A NEW TEST: {why})"
 
 
-def answer(room: Room, option: str, said: str | None, actor: str) -> str:
+def answer(context: FeatureContext, option: str, said: str | None, actor: str) -> str:
     """Writes an answer down, once; the name under which the engine waits for it."""
-    question = open_question(room)
+    question = open_question(context)
     if question is None:
-        raise UsageError(f"run {room.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
+        raise UsageError(f"run {context.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
     offered = [each.id for each in question.options]
     if option not in offered:
         raise UsageError(f"{option!r} is no answer to {question.gate_id}", next_step=f"choose {' or '.join(offered)}")
@@ -141,13 +141,13 @@ def answer(room: Room, option: str, said: str | None, actor: str) -> str:
     if Choice(option) in WANTS_WORDS and words is None:
         raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {_DOES[Choice(option)]}")
     event = ApprovalAnswered(gate_id=question.gate_id, selected_option=option, auto_selected=False, actor=actor)
-    now = room.now()
-    visit = visit_of(room.state())
+    now = context.now()
+    visit = visit_of(context.state())
 
     def write(record: Record) -> None:
-        record.approval(answered(room, event, now, said=words))
+        record.approval(answered(context, event, now, said=words))
         write_events(record, (event,), now)
 
-    room.write(write)
-    reach("feature.answered")
+    context.write(write)
+    killpoint("feature.answered")
     return key_of(question.gate_id, visit)

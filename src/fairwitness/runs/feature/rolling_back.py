@@ -18,12 +18,12 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.switching import Move, Standing, release, standing, switch
 from fairwitness.kit.clock import Clock, spell, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.runs.feature.committing import ROLLED_BACK, branches_of, kept_commits
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.setup import restore_command, snapshot_ref
 
 
@@ -62,9 +62,9 @@ class _Run(NamedTuple):
         return ROLLED_BACK + run_ref(self.run_id)
 
 
-def commands_of(room: Room) -> str:
+def commands_of(context: FeatureContext) -> str:
     """The command that undoes a run."""
-    return f"fairwitness rollback {shlex.quote(room.run_id)}"
+    return f"fairwitness rollback {shlex.quote(context.run_id)}"
 
 
 def rollback(
@@ -155,19 +155,19 @@ def _removed(repository: Repository, shadow: Shadow, run: _Run, ours: dict[str, 
                 f"{visible(here.branch or 'the commit')} is checked out and cannot be left: {why_not}",
                 next_step=f"commit or stash what is not committed (git stash -u), then: {_command(run)}",
             )
-        reach("feature.rollback.left")
+        killpoint("feature.rollback.left")
     _keep(repository, run)
     for name, tip in ours.items():
         if not delete_ref(repository, f"refs/heads/{name}", tip):
             raise GitFailed(f"{visible(name)} moved while it was removed", next_step=_command(run))
-        reach("feature.rollback.deleted")
+        killpoint("feature.rollback.deleted")
     return is_new or on_it or bool(ours)
 
 
 def _keep(repository: Repository, run: _Run) -> None:
     if not move_ref(repository, run.kept, run.top, None, why="rollback") and repository.ref(run.kept) != run.top:
         raise GitFailed(f"{run.kept} holds another commit", next_step=f"git log {run.kept}")
-    reach("feature.rollback.kept")
+    killpoint("feature.rollback.kept")
 
 
 def _back_to(repository: Repository, run: _Run) -> Standing:
@@ -226,7 +226,7 @@ def _reverted(
             f"the work of run {run.run_id} is not taken back: {why_not}",
             next_step=f"commit or stash what is not committed (git stash -u), then: {_command(run)} --revert",
         )
-    reach("feature.rollback.reverted")
+    killpoint("feature.rollback.reverted")
     _keep(repository, run)
     return commit, True
 
@@ -274,7 +274,7 @@ def _note_once(ledger: Ledger, note: Observation) -> None:
         record.observation(note)
 
     ledger.record(note.run_id, write)
-    reach("feature.rollback.noted")
+    killpoint("feature.rollback.noted")
 
 
 def _command(run: _Run) -> str:

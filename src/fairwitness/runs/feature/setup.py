@@ -21,11 +21,11 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.switching import operation, standing
 from fairwitness.kit import files
 from fairwitness.kit.clock import Clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.feature.room import Room
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.store.artifacts import content_hash, join
 
 SNAPSHOTS = "refs/fairwitness/snapshot/"
@@ -113,9 +113,9 @@ def keep_dirty(repository: Repository, shadow: Shadow, run_id: str, identity: Id
         return None
     index = commit_tree(objects, staged, [head], f"Index when {run_id} began", identity)
     snapshot = commit_tree(objects, present, [head, index], f"Uncommitted when {run_id} began", identity)
-    reach("feature.snapshot.made")
+    killpoint("feature.snapshot.made")
     move_ref(repository, ref, snapshot, None, why="snapshot")  # if another process was quicker, its snapshot stands
-    reach("feature.snapshot.kept")
+    killpoint("feature.snapshot.kept")
     return ref
 
 
@@ -127,20 +127,20 @@ def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:
     return run_id
 
 
-def begin_files(room: Room) -> None:
+def begin_files(context: FeatureContext) -> None:
     """Keeps the baseline, hides the feature folder from git, archives earlier outputs and stores the request."""
-    keep_baseline(room.repository, room.run_id, room.repository.commit(room.order.base_commit), tag=True)
-    reach("feature.begin.baseline")
-    exclude(room)
-    _archive(room)
-    request = room.order.request
-    room.put(room.layout.initial_request, request if request.endswith("\n") else f"{request}\n")
-    reach("feature.begin.request")
+    keep_baseline(context.repository, context.run_id, context.repository.commit(context.order.base_commit), tag=True)
+    killpoint("feature.begin.baseline")
+    exclude(context)
+    _archive(context)
+    request = context.order.request
+    context.put(context.layout.initial_request, request if request.endswith("\n") else f"{request}\n")
+    killpoint("feature.begin.request")
 
 
-def exclude(room: Room) -> None:
+def exclude(context: FeatureContext) -> None:
     """Lets git ignore the feature folder by a line in the repository's own list, which is never committed."""
-    line = f"/{room.layout.folder}/".encode()
+    line = f"/{context.layout.folder}/".encode()
 
     def with_line(old: bytes | None) -> bytes:
         said = old or b""
@@ -148,49 +148,49 @@ def exclude(room: Room) -> None:
             return said
         return said + (b"\n" if said and not said.endswith(b"\n") else b"") + line + b"\n"
 
-    files.revise_file(room.repository.common_dir, "info/exclude", with_line, limit=_EXCLUDE_LIMIT)
-    reach("feature.begin.excluded")
+    files.revise_file(context.repository.common_dir, "info/exclude", with_line, limit=_EXCLUDE_LIMIT)
+    killpoint("feature.begin.excluded")
 
 
-def _archive(room: Room) -> None:
+def _archive(context: FeatureContext) -> None:
     """Moves what earlier runs left in the feature folder to their archives; once, before this run writes there."""
-    key = f"archived:{room.run_id}"
-    if room.ledger.observation(room.run_id, key) is not None:
+    key = f"archived:{context.run_id}"
+    if context.ledger.observation(context.run_id, key) is not None:
         return
-    found = list(_outputs(room, room.layout.folder))
-    owners = _owners(room.ledger, room.run_id, room.order.slug) if found else []
+    found = list(_outputs(context, context.layout.folder))
+    owners = _owners(context.ledger, context.run_id, context.order.slug) if found else []
     for path in found:
-        _shelve(room, path, owners)
-        reach("feature.begin.shelved")
-    _sweep(room, room.layout.folder)
-    note(room, room.seen(key, "archived", room.order.slug, {"files": found}))
-    reach("feature.begin.archived")
+        _shelve(context, path, owners)
+        killpoint("feature.begin.shelved")
+    _sweep(context, context.layout.folder)
+    note(context, context.seen(key, "archived", context.order.slug, {"files": found}))
+    killpoint("feature.begin.archived")
 
 
-def note(room: Room, observation: Observation) -> None:
+def note(context: FeatureContext, observation: Observation) -> None:
     """Writes down what was seen, in a record of its own."""
 
     def write(record: Record) -> None:
         record.observation(observation)
 
-    room.write(write)
+    context.write(write)
 
 
-def _sweep(room: Room, folder: str) -> None:
+def _sweep(context: FeatureContext, folder: str) -> None:
     """Removes the folders in a folder that are empty now; a process that was killed may have emptied some of them."""
-    for inner in room.files.folders(folder):
-        if inner != f"{room.layout.folder}/{_ARCHIVE}":
-            _sweep(room, inner)
+    for inner in context.files.folders(folder):
+        if inner != f"{context.layout.folder}/{_ARCHIVE}":
+            _sweep(context, inner)
             with contextlib.suppress(OSError):  # something is in it: then it stays
-                (room.files.root / inner).rmdir()
+                (context.files.root / inner).rmdir()
 
 
-def _outputs(room: Room, folder: str) -> Iterator[str]:
+def _outputs(context: FeatureContext, folder: str) -> Iterator[str]:
     """Every plain file beneath the feature folder, but for what is archived already; links of anybody stay."""
-    for entry in room.files.entries(folder):
+    for entry in context.files.entries(folder):
         path = join(folder, entry.name)
-        if entry.kind == "folder" and path != f"{room.layout.folder}/{_ARCHIVE}":
-            yield from _outputs(room, path)
+        if entry.kind == "folder" and path != f"{context.layout.folder}/{_ARCHIVE}":
+            yield from _outputs(context, path)
         elif entry.kind == "file":
             yield path
 
@@ -216,20 +216,20 @@ def _owners(ledger: Ledger, run_id: str, slug: str) -> list[_Owner]:
     return found
 
 
-def _shelve(room: Room, path: str, owners: list[_Owner]) -> None:
+def _shelve(context: FeatureContext, path: str, owners: list[_Owner]) -> None:
     """Moves one file to the archive of the run that wrote it, else of the last that wrote one of its name.
 
     What no run wrote is filed as what stood there before this one.
     """
-    digest = content_hash(room.files.get(path))
+    digest = content_hash(context.files.get(path))
     theirs = [owner.run_id for owner in owners if digest in owner.written.get(path, ())]
     theirs += [owner.run_id for owner in owners if path in owner.written]
-    before = f"before-{run_ref(room.run_id)}"
+    before = f"before-{run_ref(context.run_id)}"
     number = 2
     names = [*theirs[:1], before]
     for name in names:
         try:
-            room.files.move(path, room.layout.archived(name, path))
+            context.files.move(path, context.layout.archived(name, path))
         except AlreadyWritten:  # a run that was resumed after it had been archived: both are kept
             if name == names[-1]:
                 names.append(f"{before}-{number}")

@@ -25,7 +25,7 @@ from fairwitness.contracts.feature.spec import SpecOutput
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.errors import BadDocument
 from fairwitness.kit import yaml_text
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.gates import check_names
 from fairwitness.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
@@ -34,40 +34,40 @@ from fairwitness.runs.dispatch.model import Dispatched
 from fairwitness.runs.feature.companions import design_page, feature_page
 from fairwitness.runs.feature.companions_plan import plan_page
 from fairwitness.runs.feature.companions_review import findings_page, verdict_page
+from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.facts import REFUSED, review_subject
 from fairwitness.runs.feature.knowledge import learn
-from fairwitness.runs.feature.room import Room, write_events
 from fairwitness.runs.feature.tasks import FIX_NODE, iteration_of, task_of
 
 STORED = "stored"
 
 
-def store(room: Room, role: Role, dispatch_id: str, instance: str, done: Dispatched) -> None:
+def store(context: FeatureContext, role: Role, dispatch_id: str, instance: str, done: Dispatched) -> None:
     """Puts an answer where it belongs; one that cannot be taken is refused, and says why."""
     answer = done.outcome.answer
-    if done.outcome.status is not OutcomeStatus.OK or answer is None or _is_given_up(room, role, answer):
+    if done.outcome.status is not OutcomeStatus.OK or answer is None or _is_given_up(context, role, answer):
         return
-    if room.ledger.observation(room.run_id, f"{STORED}:{dispatch_id}") is not None:
+    if context.ledger.observation(context.run_id, f"{STORED}:{dispatch_id}") is not None:
         return
-    if room.ledger.observation(room.run_id, f"{REFUSED}:{dispatch_id}") is not None:
+    if context.ledger.observation(context.run_id, f"{REFUSED}:{dispatch_id}") is not None:
         return
-    problems = _PUT[role](room, answer, done) if role in _PUT else ()
+    problems = _PUT[role](context, answer, done) if role in _PUT else ()
     if problems:
-        _refuse(room, dispatch_id, problems)
+        _refuse(context, dispatch_id, problems)
         return
 
     def write(record: Record) -> None:
-        record.observation(room.seen(f"{STORED}:{dispatch_id}", STORED, dispatch_id, {"role": role.value}))
+        record.observation(context.seen(f"{STORED}:{dispatch_id}", STORED, dispatch_id, {"role": role.value}))
         for evaluation in _evaluations(answer):
             record.evaluation(evaluation, agent=role.value, instance=instance)
         if role is Role.REVIEWER:
-            _reviewed(room, record, ReviewReturn.model_validate(answer), dispatch_id)
+            _reviewed(context, record, ReviewReturn.model_validate(answer), dispatch_id)
 
-    room.write(write)
-    reach("feature.answer")
+    context.write(write)
+    killpoint("feature.answer")
 
 
-def _is_given_up(room: Room, role: Role, answer: Mapping[str, Any]) -> bool:
+def _is_given_up(context: FeatureContext, role: Role, answer: Mapping[str, Any]) -> bool:
     """Whether an agent says itself that it failed; only an implementer's report of that is worth keeping.
 
     A first plan that wants a revision is read as a failure too, so nothing of it may stand.
@@ -75,20 +75,20 @@ def _is_given_up(room: Room, role: Role, answer: Mapping[str, Any]) -> bool:
     completion = answer.get("completion")
     said = completion.get("status") if isinstance(completion, dict) else None
     if role is Role.PLANNER and said == Status.NEEDS_REVISION.value:
-        return iteration_of(room.state()) == 1
+        return iteration_of(context.state()) == 1
     return role is not Role.IMPLEMENTER and said == Status.ERROR.value
 
 
-def _refuse(room: Room, dispatch_id: str, problems: tuple[str, ...]) -> None:
+def _refuse(context: FeatureContext, dispatch_id: str, problems: tuple[str, ...]) -> None:
     detail: dict[str, object] = {"problems": list(problems)}
-    seen = room.seen(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail, holds=False)
-    room.write(lambda record: record.observation(seen))
-    reach("feature.refused")
+    seen = context.seen(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail, holds=False)
+    context.write(lambda record: record.observation(seen))
+    killpoint("feature.refused")
 
 
-def refusals(room: Room, dispatch_id: str) -> tuple[str, ...]:
+def refusals(context: FeatureContext, dispatch_id: str) -> tuple[str, ...]:
     """Why an answer was not taken; nothing if it was."""
-    row = room.ledger.observation(room.run_id, f"{REFUSED}:{dispatch_id}")
+    row = context.ledger.observation(context.run_id, f"{REFUSED}:{dispatch_id}")
     return () if row is None else tuple(map(str, row.detail["problems"]))
 
 
@@ -97,68 +97,70 @@ def _evaluations(answer: Mapping[str, Any]) -> tuple[ArtifactEvaluation, ...]:
     return tuple(ArtifactEvaluation.model_validate(each) for each in payload.get("artifact_evaluations") or ())
 
 
-def _research(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+def _research(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
     output = ResearchOutput.model_validate(answer)
-    room.put_document(room.layout.research(output.agent_output.payload.focus.value), output)
+    context.put_document(context.layout.research(output.agent_output.payload.focus.value), output)
     return ()
 
 
-def _spec(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+def _spec(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
     output = SpecOutput.model_validate(answer)
-    room.put_document(room.layout.spec, output)
-    room.put(room.layout.spec_companion, feature_page(output))
+    context.put_document(context.layout.spec, output)
+    context.put(context.layout.spec_companion, feature_page(output))
     return ()
 
 
-def _design(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+def _design(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
     output = DesignOutput.model_validate(answer)
-    room.put_document(room.layout.design, output)
-    room.put(room.layout.design_companion, design_page(output))
+    context.put_document(context.layout.design, output)
+    context.put(context.layout.design_companion, design_page(output))
     return ()
 
 
-def _plan(room: Room, answer: Mapping[str, Any], done: Dispatched) -> tuple[str, ...]:
+def _plan(context: FeatureContext, answer: Mapping[str, Any], done: Dispatched) -> tuple[str, ...]:
     """A plan with its task documents: whole, or not at all."""
     output = PlanOutput.model_validate(answer)
-    tasks, wrong = _task_documents(room, output, done)
+    tasks, wrong = _task_documents(context, output, done)
     problems = [*wrong, *_told("plan-output.yaml", plan_problems(output))]
     if not wrong:
         problems += _told("plan-output.yaml", plan_against_tasks(output, tasks))
     for name, document in tasks.items():
         problems += _named_otherwise(name, document)
         problems += _told(f"tasks/{name}.yaml", task_problems(document))
-    problems += _changed_after_merging(room, tasks)
+    problems += _changed_after_merging(context, tasks)
     if problems:
         return tuple(problems)
     for name, document in tasks.items():
-        room.put_document(room.layout.task(name), document)
-    room.put_document(room.layout.plan, output)
-    room.put(room.layout.plan_companion, plan_page(output, tasks))
+        context.put_document(context.layout.task(name), document)
+    context.put_document(context.layout.plan, output)
+    context.put(context.layout.plan_companion, plan_page(output, tasks))
     return ()
 
 
-def _changed_after_merging(room: Room, tasks: Mapping[str, TaskDocument]) -> list[str]:
+def _changed_after_merging(context: FeatureContext, tasks: Mapping[str, TaskDocument]) -> list[str]:
     """A new plan keeps what is done: its evidence was gathered for that document and no other."""
-    merged = [name for name, task in room.state().tasks.items() if task.merged is not None and name != FIX_NODE]
+    merged = [name for name, task in context.state().tasks.items() if task.merged is not None and name != FIX_NODE]
     return [
         f"tasks/{name}.yaml: expected the document of a task that is merged, as it was; found another or none"
         for name in merged
-        if name not in tasks or tasks[name] != task_of(room, name)
+        if name not in tasks or tasks[name] != task_of(context, name)
     ]
 
 
-def _task_documents(room: Room, plan: PlanOutput, done: Dispatched) -> tuple[dict[str, TaskDocument], tuple[str, ...]]:
+def _task_documents(
+    context: FeatureContext, plan: PlanOutput, done: Dispatched
+) -> tuple[dict[str, TaskDocument], tuple[str, ...]]:
     """The tasks as the planner left them in its worktree; one that it did not write again stays as it was."""
     found: dict[str, TaskDocument] = {}
     wrong: list[str] = []
-    state = room.state()
+    state = context.state()
     tasks = plan.agent_output.payload.tasks
-    paths = [room.layout.task(task.id) for task in tasks]
-    written = {} if done.tree is None else dict(room.shadow.read_each(done.tree, paths))
+    paths = [context.layout.task(task.id) for task in tasks]
+    written = {} if done.tree is None else dict(context.shadow.read_each(done.tree, paths))
     for task, path in zip(tasks, paths, strict=True):
         data = written.get(path)
         if data is None and path in state.artifacts:
-            data = room.get(path)
+            data = context.get(path)
         if data is None:
             wrong.append(f"tasks/{task.id}.yaml: expected a task document, found none")
             continue
@@ -187,25 +189,25 @@ def _told(where: str, problems: tuple[Problem, ...]) -> list[str]:
     ]
 
 
-def _review(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+def _review(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
     review = ReviewReturn.model_validate(answer)
     scope, perspective = review.scope.value, review.reviewer_perspective.value
-    room.put(room.layout.review_findings(scope, perspective), findings_page(review))
-    room.put(room.layout.review_verdict(scope, perspective), verdict_page(review))
+    context.put(context.layout.review_findings(scope, perspective), findings_page(review))
+    context.put(context.layout.review_verdict(scope, perspective), verdict_page(review))
     return ()
 
 
-def _reviewed(room: Room, record: Record, review: ReviewReturn, dispatch_id: str) -> None:
+def _reviewed(context: FeatureContext, record: Record, review: ReviewReturn, dispatch_id: str) -> None:
     """Three rows for each reviewer, as claims, and the event that tells of them."""
     claim = Claim(
-        run_id=room.run_id,
-        task_id=review_subject(room, review.scope),
+        run_id=context.run_id,
+        task_id=review_subject(context, review.scope),
         key=f"review:{dispatch_id}",
         agent=Role.REVIEWER.value,
         instance=review.reviewer_perspective.value,
         kind="review",
         body=review.plain(),
-        claimed_at=room.now(),
+        claimed_at=context.now(),
     )
     names = check_names(review.scope)
     verdicts = {names[category]: _verdict(review, category) for category in Category}
@@ -214,7 +216,7 @@ def _reviewed(room: Room, record: Record, review: ReviewReturn, dispatch_id: str
     event = ReviewSubmitted(
         scope=review.scope, round=review.round, perspective=review.reviewer_perspective, verdicts=said
     )
-    write_events(record, (event,), room.now())
+    write_events(record, (event,), context.now())
 
 
 def _verdict(review: ReviewReturn, category: Category) -> tuple[Verdict, Severity | None]:
@@ -222,18 +224,18 @@ def _verdict(review: ReviewReturn, category: Category) -> tuple[Verdict, Severit
     return category_verdict(review, category), worst_severity(found)
 
 
-def _implementation(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+def _implementation(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
     report = ImplementationReport.model_validate(answer)
-    room.put_document(room.layout.implementation_report(report.agent_output.payload.task_id), report)
+    context.put_document(context.layout.implementation_report(report.agent_output.payload.task_id), report)
     return ()
 
 
-def _knowledge(room: Room, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
-    learn(room, KnowledgeOutput.model_validate(answer))
+def _knowledge(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatched) -> tuple[str, ...]:
+    learn(context, KnowledgeOutput.model_validate(answer))
     return ()
 
 
-_Put = Callable[[Room, Mapping[str, Any], Dispatched], tuple[str, ...]]
+_Put = Callable[[FeatureContext, Mapping[str, Any], Dispatched], tuple[str, ...]]
 _PUT: Mapping[Role, _Put] = {
     Role.RESEARCHER: _research,
     Role.SPEC: _spec,

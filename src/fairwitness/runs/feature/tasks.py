@@ -15,10 +15,10 @@ from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.git.changes import FileChange
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.feature.briefs_task import writes_of
-from fairwitness.runs.feature.room import Room
-from fairwitness.runs.graph.book import GRAPH, plain_graph
+from fairwitness.runs.feature.context import FeatureContext
+from fairwitness.runs.graph.run_log import GRAPH, plain_graph
 
 TASKS, FIX = "tasks", "fix"
 FIX_NODE = "task-00"
@@ -50,16 +50,16 @@ class Attempted(NamedTuple):
     files: tuple[ChangedFile, ...]
 
 
-def plan_of(room: Room) -> PlanOutput | None:
+def plan_of(context: FeatureContext) -> PlanOutput | None:
     """The plan as it stands; None before there is one."""
-    if room.layout.plan not in room.state().artifacts:
+    if context.layout.plan not in context.state().artifacts:
         return None
-    return room.document(room.layout.plan, PlanOutput)
+    return context.document(context.layout.plan, PlanOutput)
 
 
-def task_of(room: Room, task: str) -> TaskDocument:
+def task_of(context: FeatureContext, task: str) -> TaskDocument:
     """One task of the plan."""
-    return room.document(room.layout.task(task), TaskDocument)
+    return context.document(context.layout.task(task), TaskDocument)
 
 
 def iteration_of(state: FeatureState) -> int:
@@ -67,9 +67,9 @@ def iteration_of(state: FeatureState) -> int:
     return state.replans[-1].iteration if state.replans else 1
 
 
-def graphs_of(room: Room) -> tuple[Graph, ...]:
+def graphs_of(context: FeatureContext) -> tuple[Graph, ...]:
     """Every graph that was begun, in order."""
-    rows = room.ledger.observations(room.run_id, GRAPH)
+    rows = context.ledger.observations(context.run_id, GRAPH)
     return tuple(sorted((_graph(row.detail) for row in rows), key=lambda graph: graph.number))
 
 
@@ -86,21 +86,23 @@ def _graph(detail: Mapping[str, Any]) -> Graph:
     )
 
 
-def open_tasks(room: Room, plan: PlanOutput) -> tuple[str, ...]:
+def open_tasks(context: FeatureContext, plan: PlanOutput) -> tuple[str, ...]:
     """The tasks that still have to be implemented in the iteration at hand."""
-    state = room.state()
+    state = context.state()
     merged = {name for name, task in state.tasks.items() if task.merged is not None}
     return tuple(task.id for task in plan.agent_output.payload.tasks if task.id not in merged)
 
 
-def begin_graph(room: Room, kind: str, nodes: Sequence[DagNode], iteration: int, findings: tuple[str, ...] = ()) -> int:
+def begin_graph(
+    context: FeatureContext, kind: str, nodes: Sequence[DagNode], iteration: int, findings: tuple[str, ...] = ()
+) -> int:
     """Writes a graph down and gives its number; asked again for the same purpose in the same life, it is found."""
-    life, known = room.state().resumed, graphs_of(room)
+    life, known = context.state().resumed, graphs_of(context)
     for graph in known:
         if (graph.kind, graph.iteration, graph.life) == (kind, iteration, life):
             return graph.number
     number = len(known) + 1
-    order = room.order
+    order = context.order
     options = GraphOptions(
         target=order.target,
         cap=order.policy.max_concurrent,
@@ -111,24 +113,24 @@ def begin_graph(room: Room, kind: str, nodes: Sequence[DagNode], iteration: int,
     )
     dag = Dag(
         version=1,
-        runId=room.run_id,
+        runId=context.run_id,
         nodes=tuple(nodes),
-        metadata=DagMetadata(createdAt=room.now(), createdBy="captain", totalTasks=len(nodes), totalRefineries=0),
+        metadata=DagMetadata(createdAt=context.now(), createdBy="captain", totalTasks=len(nodes), totalRefineries=0),
     )
     about = {"kind": kind, "iteration": iteration, "life": life, "findings": list(findings)}
     detail = plain_graph(dag, options, order.base_commit, {}, about)
-    room.write(lambda record: record.observation(room.seen(f"{GRAPH}:{number}", GRAPH, room.run_id, detail)))
-    reach("feature.graph")
+    context.write(lambda record: record.observation(context.seen(f"{GRAPH}:{number}", GRAPH, context.run_id, detail)))
+    killpoint("feature.graph")
     return number
 
 
-def nodes_of(room: Room, plan: PlanOutput) -> tuple[DagNode, ...]:
+def nodes_of(context: FeatureContext, plan: PlanOutput) -> tuple[DagNode, ...]:
     """The open tasks as nodes; what they wait for is what is open itself."""
-    names = open_tasks(room, plan)
+    names = open_tasks(context, plan)
     planned = {task.id: task for task in plan.agent_output.payload.tasks}
     found = []
     for name in names:
-        writes = writes_of(task_of(room, name))
+        writes = writes_of(task_of(context, name))
         about: dict[str, Any] = {"estimate": 2 if planned[name].size is Size.LARGE else 1}
         if writes:
             about["writes"] = list(writes)
@@ -159,16 +161,16 @@ def waiver_of(document: TaskDocument) -> str | None:
     return said.strip() or None if isinstance(said, str) else None
 
 
-def is_waived(room: Room, document: TaskDocument) -> bool:
+def is_waived(context: FeatureContext, document: TaskDocument) -> bool:
     """Whether a person approved this document, which says so; where nobody was asked, nothing is waived.
 
     What a planner wrote after the approval was seen by nobody.
     """
     if waiver_of(document) is None:
         return False
-    path = room.layout.task(document.task.id)
+    path = context.layout.task(document.task.id)
     stands = approved = None
-    for event in room.ledger.events(room.run_id):
+    for event in context.ledger.events(context.run_id):
         data = event.data
         if event.type == "artifact_written" and data["path"] == path:
             stands = data["sha256"]
@@ -178,9 +180,9 @@ def is_waived(room: Room, document: TaskDocument) -> bool:
     return approved is not None and approved == stands
 
 
-def attempted(room: Room, task: str, number: int) -> Attempted | None:
+def attempted(context: FeatureContext, task: str, number: int) -> Attempted | None:
     """What an attempt brought forth; None if it came to nothing that could be proven."""
-    row = room.ledger.observation(room.run_id, f"{ATTEMPT}:{task}:{number}")
+    row = context.ledger.observation(context.run_id, f"{ATTEMPT}:{task}:{number}")
     if row is None:
         return None
     detail = row.detail
@@ -188,18 +190,18 @@ def attempted(room: Room, task: str, number: int) -> Attempted | None:
     return Attempted(str(detail["base"]), str(detail["head"]), str(detail["tree"]), files)
 
 
-def note_attempt(room: Room, task: str, number: int, base: str, head: str) -> Attempted:
+def note_attempt(context: FeatureContext, task: str, number: int, base: str, head: str) -> Attempted:
     """Writes down what an attempt brought forth, before anything is proven of it."""
-    known = attempted(room, task, number)
+    known = attempted(context, task, number)
     if known is not None:
         return known
-    repository = room.repository
+    repository = context.repository
     tree = repository.tree_of(head)
-    files = changed_files(room.shadow.diff(repository.tree_of(base), tree))
+    files = changed_files(context.shadow.diff(repository.tree_of(base), tree))
     detail: dict[str, Any] = {"base": base, "head": head, "tree": tree, "files": [file.plain() for file in files]}
-    seen = room.seen(f"{ATTEMPT}:{task}:{number}", ATTEMPT, task, detail, task_id=task, tree=tree)
-    room.write(lambda record: record.observation(seen))
-    reach("feature.attempt")
+    seen = context.seen(f"{ATTEMPT}:{task}:{number}", ATTEMPT, task, detail, task_id=task, tree=tree)
+    context.write(lambda record: record.observation(seen))
+    killpoint("feature.attempt")
     return Attempted(base, head, tree, files)
 
 

@@ -14,17 +14,17 @@ from fairwitness.contracts.forge.events import RunFailed
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.contracts.graph.forge import ForgePlan
 from fairwitness.kit.clock import spell
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.runs.dispatch import Context, Dispatched, Occasion, dispatch
+from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.recording import ended
-from fairwitness.runs.forge.book import ForgeBook
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import approve as approve  # as people do
 from fairwitness.runs.forge.plan_files import plan_of, plan_problems, write_plan
 from fairwitness.runs.forge.requests import extend, give_up
-from fairwitness.runs.graph.working import MeansOf
-from fairwitness.runs.graph.world import World, to_end
+from fairwitness.runs.graph.repo_context import RepoContext, run_blocking
+from fairwitness.runs.graph.working import DepsFor
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -44,117 +44,119 @@ class _Tried(NamedTuple):
 
 
 class ForgeCaptain:
-    """See `Captain` in `fairwitness.runs.forge.desk`."""
+    """See `Captain` in `fairwitness.runs.forge.runner`."""
 
     def __init__(
         self,
         context: Context,
-        book: ForgeBook,
-        means_of: MeansOf,
-        world: World,
+        log: ForgeLog,
+        deps_for: DepsFor,
+        repo: RepoContext,
         store: Store,
         layout: ForgeLayout,
     ) -> None:
-        self._context, self._book, self._means_of = context, book, means_of
-        self._world = world
+        self._context, self._log, self._deps_for = context, log, deps_for
+        self._repo = repo
         self._store, self._layout = store, layout
-        self._briefs = CaptainBriefs(book)
+        self._briefs = CaptainBriefs(log)
 
     async def plan(self) -> None:
         """Asks for a plan and proposes it; if none comes that fits, the run ends with the reason."""
-        course = await to_end(self._book.course)
+        course = await run_blocking(self._log.course)
         if course.is_proposed or course.is_over:
             return  # it was done before
         number = course.proposals + 1
-        first = await to_end(self._first_try, number)
+        first = await run_blocking(self._first_try, number)
         last, tried = first, await self._try(number, first, ())
         if tried.plan is None and tried.may_mend:
             last, tried = first + 1, await self._try(number, first + 1, tried.problems)
         if tried.plan is None:
-            await to_end(self._fail, number, last, tried.problems)
+            await run_blocking(self._fail, number, last, tried.problems)
         else:
-            await to_end(self._propose, tried.plan)
+            await run_blocking(self._propose, tried.plan)
 
     def _first_try(self, number: int) -> int:
         """A run that failed for want of a plan, and goes on, does not adopt the dispatches that it failed by."""
-        rows = self._book.ledger.observations(self._book.run_id, NO_PLAN)
+        rows = self._log.ledger.observations(self._log.run_id, NO_PLAN)
         return 1 + max((int(row.detail["try"]) for row in rows if row.detail["plan"] == number), default=0)
 
     async def _try(self, number: int, try_: int, problems: tuple[str, ...]) -> _Tried:
         id_ = _dispatch_id(number, try_)
-        order = self._book.order()
+        order = self._log.order()
         assert order is not None
-        brief = await to_end(self._briefs.plan, id_, number, problems)
-        done = await self._ask(brief, Occasion(PLAN, dispatch_count=number, retry_count=try_ - 1), order.base_commit)
+        brief = await run_blocking(self._briefs.plan, id_, number, problems)
+        done = await self._ask(
+            brief, DispatchPosition(PLAN, dispatch_count=number, retry_count=try_ - 1), order.base_commit
+        )
         return _tried(done, self._layout)
 
-    async def _ask(self, brief: Brief, occasion: Occasion, commit: str) -> Dispatched:
-        known = await to_end(ended, self._book.ledger, brief.run_id, brief.dispatch_id)
+    async def _ask(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
+        known = await run_blocking(ended, self._log.ledger, brief.run_id, brief.dispatch_id)
         if known is not None:
             return known
         async with self._reading(brief.instance, commit) as folder:
             # it was made after any earlier try, so nothing of that one is in it
-            means = replace(self._means_of(Role.CAPTAIN, brief.instance, folder, commit), is_fresh=True)
-            return await dispatch(self._context, ROLES[Role.CAPTAIN], brief, occasion, means)
+            deps = replace(self._deps_for(Role.CAPTAIN, brief.instance, folder, commit), is_fresh=True)
+            return await dispatch(self._context, ROLES[Role.CAPTAIN], brief, position, deps)
 
     @asynccontextmanager
     async def _reading(self, name: str, commit: str) -> AsyncIterator[Path]:
         """A folder with the files of a commit; what a killed process left of it is put away first."""
-        worktrees, identity = self._world.worktrees, self._world.identity
-        worktree = worktrees.named(self._book.run_id, name, 1)
-        if await to_end(worktrees.tip, worktree) is not None:
-            await to_end(worktrees.release, worktree, commit, identity)
-        await to_end(worktrees.create, self._book.run_id, name, 1, commit)
+        worktrees, identity = self._repo.worktrees, self._repo.identity
+        worktree = worktrees.named(self._log.run_id, name, 1)
+        if await run_blocking(worktrees.tip, worktree) is not None:
+            await run_blocking(worktrees.release, worktree, commit, identity)
+        await run_blocking(worktrees.create, self._log.run_id, name, 1, commit)
         try:
             yield worktree.folder
         finally:
-            await to_end(worktrees.release, worktree, commit, identity)
+            await run_blocking(worktrees.release, worktree, commit, identity)
 
     def _propose(self, plan: ForgePlan) -> None:
         """Files first: whoever hears of the proposal finds them, and what that one edits is not written over."""
         write_plan(self._store, self._layout, plan)
-        asked = self._book.course().asked + 1 if plan.questions and self._briefs.may_ask() else None
-        self._book.propose(plan, asked=asked)
+        asked = self._log.course().asked + 1 if plan.questions and self._briefs.may_ask() else None
+        self._log.propose(plan, asked=asked)
 
     def _fail(self, number: int, try_: int, problems: tuple[str, ...]) -> None:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         reason = f"the captain brought no plan: {problems[0]}{more}"
-        book, now = self._book, spell(self._book.clock())
+        log, now = self._log, spell(self._log.clock())
         detail = {"plan": number, "try": try_, "reason": reason}
 
         def write(record: Record) -> None:
-            record.observation(book.seen(f"{NO_PLAN}:{number}:{try_}", NO_PLAN, book.run_id, detail, now))
-            book.put_events(record, (RunFailed(reason=reason),), now)
+            record.observation(log.seen(f"{NO_PLAN}:{number}:{try_}", NO_PLAN, log.run_id, detail, now))
+            log.put_events(record, (RunFailed(reason=reason),), now)
 
-        book.ledger.record(book.run_id, write)
-        reach("forge.no-plan")
+        log.ledger.record(log.run_id, write)
+        killpoint("forge.no-plan")
 
     async def seal(self) -> None:
         """Approves the plan as it stands in its files, since nobody wants to be asked."""
-        await to_end(approve, self._book, self._store, self._layout, NOBODY)
+        await run_blocking(approve, self._log, self._store, self._layout, NOBODY)
 
     async def replan(self, cr_id: str) -> None:
         """Asks what a request adds, and hands it on; a request that nothing came of is rejected."""
-        course = await to_end(self._book.course)
+        course = await run_blocking(self._log.course)
         if cr_id not in course.active() or course.is_over:
             return  # it was done before
         refused = course.requests[cr_id].refused
         if refused < MOST_REFUSALS:
             await self._answer(cr_id, refused + 1)
             return
-        await to_end(give_up, self._book, cr_id, _not_fitting(refused))
+        await run_blocking(give_up, self._log, cr_id, _not_fitting(refused))
 
     async def _answer(self, cr_id: str, round_: int) -> None:
-        brief = await to_end(self._briefs.replan, f"{request_instance(cr_id)}-{round_}", cr_id)
-        tip = await to_end(self._book.last_tip)
-        done = await self._ask(brief, Occasion(REPLAN, dispatch_count=round_), tip)
+        brief = await run_blocking(self._briefs.replan, f"{request_instance(cr_id)}-{round_}", cr_id)
+        tip = await run_blocking(self._log.last_tip)
+        done = await self._ask(brief, DispatchPosition(REPLAN, dispatch_count=round_), tip)
         if done.outcome.status is not OutcomeStatus.OK or done.outcome.answer is None:
-            await to_end(give_up, self._book, cr_id, f"the captain gave no answer: {_problems_of(done)[0]}")
+            await run_blocking(give_up, self._log, cr_id, f"the captain gave no answer: {_problems_of(done)[0]}")
             return
         answer = CaptainReturn.model_validate(done.outcome.answer)
-        problems = await to_end(extend, self._book, cr_id, answer, "captain")
+        problems = await run_blocking(extend, self._log, cr_id, answer, "captain")
         if problems and round_ >= MOST_REFUSALS:
-            await to_end(give_up, self._book, cr_id, f"{_not_fitting(round_)}: {_told(problems[0])}")
+            await run_blocking(give_up, self._log, cr_id, f"{_not_fitting(round_)}: {_told(problems[0])}")
 
 
 def _dispatch_id(number: int, try_: int) -> str:

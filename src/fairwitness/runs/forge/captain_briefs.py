@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from fairwitness.contracts.agents.dispatch import Box, Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.tools import Role
@@ -16,7 +16,7 @@ from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.kit.json_text import render
-from fairwitness.runs.forge.book import ForgeBook, document_of
+from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.standings import Standing, standing_of
 
 PLAN, REPLAN = "plan", "replan"
@@ -62,34 +62,34 @@ def _sayings(envelopes: Iterable[Envelope]) -> Iterator[Saying]:
 class CaptainBriefs:
     """The briefs of one run."""
 
-    def __init__(self, book: ForgeBook) -> None:
-        self._book = book
+    def __init__(self, log: ForgeLog) -> None:
+        self._log = log
 
     def plan(self, dispatch_id: str, number: int, problems: Sequence[str] = ()) -> Brief:
         """For the plan of this number; `problems` are those of an answer that could not be taken."""
         order = self._order()
-        last = self._book.proposal()
-        said = sayings(self._book.ledger.events(self._book.run_id))
+        last = self._log.proposal()
+        said = sayings(self._log.ledger.events(self._log.run_id))
         task = "Plan what the request asks for."
         if last is not None:
             task = "Make a new plan of your last one and of what the person said since, and return all of it."
         return Brief(
             dispatch_id=dispatch_id,
-            run_id=self._book.run_id,
+            run_id=self._log.run_id,
             role=Role.CAPTAIN,
             instance=plan_instance(number),
             task=f"{task} {_TO_A_PERSON if self.may_ask() else _TO_NOBODY}",
             parameters={"mode": PLAN},
             inputs=(
-                Box(title="The request", text=order.request),
+                PromptSection(title="The request", text=order.request),
                 *_talk(said),
                 *(() if last is None else _proposed(last)),
                 *_listed("Why your last answer could not be taken", problems),
             ),
             known={
                 "dag.version": 1,
-                "dag.runId": self._book.run_id,
-                "dag.metadata.createdAt": spell(self._book.clock()),
+                "dag.runId": self._log.run_id,
+                "dag.metadata.createdAt": spell(self._log.clock()),
                 "dag.metadata.createdBy": "captain",
                 # a plan is neither; what need not be said is not asked for
                 "overlay": None,
@@ -100,15 +100,15 @@ class CaptainBriefs:
     def may_ask(self) -> bool:
         """Whether questions of the next plan are put to a person."""
         order = self._order()
-        asked = self._book.course().asked
+        asked = self._log.course().asked
         return order.mode is ApprovalMode.INTERACTIVE and asked < order.limits.interview_rounds
 
     def replan(self, dispatch_id: str, cr_id: str) -> Brief:
         """For the answer to a change request; number and time of the overlay are set when it is taken in."""
-        standing = standing_of(self._book, cr_id)
+        standing = standing_of(self._log, cr_id)
         return Brief(
             dispatch_id=dispatch_id,
-            run_id=self._book.run_id,
+            run_id=self._log.run_id,
             role=Role.CAPTAIN,
             instance=request_instance(cr_id),
             task=f"Answer change request {cr_id}: say in `overlay` what it adds to the plan, or why it is `rejected`."
@@ -118,31 +118,31 @@ class CaptainBriefs:
             known={"dag": None},  # the graph that stands is not drawn anew
         )
 
-    def _standing_plan(self, standing: Standing) -> Iterator[Box]:
-        book, request = self._book, standing.request
-        _, dag = book.effective()
-        yield Box(title=f"Change request {request.id}", text=document_of(request.plain()))
+    def _standing_plan(self, standing: Standing) -> Iterator[PromptSection]:
+        log, request = self._log, standing.request
+        _, dag = log.effective()
+        yield PromptSection(title=f"Change request {request.id}", text=document_of(request.plain()))
         yield from _listed(
             "Why your last answer could not be applied", standing.refused[-1] if standing.refused else ()
         )
-        yield Box(title="The graph, each node with its state", text=render(self._with_states(dag)))
-        for name, body in book.specs().items():
-            yield Box(title=f"Spec {name}, which stands as it is", text=body)
+        yield PromptSection(title="The graph, each node with its state", text=render(self._with_states(dag)))
+        for name, body in log.specs().items():
+            yield PromptSection(title=f"Spec {name}, which stands as it is", text=body)
         for node in dag.nodes:
             try:
-                yield Box(title=f"Task {node.id}, which stands as it is", text=book.document(node.id))
+                yield PromptSection(title=f"Task {node.id}, which stands as it is", text=log.document(node.id))
             except UsageError:  # a refinery needs no document
                 continue
 
     def _with_states(self, dag: Dag) -> dict[str, Any]:
-        plain, states = dag.plain(), self._book.run().nodes
+        plain, states = dag.plain(), self._log.run().nodes
         for node in plain["nodes"]:
             node["status"] = states[node["id"]].status.value
         return plain
 
     def _order(self) -> ForgeOrder:
-        order = self._book.order()
-        assert order is not None, f"run {self._book.run_id} was planned by somebody else"
+        order = self._log.order()
+        assert order is not None, f"run {self._log.run_id} was planned by somebody else"
         return order
 
 
@@ -156,22 +156,22 @@ def request_instance(cr_id: str) -> str:
     return f"captain-{cr_id}"
 
 
-def _talk(said: Sequence[Saying]) -> tuple[Box, ...]:
+def _talk(said: Sequence[Saying]) -> tuple[PromptSection, ...]:
     if not said:
         return ()
     text = "\n\n".join(f"{saying.kind.value}:\n{saying.text or '(nothing)'}" for saying in said)
-    return (Box(title="What was said so far", text=text),)
+    return (PromptSection(title="What was said so far", text=text),)
 
 
-def _proposed(plan: ForgePlan) -> Iterator[Box]:
-    yield Box(title="Your last plan: the graph", text=render(plan.dag.plain()))
+def _proposed(plan: ForgePlan) -> Iterator[PromptSection]:
+    yield PromptSection(title="Your last plan: the graph", text=render(plan.dag.plain()))
     for spec in plan.specs:
-        yield Box(title=f"Your last plan: spec {spec.name}", text=spec.body)
+        yield PromptSection(title=f"Your last plan: spec {spec.name}", text=spec.body)
     for task in plan.tasks:
-        yield Box(title=f"Your last plan: task {task.id}", text=document_of(task.plain()))
+        yield PromptSection(title=f"Your last plan: task {task.id}", text=document_of(task.plain()))
     yield from _listed("Your last plan: assumptions", plan.assumptions)
 
 
-def _listed(title: str, lines: Iterable[str]) -> tuple[Box, ...]:
+def _listed(title: str, lines: Iterable[str]) -> tuple[PromptSection, ...]:
     text = "\n".join(f"- {line}" for line in lines)
-    return (Box(title=title, text=text),) if text else ()
+    return (PromptSection(title=title, text=text),) if text else ()

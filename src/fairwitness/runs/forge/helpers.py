@@ -17,7 +17,7 @@ from typing import NamedTuple
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.model import Source
 from fairwitness.agents.toolset.plain import one_line
-from fairwitness.contracts.agents.dispatch import Box, Brief, Outcome, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.budgets import OverBudget, Spending
 from fairwitness.contracts.common.markdown import split_sections
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
@@ -26,17 +26,17 @@ from fairwitness.contracts.forge.events import HelperStarted
 from fairwitness.contracts.graph.forge import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, Prepared
 from fairwitness.errors import FairWitnessError, UsageError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.spawning import spawn_problem
-from fairwitness.runs.dispatch import Context, Dispatched, Occasion, dispatch
+from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.model import Recorder
 from fairwitness.runs.dispatch.restoring import restore
 from fairwitness.runs.dispatch.seen import Seen, see
-from fairwitness.runs.forge.book import ForgeBook, document_of
+from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.subtasks import Subtasks
-from fairwitness.runs.graph.working import STEP, MeansOf
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.graph.repo_context import run_blocking
+from fairwitness.runs.graph.working import STEP, DepsFor
 
 HELPER = "helper"
 _NEXT = "go on without it"
@@ -49,14 +49,14 @@ class Place:
     """What all agents of an attempt share."""
 
     context: Context
-    book: ForgeBook
+    log: ForgeLog
     order: AttemptOrder
     prepared: Prepared
     folder: Path
     base_tree: str | None
     """What the worktree was made from."""
     scope: Scope
-    means_of: MeansOf
+    deps_for: DepsFor
     subtasks: Subtasks
     limits: ForgeTable
 
@@ -81,9 +81,9 @@ def sources(place: Place, asker: Asker) -> dict[Tool, Source]:
     return given
 
 
-def spec_boxes(book: ForgeBook) -> tuple[Box, ...]:
+def spec_boxes(log: ForgeLog) -> tuple[PromptSection, ...]:
     """The specs that are in force."""
-    return tuple(Box(title=f"Spec {name}", text=body) for name, body in book.specs().items())
+    return tuple(PromptSection(title=f"Spec {name}", text=body) for name, body in log.specs().items())
 
 
 class Helpers:
@@ -114,20 +114,20 @@ class Helpers:
         )
         if problem is not None:
             raise UsageError(problem, next_step=_NEXT)
-        part = (await to_end(place.subtasks.documents)).get(task)
+        part = (await run_blocking(place.subtasks.documents)).get(task)
         if part is not None:
-            problem = await to_end(place.subtasks.problem, part, agent)
+            problem = await run_blocking(place.subtasks.problem, part, agent)
             if problem is not None:
                 raise UsageError(f"{part.id} cannot be handed out: {problem}", next_step=_NEXT)
         self._started += 1
-        before = await to_end(see, place.context.shadow, place.folder)
-        brief = await to_end(self._brief, Role(agent), task, part, before)
+        before = await run_blocking(see, place.context.shadow, place.folder)
+        brief = await run_blocking(self._brief, Role(agent), task, part, before)
         if part is not None:
-            await to_end(place.subtasks.change, part.id, SubtaskStatus.RUNNING, brief.dispatch_id)
+            await run_blocking(place.subtasks.change, part.id, SubtaskStatus.RUNNING, brief.dispatch_id)
         result = await self._asked(brief, before, task if part is None else f"{part.id}: {part.title}")
         if part is not None:
             status = SubtaskStatus.COMPLETED if result.is_done else SubtaskStatus.FAILED
-            await to_end(place.subtasks.change, part.id, status, brief.dispatch_id)
+            await run_blocking(place.subtasks.change, part.id, status, brief.dispatch_id)
         return result.text
 
     def _brief(self, role: Role, task: str, part: Subtask | None, before: Seen) -> Brief:
@@ -135,9 +135,9 @@ class Helpers:
         given = json.dumps([role.value, task, self._tree(before)])
         mark = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         if part is None:
-            errand = Box(title="Errand", text=task)
+            errand = PromptSection(title="Errand", text=task)
         else:
-            errand = Box(title=f"Subtask {part.id}", text=document_of(part.plain()))
+            errand = PromptSection(title=f"Subtask {part.id}", text=document_of(part.plain()))
         return Brief(
             dispatch_id=f"{instance}-{mark}",
             run_id=place.order.run_id,
@@ -145,7 +145,7 @@ class Helpers:
             instance=instance,
             task=_TASK if part is None else f"Carry out {part.id}.",
             parameters={"task_id": instance if part is None else part.id},
-            inputs=(errand, *spec_boxes(place.book)),
+            inputs=(errand, *spec_boxes(place.log)),
             scope=place.scope,
             known={
                 "walkthrough.task_id": place.order.node if part is None else part.id,
@@ -165,7 +165,7 @@ class Helpers:
         """What came of it; whatever a helper trips over is told, and ends nobody but the helper."""
         try:
             done = await self._dispatched(brief, one_line(about, _LINE))
-            await to_end(_settle, self._place.context, self._place.folder, before, done)
+            await run_blocking(_settle, self._place.context, self._place.folder, before, done)
         except (FairWitnessError, OSError) as error:
             what = error.what if isinstance(error, FairWitnessError) else str(error)
             return Result(False, f"failed: it could not be asked: {one_line(what)}")
@@ -174,7 +174,7 @@ class Helpers:
     async def _dispatched(self, brief: Brief, about: str) -> Dispatched:
         """To its end, whoever is cancelled meanwhile: nothing of a helper outlives whoever asked for it."""
         place, asker = self._place, self._asker
-        means = place.means_of(brief.role, brief.instance, place.folder, place.prepared.base)
+        deps = place.deps_for(brief.role, brief.instance, place.folder, place.prepared.base)
         own = sources(place, Asker(brief.role, brief.instance, asker.depth + 1))
         stop = asyncio.Event()
         working = asyncio.create_task(
@@ -182,8 +182,10 @@ class Helpers:
                 replace(place.context, recorder=Beside(place.context.recorder, at_start=self._tells(brief, about))),
                 ROLES[brief.role],
                 brief,
-                Occasion(STEP, task=place.order.node, attempt=place.order.attempt, dispatch_count=self._started),
-                replace(means, sources={**means.sources, **own}),
+                DispatchPosition(
+                    STEP, task=place.order.node, attempt=place.order.attempt, dispatch_count=self._started
+                ),
+                replace(deps, sources={**deps.sources, **own}),
                 stop=stop,
             )
         )
@@ -200,14 +202,14 @@ class Helpers:
 
     def _tells(self, brief: Brief, about: str) -> "Note":
         """Tells of a helper in the record by which it begins, the first time that it does."""
-        book, order = self._place.book, self._place.order
+        log, order = self._place.log, self._place.order
 
         def tell(record: Record, now: str) -> None:
             if any(row.subject == brief.dispatch_id for row in record.observations(HELPER)):
                 return
             detail = {"asked_by": self._asker.instance, "role": brief.role.value, "task": about}
             key = f"{HELPER}:{brief.dispatch_id}"
-            record.observation(book.seen(key, HELPER, brief.dispatch_id, detail, now))
+            record.observation(log.seen(key, HELPER, brief.dispatch_id, detail, now))
             event = HelperStarted(
                 nodeId=order.node,
                 attemptId=order.attempt,
@@ -215,7 +217,7 @@ class Helpers:
                 dispatch=brief.dispatch_id,
                 task=about,
             )
-            book.put_events(record, (event,), now)
+            log.put_events(record, (event,), now)
 
         return tell
 
@@ -228,7 +230,7 @@ def _settle(context: Context, folder: Path, before: Seen, done: Dispatched) -> N
         restore(context.shadow, folder, before._replace(tree=done.tree))
     else:
         return
-    reach("forge.helper.restored")
+    killpoint("forge.helper.restored")
 
 
 class Result(NamedTuple):
@@ -275,20 +277,27 @@ class Beside:
     at_start: Note = _nothing
     at_end: Note = _nothing
 
-    def started(self, record: Record, brief: Brief, occasion: Occasion, *, timestamp: str) -> None:
+    def started(self, record: Record, brief: Brief, position: DispatchPosition, *, timestamp: str) -> None:
         """See `Recorder`."""
-        self.recorder.started(record, brief, occasion, timestamp=timestamp)
+        self.recorder.started(record, brief, position, timestamp=timestamp)
         self.at_start(record, timestamp)
 
     def finished(
-        self, record: Record, brief: Brief, occasion: Occasion, outcome: Outcome, spending: Spending, *, timestamp: str
+        self,
+        record: Record,
+        brief: Brief,
+        position: DispatchPosition,
+        outcome: Outcome,
+        spending: Spending,
+        *,
+        timestamp: str,
     ) -> None:
         """See `Recorder`."""
-        self.recorder.finished(record, brief, occasion, outcome, spending, timestamp=timestamp)
+        self.recorder.finished(record, brief, position, outcome, spending, timestamp=timestamp)
         self.at_end(record, timestamp)
 
     def over_budget(
-        self, record: Record, brief: Brief, occasion: Occasion, refused: OverBudget, *, timestamp: str
+        self, record: Record, brief: Brief, position: DispatchPosition, refused: OverBudget, *, timestamp: str
     ) -> None:
         """See `Recorder`."""
-        self.recorder.over_budget(record, brief, occasion, refused, timestamp=timestamp)
+        self.recorder.over_budget(record, brief, position, refused, timestamp=timestamp)

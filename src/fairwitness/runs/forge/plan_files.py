@@ -14,11 +14,11 @@ from fairwitness.contracts.forge.returns import CaptainReturn, SpecFile
 from fairwitness.contracts.graph.forge import ForgePlan
 from fairwitness.errors import BadDocument, Immutable, Position, StoreError, UsageError
 from fairwitness.kit.documents import Document, Format, read, render
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.limits import DEFAULT_LIMITS
 from fairwitness.kit.text import decode, visible
 from fairwitness.rules.validation import problems_in
-from fairwitness.runs.forge.book import DOCUMENT, SPEC, ForgeBook, document_of
+from fairwitness.runs.forge.log import DOCUMENT, SPEC, ForgeLog, document_of
 from fairwitness.runs.forge.storable import unstorable
 from fairwitness.store.artifacts import Store, content_hash, join
 from fairwitness.store.layout.forge import ForgeLayout
@@ -135,10 +135,10 @@ def write_plan(store: Store, layout: ForgeLayout, plan: ForgePlan) -> None:
             path = join(folder, name)
             if path not in files and name.endswith(MARKDOWN) and store.exists(path):
                 (store.root / path).unlink(missing_ok=True)
-                reach("forge.plan.removed")
+                killpoint("forge.plan.removed")
     for path, text in files.items():
         store.put(path, text.encode())
-        reach("forge.plan.written")
+        killpoint("forge.plan.written")
 
 
 def read_plan(store: Store, layout: ForgeLayout, proposal: ForgePlan) -> ForgePlan:
@@ -156,14 +156,14 @@ def read_plan(store: Store, layout: ForgeLayout, proposal: ForgePlan) -> ForgePl
     raise written.refusal(problems)
 
 
-def approve(book: ForgeBook, store: Store, layout: ForgeLayout, actor: str) -> None:
+def approve(log: ForgeLog, store: Store, layout: ForgeLayout, actor: str) -> None:
     """Seals the plan as it stands in its files; one that was sealed before stays as it is."""
-    if book.course().is_approved:
+    if log.course().is_approved:
         return
-    proposal = book.proposal()
-    if proposal is None or not book.course().is_proposed:
-        raise UsageError(f"run {book.run_id} has no plan yet", next_step=f"fairwitness watch {book.run_id}")
-    book.seal(read_plan(store, layout, proposal), actor)
+    proposal = log.proposal()
+    if proposal is None or not log.course().is_proposed:
+        raise UsageError(f"run {log.run_id} has no plan yet", next_step=f"fairwitness watch {log.run_id}")
+    log.seal(read_plan(store, layout, proposal), actor)
 
 
 def _documents_in(store: Store, folder: str, first: Sequence[str]) -> dict[str, str]:
@@ -198,7 +198,7 @@ def lock_specs(store: Store, layout: ForgeLayout, specs: Mapping[str, str]) -> N
         for name, body in specs.items():
             store.put(layout.spec(name), body.encode())
         store.create(layout.specs_lock, _lock_of(specs))
-        reach("forge.locked")
+        killpoint("forge.locked")
 
 
 def _lock_of(specs: Mapping[str, str]) -> bytes:
@@ -207,14 +207,14 @@ def _lock_of(specs: Mapping[str, str]) -> bytes:
     return render({"version": _LOCK_VERSION, "folder": "specs", "files": hashes}, Format.JSON).encode()
 
 
-def broken_locks(book: ForgeBook, store: Store, layout: ForgeLayout) -> tuple[str, ...]:
+def broken_locks(log: ForgeLog, store: Store, layout: ForgeLayout) -> tuple[str, ...]:
     """Files of specs, tasks and graph that are not what was sealed: changed, gone, or added since."""
-    if not book.course().is_started:
+    if not log.course().is_started:
         return ()
-    added = {row.subject for row in book.ledger.observations(book.run_id, SPEC)}
-    specs = {name: body for name, body in book.specs().items() if name not in added}
-    begun = book.begun()
-    documents = {row.subject: str(row.detail["text"]) for row in book.ledger.observations(book.run_id, DOCUMENT)}
+    added = {row.subject for row in log.ledger.observations(log.run_id, SPEC)}
+    specs = {name: body for name, body in log.specs().items() if name not in added}
+    begun = log.begun()
+    documents = {row.subject: str(row.detail["text"]) for row in log.ledger.observations(log.run_id, DOCUMENT)}
     sealed = {layout.spec(name): body.encode() for name, body in specs.items()}
     sealed |= {layout.task(name): text.encode() for name, text in (*begun.documents.items(), *documents.items())}
     sealed[layout.dag] = render(begun.dag.plain(), Format.JSON).encode()

@@ -12,11 +12,11 @@ from fairwitness.contracts.forge.dag import DagNode
 from fairwitness.contracts.forge.events import CaptainMessage, RunFailed
 from fairwitness.contracts.graph.forge import ForgePlan
 from fairwitness.errors import UsageError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.change_requests import Verdict
 from fairwitness.rules.forge_course import INTERVIEW, Move, MoveKind, next_move
-from fairwitness.runs.forge.book import ForgeBook
 from fairwitness.runs.forge.captain_briefs import SaidAs, sayings
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import approve
 from fairwitness.runs.forge.requests import decide
 from fairwitness.runs.forge.standings import request_of
@@ -30,9 +30,9 @@ _PLANNING, _EXECUTING = "plan", "execute"
 _SHOWN = 40
 
 
-def open_question(book: ForgeBook) -> ApprovalRequest | None:
+def open_question(log: ForgeLog) -> ApprovalRequest | None:
     """What the run waits for; None if for nobody."""
-    move = _awaited(book)
+    move = _awaited(log)
     if move is None or move.gate is None:
         return None
     if move.request is not None:
@@ -40,10 +40,10 @@ def open_question(book: ForgeBook) -> ApprovalRequest | None:
             move.gate,
             _EXECUTING,
             "A refinery asks for more than was planned. Shall the captain plan it?",
-            _request(book, move.request),
+            _request(log, move.request),
             {APPROVE: "let the captain add what is asked for", REJECT: "go on by the plan that stands; say why"},
         )
-    proposal = _proposal(book)
+    proposal = _proposal(log)
     if move.gate.startswith(f"{INTERVIEW}."):
         return _asked(
             move.gate,
@@ -53,18 +53,18 @@ def open_question(book: ForgeBook) -> ApprovalRequest | None:
             {ANSWER: "answer in your words; the captain plans anew", PROCEED: "leave it to the captain"},
         )
     choices = {APPROVE: "seal the plan as it stands in its files, and carry it out"}
-    if _returned(book) < _plan_rounds(book):
+    if _returned(log) < _plan_rounds(log):
         choices[RETURN] = "let the captain make another plan; say what should be different"
     choices[ABANDON] = "end the run; what it wrote is kept"
     question = "The plan is made. Shall it be carried out?"
     return _asked(move.gate, _PLANNING, question, tuple(_plan(proposal)), choices)
 
 
-def answer(book: ForgeBook, store: Store, layout: ForgeLayout, option: str, said: str | None, actor: str) -> str:
+def answer(log: ForgeLog, store: Store, layout: ForgeLayout, option: str, said: str | None, actor: str) -> str:
     """Writes an answer down, once; the name under which the engine waits for it."""
-    question, move = open_question(book), _awaited(book)
+    question, move = open_question(log), _awaited(log)
     if question is None or move is None or move.gate is None:
-        raise UsageError(f"run {book.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
+        raise UsageError(f"run {log.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
     offered = {each.id: each.description for each in question.options}
     if option not in offered:
         raise UsageError(f"{option!r} is no answer to {question.gate_id}", next_step=f"choose {' or '.join(offered)}")
@@ -72,24 +72,24 @@ def answer(book: ForgeBook, store: Store, layout: ForgeLayout, option: str, said
     if option in WANTS_WORDS and not words:
         raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {offered[option]}")
     if move.request is not None:
-        decide(book, move.request, Verdict(option), actor, words or None)
+        decide(log, move.request, Verdict(option), actor, words or None)
     elif option == APPROVE:
-        approve(book, store, layout, actor)
+        approve(log, store, layout, actor)
     elif option == ABANDON:
-        book.review(RunFailed(reason=f"abandoned by {actor}"))
+        log.review(RunFailed(reason=f"abandoned by {actor}"))
     elif option == PROCEED:
-        book.review(CaptainMessage(speaker="user", text=words or PROCEED, round=book.course().asked))
+        log.review(CaptainMessage(speaker="user", text=words or PROCEED, round=log.course().asked))
     else:
-        book.give_back(actor, words, answers=book.course().asked if option == ANSWER else None)
-    reach("forge.answered")
+        log.give_back(actor, words, answers=log.course().asked if option == ANSWER else None)
+    killpoint("forge.answered")
     return move.gate
 
 
-def _awaited(book: ForgeBook) -> Move | None:
-    order = book.order()
+def _awaited(log: ForgeLog) -> Move | None:
+    order = log.order()
     if order is None:
         return None
-    move = next_move(book.course(), order.mode, order.limits)
+    move = next_move(log.course(), order.mode, order.limits)
     return move if move.kind is MoveKind.WAIT else None
 
 
@@ -108,20 +108,20 @@ def _asked(gate: str, step: str, question: str, context: Sequence[str], choices:
     )
 
 
-def _proposal(book: ForgeBook) -> ForgePlan:
-    plan = book.proposal()
+def _proposal(log: ForgeLog) -> ForgePlan:
+    plan = log.proposal()
     assert plan is not None, "nobody is asked about a plan that was not proposed"
     return plan
 
 
-def _returned(book: ForgeBook) -> int:
+def _returned(log: ForgeLog) -> int:
     """How many plans were sent back; answers of an interview are none of them."""
-    said = sayings(book.ledger.events(book.run_id))
+    said = sayings(log.ledger.events(log.run_id))
     return sum(saying.kind is SaidAs.RETURNED for saying in said)
 
 
-def _plan_rounds(book: ForgeBook) -> int:
-    order = book.order()
+def _plan_rounds(log: ForgeLog) -> int:
+    order = log.order()
     assert order is not None
     return order.limits.plan_rounds
 
@@ -141,8 +141,8 @@ def _after(node: DagNode) -> str:
     return f" (after {', '.join(node.dependencies)})" if node.dependencies else ""
 
 
-def _request(book: ForgeBook, cr_id: str) -> tuple[str, ...]:
-    request = request_of(book, cr_id)
+def _request(log: ForgeLog, cr_id: str) -> tuple[str, ...]:
+    request = request_of(log, cr_id)
     return (
         f"{cr_id} of {request.emitted_by}: {request.title}",
         f"because: {request.reason}",

@@ -22,8 +22,8 @@ from fairwitness.contracts.graph.orders import AttemptOrder, MergeMember, Prepar
 from fairwitness.errors import BadDocument
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.rules.change_requests import next_number
-from fairwitness.runs.forge.book import document_of
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.forge.log import document_of
+from fairwitness.runs.graph.repo_context import run_blocking
 
 RunCommand = Callable[[tuple[str, ...]], Awaitable[str]]
 """Runs a command in the worktree of an agent, and says how it ended and what it printed."""
@@ -90,7 +90,7 @@ class _Refining:
             given = ", ".join(self._given) or "none"
             raise Unable(f"{one_line(strange[0])} was not given to you; the branches are: {given}")
         lines = [f"{branch} is in your worktree, at {self._given[branch].commit[:12]}" for branch in branches]
-        return "\n".join([*lines, *await to_end(self._standing)])
+        return "\n".join([*lines, *await run_blocking(self._standing)])
 
     def _standing(self) -> list[str]:
         """How far the conflicts are settled, by the files as they are now."""
@@ -121,8 +121,8 @@ class _Refining:
         if (mark := _MARK.search(data)) is not None:
             line = 1 + data.count(b"\n", 0, mark.start())
             raise Unable(f"line {line} of the content still is a conflict mark: write what should stand there")
-        await to_end(self._write, path, data)
-        return "\n".join([f"{path} is settled", *await to_end(self._standing)])
+        await run_blocking(self._write, path, data)
+        return "\n".join([f"{path} is settled", *await run_blocking(self._standing)])
 
     def _write(self, path: str, data: bytes) -> None:
         if self._tree.kind(path) == "folder":  # also refuses a link

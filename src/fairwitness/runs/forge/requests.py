@@ -23,15 +23,15 @@ from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.errors import BadDocument, UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.kit.json_text import render
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.record import Record
 from fairwitness.rules.change_requests import Verdict, extension_problems, next_number, verdict_problem
 from fairwitness.rules.graph_run import MOVING
-from fairwitness.runs.forge.book import DOCUMENT, SPEC, ForgeBook, document_of
+from fairwitness.runs.forge.log import DOCUMENT, SPEC, ForgeLog, document_of
 from fairwitness.runs.forge.standings import DECIDING, REQUEST, Standing, found, requests_of
 from fairwitness.runs.forge.storable import unstorable
-from fairwitness.runs.graph.book import OVERLAY
+from fairwitness.runs.graph.run_log import OVERLAY
 from fairwitness.store.artifacts import Store, join
 from fairwitness.store.layout.forge import ForgeLayout
 from fairwitness.store.seal import seal
@@ -42,11 +42,11 @@ HARNESS = "fairwitness"
 ENDED = frozenset({ChangeRequestStatus.REJECTED, ChangeRequestStatus.APPLIED})
 
 
-def emit(book: ForgeBook, node: str, attempt: int, requests: Sequence[ChangeRequest]) -> tuple[str, ...]:
+def emit(log: ForgeLog, node: str, attempt: int, requests: Sequence[ChangeRequest]) -> tuple[str, ...]:
     """Records what an attempt asks for, and gives each request its number in the run; asked again, it finds them."""
     if not requests:
         return ()
-    now = spell(book.clock())
+    now = spell(log.clock())
 
     def write(record: Record) -> tuple[str, ...]:
         known = {row.key: row.subject for row in record.observations(REQUEST)}
@@ -57,17 +57,17 @@ def emit(book: ForgeBook, node: str, attempt: int, requests: Sequence[ChangeRequ
             if key not in known:
                 emitted = _emitted(request, next_number(taken), node, now)
                 taken.append(emitted.id)
-                record.observation(book.seen(key, REQUEST, emitted.id, emitted.plain(), now))
+                record.observation(log.seen(key, REQUEST, emitted.id, emitted.plain(), now))
                 told = ChangeRequestEmitted(
                     crId=emitted.id, emittedBy=node, affectedTasks=emitted.affected_tasks, title=emitted.title
                 )
-                book.put_events(record, (told,), now)
+                log.put_events(record, (told,), now)
                 known[key] = emitted.id
             names.append(known[key])
         return tuple(names)
 
-    emitted = book.ledger.record(book.run_id, write)
-    reach("forge.requested")
+    emitted = log.ledger.record(log.run_id, write)
+    killpoint("forge.requested")
     return emitted
 
 
@@ -95,20 +95,20 @@ def _writable(body: str) -> str:
     return body
 
 
-def decide(book: ForgeBook, cr_id: str, verdict: Verdict, actor: str, reason: str | None = None) -> None:
+def decide(log: ForgeLog, cr_id: str, verdict: Verdict, actor: str, reason: str | None = None) -> None:
     """Approves or rejects a request; the same said again by the same actor is nothing new."""
     if verdict is Verdict.REJECT and not (reason or "").strip():
         raise UsageError(f"{cr_id} is not rejected without a reason", next_step="say why, for whoever asked for it")
     while True:
-        seq, standing = found(book, cr_id)
+        seq, standing = found(log, cr_id)
         if _is_said(standing, verdict, actor, reason):
             return
-        _refuse(book, standing, verdict, actor, is_refused=bool(standing.refused))
+        _refuse(log, standing, verdict, actor, is_refused=bool(standing.refused))
         if verdict is Verdict.APPLY:
             raise UsageError(
-                f"{cr_id} is applied by what the captain adds", next_step=f"fairwitness resume {book.run_id}"
+                f"{cr_id} is applied by what the captain adds", next_step=f"fairwitness resume {log.run_id}"
             )
-        if _written(book, _Outcome((_event(cr_id, verdict, actor, reason),)), DECIDING, after=seq):
+        if _written(log, _Outcome((_event(cr_id, verdict, actor, reason),)), DECIDING, after=seq):
             return
 
 
@@ -126,23 +126,23 @@ def _is_said(standing: Standing, verdict: Verdict, actor: str, reason: str | Non
     return verdict is Verdict.APPROVE and standing.request.status is ChangeRequestStatus.APPROVED
 
 
-def _refuse(book: ForgeBook, standing: Standing, verdict: Verdict, actor: str, *, is_refused: bool) -> None:
+def _refuse(log: ForgeLog, standing: Standing, verdict: Verdict, actor: str, *, is_refused: bool) -> None:
     request = standing.request
     problem = verdict_problem(
         request.status, verdict, actor=actor, emitted_by=request.emitted_by, is_refused=is_refused
     )
     if problem is not None:
-        raise UsageError(f"{request.id}: {problem}", next_step=f"fairwitness cr show {request.id} {book.run_id}")
+        raise UsageError(f"{request.id}: {problem}", next_step=f"fairwitness cr show {request.id} {log.run_id}")
 
 
-def give_up(book: ForgeBook, cr_id: str, reason: str) -> None:
+def give_up(log: ForgeLog, cr_id: str, reason: str) -> None:
     """Rejects a request that nothing came of; one that has an end is left as it is."""
     while True:
-        seq, standing = found(book, cr_id)
+        seq, standing = found(log, cr_id)
         if standing.request.status in ENDED:
             return
         rejected = ChangeRequestRejected(crId=cr_id, actor=HARNESS, reason=reason)
-        if _written(book, _Outcome((rejected,)), DECIDING, after=seq):
+        if _written(log, _Outcome((rejected,)), DECIDING, after=seq):
             return
 
 
@@ -154,48 +154,48 @@ class _Outcome(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-def _written(book: ForgeBook, outcome: _Outcome, types: frozenset[str], *, after: int) -> bool:
+def _written(log: ForgeLog, outcome: _Outcome, types: frozenset[str], *, after: int) -> bool:
     """Writes it in one record, unless something of these kinds happened meanwhile."""
-    now = spell(book.clock())
+    now = spell(log.clock())
 
     def write(record: Record) -> bool:
         if record.has_event(after=after, types=types):
             return False
         for each in outcome.seen:
             record.observation(each)
-        book.put_events(record, outcome.events, now)
+        log.put_events(record, outcome.events, now)
         return True
 
-    is_written = book.ledger.record(book.run_id, write)
+    is_written = log.ledger.record(log.run_id, write)
     if is_written:
-        reach("forge.decided")
+        killpoint("forge.decided")
     return is_written
 
 
-def extend(book: ForgeBook, cr_id: str, answer: CaptainReturn, actor: str) -> tuple[Problem, ...]:
+def extend(log: ForgeLog, cr_id: str, answer: CaptainReturn, actor: str) -> tuple[Problem, ...]:
     """Takes in what the captain adds, whole; or says why nothing of it fits. A request that has an end keeps it.
 
     What it is judged by cannot change before it is written: if something moved meanwhile, it looks again.
     """
     while True:
-        seq, standing = found(book, cr_id)
+        seq, standing = found(log, cr_id)
         if standing.request.status in ENDED:
             return ()
-        outcome = _outcome(book, standing, answer, actor)
-        if _written(book, outcome, MOVING | DECIDING, after=seq):
+        outcome = _outcome(log, standing, answer, actor)
+        if _written(log, outcome, MOVING | DECIDING, after=seq):
             return outcome.problems
 
 
-def _outcome(book: ForgeBook, standing: Standing, answer: CaptainReturn, actor: str) -> _Outcome:
+def _outcome(log: ForgeLog, standing: Standing, answer: CaptainReturn, actor: str) -> _Outcome:
     cr_id, is_pending = standing.request.id, standing.request.status is ChangeRequestStatus.PENDING
     if answer.rejected is not None:
         # where a person approved it: there is nothing that could be applied
-        _refuse(book, standing, Verdict.REJECT, actor, is_refused=True)
+        _refuse(log, standing, Verdict.REJECT, actor, is_refused=True)
         return _Outcome((ChangeRequestRejected(crId=cr_id, actor=actor, reason=answer.rejected),))
-    _refuse(book, standing, Verdict.APPROVE if is_pending else Verdict.APPLY, actor, is_refused=False)
-    now, sealed = spell(book.clock()), book.specs()
-    added = _dated(book, answer, cr_id, now)
-    problems = tuple(_problems(book, added, cr_id, sealed, now))
+    _refuse(log, standing, Verdict.APPROVE if is_pending else Verdict.APPLY, actor, is_refused=False)
+    now, sealed = spell(log.clock()), log.specs()
+    added = _dated(log, answer, cr_id, now)
+    problems = tuple(_problems(log, added, cr_id, sealed, now))
     if problems:
         told = tuple(f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems)
         return _Outcome((OverlayRefused(crId=cr_id, problems=told),), problems=problems)
@@ -204,37 +204,37 @@ def _outcome(book: ForgeBook, standing: Standing, answer: CaptainReturn, actor: 
     names = tuple(node.id for node in overlay.addedNodes)
     applied = OverlayApplied(crId=cr_id, addedNodes=names, addedEdges=len(overlay.addedEdges))
     before = (ChangeRequestApproved(crId=cr_id, actor=actor),) if is_pending else ()
-    seen = [book.seen(f"{OVERLAY}:{cr_id}", OVERLAY, cr_id, overlay.plain(), now)]
+    seen = [log.seen(f"{OVERLAY}:{cr_id}", OVERLAY, cr_id, overlay.plain(), now)]
     for task in added.tasks:
         text = document_of(task.plain())
-        seen.append(book.seen(f"{DOCUMENT}:{task.id}", DOCUMENT, task.id, {"text": text}, now))
+        seen.append(log.seen(f"{DOCUMENT}:{task.id}", DOCUMENT, task.id, {"text": text}, now))
     for spec in added.specs:
         if spec.name not in sealed:
             detail = {"body": spec.body, "crId": cr_id}
-            seen.append(book.seen(f"{SPEC}:{spec.name}", SPEC, spec.name, detail, now))
+            seen.append(log.seen(f"{SPEC}:{spec.name}", SPEC, spec.name, detail, now))
     return _Outcome((*before, applied), tuple(seen))
 
 
-def _dated(book: ForgeBook, answer: CaptainReturn, cr_id: str, now: str) -> CaptainReturn:
+def _dated(log: ForgeLog, answer: CaptainReturn, cr_id: str, now: str) -> CaptainReturn:
     """The answer with the harness's word on what it is about and when; overlays are ordered by it, so that none is
     dated before the last one, whatever a clock says."""
     if answer.overlay is None:
         return answer
-    before = (str(row.detail["appliedAt"]) for row in book.ledger.observations(book.run_id, OVERLAY))
+    before = (str(row.detail["appliedAt"]) for row in log.ledger.observations(log.run_id, OVERLAY))
     overlay = answer.overlay.model_copy(update={"crId": cr_id, "appliedAt": max((now, *before), key=instant)})
     return answer.model_copy(update={"overlay": overlay})
 
 
 def _problems(
-    book: ForgeBook, added: CaptainReturn, cr_id: str, sealed: Mapping[str, str], now: str
+    log: ForgeLog, added: CaptainReturn, cr_id: str, sealed: Mapping[str, str], now: str
 ) -> Iterator[Problem]:
-    run, (_, dag) = book.run(), book.effective()
+    run, (_, dag) = log.run(), log.effective()
     if run.is_over:
         yield Problem(where=(), expected="a run that is under way", found="one that has ended")
-    status = DagStatus(runId=book.run_id, updatedAt=now, nodes=run.nodes)
+    status = DagStatus(runId=log.run_id, updatedAt=now, nodes=run.nodes)
     yield from extension_problems(added, cr_id, dag, status, sealed)
     yield from unstorable(
-        ForgeLayout(book.run_id),
+        ForgeLayout(log.run_id),
         added.specs,
         added.tasks,
         added.nodes,
@@ -244,22 +244,22 @@ def _problems(
     )
 
 
-def write_files(book: ForgeBook, store: Store, layout: ForgeLayout) -> None:
+def write_files(log: ForgeLog, store: Store, layout: ForgeLayout) -> None:
     """Writes what the ledger says about requests; what stands in the files already is left alone."""
-    for request in requests_of(book):
+    for request in requests_of(log):
         _put(store, layout.change_request(request.id), document_of(request.plain()))
-    for row in book.ledger.observations(book.run_id, OVERLAY):
+    for row in log.ledger.observations(log.run_id, OVERLAY):
         _put(store, layout.dag_overlay(row.subject), render(row.detail))
-    for row in book.ledger.observations(book.run_id, DOCUMENT):
+    for row in log.ledger.observations(log.run_id, DOCUMENT):
         _put(store, layout.task(row.subject), str(row.detail["text"]))
-    _write_specs(book, store, layout)
-    reach("forge.requests.written")
+    _write_specs(log, store, layout)
+    killpoint("forge.requests.written")
 
 
-def _write_specs(book: ForgeBook, store: Store, layout: ForgeLayout) -> None:
+def _write_specs(log: ForgeLog, store: Store, layout: ForgeLayout) -> None:
     """The specs of the plan are sealed, and nothing is added to them: those of a request stand beside it, sealed."""
     folders: dict[str, dict[str, str]] = {}
-    for row in book.ledger.observations(book.run_id, SPEC):
+    for row in log.ledger.observations(log.run_id, SPEC):
         above = layout.dag_overlay(str(row.detail["crId"])).rpartition("/")[0]
         folders.setdefault(join(above, SPECS), {})[f"{row.subject}.md"] = str(row.detail["body"])
     for folder, specs in folders.items():

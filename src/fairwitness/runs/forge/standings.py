@@ -5,7 +5,7 @@ from typing import NamedTuple
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
 from fairwitness.errors import UsageError
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.forge.log import ForgeLog
 
 REQUEST = "request"
 DECIDING: frozenset[str] = frozenset({"cr.approved", "cr.rejected", "overlay.applied", "overlay.refused"})
@@ -40,19 +40,19 @@ class Standing(NamedTuple):
         return self._replace(request=self.request.model_copy(update=update))
 
 
-def standings(book: ForgeBook) -> dict[str, Standing]:
+def standings(log: ForgeLog) -> dict[str, Standing]:
     """Every request of the run with what became of it, oldest first."""
-    return _read(book)[1]
+    return _read(log)[1]
 
 
-def _read(book: ForgeBook) -> tuple[int, dict[str, Standing]]:
+def _read(log: ForgeLog) -> tuple[int, dict[str, Standing]]:
     """The number of the run's last event, and its requests after it."""
     seq, events = 0, []
-    for envelope in book.ledger.events(book.run_id):
+    for envelope in log.ledger.events(log.run_id):
         seq = envelope.seq
         if envelope.type in DECIDING:
             events.append(envelope)
-    rows = book.ledger.observations(book.run_id, REQUEST)
+    rows = log.ledger.observations(log.run_id, REQUEST)
     found = {row.subject: Standing(ChangeRequest.model_validate(row.detail)) for row in rows}
     for envelope in events:
         cr_id = envelope.data["crId"]
@@ -61,26 +61,26 @@ def _read(book: ForgeBook) -> tuple[int, dict[str, Standing]]:
     return seq, found
 
 
-def found(book: ForgeBook, cr_id: str) -> tuple[int, Standing]:
+def found(log: ForgeLog, cr_id: str) -> tuple[int, Standing]:
     """The same, with the number of the event after which it stands so."""
-    seq, found = _read(book)
+    seq, found = _read(log)
     if cr_id not in found:
         raise UsageError(
-            f"run {book.run_id} has no change request {cr_id!r}", next_step=f"fairwitness cr list {book.run_id}"
+            f"run {log.run_id} has no change request {cr_id!r}", next_step=f"fairwitness cr list {log.run_id}"
         )
     return seq, found[cr_id]
 
 
-def standing_of(book: ForgeBook, cr_id: str) -> Standing:
+def standing_of(log: ForgeLog, cr_id: str) -> Standing:
     """One request with what became of it; `UsageError` if there is none of that name."""
-    return found(book, cr_id)[1]
+    return found(log, cr_id)[1]
 
 
-def request_of(book: ForgeBook, cr_id: str) -> ChangeRequest:
+def request_of(log: ForgeLog, cr_id: str) -> ChangeRequest:
     """A request as it was emitted, with where it stands and who decided that and when."""
-    return standing_of(book, cr_id).request
+    return standing_of(log, cr_id).request
 
 
-def requests_of(book: ForgeBook) -> tuple[ChangeRequest, ...]:
+def requests_of(log: ForgeLog) -> tuple[ChangeRequest, ...]:
     """All of them, oldest first."""
-    return tuple(standing.request for standing in standings(book).values())
+    return tuple(standing.request for standing in standings(log).values())

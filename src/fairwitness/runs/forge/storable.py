@@ -7,7 +7,7 @@ from fairwitness.contracts.forge.dag import DagNode
 from fairwitness.contracts.forge.documents import ForgeTask
 from fairwitness.contracts.forge.returns import SpecFile
 from fairwitness.errors import BadDocument, UnsafePath
-from fairwitness.runs.forge.book import document_of
+from fairwitness.runs.forge.log import document_of
 from fairwitness.store.layout.forge import ForgeLayout
 
 _CAPTAIN = "captain"

@@ -15,11 +15,11 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus
 from fairwitness.contracts.forge.events import SubtaskChanged, SubtaskWritten
 from fairwitness.errors import UsageError
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.spawning import subtask_problem
-from fairwitness.runs.forge.book import ForgeBook, document_of
+from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.walkthroughs import record_once
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.graph.repo_context import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -38,14 +38,14 @@ class Standing(NamedTuple):
 class Subtasks:
     """The parts of one node, as one try of its agent and the helpers of that try see them."""
 
-    def __init__(self, book: ForgeBook, store: Store, layout: ForgeLayout, node: str) -> None:
-        self._book, self._store, self._layout, self._node = book, store, layout, node
+    def __init__(self, log: ForgeLog, store: Store, layout: ForgeLayout, node: str) -> None:
+        self._log, self._store, self._layout, self._node = log, store, layout, node
         self._here: dict[str, SubtaskStatus] = {}
         """What this try knows of; everything else is pending for it."""
 
     def documents(self) -> dict[str, Subtask]:
         """Every part by its id, as it was written."""
-        rows = self._book.ledger.observations(self._book.run_id, SUBTASK)
+        rows = self._log.ledger.observations(self._log.run_id, SUBTASK)
         found = [Subtask.model_validate(row.detail["document"]) for row in rows if row.subject == self._node]
         return {each.id: each for each in found}
 
@@ -82,8 +82,8 @@ class Subtasks:
         document_of(document.plain())  # what no file can hold is refused before it stands anywhere
         event = SubtaskWritten(nodeId=self._node, subtaskId=id_, agentType=document.type, title=title)
         key = f"{SUBTASK}:{self._node}:{id_}"
-        record_once(self._book, key, SUBTASK, self._node, {"document": document.plain()}, (event,))
-        reach("forge.subtask")
+        record_once(self._log, key, SUBTASK, self._node, {"document": document.plain()}, (event,))
+        killpoint("forge.subtask")
         self._put(path, document, self._standings().get(id_, Standing()))
         return f"{id_} is written."
 
@@ -129,13 +129,13 @@ class Subtasks:
         now = self._standings()
         news = {name: after for name, after in changes.items() if not _is_told(now.get(name, Standing()), after)}
         if news:
-            self._book.write(
+            self._log.write(
                 lambda _now: [
                     SubtaskChanged(nodeId=self._node, subtaskId=name, status=after.status, agent=after.agent)
                     for name, after in news.items()
                 ]
             )
-            reach("forge.subtask.changed")
+            killpoint("forge.subtask.changed")
         documents = self.documents()
         for name in changes:
             path = self._layout.subtask(self._node, name)
@@ -143,7 +143,7 @@ class Subtasks:
 
     def _standings(self) -> dict[str, Standing]:
         found: dict[str, Standing] = {}
-        for event in self._book.ledger.events(self._book.run_id):
+        for event in self._log.ledger.events(self._log.run_id):
             if event.type == "subtask.changed" and event.data["nodeId"] == self._node:
                 data = event.data
                 found[data["subtaskId"]] = Standing(SubtaskStatus(data["status"]), data.get("agent"))
@@ -154,7 +154,7 @@ class Subtasks:
         content = document_of(stands.plain()).encode()
         if not self._store.exists(path) or self._store.get(path) != content:
             self._store.put(path, content)
-            reach("forge.subtask.stored")
+            killpoint("forge.subtask.stored")
 
     def listed(self) -> str:
         """All parts, for an agent."""
@@ -169,7 +169,7 @@ class Subtasks:
         """Answers `read_subtasks`."""
 
         async def read() -> str:
-            return await to_end(self.listed)
+            return await run_blocking(self.listed)
 
         return read
 
@@ -177,7 +177,7 @@ class Subtasks:
         """Answers `write_subtask` for an agent of a role."""
 
         async def write(*, id: str, title: str, type: int, body: str, depends_on: Sequence[str]) -> str:
-            return await to_end(
+            return await run_blocking(
                 self.write, role, id_=id, title=title, type_=type, body=body, depends_on=tuple(depends_on)
             )
 

@@ -14,13 +14,13 @@ from fairwitness.contracts.forge.events import LowConfidence, PotentialConflict,
 from fairwitness.contracts.graph.orders import AttemptOrder
 from fairwitness.errors import BadDocument, RowRefused
 from fairwitness.kit.clock import spell
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.policy import is_evidence, latest
 from fairwitness.rules.walkthroughs import differences, is_doubtful
-from fairwitness.runs.forge.book import ForgeBook, document_of
+from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -48,7 +48,7 @@ class Kept(NamedTuple):
 
 
 def keep_walkthrough(
-    book: ForgeBook,
+    log: ForgeLog,
     store: Store,
     layout: ForgeLayout,
     order: AttemptOrder,
@@ -60,26 +60,26 @@ def keep_walkthrough(
         return
     path = layout.walkthrough(order.node, order.attempt)
     store.create(path, readable(walkthrough).encode())
-    reach("forge.walkthrough.stored")
+    killpoint("forge.walkthrough.stored")
     files = sorted(set(changed))
     detail = {"attempt": order.attempt, "document": walkthrough.plain(), "changed": files, "path": path}
-    events = _told(book, order, walkthrough, files, path)
-    record_once(book, _key(order.node, order.attempt), WALKTHROUGH, order.node, detail, events)
-    reach("forge.walkthrough")
+    events = _told(log, order, walkthrough, files, path)
+    record_once(log, _key(order.node, order.attempt), WALKTHROUGH, order.node, detail, events)
+    killpoint("forge.walkthrough")
 
 
 def _told(
-    book: ForgeBook, order: AttemptOrder, said: Walkthrough, changed: Collection[str], path: str
+    log: ForgeLog, order: AttemptOrder, said: Walkthrough, changed: Collection[str], path: str
 ) -> Iterator[EventData]:
     yield WalkthroughWritten(
         nodeId=order.node, attemptId=order.attempt, status=said.status, confidence=said.confidence, path=path
     )
     if is_doubtful(said):
         yield LowConfidence(nodeId=order.node, confidence=said.confidence)
-    for name, status in book.run().nodes.items():
+    for name, status in log.run().nodes.items():
         if name == order.node or status.status is not NodeState.RUNNING:
             continue
-        other = _kept(book, name, status.currentAttempt)
+        other = _kept(log, name, status.currentAttempt)
         shared = sorted(set(changed) & set(other.changed)) if other is not None else []
         if shared:
             yield PotentialConflict(nodeId=order.node, otherNodeId=name, files=tuple(shared))
@@ -94,15 +94,15 @@ def readable(walkthrough: Walkthrough) -> str:
         return document_of(walkthrough.model_copy(update={"body": body}).plain())
 
 
-def dispute(book: ForgeBook, order: AttemptOrder, changed: Collection[str], red: Collection[str]) -> tuple[str, ...]:
+def dispute(log: ForgeLog, order: AttemptOrder, changed: Collection[str], red: Collection[str]) -> tuple[str, ...]:
     """Tells once in what a walkthrough and what was seen differ. `red` are the checks that failed on its tree."""
-    said = None if order.conflict is not None else walkthrough_of(book, order.node, order.attempt)
+    said = None if order.conflict is not None else walkthrough_of(log, order.node, order.attempt)
     found = () if said is None else differences(said, changed, red=red)
     if found:
         key = f"{DISPUTE}:{order.node}:{order.attempt}"
         event = WalkthroughDisputed(nodeId=order.node, attemptId=order.attempt, differences=found)
-        record_once(book, key, DISPUTE, order.node, {"attempt": order.attempt, "found": list(found)}, (event,))
-        reach("forge.disputed")
+        record_once(log, key, DISPUTE, order.node, {"attempt": order.attempt, "found": list(found)}, (event,))
+        killpoint("forge.disputed")
     return found
 
 
@@ -112,32 +112,32 @@ def red_checks(ledger: Ledger, run_id: str, task: str, round_: int) -> frozenset
     return frozenset(row.check_name for row in rows if is_evidence(row) and not row.passed)
 
 
-def walkthrough_of(book: ForgeBook, node: str, attempt: int) -> Walkthrough | None:
+def walkthrough_of(log: ForgeLog, node: str, attempt: int) -> Walkthrough | None:
     """What the agent of an attempt told; None if it told nothing."""
-    kept = _kept(book, node, attempt)
+    kept = _kept(log, node, attempt)
     return None if kept is None else kept.said
 
 
-def changed_files(book: ForgeBook, node: str, attempt: int) -> tuple[str, ...]:
+def changed_files(log: ForgeLog, node: str, attempt: int) -> tuple[str, ...]:
     """The files that an attempt left changed, as they stand beside its walkthrough."""
-    kept = _kept(book, node, attempt)
+    kept = _kept(log, node, attempt)
     return () if kept is None else kept.changed
 
 
-def last_walkthrough(book: ForgeBook, node: str) -> Kept | None:
+def last_walkthrough(log: ForgeLog, node: str) -> Kept | None:
     """What was told of a node last; None if nothing was."""
-    rows = [row for row in book.ledger.observations(book.run_id, WALKTHROUGH) if row.subject == node]
-    return _read(book, max(rows, key=lambda row: int(row.detail["attempt"]))) if rows else None
+    rows = [row for row in log.ledger.observations(log.run_id, WALKTHROUGH) if row.subject == node]
+    return _read(log, max(rows, key=lambda row: int(row.detail["attempt"]))) if rows else None
 
 
-def _kept(book: ForgeBook, node: str, attempt: int) -> Kept | None:
-    row = book.ledger.observation(book.run_id, _key(node, attempt))
-    return None if row is None else _read(book, row)
+def _kept(log: ForgeLog, node: str, attempt: int) -> Kept | None:
+    row = log.ledger.observation(log.run_id, _key(node, attempt))
+    return None if row is None else _read(log, row)
 
 
-def _read(book: ForgeBook, row: Observation) -> Kept:
+def _read(log: ForgeLog, row: Observation) -> Kept:
     attempt = int(row.detail["attempt"])
-    doubted = book.ledger.observation(book.run_id, f"{DISPUTE}:{row.subject}:{attempt}")
+    doubted = log.ledger.observation(log.run_id, f"{DISPUTE}:{row.subject}:{attempt}")
     return Kept(
         attempt,
         Walkthrough.model_validate(row.detail["document"]),
@@ -151,7 +151,7 @@ def _key(node: str, attempt: int) -> str:
 
 
 def record_once(
-    book: ForgeBook,
+    log: ForgeLog,
     key: str,
     kind: str,
     subject: str,
@@ -159,18 +159,18 @@ def record_once(
     events: Iterable[EventData],
 ) -> bool:
     """Writes an observation and its events in one record; False, and nothing is written, if the key stands already."""
-    if book.ledger.observation(book.run_id, key) is not None:
+    if log.ledger.observation(log.run_id, key) is not None:
         return False
-    told, now = tuple(events), spell(book.clock())
+    told, now = tuple(events), spell(log.clock())
 
     def write(record: Record) -> None:
-        record.observation(book.seen(key, kind, subject, detail, now))
-        book.put_events(record, told, now)
+        record.observation(log.seen(key, kind, subject, detail, now))
+        log.put_events(record, told, now)
 
     try:
-        book.ledger.record(book.run_id, write)
+        log.ledger.record(log.run_id, write)
     except RowRefused:
-        if book.ledger.observation(book.run_id, key) is None:
+        if log.ledger.observation(log.run_id, key) is None:
             raise
         return False  # another process was a moment quicker
     return True

@@ -8,7 +8,7 @@ from typing import Any
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.model import Source
 from fairwitness.agents.toolset.terminal import Terminal
-from fairwitness.contracts.agents.dispatch import Box, Brief, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.ids import attempt_branch
 from fairwitness.contracts.common.tools import Role, Scope, Tool
 from fairwitness.contracts.forge.dag import DagNode, NodeType
@@ -18,13 +18,13 @@ from fairwitness.contracts.graph.orders import AttemptOrder, Prepared, Worked
 from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
 from fairwitness.rules.spawning import ROLE_OF
-from fairwitness.runs.dispatch import Context, Dispatched, Means, Occasion, dispatch
-from fairwitness.runs.forge.book import ForgeBook
+from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.forge.helpers import Asker, Beside, Place, sources, spec_boxes
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
-from fairwitness.runs.graph.working import EVERYTHING, STEP, MeansOf, worked
-from fairwitness.runs.graph.world import to_end, until_stopped
+from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+from fairwitness.runs.graph.working import EVERYTHING, STEP, DepsFor, worked
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -39,42 +39,42 @@ class ForgeWorker:
     def __init__(
         self,
         context: Context,
-        book: ForgeBook,
+        log: ForgeLog,
         store: Store,
-        means_of: MeansOf,
+        deps_for: DepsFor,
         commands: tuple[tuple[str, ...], ...],
     ) -> None:
         """`store` is where the run's own files stand."""
-        self._context, self._book, self._store = context, book, store
-        self._means_of, self._commands = means_of, commands
-        self._layout = ForgeLayout(book.run_id)
+        self._context, self._log, self._store = context, log, store
+        self._deps_for, self._commands = deps_for, commands
+        self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
         """See `Work`: what had ended before is adopted, and nobody is asked twice."""
-        node = await to_end(self._node, order.node)
+        node = await run_blocking(self._node, order.node)
         role = _role(node, order)
         instance = f"{order.node}-{order.attempt}" + ("" if order.conflict is None else "-help")
-        brief = await to_end(self._brief, order, prepared, node, role, instance)
-        means = self._means_of(role, instance, folder, prepared.base)
-        place = await to_end(self._place, order, prepared, folder, means.base_tree, brief.scope)
+        brief = await run_blocking(self._brief, order, prepared, node, role, instance)
+        deps = self._deps_for(role, instance, folder, prepared.base)
+        place = await run_blocking(self._place, order, prepared, folder, deps.base_tree, brief.scope)
         wanted: list[ChangeRequest] = []
-        given = self._given(place, Asker(role, instance, 0), means, wanted)
+        given = self._given(place, Asker(role, instance, 0), deps, wanted)
         done = await dispatch(
             self._beside(role, instance, wanted),
             ROLES[role],
             brief,
-            Occasion(STEP, task=order.node, attempt=order.attempt),
-            replace(means, sources={**means.sources, **given}),
+            DispatchPosition(STEP, task=order.node, attempt=order.attempt),
+            replace(deps, sources={**deps.sources, **given}),
         )
-        await to_end(self._keep, order, role, instance, done)
+        await run_blocking(self._keep, order, role, instance, done)
         return worked(done, _unfinished)
 
     def _node(self, name: str) -> DagNode:
-        _, dag = self._book.effective()
+        _, dag = self._log.effective()
         for node in dag.nodes:
             if node.id == name:
                 return node
-        raise UsageError(f"there is no node {name}", next_step=f"fairwitness dag show {self._book.run_id}")
+        raise UsageError(f"there is no node {name}", next_step=f"fairwitness dag show {self._log.run_id}")
 
     def _brief(self, order: AttemptOrder, prepared: Prepared, node: DagNode, role: Role, instance: str) -> Brief:
         declared = (node.metadata or {}).get("writes")
@@ -95,48 +95,50 @@ class ForgeWorker:
             },
         )
 
-    def _inputs(self, order: AttemptOrder, prepared: Prepared, node: DagNode, role: Role) -> Iterator[Box]:
-        yield Box(title=f"Task {order.node}", text=self._book.document(order.node))
+    def _inputs(self, order: AttemptOrder, prepared: Prepared, node: DagNode, role: Role) -> Iterator[PromptSection]:
+        yield PromptSection(title=f"Task {order.node}", text=self._log.document(order.node))
         if role is Role.REFINERY:
-            yield Box(title="Branches that were joined, in this order", text=_joined(order, node))
+            yield PromptSection(title="Branches that were joined, in this order", text=_joined(order, node))
         if prepared.conflicts:
-            yield Box(title="Files with conflict marks", text="\n".join(prepared.conflicts))
-        before = self._book.last_error(order.node)
+            yield PromptSection(title="Files with conflict marks", text="\n".join(prepared.conflicts))
+        before = self._log.last_error(order.node)
         if order.attempt > 1 and before is not None:
-            yield Box(title="What happened to the attempt before", text=before)
-        yield from spec_boxes(self._book)
+            yield PromptSection(title="What happened to the attempt before", text=before)
+        yield from spec_boxes(self._log)
         for name in dict.fromkeys((*(member.node for member in order.includes), *node.dependencies)):
-            kept = last_walkthrough(self._book, name) if name in node.dependencies or role is Role.REFINERY else None
+            kept = last_walkthrough(self._log, name) if name in node.dependencies or role is Role.REFINERY else None
             if kept is not None:
-                yield Box(title=f"Walkthrough of {name}", text=kept.text)
+                yield PromptSection(title=f"Walkthrough of {name}", text=kept.text)
 
     def _place(
         self, order: AttemptOrder, prepared: Prepared, folder: Path, base_tree: str | None, scope: Scope
     ) -> Place:
-        subtasks = Subtasks(self._book, self._store, self._layout, order.node)
+        subtasks = Subtasks(self._log, self._store, self._layout, order.node)
         if order.conflict is None and order.attempt > 1:
             subtasks.reopen(order.attempt)
-        asked = self._book.order()
+        asked = self._log.order()
         return Place(
             context=self._context,
-            book=self._book,
+            log=self._log,
             order=order,
             prepared=prepared,
             folder=folder,
             base_tree=base_tree,
             scope=scope,
-            means_of=self._means_of,
+            deps_for=self._deps_for,
             subtasks=subtasks,
             limits=ForgeTable() if asked is None else asked.limits,
         )
 
-    def _given(self, place: Place, asker: Asker, means: Means, wanted: list[ChangeRequest]) -> Mapping[Tool, Source]:
+    def _given(
+        self, place: Place, asker: Asker, deps: DispatchDeps, wanted: list[ChangeRequest]
+    ) -> Mapping[Tool, Source]:
         given = sources(place, asker)
         if asker.role is not Role.REFINERY:
             return given
         from fairwitness.runs.forge import refining  # only a refinery needs it
 
-        run = _commands_in(place.folder, means)
+        run = _commands_in(place.folder, deps)
         return {**given, **refining.sources(place.order, place.prepared, place.folder, self._commands, run, wanted)}
 
     def _beside(self, role: Role, instance: str, wanted: list[ChangeRequest]) -> Context:
@@ -146,7 +148,7 @@ class ForgeWorker:
 
         def keep(record: Record, now: str) -> None:
             detail = {"requests": [request.plain() for request in wanted]}
-            record.observation(self._book.seen(f"{WANTED}:{instance}", WANTED, instance, detail, now))
+            record.observation(self._log.seen(f"{WANTED}:{instance}", WANTED, instance, detail, now))
 
         return replace(self._context, recorder=Beside(self._context.recorder, at_end=keep))
 
@@ -157,18 +159,18 @@ class ForgeWorker:
         if answer is not None:
             told = Walkthrough.model_validate(answer["walkthrough"])
             changed = [each.path for each in done.changed]
-            keep_walkthrough(self._book, self._store, self._layout, order, told, changed)
+            keep_walkthrough(self._log, self._store, self._layout, order, told, changed)
         if role is Role.REFINERY and outcome.status is not OutcomeStatus.REFUSED:
             asked = self._asked_for(instance, answer or {})
             if asked:
                 from fairwitness.runs.forge import requests  # only a refinery needs it
 
-                requests.emit(self._book, order.node, order.attempt, asked)
+                requests.emit(self._log, order.node, order.attempt, asked)
 
     def _asked_for(self, instance: str, answer: Mapping[str, Any]) -> list[ChangeRequest]:
         asked = [ChangeRequest.model_validate(each) for each in answer.get("change_requests", ())]
         titles = {request.title for request in asked}
-        row = self._book.ledger.observation(self._book.run_id, f"{WANTED}:{instance}")
+        row = self._log.ledger.observation(self._log.run_id, f"{WANTED}:{instance}")
         by_tool = [] if row is None else [ChangeRequest.model_validate(each) for each in row.detail["requests"]]
         return [*asked, *(request for request in by_tool if request.title not in titles)]
 
@@ -191,11 +193,11 @@ def _joined(order: AttemptOrder, node: DagNode) -> str:
     return "\n".join(lines) or "none"
 
 
-def _commands_in(folder: Path, means: Means) -> Callable[[tuple[str, ...]], Awaitable[str]]:
-    terminal = Terminal(folder, means.runner, means.surroundings, writable=True)
+def _commands_in(folder: Path, deps: DispatchDeps) -> Callable[[tuple[str, ...]], Awaitable[str]]:
+    terminal = Terminal(folder, deps.runner, deps.surroundings, writable=True)
 
     async def run(argv: tuple[str, ...]) -> str:
-        return await until_stopped(lambda stop: terminal.run(argv, stop))
+        return await run_blocking_stoppable(lambda stop: terminal.run(argv, stop))
 
     return run
 

@@ -7,12 +7,12 @@ from typing import Any
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Worked
-from fairwitness.runs.dispatch import Dispatched, Means
+from fairwitness.runs.dispatch import DispatchDeps, Dispatched
 
 STEP = "execute"
 EVERYTHING = ("**",)
 
-MeansOf = Callable[[Role, str, Path, str], Means]
+DepsFor = Callable[[Role, str, Path, str], DispatchDeps]
 """What a dispatch of a role is done with: its instance, its folder and the commit that it is compared with."""
 
 

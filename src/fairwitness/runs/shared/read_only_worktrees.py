@@ -10,8 +10,8 @@ from pathlib import Path
 
 from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
-from fairwitness.kit.killpoints import reach
-from fairwitness.runs.graph.world import to_end
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.runs.graph.repo_context import run_blocking
 
 
 class Lane:
@@ -28,7 +28,7 @@ class Lane:
         self.stands_at = None
 
 
-class Lanes:
+class ReadOnlyWorktrees:
     """The lanes of one run."""
 
     def __init__(self, worktrees: Worktrees, run_id: str, identity: Identity) -> None:
@@ -44,7 +44,7 @@ class Lanes:
         try:
             if lane.stands_at != commit:
                 async with self._guard:  # one at a time: git's own locks are not made for a crowd
-                    await to_end(self._bring, lane, commit)
+                    await run_blocking(self._bring, lane, commit)
             yield lane
         except BaseException:
             lane.is_spoilt()
@@ -66,7 +66,7 @@ class Lanes:
         worktree = self._worktrees.named(self._run_id, lane.name, 1)
         if self._worktrees.tip(worktree) is not None:
             self._worktrees.release(worktree, commit, self._identity)
-            reach("feature.lane.left")
+            killpoint("feature.lane.left")
         made = self._worktrees.create(self._run_id, lane.name, 1, commit)
         lane.folder, lane.stands_at = made.folder, commit
-        reach("feature.lane.made")
+        killpoint("feature.lane.made")

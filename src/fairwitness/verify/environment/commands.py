@@ -5,11 +5,11 @@ from typing import Any
 
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.verify.environment.clients import clients
+from fairwitness.verify.environment.environment_store import Built, failure
 from fairwitness.verify.environment.interpreters import Interpreter
 from fairwitness.verify.environment.machine import SYSTEM_PATH, find, needed_by, within
 from fairwitness.verify.environment.model import NoEnvironment
 from fairwitness.verify.environment.request import Request
-from fairwitness.verify.environment.workshop import Built, failure
 
 
 def run_commands(request: Request, digest: str, base: Interpreter | None) -> Built | NoEnvironment:

@@ -13,8 +13,8 @@ from fairwitness.contracts.common.sandbox import End
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_given
 from fairwitness.kit.json_text import parse
+from fairwitness.verify.environment.environment_store import Workshop, meaningful
 from fairwitness.verify.environment.machine import find, is_wide, needed_by, within
-from fairwitness.verify.environment.workshop import Workshop, meaningful
 
 PROGRAMS = Path(__file__).parent / "programs"
 PROBE = PROGRAMS / "probe.py"

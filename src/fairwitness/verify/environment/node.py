@@ -14,12 +14,12 @@ from fairwitness.kit.json_text import parse
 from fairwitness.kit.limits import Limits
 from fairwitness.verify.environment.clients import clients, npm_lines, persons_npmrc
 from fairwitness.verify.environment.commands import run_commands
+from fairwitness.verify.environment.environment_store import digest_of, failure, remove
 from fairwitness.verify.environment.furnishing import every_modules
 from fairwitness.verify.environment.machine import SYSTEM_PATH, find, needed_by, version_of
 from fairwitness.verify.environment.model import Environment, NoEnvironment
 from fairwitness.verify.environment.request import Request
 from fairwitness.verify.environment.requirements import join
-from fairwitness.verify.environment.workshop import digest_of, failure, remove
 
 LOCKS = ("npm-shrinkwrap.json", "package-lock.json")
 OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")

@@ -10,13 +10,13 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.verify.checks import Language, Project, SetupSettings
 from fairwitness.sandbox.runner import Runner
 from fairwitness.verify.discovery.files import TreeFiles
+from fairwitness.verify.environment.environment_store import Workshop
 from fairwitness.verify.environment.machine import search_path
 from fairwitness.verify.environment.model import Environment, NoEnvironment
 from fairwitness.verify.environment.node import prepare_node
 from fairwitness.verify.environment.python import prepare_python
 from fairwitness.verify.environment.request import Request
 from fairwitness.verify.environment.toolchains import prepare_toolchain
-from fairwitness.verify.environment.workshop import Workshop
 
 
 def prepare(

@@ -10,6 +10,7 @@ from typing import Any
 from fairwitness.contracts.verify.checks import Language
 from fairwitness.verify.environment.about import About, about, is_own
 from fairwitness.verify.environment.commands import run_commands
+from fairwitness.verify.environment.environment_store import Built, digest_of
 from fairwitness.verify.environment.interpreters import (
     BOOTSTRAP,
     PROGRAMS,
@@ -34,7 +35,6 @@ from fairwitness.verify.environment.requirements import (
     python_fits,
     unmet,
 )
-from fairwitness.verify.environment.workshop import Built, digest_of
 
 _VENVS = (".venv", "venv")
 _SHOWN = 3

@@ -14,13 +14,13 @@ from packaging.utils import canonicalize_name
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.verify.environment.about import About, is_own
 from fairwitness.verify.environment.clients import clients
+from fairwitness.verify.environment.environment_store import failure, remove
 from fairwitness.verify.environment.interpreters import Interpreter, NoInterpreter, probe
 from fairwitness.verify.environment.layers import bare, describe, hook, site_of
 from fairwitness.verify.environment.machine import find, needed_by, version_of, within
 from fairwitness.verify.environment.model import NoEnvironment
 from fairwitness.verify.environment.request import Request
 from fairwitness.verify.environment.requirements import Declared, join, locked_versions
-from fairwitness.verify.environment.workshop import failure, remove
 
 ALLOW = (
     "fairwitness verify --setup-network (for good: network = true under [verify.setup] in fairwitness.toml), "

@@ -9,7 +9,7 @@ from fairwitness.contracts.verify.checks import Project, SetupSettings
 from fairwitness.errors import StoreError
 from fairwitness.kit.files import read_plain
 from fairwitness.verify.discovery.files import READ_LIMIT, TreeFiles
-from fairwitness.verify.environment.workshop import Workshop
+from fairwitness.verify.environment.environment_store import Workshop
 
 
 @dataclass(frozen=True, slots=True)

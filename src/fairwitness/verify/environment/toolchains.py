@@ -10,11 +10,11 @@ from pathlib import Path, PurePosixPath
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.contracts.verify.checks import Language
 from fairwitness.verify.environment.clients import clients
+from fairwitness.verify.environment.environment_store import digest_of, failure
 from fairwitness.verify.environment.machine import SYSTEM, SYSTEM_PATH, find, needed_by, version_of, within
 from fairwitness.verify.environment.model import Environment, NoEnvironment
 from fairwitness.verify.environment.request import Request
 from fairwitness.verify.environment.requirements import join
-from fairwitness.verify.environment.workshop import digest_of, failure
 
 _PROGRAMS: dict[Language, tuple[str, ...]] = {
     Language.RUST: ("cargo", "rustc", "rustfmt"),

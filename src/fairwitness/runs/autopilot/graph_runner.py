@@ -13,47 +13,47 @@ from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared
 from fairwitness.kit.clock import spell
 from fairwitness.ledger.record import Record
 from fairwitness.rules.graph_run import MOVING
-from fairwitness.runs.autopilot.book import AutopilotBook, Told, happened, put_events
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened, put_events
 from fairwitness.runs.autopilot.reverting import left_at
 from fairwitness.runs.autopilot.task_checks import failure_of
 from fairwitness.runs.autopilot.tasks import Graph, PlannedNode, attempted, commit_of
-from fairwitness.runs.graph.sole_desk import SoleDesk
-from fairwitness.runs.graph.world import Prove, Work, World, to_end
+from fairwitness.runs.graph.exclusive_target import ExclusiveTargetGraph
+from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work, run_blocking
 
 BUDGET = "the budget is used up: "
 """How the reason of an attempt begins that was halted and not made; it is made when the run goes on."""
 OTHERS = "what was committed is not what was checked"
 
 
-class AutopilotGraphDesk(SoleDesk):
+class AutopilotGraphRunner(ExclusiveTargetGraph):
     """The desk of one graph."""
 
-    def __init__(self, world: World, book: AutopilotBook, graph: Graph, work: Work, prove: Prove) -> None:
+    def __init__(self, repo: RepoContext, log: AutopilotLog, graph: Graph, work: Work, prove: Prove) -> None:
         super().__init__(
-            world,
-            book.ledger,
-            book.run_id,
+            repo,
+            log.ledger,
+            log.run_id,
             work,
             prove,
             workflow=Workflow.AUTOPILOT,
             phase=str(graph.number),
-            clock=book.clock,
+            clock=log.clock,
         )
-        self._run_book, self._graph = book, graph
+        self._run_log, self._graph = log, graph
 
     def last_tip(self) -> str:
         """Where the run left its target, by a merge of any of its graphs or by taking something back."""
-        return left_at(self._run_book, self._world.repository)
+        return left_at(self._run_log, self._repo.repository)
 
     async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
         """What the agents left; a task whose work was there already is done, too, if all its commands pass."""
         made = await super().commit(order, prepared, worked)
         if made is not None or order.conflict is not None or self._graph.node(order.node).task is None:
             return made
-        return await to_end(self._as_it_was, order)
+        return await run_blocking(self._as_it_was, order)
 
     def _as_it_was(self, order: AttemptOrder) -> Candidate | None:
-        worktrees = self._world.worktrees
+        worktrees = self._repo.worktrees
         tip = worktrees.tip(worktrees.named(order.run_id, order.node, order.attempt))
         return None if tip is None else Candidate(node=order.node, commit=tip, tree=worktrees.repository.tree_of(tip))
 
@@ -61,10 +61,10 @@ class AutopilotGraphDesk(SoleDesk):
         """The project's own checks, on what the task's commands were run on."""
         if order.conflict is not None:
             return await super().prove(order, prepared, candidate)
-        done = await to_end(attempted, self._run_book, order.node, order.attempt)
+        done = await run_blocking(attempted, self._run_log, order.node, order.attempt)
         if done is None or not done.done or done.tree != candidate.tree:
             return Proof(holds=False, reasons=(OTHERS,))
-        if candidate.tree == await to_end(self._world.repository.tree_of, prepared.base):
+        if candidate.tree == await run_blocking(self._repo.repository.tree_of, prepared.base):
             return Proof(holds=True, reasons=())  # nothing was to be done, and the target is green
         return await super().prove(order, prepared, candidate)
 
@@ -99,10 +99,10 @@ class AutopilotGraphDesk(SoleDesk):
             return
         reason = event.reason or ""
         if event.newStatus is NodeState.MERGED:
-            commit = commit_of(self._run_book, node.id, attempt)
+            commit = commit_of(self._run_log, node.id, attempt)
             yield Told(happened(TaskCompleted, now, phase=phase, step=step, task=node.name, commit=commit))
         elif event.newStatus in (NodeState.FAILED, NodeState.STALE) and not reason.startswith(BUDGET):
-            failed = failure_of(self._run_book, node.id, attempt, reason)
+            failed = failure_of(self._run_log, node.id, attempt, reason)
             error, category = failed.first_line, failed.category
             yield Told(
                 happened(TaskFailed, now, phase=phase, step=step, task=node.name, error=error, category=category)

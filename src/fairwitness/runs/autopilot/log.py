@@ -21,7 +21,7 @@ from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.errors import EventsBroken, RowRefused, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.flags import course
@@ -52,7 +52,7 @@ def happened(
     return kind.model_validate(value)
 
 
-class AutopilotBook:
+class AutopilotLog:
     """The book of one run."""
 
     def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
@@ -88,7 +88,7 @@ class AutopilotBook:
             raise UsageError(
                 f"there is a run {self.run_id} already", next_step=f"fairwitness resume {self.run_id}, or wait a second"
             ) from None
-        reach("autopilot.begun")
+        killpoint("autopilot.begun")
 
     def order(self) -> AutopilotOrder:
         """What the run was begun with."""
@@ -148,7 +148,7 @@ class AutopilotBook:
             if known is None:
                 raise
             return known  # another process was first
-        reach("autopilot.kept")
+        killpoint("autopilot.kept")
         return document
 
     def kept(self, key: str, shape: type[C]) -> C | None:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class RepoContext:
     """The repository of a run."""
 
     repository: Repository
@@ -47,7 +47,7 @@ class Work(Protocol):
         ...
 
 
-async def to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_blocking(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Calls a function that waits, off the loop. Whoever is cancelled meanwhile still sees it end: a step that is over
     leaves nothing running behind."""
     thread = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
@@ -65,10 +65,10 @@ async def to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
     return thread.result()
 
 
-async def until_stopped(function: Callable[[threading.Event], T]) -> T:
+async def run_blocking_stoppable(function: Callable[[threading.Event], T]) -> T:
     """The same for a function that can be told to stop; whoever is cancelled tells it."""
     stop = threading.Event()
-    ending = asyncio.create_task(to_end(function, stop))
+    ending = asyncio.create_task(run_blocking(function, stop))
     try:
         return await asyncio.shield(ending)
     except asyncio.CancelledError:

@@ -8,20 +8,20 @@ from fairwitness.contracts.autopilot.words import PhaseStatus
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.git.sweeping import sweep
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.run_moves import RunFacts, RunMove, RunMoveKind, next_move
 from fairwitness.runs.autopilot.audits import audit
 from fairwitness.runs.autopilot.beginning import begin, skip
-from fairwitness.runs.autopilot.book import RETURNED
+from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.deciding import Deciding
 from fairwitness.runs.autopilot.ending import Ending
-from fairwitness.runs.autopilot.graph_desk import AutopilotGraphDesk
+from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
 from fairwitness.runs.autopilot.groundwork import lay_groundwork
 from fairwitness.runs.autopilot.ignored import OWN_FOLDERS
+from fairwitness.runs.autopilot.log import RETURNED
 from fairwitness.runs.autopilot.passing import Passing
-from fairwitness.runs.autopilot.room import Room
 from fairwitness.runs.autopilot.state_file import StateFile
-from fairwitness.runs.graph.world import to_end
+from fairwitness.runs.graph.repo_context import run_blocking
 
 Carry: TypeAlias = Callable[[int], Awaitable[GraphEnd]]
 
@@ -30,33 +30,33 @@ _PROCESSED = ("phase_completed", "phase_failed")
 _BEGUN = ("run_started", "run_resumed")
 
 
-class AutopilotRunDesk:
+class AutopilotRunner:
     """The desk of one run."""
 
-    def __init__(self, room: Room, graph_of: Callable[[int], AutopilotGraphDesk]) -> None:
+    def __init__(self, context: AutopilotContext, graph_of: Callable[[int], AutopilotGraphRunner]) -> None:
         """`graph_of` makes the desk of a graph."""
-        self.room, self._graph_of = room, graph_of
-        self._state_file = StateFile(room.book, room.files)
-        self._passing = Passing(room, self._state_file)
-        self._deciding = Deciding(room)
-        self._ending = Ending(room.book, room.files, self._state_file)
-        self._graphs: dict[int, AutopilotGraphDesk] = {}
+        self.context, self._graph_of = context, graph_of
+        self._state_file = StateFile(context.log, context.files)
+        self._passing = Passing(context, self._state_file)
+        self._deciding = Deciding(context)
+        self._ending = Ending(context.log, context.files, self._state_file)
+        self._graphs: dict[int, AutopilotGraphRunner] = {}
 
     async def next(self) -> RunMove:
         """What the run does next."""
-        return await to_end(self._next)
+        return await run_blocking(self._next)
 
     def _next(self) -> RunMove:
-        room = self.room
-        if not room.book.passes():
-            lay_groundwork(room.book, room.files, room.repository)
-        return next_move(room.order, self._facts())
+        context = self.context
+        if not context.log.passes():
+            lay_groundwork(context.log, context.files, context.repository)
+        return next_move(context.order, self._facts())
 
     def _facts(self) -> RunFacts:
-        book = self.room.book
-        state = book.state().state
+        log = self.context.log
+        state = log.state().state
         processed, failed, to_retry = 0, set[str](), set[str]()
-        for envelope in book.ledger.events(book.run_id):
+        for envelope in log.ledger.events(log.run_id):
             if envelope.type in _BEGUN:
                 processed, to_retry = 0, to_retry | failed
             if envelope.type == "phase_started":
@@ -67,13 +67,13 @@ class AutopilotRunDesk:
         statuses = {phase: record.status for phase, record in state.phases.items()}
         for phase in to_retry & statuses.keys():  # a person said that the run goes on, and so does what had failed
             statuses[phase] = PhaseStatus.NOT_STARTED
-        ended = [row.subject for row in book.ledger.observations(book.run_id, RETURNED)]
-        verdicts = book.verdicts()
-        reported = book.ledger.observation(book.run_id, f"{REPORTED}:{len(verdicts)}") is not None
+        ended = [row.subject for row in log.ledger.observations(log.run_id, RETURNED)]
+        verdicts = log.verdicts()
+        reported = log.ledger.observation(log.run_id, f"{REPORTED}:{len(verdicts)}") is not None
         return RunFacts(
             status=state.meta.status,
             statuses=statuses,
-            begun=book.passes(),
+            begun=log.passes(),
             returned=tuple((name.rpartition("-")[0], int(name.rpartition("-")[2])) for name in ended),
             verdicts=verdicts,
             processed=processed,
@@ -85,69 +85,69 @@ class AutopilotRunDesk:
         if move.kind is RunMoveKind.FINISH:
             await self._finish(carry)
         else:
-            await to_end(self._act, move)
+            await run_blocking(self._act, move)
 
     def _act(self, move: RunMove) -> None:
-        room = self.room
+        context = self.context
         match move.kind:
             case RunMoveKind.BEGIN:
-                begin(room, _named(move.phase), move.number or 1)
+                begin(context, _named(move.phase), move.number or 1)
             case RunMoveKind.DECIDE:
                 self._deciding.decide(_named(move.phase), move.number or 1)
             case RunMoveKind.SKIP:
-                skip(room, _named(move.phase), _named(move.reason))
+                skip(context, _named(move.phase), _named(move.reason))
             case RunMoveKind.PAUSE:
-                self._ending.pause(f"{room.order.pause_after} phases have ended, and the run pauses after so many")
+                self._ending.pause(f"{context.order.pause_after} phases have ended, and the run pauses after so many")
             case RunMoveKind.REPORT:
                 self._report()
             case _:
                 raise UsageError(f"a run cannot {move.kind.value} by itself", next_step="report this")
-        reach("autopilot.moved")
+        killpoint("autopilot.moved")
         self._state_file.refresh()
 
     def _report(self) -> None:
-        book = self.room.book
+        log = self.context.log
         self._ending.report()
-        key, now = f"{REPORTED}:{len(book.verdicts())}", book.now()
-        if book.ledger.observation(book.run_id, key) is None:
-            row = book.seen(key, REPORTED, book.run_id, {}, now)
-            book.ledger.record(book.run_id, lambda record: record.observation(row))
+        key, now = f"{REPORTED}:{len(log.verdicts())}", log.now()
+        if log.ledger.observation(log.run_id, key) is None:
+            row = log.seen(key, REPORTED, log.run_id, {}, now)
+            log.ledger.record(log.run_id, lambda record: record.observation(row))
 
     async def _finish(self, carry: Carry) -> None:
         """The roadmap's end: what was built is held against the specification, and the run is closed."""
-        found = await audit(self.room, carry)
-        state = (await to_end(self.room.book.state)).state
+        found = await audit(self.context, carry)
+        state = (await run_blocking(self.context.log.state)).state
         statuses = {phase: record.status for phase, record in state.phases.items()}
         bad = [phase for phase, status in statuses.items() if status is PhaseStatus.FAILED]
         blocked = [
             phase
             for phase, status in statuses.items()
-            if status is PhaseStatus.SKIPPED and phase not in self.room.order.earlier
+            if status is PhaseStatus.SKIPPED and phase not in self.context.order.earlier
         ]
         if bad or blocked:
             reason = f"failed: phase {', '.join(bad)}" if bad else "not every phase was run"
             reason += f"; blocked by that: phase {', '.join(blocked)}" if blocked else ""
-            await to_end(self._ending.fail, reason, found)
+            await run_blocking(self._ending.fail, reason, found)
         else:
-            await to_end(self._ending.complete, found)
+            await run_blocking(self._ending.complete, found)
 
     async def finish(self) -> None:
         """Leaves nothing behind that only a run at work needs."""
-        await to_end(self._leave)
+        await run_blocking(self._leave)
 
     def _leave(self) -> None:
-        room, world = self.room, self.room.world
+        context, repo = self.context, self.context.repo
         self._ending.mend()
-        sweep(world.worktrees, room.book.run_id, room.tip(), world.identity)
-        world.worktrees.pool.drain()
+        sweep(repo.worktrees, context.log.run_id, context.tip(), repo.identity)
+        repo.worktrees.pool.drain()
         for folder in OWN_FOLDERS:
-            room.files.sweep(folder)
-        reach("autopilot.swept")
+            context.files.sweep(folder)
+        killpoint("autopilot.swept")
         self._state_file.refresh()
 
     async def asked(self, phase: str, number: int) -> PhasePass:
         """A pass, as it was begun."""
-        for each in await to_end(self.room.book.passes):
+        for each in await run_blocking(self.context.log.passes):
             if (each.phase, each.number) == (phase, number):
                 return each
         raise UsageError(f"phase {phase} has no pass {number}", next_step="report this")
@@ -164,7 +164,7 @@ class AutopilotRunDesk:
         """Writes down what a pass returns."""
         await self._passing.give_back(asked, move)
 
-    def graph(self, number: int) -> AutopilotGraphDesk:
+    def graph(self, number: int) -> AutopilotGraphRunner:
         """The desk of one of the run's graphs."""
         if number not in self._graphs:
             self._graphs[number] = self._graph_of(number)

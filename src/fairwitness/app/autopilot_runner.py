@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from fairwitness.app.graph_means import MeansMaker, prover
-from fairwitness.app.state import state_of, workroom
+from fairwitness.app.graph_means import DispatchDepsFactory, prover
+from fairwitness.app.state import scratch_root, state_of
 from fairwitness.app.wiring import runner
 from fairwitness.contracts.autopilot.order import AutopilotOrder
 from fairwitness.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
@@ -16,18 +16,18 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.autopilot.asking import Asker
-from fairwitness.runs.autopilot.book import AutopilotBook
 from fairwitness.runs.autopilot.briefs import Briefs
 from fairwitness.runs.autopilot.commands import Harness
-from fairwitness.runs.autopilot.desk import AutopilotRunDesk
+from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.executing import Executing
-from fairwitness.runs.autopilot.graph_desk import AutopilotGraphDesk
+from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
 from fairwitness.runs.autopilot.learnings import Learnings
-from fairwitness.runs.autopilot.room import Room
+from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.runs.autopilot.runner import AutopilotRunner
 from fairwitness.runs.autopilot.tasks import graph_of
-from fairwitness.runs.graph.world import World
+from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.subject import Parts
+from fairwitness.verify.subject import VerifyDeps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,35 +50,37 @@ def autopilot_caps(order: AutopilotOrder, budget: BudgetTable) -> BudgetCaps:
     )
 
 
-def autopilot_desk_of(
+def autopilot_runner_of(
     repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock = system_clock
-) -> AutopilotRunDesk:
+) -> AutopilotRunner:
     """Everything that carrying a run needs."""
     state = state_of(repository)
-    book = AutopilotBook(ledger, run_id, clock=clock)
-    order = book.order()
+    log = AutopilotLog(ledger, run_id, clock=clock)
+    order = log.order()
     shadow = Shadow.open(state / "git", repository)
     sandbox = runner()
-    place = workroom(state, sandbox.tier)
+    place = scratch_root(state, sandbox.tier)
     worktrees = Worktrees(repository, shadow, place / "worktrees", prefix=PREFIX)
     identity = read_identity(repository)
-    world = World(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
+    repo = RepoContext(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
     chosen = {"agents": order.agents, "cassettes": order.cassettes}
-    caps = autopilot_caps(order, book.budget())
-    maker = MeansMaker(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
+    caps = autopilot_caps(order, log.budget())
+    maker = DispatchDepsFactory(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
     parts = _parts(repository, shadow, ledger, state, place, order, clock)
     files = Store(repository.top or state)
-    harness = Harness(book, parts, order.commands, order.limits.command_seconds)
-    asker = Asker(book, maker.context, maker.means, worktrees, identity)
-    briefs = Briefs(book, repository, shadow, Learnings(book, files).text)
-    room = Room(book=book, world=world, shadow=shadow, files=files, harness=harness, asker=asker, briefs=briefs)
+    harness = Harness(log, parts, order.commands, order.limits.command_seconds)
+    asker = Asker(log, maker.context, maker.deps, worktrees, identity)
+    briefs = Briefs(log, repository, shadow, Learnings(log, files).text)
+    context = AutopilotContext(
+        log=log, repo=repo, shadow=shadow, files=files, harness=harness, asker=asker, briefs=briefs
+    )
 
-    def graph_desk(number: int) -> AutopilotGraphDesk:
-        graph = graph_of(book, number)
-        work = Executing(book, graph, repository, shadow, harness, asker, briefs)
-        return AutopilotGraphDesk(world, book, graph, work, prover(parts, run_id))
+    def graph_desk(number: int) -> AutopilotGraphRunner:
+        graph = graph_of(log, number)
+        work = Executing(log, graph, repository, shadow, harness, asker, briefs)
+        return AutopilotGraphRunner(repo, log, graph, work, prover(parts, run_id))
 
-    return AutopilotRunDesk(room, graph_desk)
+    return AutopilotRunner(context, graph_desk)
 
 
 def _parts(
@@ -89,14 +91,14 @@ def _parts(
     place: "Path",
     order: AutopilotOrder,
     clock: Clock,
-) -> Parts:
-    return Parts(
+) -> VerifyDeps:
+    return VerifyDeps(
         repository=repository,
         runner=runner(),
         shadow=shadow,
         ledger=ledger,
         state=state,
-        room=place,
+        scratch=place,
         settings=VerifySettings.model_validate(order.verify),
         digest=order.settings_hash.removeprefix("sha256:"),
         clock=clock,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fairwitness.git.shadow import Shadow
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.sandbox.held import hold, sweep
 from fairwitness.verify.environment.furnishing import furnish
 from fairwitness.verify.environment.model import Environment
@@ -18,7 +18,7 @@ STARTS_WITH = "verify-"
 """How the name of such a folder starts: like the run it belongs to."""
 
 
-class Workroom:
+class Checkouts:
     """The folders of one verification; used from any thread, and gone afterwards.
 
     Whoever is killed leaves them; they are held by a lock as long as someone works there, and the next one sweeps.
@@ -66,7 +66,7 @@ class Workroom:
                 arriving = checkout.with_name(f"{checkout.name}.arriving")
                 self._shadow.checkout(question.tree, arriving)
                 arriving.rename(checkout)
-                reach("verify.checked-out")
+                killpoint("verify.checked-out")
             furnish(checkout, question.project, environment)
 
     def _lock_of(self, checkout: Path) -> threading.Lock:

@@ -21,14 +21,14 @@ from fairwitness.errors import NotReady, RowRefused, UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import after_resume
 from fairwitness.rules.flags import Asking, asking
 from fairwitness.rules.run_moves import verdict_gate
-from fairwitness.runs.autopilot.book import RESUMED, AutopilotBook, Told, happened, put_events
 from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.log import RESUMED, AutopilotLog, Told, happened, put_events
 from fairwitness.runs.autopilot.pages_learnings import verdict_entry
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store
@@ -44,7 +44,7 @@ WORDS = {"pass": HumanWord.PASS, "fail": HumanWord.FAIL, ISSUES: HumanWord.ISSUE
 class AutopilotRoom:
     """Where an autopilot run is at home, for those who do not carry it."""
 
-    book: AutopilotBook
+    log: AutopilotLog
     repository: Repository
     files: Store
     """Of the person's checkout; the run's folders are beneath it."""
@@ -56,18 +56,18 @@ class AutopilotRoom:
 
     def locks(self) -> tuple[SpecLock, ...]:
         """The locks that hold now: those of the order, or those that a person set on purpose since."""
-        rows = self.book.ledger.observations(self.book.run_id, RELOCK)
+        rows = self.log.ledger.observations(self.log.run_id, RELOCK)
         if not rows:
-            return self.book.order().specs
+            return self.log.order().specs
         return tuple(SpecLock.model_validate(lock) for lock in rows[-1].detail["specs"])
 
     def refresh(self) -> None:
         """Brings the state file up to its events, so that it is right while nobody carries the run."""
-        StateFile(self.book, self.files).refresh()
+        StateFile(self.log, self.files).refresh()
 
     def waiting(self) -> tuple[str, ...]:
         """The phases that wait for a verdict, in the order they were put to a person."""
-        phases = self.book.state().state.phases
+        phases = self.log.state().state.phases
         return tuple(phase for phase, record in phases.items() if _waits(record.status))
 
 
@@ -82,14 +82,14 @@ def opened_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
     state = state_of(repository)
     ledger = ledger_in(state, clock=clock)
     try:
-        book = AutopilotBook(ledger, run_id, clock=clock)
-        book.order()  # refuses what is no autopilot run
-        yield AutopilotRoom(book, repository, Store(repository.top or state))
+        log = AutopilotLog(ledger, run_id, clock=clock)
+        log.order()  # refuses what is no autopilot run
+        yield AutopilotRoom(log, repository, Store(repository.top or state))
     finally:
         ledger.close()
 
 
-def written_once(book: AutopilotBook, row: Observation, *told: Told) -> bool:
+def written_once(log: AutopilotLog, row: Observation, *told: Told) -> bool:
     """Writes what was seen together with its events; False if something stands under its key already."""
 
     def write(record: Record) -> None:
@@ -97,9 +97,9 @@ def written_once(book: AutopilotBook, row: Observation, *told: Told) -> bool:
         put_events(record, told, row.observed_at)
 
     try:
-        book.ledger.record(book.run_id, write)
+        log.ledger.record(log.run_id, write)
     except RowRefused:
-        if book.ledger.observation(book.run_id, row.key) is None:
+        if log.ledger.observation(log.run_id, row.key) is None:
             raise
         return False
     return True
@@ -125,42 +125,42 @@ class Recorded:
         return verdict_gate(self.phase)
 
 
-def record_verdict(room: AutopilotRoom, phase: str, said: HumanWord, issues: Sequence[str]) -> Recorded:
+def record_verdict(context: AutopilotRoom, phase: str, said: HumanWord, issues: Sequence[str]) -> Recorded:
     """Writes a person's word about a deferred phase down, once, with what it moves."""
     found = tuple(issue.strip() for issue in issues if issue.strip())
     if said is HumanWord.ISSUES_FOUND and not found:
         raise UsageError("a verdict of issues needs at least one", next_step='add --issue "what is wrong"')
-    book = room.book
+    log = context.log
     while True:
-        _refuse_unasked(room, phase)
-        meta, now = book.state().state.meta, book.now()
+        _refuse_unasked(context, phase)
+        meta, now = log.state().state.meta, log.now()
         after = asking(_with_verdict(meta, phase, said))
         told = [Told(happened(HumanVerdictRecorded, now, phase=phase, verdict=said, issues=found or None))]
-        told += _consequences(book, after, now)
+        told += _consequences(log, after, now)
         number = sum(each.phase_id == phase and each.human_verdict is not None for each in meta.deferral_history) + 1
-        detail: dict[str, object] = {"verdict": said.value, "issues": list(found), "actor": room.actor}
-        row = book.seen(f"{SAID}:{phase}:{number}", SAID, phase, detail, now)
-        if not written_once(book, row, *told):
+        detail: dict[str, object] = {"verdict": said.value, "issues": list(found), "actor": context.actor}
+        row = log.seen(f"{SAID}:{phase}:{number}", SAID, phase, detail, now)
+        if not written_once(log, row, *told):
             continue  # somebody said it first: the phase waits no more, and that is told
-        reach("autopilot.verdict")
-        learn_verdicts(room)
+        killpoint("autopilot.verdict")
+        learn_verdicts(context)
         warning = f"{after.deferred} of {after.processed} phases were put to you" if after.too_often else None
-        return Recorded(book.run_id, phase, said, after.limit, after.new_limit, warning, room.waiting())
+        return Recorded(log.run_id, phase, said, after.limit, after.new_limit, warning, context.waiting())
 
 
-def learn_verdicts(room: AutopilotRoom) -> None:
+def learn_verdicts(context: AutopilotRoom) -> None:
     """Writes what people said of phases to the learnings, as far as it does not stand there."""
-    state, order = room.book.state().state, room.book.order()
-    learnings = Learnings(room.book, room.files)
+    state, order = context.log.state().state, context.log.order()
+    learnings = Learnings(context.log, context.files)
     for phase in order.roadmap.phases:
         verdict = state.phases[phase.id].human_verdict if phase.id in state.phases else None
         if verdict is not None:
             learnings.add(f"verdict-{phase.id}", verdict_entry(phase, verdict))
 
 
-def _refuse_unasked(room: AutopilotRoom, phase: str) -> None:
-    run_id, records = room.book.run_id, room.book.state().state.phases
-    waiting = room.waiting()
+def _refuse_unasked(context: AutopilotRoom, phase: str) -> None:
+    run_id, records = context.log.run_id, context.log.state().state.phases
+    waiting = context.waiting()
     if phase in waiting:
         return
     listed = f"those that do: {', '.join(waiting)}" if waiting else f"fairwitness autopilot status {run_id}"
@@ -181,7 +181,7 @@ def _with_verdict(meta: Meta, phase: str, said: HumanWord) -> Meta:
     return meta.model_copy(update={"deferral_history": history})
 
 
-def _consequences(book: AutopilotBook, after: Asking, now: str) -> Iterator[Told]:
+def _consequences(log: AutopilotLog, after: Asking, now: str) -> Iterator[Told]:
     if after.new_limit != after.limit:
         yield Told(
             happened(
@@ -193,7 +193,7 @@ def _consequences(book: AutopilotBook, after: Asking, now: str) -> Iterator[Told
                 verdicts=after.verdicts,
             )
         )
-    last = book.ledger.last_event(book.run_id, "high_defer_rate_warning")
+    last = log.ledger.last_event(log.run_id, "high_defer_rate_warning")
     if after.too_often and (last is None or last.data.get("human_deferred_count") != after.deferred):
         yield Told(
             happened(
@@ -211,9 +211,9 @@ def settled_verdicts(root: Path, run_id: str) -> tuple[str, ...]:
 
     What was said is learned first: whoever wrote it down may have been killed before that.
     """
-    with opened_autopilot(root, run_id) as room:
-        learn_verdicts(room)
-        phases = room.book.state().state.phases
+    with opened_autopilot(root, run_id) as context:
+        learn_verdicts(context)
+        phases = context.log.state().state.phases
         return tuple(verdict_gate(phase) for phase, record in phases.items() if record.human_verdict is not None)
 
 
@@ -224,16 +224,16 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
     before the cooldown is over; so does one that failed, of which only a person says that it shall. The one setting
     that may have changed is the budget: whoever goes on with a run that stopped there may have raised it.
     """
-    with opened_autopilot(root, run_id, clock=clock) as room:
-        book = room.book
+    with opened_autopilot(root, run_id, clock=clock) as context:
+        log = context.log
         while True:
-            state = book.state().state
+            state = log.state().state
             if state.meta.status in (RunStatus.RUNNING, RunStatus.COMPLETED):
                 return False
-            now = book.now()
+            now = log.now()
             if after_resume(state.circuit_breaker, now=now).state is BreakerPosition.OPEN:
                 raise _cools_down(run_id, state.circuit_breaker.cooldown_until, clock())
-            budget = read_tables(AutopilotSettings, room.repository.top).budget
+            budget = read_tables(AutopilotSettings, context.repository.top).budget
             resumed = happened(
                 RunResumed,
                 now,
@@ -241,12 +241,12 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
                 from_phase=state.meta.current_phase,
                 from_step=state.meta.current_step,
             )
-            number = len(book.ledger.observations(run_id, RESUMED)) + 1
-            detail: dict[str, object] = {"actor": room.actor, "budget": budget.plain()}
-            row = book.seen(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
-            if not written_once(book, row, Told(resumed)):
+            number = len(log.ledger.observations(run_id, RESUMED)) + 1
+            detail: dict[str, object] = {"actor": context.actor, "budget": budget.plain()}
+            row = log.seen(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
+            if not written_once(log, row, Told(resumed)):
                 continue  # somebody else resumed it: then it runs
-            reach("autopilot.resumed")
+            killpoint("autopilot.resumed")
             return True
 
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from fairwitness.app.feature_room import order_of, room_of
-from fairwitness.app.state import workroom
+from fairwitness.app.feature_run import context_of, order_of
+from fairwitness.app.state import scratch_root
 from fairwitness.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
@@ -11,8 +11,8 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 
 if TYPE_CHECKING:  # whoever only looks at a budget, or ends a run, does not wait for what carries one
-    from fairwitness.runs.feature.desk import FeatureRunDesk
-    from fairwitness.verify.subject import Parts
+    from fairwitness.runs.feature.runner import FeatureRunner
+    from fairwitness.verify.subject import VerifyDeps
 
 PREFIX = "fairwitness"
 """What the branches of a run's attempts begin with."""
@@ -27,9 +27,9 @@ def caps_of(budget: BudgetTable) -> BudgetCaps:
     return BudgetCaps(dispatch=none, phase=none, run=Caps(tokens=budget.tokens, money_micros=money, milliseconds=time))
 
 
-def desk_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> "FeatureRunDesk":
+def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> "FeatureRunner":
     """Everything that carrying a run needs."""
-    from fairwitness.app.graph_means import MeansMaker, prover
+    from fairwitness.app.graph_means import DispatchDepsFactory, prover
     from fairwitness.app.wiring import runner
     from fairwitness.contracts.verify.checks import VerifySettings
     from fairwitness.git.candidates import Candidates
@@ -37,24 +37,26 @@ def desk_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock
     from fairwitness.runs.dispatch.events import FeatureEvents
     from fairwitness.runs.feature.briefs import Briefs
     from fairwitness.runs.feature.calls import Caller
-    from fairwitness.runs.feature.desk import FeatureRunDesk
     from fairwitness.runs.feature.memory import Memory
-    from fairwitness.runs.graph.world import World
-    from fairwitness.verify.subject import Parts
+    from fairwitness.runs.feature.runner import FeatureRunner
+    from fairwitness.runs.graph.repo_context import RepoContext
+    from fairwitness.verify.subject import VerifyDeps
 
     order, budget = order_of(ledger, run_id)
-    room = room_of(repository, ledger, run_id, order, clock=clock)
+    context = context_of(repository, ledger, run_id, order, clock=clock)
     settings = VerifySettings.model_validate(order.verify)
     sandbox = runner()
-    place = workroom(room.state_folder, sandbox.tier)
-    worktrees = Worktrees(repository, room.shadow, place / "worktrees", prefix=PREFIX)
+    place = scratch_root(context.state_folder, sandbox.tier)
+    worktrees = Worktrees(repository, context.shadow, place / "worktrees", prefix=PREFIX)
     identity = read_identity(repository)
-    world = World(repository, worktrees, Candidates(repository, room.shadow), room.state_folder / "locks", identity)
-    maker = MeansMaker(
+    repo = RepoContext(
+        repository, worktrees, Candidates(repository, context.shadow), context.state_folder / "locks", identity
+    )
+    maker = DispatchDepsFactory(
         repository,
-        room.shadow,
+        context.shadow,
         ledger,
-        room.state_folder,
+        context.state_folder,
         sandbox,
         run_id,
         {"agents": order.agents, "cassettes": order.cassettes},
@@ -62,23 +64,23 @@ def desk_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock
         recorder=FeatureEvents(),
         caps=caps_of(budget),
     )
-    parts = Parts(
+    parts = VerifyDeps(
         repository=repository,
         runner=sandbox,
-        shadow=room.shadow,
+        shadow=context.shadow,
         ledger=ledger,
-        state=room.state_folder,
-        room=place,
+        state=context.state_folder,
+        scratch=place,
         settings=settings,
         digest=order.settings_hash.removeprefix("sha256:"),
         clock=clock,
     )
-    briefs = Briefs(room, commands_of(parts, order.base_commit), Memory(room.kept).boxed())
-    caller = Caller(room, maker.context, maker.means, worktrees, identity)
-    return FeatureRunDesk(room, world, caller, briefs, parts, prover(parts, run_id))
+    briefs = Briefs(context, commands_of(parts, order.base_commit), Memory(context.kept).boxed())
+    caller = Caller(context, maker.context, maker.deps, worktrees, identity)
+    return FeatureRunner(context, repo, caller, briefs, parts, prover(parts, run_id))
 
 
-def commands_of(parts: "Parts", base: str) -> tuple[tuple[str, ...], ...]:
+def commands_of(parts: "VerifyDeps", base: str) -> tuple[tuple[str, ...], ...]:
     """How the project's checks begin, as an agent may type them; from the first word on that only we know, nothing."""
     from fairwitness.verify.discovery.discover import discover
     from fairwitness.verify.environments import TreeView

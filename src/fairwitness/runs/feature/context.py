@@ -24,7 +24,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit import yaml_text
 from fairwitness.kit.clock import Clock, spell, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.fold_feature import fold_feature
@@ -61,7 +61,7 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class FeatureContext:
     """One run."""
 
     run_id: str
@@ -128,7 +128,7 @@ class Room:
         data = content.encode() if isinstance(content, str) else content
         digest = keep(self.kept, data)
         self.files.put(path, data)
-        reach("feature.stored")
+        killpoint("feature.stored")
         if self.state().artifacts.get(path) != digest:
             self.tell(ArtifactWritten(path=path, sha256=digest))
         return digest
@@ -154,9 +154,9 @@ class Room:
         return contract.model_validate(yaml_text.parse(data.decode()))
 
 
-def write_beginning(room: Room, budget: BudgetTable) -> None:
+def write_beginning(context: FeatureContext, budget: BudgetTable) -> None:
     """The first record of a run: its order with its budget, and the event that tells of it."""
-    order = room.order
+    order = context.order
     started = RunStarted(
         slug=order.slug,
         mode=order.mode,
@@ -164,14 +164,14 @@ def write_beginning(room: Room, budget: BudgetTable) -> None:
         baseline_tag=order.baseline_tag,
         settings_hash=order.settings_hash,
     )
-    seen = room.seen(ORDER, ORDER, room.run_id, {"order": order.plain(), "budget": budget.plain()})
+    seen = context.seen(ORDER, ORDER, context.run_id, {"order": order.plain(), "budget": budget.plain()})
 
     def write(record: Record) -> None:
         record.observation(seen)
         write_events(record, (started,), seen.observed_at)
 
-    room.write(write)
-    reach("feature.begun")
+    context.write(write)
+    killpoint("feature.begun")
 
 
 def write_events(

@@ -25,13 +25,13 @@ from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan
 from fairwitness.errors import RowRefused, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.documents import Format, render
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.forge_course import Course, course_of
 from fairwitness.rules.graph_moves import reopened
-from fairwitness.runs.graph.book import GRAPH, GraphBook, plain_graph
+from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 
 ORDER, BUDGET, PROPOSAL, DOCUMENT, SPEC = "order", "budget", "proposal", "document", "spec"
 
@@ -39,7 +39,7 @@ REVIEWING = frozenset({"plan.proposed", "plan.approved", "plan.returned", "capta
 """The events that change which plan is reviewed, or whether one is."""
 
 
-class ForgeBook(GraphBook):
+class ForgeLog(RunLog):
     """The book of one forge run."""
 
     def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
@@ -70,7 +70,7 @@ class ForgeBook(GraphBook):
                 f"there is a run {self.run_id} already",
                 next_step=f"fairwitness resume {self.run_id}, or choose another id",
             ) from None
-        reach("forge.begun")
+        killpoint("forge.begun")
 
     def order(self) -> ForgeOrder | None:
         """What the run was begun with; None if it began with a graph that somebody else had planned."""
@@ -133,7 +133,7 @@ class ForgeBook(GraphBook):
             self.put_events(record, events, now)
 
         self.ledger.record(self.run_id, write)
-        reach("forge.proposed")
+        killpoint("forge.proposed")
 
     def proposal(self) -> ForgePlan | None:
         """The plan that was proposed last, as it was proposed; None if there was none."""
@@ -158,7 +158,7 @@ class ForgeBook(GraphBook):
             self.put_events(record, (PlanApproved(actor=actor),), now)
 
         self._review(write)
-        reach("forge.sealed")
+        killpoint("forge.sealed")
 
     def give_back(self, actor: str, feedback: str, *, answers: int | None = None) -> None:
         """Sends the plan back to the captain; `answers` is the round of the interview that this answers."""
@@ -195,7 +195,7 @@ class ForgeBook(GraphBook):
         return {**sealed, **added}
 
     def document(self, node: str) -> str:
-        """See `GraphBook`; what an overlay added stands beside it, and a refinery needs no more than its inputs."""
+        """See `RunLog`; what an overlay added stands beside it, and a refinery needs no more than its inputs."""
         row = self.ledger.observation(self.run_id, f"{DOCUMENT}:{node}")
         if row is not None:
             return str(row.detail["text"])

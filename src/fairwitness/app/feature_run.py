@@ -15,12 +15,12 @@ from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
+from fairwitness.runs.feature.context import ORDER, FeatureContext, write_events
 from fairwitness.runs.feature.questions import key_of
-from fairwitness.runs.feature.room import ORDER, Room, write_events
 from fairwitness.store.artifacts import Store
 
 ANSWERED = "answered"
@@ -38,12 +38,12 @@ def order_of(ledger: Ledger, run_id: str) -> tuple[FeatureOrder, BudgetTable]:
     return FeatureOrder.model_validate(row.detail["order"]), BudgetTable.model_validate(budget)
 
 
-def room_of(
+def context_of(
     repository: Repository, ledger: Ledger, run_id: str, order: FeatureOrder, *, clock: Clock = system_clock
-) -> Room:
+) -> FeatureContext:
     """The room of a run."""
     state = state_of(repository)
-    return Room(
+    return FeatureContext(
         run_id=run_id,
         order=order,
         repository=repository,
@@ -57,13 +57,13 @@ def room_of(
 
 
 @contextmanager
-def opened_room(root: Path, run_id: str) -> Iterator[Room]:
+def opened_context(root: Path, run_id: str) -> Iterator[FeatureContext]:
     """The room of a run in a repository, for as long as it is asked for."""
     repository = Repository.open(root)
     ledger = ledger_in(state_of(repository))
     try:
         order, _ = order_of(ledger, run_id)
-        yield room_of(repository, ledger, run_id, order)
+        yield context_of(repository, ledger, run_id, order)
     finally:
         ledger.close()
 
@@ -71,25 +71,25 @@ def opened_room(root: Path, run_id: str) -> Iterator[Room]:
 def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
     """Writes down that a run that had ended goes on; one that has not is left as it is."""
     order, _ = order_of(ledger, run_id)
-    room = room_of(repository, ledger, run_id, order)
-    state = room.state()
+    context = context_of(repository, ledger, run_id, order)
+    state = context.state()
     if state.ending is not None:
         last = ledger.last_event(run_id, "step_started")
         resumed = RunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"]))
         # the one setting that may change: whoever goes on with a run that stopped there may have raised it
         budget = feature_settings(repository.top).budget
-        seen = room.seen(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
+        seen = context.seen(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
 
         def write(record: Record) -> None:
             record.observation(seen)
             write_events(record, (resumed,), seen.observed_at)
 
-        room.write(write)
-        reach("feature.resumed")
+        context.write(write)
+        killpoint("feature.resumed")
 
 
 def answered_keys(root: Path, run_id: str) -> tuple[str, ...]:
     """The names of all questions that were answered, for an engine that may not have heard of it."""
-    with opened_room(root, run_id) as room:
-        approvals = room.state().approvals
+    with opened_context(root, run_id) as context:
+        approvals = context.state().approvals
     return tuple(key_of(gate, asked.visit) for gate, asked in approvals.items() if asked.selected_option is not None)

@@ -20,7 +20,7 @@ from fairwitness.contracts.graph.orders import (
 from fairwitness.contracts.graph.plan import Plan
 
 
-class Book(Protocol):
+class RunLogPort(Protocol):
     """The events of the run."""
 
     async def plan(self) -> Plan:
@@ -41,7 +41,7 @@ class Book(Protocol):
         ...
 
 
-class Bench(Protocol):
+class AttemptPort(Protocol):
     """Where attempts are made."""
 
     async def prepare(self, order: AttemptOrder) -> Prepared:
@@ -65,7 +65,7 @@ class Bench(Protocol):
         ...
 
 
-class Press(Protocol):
+class MergePort(Protocol):
     """Where attempts are merged."""
 
     async def stack(self, order: MergeOrder) -> Stack:
@@ -89,5 +89,5 @@ class Press(Protocol):
         ...
 
 
-class Desk(Book, Bench, Press, Protocol):
+class GraphPorts(RunLogPort, AttemptPort, MergePort, Protocol):
     """All of it, for one run."""

@@ -19,7 +19,7 @@ from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.contracts.graph.plan import Plan
 from fairwitness.errors import EventsBroken, RowRefused, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.dag import dag_problems, effective_dag, grown_dag
@@ -54,7 +54,7 @@ def plain_graph(
     }
 
 
-class GraphBook:
+class RunLog:
     """The book of one graph."""
 
     def __init__(
@@ -114,7 +114,7 @@ class GraphBook:
                 f"there is a run {self.run_id} already",
                 next_step=f"fairwitness resume {self.run_id}, or choose another id",
             ) from None
-        reach("graph.begun")
+        killpoint("graph.begun")
 
     def begun(self) -> Begun:
         """What the run began with; the ledger never changes it."""

@@ -23,7 +23,7 @@ from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limi
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_plain, replace_file
 from fairwitness.kit.json_text import parse, render
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 from fairwitness.sandbox.runner import Finished, Runner
 from fairwitness.verify.environment.model import NoEnvironment
@@ -81,7 +81,7 @@ class Workshop:
                 remove(left)
             trying = Path(tempfile.mkdtemp(prefix=_TRY, dir=place))
             trying.chmod(0o755)  # one tier runs commands as another user; who may enter is the state folder's to say
-            reach("environment.build.begun")
+            killpoint("environment.build.begun")
             notes: dict[str, Any] | NoEnvironment | None = None
             try:
                 notes = build(trying)
@@ -90,7 +90,7 @@ class Workshop:
                     remove(trying)
             if isinstance(notes, NoEnvironment):
                 return notes
-            reach("environment.build.unmarked")
+            killpoint("environment.build.unmarked")
             replace_file(place, MARKER, render({"folder": trying.name, "notes": notes}).encode())
             return Built(trying, notes)
 

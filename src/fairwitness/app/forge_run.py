@@ -15,8 +15,8 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
-from fairwitness.runs.forge.book import ForgeBook
 from fairwitness.runs.forge.files import ForgeFiles
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -25,7 +25,7 @@ from fairwitness.store.layout.forge import ForgeLayout
 class ForgeRoom:
     """Where a forge run is at home."""
 
-    book: ForgeBook
+    log: ForgeLog
     repository: Repository
     files: Store
     """Of the person's checkout; the run's folder is beneath it."""
@@ -38,7 +38,7 @@ class ForgeRoom:
 
     def refresh(self) -> None:
         """Brings the run's files up to its events, so that they are right while nobody carries it."""
-        ForgeFiles(self.book, self.files, self.layout).refresh()
+        ForgeFiles(self.log, self.files, self.layout).refresh()
 
 
 @contextmanager
@@ -50,30 +50,30 @@ def opened_forge(root: Path, run_id: str, *, clock: Clock = system_clock) -> Ite
     try:
         if ledger.last_event(run_id, "run.created") is None:
             raise UsageError(f"{visible(run_id)} is no forge run", next_step="fairwitness status lists the runs")
-        book = ForgeBook(ledger, run_id, clock=clock)
-        yield ForgeRoom(book, repository, Store(repository.top or state), ForgeLayout(run_id))
+        log = ForgeLog(ledger, run_id, clock=clock)
+        yield ForgeRoom(log, repository, Store(repository.top or state), ForgeLayout(run_id))
     finally:
         ledger.close()
 
 
 def refresh_files(root: Path, run_id: str) -> None:
     """Brings a run's files up to its events."""
-    with opened_forge(root, run_id) as room:
-        room.refresh()
+    with opened_forge(root, run_id) as context:
+        context.refresh()
 
 
 def settled_gates(root: Path, run_id: str) -> tuple[str, ...]:
     """The questions of a run that people have answered, as the engine knows them."""
-    with opened_forge(root, run_id) as room:
-        return room.book.course().gates
+    with opened_forge(root, run_id) as context:
+        return context.log.course().gates
 
 
 def pause(root: Path, run_id: str, reason: str | None) -> bool:
     """Starts nothing new in a run; what is at work may end. False if it was paused before."""
-    with opened_forge(root, run_id) as room:
-        paused = RunPaused(reason=f"{room.actor}: {reason}" if reason else f"{room.actor} wanted it")
+    with opened_forge(root, run_id) as context:
+        paused = RunPaused(reason=f"{context.actor}: {reason}" if reason else f"{context.actor} wanted it")
         while True:
-            run = room.book.run() if room.book.course().is_started else None
+            run = context.log.run() if context.log.course().is_started else None
             if run is None or run.is_over:
                 told = "has not begun its work" if run is None else "has ended"
                 raise UsageError(
@@ -81,22 +81,22 @@ def pause(root: Path, run_id: str, reason: str | None) -> bool:
                 )
             if run.is_paused:
                 return False
-            if room.book.write(lambda _now: (paused,), after=run.seq):
-                room.refresh()
+            if context.log.write(lambda _now: (paused,), after=run.seq):
+                context.refresh()
                 return True
 
 
 def retry(root: Path, run_id: str, task: str, *, more: int) -> int:
     """Gives a task without attempts more of them; the number of its next one."""
-    with opened_forge(root, run_id) as room:
-        if not room.book.course().is_started:
+    with opened_forge(root, run_id) as context:
+        if not context.log.course().is_started:
             raise UsageError(f"{run_id} has not begun its work", next_step=f"fairwitness status {run_id}")
-        room.book.reopen(task, room.actor, more=more)
-        room.refresh()
-        return room.book.run().nodes[task].currentAttempt
+        context.log.reopen(task, context.actor, more=more)
+        context.refresh()
+        return context.log.run().nodes[task].currentAttempt
 
 
 def resume_forge(root: Path, run_id: str) -> None:
     """Writes down that a run that was paused or had failed goes on, with the budget that is set now."""
-    with opened_forge(root, run_id) as room:
-        room.book.resume(read_tables(ForgeSettings, room.repository.top).budget)
+    with opened_forge(root, run_id) as context:
+        context.log.resume(read_tables(ForgeSettings, context.repository.top).budget)

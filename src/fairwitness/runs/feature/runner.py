@@ -5,21 +5,21 @@ from fairwitness.contracts.feature.order import KeepArtifacts
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.sweeping import sweep
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.export import exported
 from fairwitness.rules.feature_moves import visit_of
 from fairwitness.runs.feature.acting import Acting, Carry
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Caller
+from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.deciding import Taken, take
 from fairwitness.runs.feature.evidence import Evidence
 from fairwitness.runs.feature.implementing import FeatureGraphDesk
 from fairwitness.runs.feature.questions import key_of
-from fairwitness.runs.feature.room import Room
 from fairwitness.runs.feature.tasks import graphs_of
-from fairwitness.runs.graph.press import GraphPress
-from fairwitness.runs.graph.world import Prove, World, to_end
-from fairwitness.verify.subject import Parts
+from fairwitness.runs.graph.merges import MergeRunner
+from fairwitness.runs.graph.repo_context import Prove, RepoContext, run_blocking
+from fairwitness.verify.subject import VerifyDeps
 
 
 class Decided:
@@ -31,35 +31,43 @@ class Decided:
         self.waits_at = waits_at
 
 
-class FeatureRunDesk:
+class FeatureRunner:
     """The desk of one run."""
 
-    def __init__(self, room: Room, world: World, caller: Caller, briefs: Briefs, parts: Parts, prove: Prove) -> None:
-        self.room, self._world, self._caller, self._briefs, self._prove = room, world, caller, briefs, prove
-        self._press = GraphPress(world, room.run_id, prove, self._last_tip)
-        self._acting = Acting(room, caller, briefs, parts, self._own_tip)
-        self._evidence = Evidence(room, parts)
+    def __init__(
+        self,
+        context: FeatureContext,
+        repo: RepoContext,
+        caller: Caller,
+        briefs: Briefs,
+        parts: VerifyDeps,
+        prove: Prove,
+    ) -> None:
+        self.context, self._repo, self._caller, self._briefs, self._prove = context, repo, caller, briefs, prove
+        self._merges = MergeRunner(repo, context.run_id, prove, self._last_tip)
+        self._acting = Acting(context, caller, briefs, parts, self._own_tip)
+        self._evidence = Evidence(context, parts)
         self._graphs: dict[int, FeatureGraphDesk] = {}
 
     def _last_tip(self) -> str:
         """What the books of its graphs say, whichever of them; before there is one, what the run began at."""
-        graphs = graphs_of(self.room)
-        return self.graph(graphs[-1].number).last_tip() if graphs else self.room.order.base_commit
+        graphs = graphs_of(self.context)
+        return self.graph(graphs[-1].number).last_tip() if graphs else self.context.order.base_commit
 
     def _own_tip(self) -> str:
         """What the run itself merged; what somebody else put there is none of its work."""
-        target = self.room.order.target
-        tip, left = self._press.settled_tip(target), self._last_tip()
+        target = self.context.order.target
+        tip, left = self._merges.settled_tip(target), self._last_tip()
         if tip != left:
             raise NotReady(
                 f"somebody moved {target} from {left[:12]} to {tip[:12]}",
-                next_step=f"git branch -f {target} {left[:12]}, then: fairwitness resume {self.room.run_id}",
+                next_step=f"git branch -f {target} {left[:12]}, then: fairwitness resume {self.context.run_id}",
             )
         return tip
 
     async def decide(self, after: int) -> Decided:
         """The decision after the one of this number."""
-        taken = await to_end(take, self.room, after)
+        taken = await run_blocking(take, self.context, after)
         return Decided(taken, self._waits_at(taken))
 
     def _waits_at(self, taken: Taken) -> str | None:
@@ -68,36 +76,36 @@ class FeatureRunDesk:
             return None
         if decision.waits_for is not WaitsFor.PERSON:
             raise UsageError(f"the run waits for {', '.join(decision.what)}", next_step="report this")
-        return key_of(decision.what[0], visit_of(self.room.state()))
+        return key_of(decision.what[0], visit_of(self.context.state()))
 
     async def act(self, number: int, carry: Carry) -> None:
         """Does what the decision of this number says."""
-        taken = await to_end(take, self.room, number - 1)
+        taken = await run_blocking(take, self.context, number - 1)
         await self._acting.act(taken, carry)
 
     async def finish(self) -> None:
         """Leaves nothing behind that only a run at work needs, and the run's own copy of its ledger."""
-        await to_end(self._finish)
+        await run_blocking(self._finish)
 
     def _finish(self) -> None:
-        room, world = self.room, self._world
-        sweep(world.worktrees, room.run_id, self._press.settled_tip(room.order.target), world.identity)
-        world.worktrees.pool.drain()
-        room.files.sweep(room.layout.folder)
-        reach("feature.swept")
-        if room.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT and room.state().commit is not None:
+        context, repo = self.context, self._repo
+        sweep(repo.worktrees, context.run_id, self._merges.settled_tip(context.order.target), repo.identity)
+        repo.worktrees.pool.drain()
+        context.files.sweep(context.layout.folder)
+        killpoint("feature.swept")
+        if context.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT and context.state().commit is not None:
             return  # its copy stands in the commit, and is not written again
-        room.files.put(room.layout.ledger, exported(room.ledger.database, room.run_id, room.now()))
-        reach("feature.exported")
+        context.files.put(context.layout.ledger, exported(context.ledger.database, context.run_id, context.now()))
+        killpoint("feature.exported")
 
     def graph(self, number: int) -> FeatureGraphDesk:
         """The desk of one of the run's graphs."""
         if number not in self._graphs:
-            known = {graph.number: graph for graph in graphs_of(self.room)}
+            known = {graph.number: graph for graph in graphs_of(self.context)}
             if number not in known:
-                raise UsageError(f"run {self.room.run_id} has no graph {number}", next_step="report this")
+                raise UsageError(f"run {self.context.run_id} has no graph {number}", next_step="report this")
             self._graphs[number] = FeatureGraphDesk(
-                self._world, self.room, known[number], self._caller, self._briefs, self._prove, self._evidence
+                self._repo, self.context, known[number], self._caller, self._briefs, self._prove, self._evidence
             )
         return self._graphs[number]
 

@@ -16,15 +16,15 @@ from fairwitness.git import quarantine
 from fairwitness.git.sweeping import sweep
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.json_text import render
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.forge_course import Move, MoveKind, next_move
-from fairwitness.runs.forge.book import ForgeBook
 from fairwitness.runs.forge.files import ForgeFiles
+from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs
 from fairwitness.runs.forge.walkthroughs import changed_files, dispute, red_checks
-from fairwitness.runs.graph.desk import GraphDesk
-from fairwitness.runs.graph.world import Prove, Work, World, to_end
+from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work, run_blocking
+from fairwitness.runs.graph.runner import GraphRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -48,12 +48,12 @@ class Captain(Protocol):
         ...
 
 
-class ForgeDesk(GraphDesk):
+class ForgeRunner(GraphRunner):
     """The desk of one forge run."""
 
     def __init__(
         self,
-        world: World,
+        repo: RepoContext,
         ledger: Ledger,
         store: Store,
         run_id: str,
@@ -64,10 +64,10 @@ class ForgeDesk(GraphDesk):
         clock: Clock = system_clock,
     ) -> None:
         """Without a captain it can only carry out a plan that stands."""
-        super().__init__(world, ledger, run_id, work, prove, clock=clock)
-        self.book, self._captain = ForgeBook(ledger, run_id, clock=clock), captain
+        super().__init__(repo, ledger, run_id, work, prove, clock=clock)
+        self.log, self._captain = ForgeLog(ledger, run_id, clock=clock), captain
         self._store, self._layout = store, ForgeLayout(run_id)
-        self._files = ForgeFiles(self.book, store, self._layout)
+        self._files = ForgeFiles(self.log, store, self._layout)
         self._refreshed, self._is_behind = 0.0, False
 
     async def next(self) -> Move:
@@ -76,15 +76,15 @@ class ForgeDesk(GraphDesk):
 
     def _next(self) -> Move:
         self.refresh()  # who waits now may wait for days
-        order = self.book.order()
+        order = self.log.order()
         if order is None:  # somebody else planned it
-            return next_move(self.book.course(), ApprovalMode.AUTONOMOUS, ForgeTable())
-        return next_move(self.book.course(), order.mode, order.limits)
+            return next_move(self.log.course(), ApprovalMode.AUTONOMOUS, ForgeTable())
+        return next_move(self.log.course(), order.mode, order.limits)
 
     async def act(self, move: Move) -> None:
         """Makes a move that is neither waiting nor carrying out the graph."""
         if move.kind is MoveKind.START:
-            await to_end(self._start)
+            await run_blocking(self._start)
             return
         assert self._captain is not None, f"run {self.run_id} has no captain for {move.kind.value}"
         if move.kind is MoveKind.PLAN:
@@ -94,32 +94,32 @@ class ForgeDesk(GraphDesk):
         else:
             assert move.request is not None
             await self._captain.replan(move.request)
-        await to_end(self.refresh)
+        await run_blocking(self.refresh)
 
     def _start(self) -> None:
         begun = self.begun()
         self._store.put(self._layout.dag, render(begun.dag.plain()).encode())
-        lock_specs(self._store, self._layout, self.book.specs())
+        lock_specs(self._store, self._layout, self.log.specs())
         self._tell(_starting(self.refresh().status))
-        self._press.settled_tip(begun.options.target)
+        self._merges.settled_tip(begun.options.target)
 
     async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
         """See `GraphBench`; then what the worker told is held against what was seen."""
         proof = await super().prove(order, prepared, candidate)
         if order.conflict is None:
-            await to_end(self._dispute, order)
+            await run_blocking(self._dispute, order)
         return proof
 
     def _dispute(self, order: AttemptOrder) -> None:
-        changed = changed_files(self.book, order.node, order.attempt)
-        dispute(self.book, order, changed, red_checks(self.ledger, self.run_id, order.node, order.attempt))
+        changed = changed_files(self.log, order.node, order.attempt)
+        dispute(self.log, order, changed, red_checks(self.ledger, self.run_id, order.node, order.attempt))
 
     async def finish(self, end: GraphEnd | None) -> bool:
         """The run is over: its last event, and nothing left of its worktrees and branches but what is not merged.
 
         False, and nothing is told, if its graph has grown since it ended. None if it never came to a graph.
         """
-        return await to_end(self._finish, end)
+        return await run_blocking(self._finish, end)
 
     def _finish(self, end: GraphEnd | None) -> bool:
         if end is None:
@@ -134,16 +134,16 @@ class ForgeDesk(GraphDesk):
             events = tuple(_ending(self.refresh().status, self._checked(end)))
             if not self.write(lambda _now: events, after=run.seq):
                 return self._finish(end)
-            reach("forge.ended")
+            killpoint("forge.ended")
         self.refresh()
         self._store.sweep(self._layout.folder)
-        sweep(self._world.worktrees, self.run_id, end.tip, self._world.identity)
-        self._world.worktrees.pool.drain()
+        sweep(self._repo.worktrees, self.run_id, end.tip, self._repo.identity)
+        self._repo.worktrees.pool.drain()
         return True
 
     def _checked(self, end: GraphEnd) -> GraphEnd:
         """The end as it really is: if merged work is not in the target any more, it is no good one, and is kept."""
-        repository, left = self._world.repository, self.last_tip()
+        repository, left = self._repo.repository, self.last_tip()
         if not end.completed or repository.is_ancestor(left, end.tip):
             return end
         kept = quarantine.keep(repository, self.run_id, "target", left)
@@ -166,13 +166,13 @@ class ForgeDesk(GraphDesk):
         found = await super().events(after)
         self._is_behind = self._is_behind or bool(found)
         if self._is_behind and time.monotonic() - self._refreshed > REFRESH_S:
-            await to_end(self.refresh)
+            await run_blocking(self.refresh)
         return found
 
     async def tidy(self, order: MergeOrder, landed: Sequence[str]) -> None:
         """See `GraphPress`."""
         await super().tidy(order, landed)
-        await to_end(self.refresh)
+        await run_blocking(self.refresh)
 
 
 def _starting(status: RunStatus) -> Iterator[EventData]:

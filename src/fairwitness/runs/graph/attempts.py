@@ -9,52 +9,52 @@ from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared
 from fairwitness.git.call import GitFailed
 from fairwitness.git.worktrees import Worktree
 from fairwitness.kit.clock import Clock, spell, system_clock
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.graph.press import GraphPress
-from fairwitness.runs.graph.world import Prove, Work, World, to_end, until_stopped
+from fairwitness.runs.graph.merges import MergeRunner
+from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work, run_blocking, run_blocking_stoppable
 
 PREPARED = "prepared"
 HELP = "help"
 
 
-class GraphBench:
+class AttemptRunner:
     """The attempts of one run."""
 
     def __init__(
         self,
-        world: World,
+        repo: RepoContext,
         ledger: Ledger,
-        press: GraphPress,
+        press: MergeRunner,
         work: Work,
         prove: Prove,
         *,
         clock: Clock = system_clock,
     ) -> None:
-        self._world, self._ledger, self._press = world, ledger, press
+        self._repo, self._ledger, self._merges = repo, ledger, press
         self._work, self._prove, self._clock = work, prove, clock
 
     async def prepare(self, order: AttemptOrder) -> Prepared:
         """A branch and a worktree of its own, at the target and at what it includes."""
-        return await to_end(self._prepare, order)
+        return await run_blocking(self._prepare, order)
 
     def _prepare(self, order: AttemptOrder) -> Prepared:
         known = self._ledger.observation(order.run_id, _key(order))
         if known is None:
             prepared = self._begin(order)
             self._ledger.record(order.run_id, lambda record: record.observation(self._observation(order, prepared)))
-            reach("graph.prepared")
+            killpoint("graph.prepared")
         else:
             prepared = Prepared.model_validate(known.detail)
-        self._world.worktrees.create(order.run_id, order.node, order.attempt, prepared.start, sub=_sub(order))
+        self._repo.worktrees.create(order.run_id, order.node, order.attempt, prepared.start, sub=_sub(order))
         return prepared
 
     def _begin(self, order: AttemptOrder) -> Prepared:
-        base = self._press.settled_tip(order.target)
+        base = self._merges.settled_tip(order.target)
         taken = [member.commit for member in order.includes]
         if order.conflict is not None:
             taken = [order.conflict.commit]
-        start = self._world.candidates.marked(base, taken, _message(order, "begin"), self._world.identity)
+        start = self._repo.candidates.marked(base, taken, _message(order, "begin"), self._repo.identity)
         return Prepared(base=base, start=start.commit, conflicts=start.conflicted)
 
     async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
@@ -64,12 +64,12 @@ class GraphBench:
 
     async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
         """What the agents changed, as one commit; None if nothing is other than in the target."""
-        return await to_end(self._commit, order, prepared, worked)
+        return await run_blocking(self._commit, order, prepared, worked)
 
     def _commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
-        worktree, repository = self._standing(order), self._world.repository
+        worktree, repository = self._standing(order), self._repo.repository
         message = _message(order, worked.summary or "work")
-        tip = self._world.worktrees.tip(worktree)
+        tip = self._repo.worktrees.tip(worktree)
         if tip is None or (tip != prepared.start and not self._is_ours(tip, prepared.start, message)):
             raise GitFailed(
                 f"{worktree.branch} was moved by somebody else" if tip else f"{worktree.branch} was removed",
@@ -77,8 +77,8 @@ class GraphBench:
             )
         if tip == prepared.start:
             only = None if worked.changed is None else frozenset(worked.changed)
-            made = self._world.worktrees.commit_all(worktree, message, self._world.identity, only=only)
-            reach("graph.committed")
+            made = self._repo.worktrees.commit_all(worktree, message, self._repo.identity, only=only)
+            killpoint("graph.committed")
             tip = made.commit
         tree = repository.tree_of(tip)
         if tree == repository.tree_of(prepared.base):
@@ -87,7 +87,7 @@ class GraphBench:
 
     def _is_ours(self, tip: str, start: str, message: str) -> bool:
         """Whether the branch holds the very commit that a killed try made."""
-        repository = self._world.repository
+        repository = self._repo.repository
         if repository.ref(f"{tip}^1") != start or repository.ref(f"{tip}^2") is not None:
             return False
         # not `git log`, which may run a program of the repository's to look at signatures
@@ -98,7 +98,7 @@ class GraphBench:
     async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
         """Runs the checks on the commit, held against the target it began at."""
         task = order.node if order.conflict is None else f"{order.node}--{HELP}"
-        return await until_stopped(
+        return await run_blocking_stoppable(
             lambda stop: self._prove(
                 task,
                 order.attempt,
@@ -111,16 +111,16 @@ class GraphBench:
 
     async def leave(self, order: AttemptOrder, *, keep: bool) -> None:
         """Takes the worktree away, and the branch too unless it is kept; nothing that was committed is lost."""
-        await to_end(self._leave, order, keep)
+        await run_blocking(self._leave, order, keep)
 
     def _leave(self, order: AttemptOrder, keep: bool) -> None:
-        worktrees = self._world.worktrees
+        worktrees = self._repo.worktrees
         worktree = worktrees.named(order.run_id, order.node, order.attempt, sub=_sub(order))
-        target = self._press.settled_tip(order.target)
-        worktrees.release(worktree, target, self._world.identity, keep_branch=keep)
+        target = self._merges.settled_tip(order.target)
+        worktrees.release(worktree, target, self._repo.identity, keep_branch=keep)
 
     def _standing(self, order: AttemptOrder) -> Worktree:
-        worktrees = self._world.worktrees
+        worktrees = self._repo.worktrees
         worktree = worktrees.named(order.run_id, order.node, order.attempt, sub=_sub(order))
         if not worktrees.is_ready(worktree):
             raise GitFailed(
@@ -138,7 +138,7 @@ class GraphBench:
             subject=order.branch,
             holds=True,
             detail=prepared.plain(),
-            tree=self._world.repository.tree_of(prepared.start),
+            tree=self._repo.repository.tree_of(prepared.start),
             observed_at=spell(self._clock()),
         )
 

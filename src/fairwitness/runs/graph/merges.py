@@ -21,40 +21,40 @@ from fairwitness.git import quarantine
 from fairwitness.git.candidates import Already, Landed, Member
 from fairwitness.git.commits import move_ref
 from fairwitness.git.merging import Moved
-from fairwitness.kit.killpoints import reach
-from fairwitness.runs.graph.world import Prove, World, to_end, until_stopped
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.runs.graph.repo_context import Prove, RepoContext, run_blocking, run_blocking_stoppable
 
 UNRELATED = "(no history in common)"
 
 
-class GraphPress:
+class MergeRunner:
     """The merges of one run; `last_tip` knows where the target was left."""
 
-    def __init__(self, world: World, run_id: str, prove: Prove, last_tip: Callable[[], str]) -> None:
-        self._world, self._run_id, self._prove, self._last_tip = world, run_id, prove, last_tip
+    def __init__(self, repo: RepoContext, run_id: str, prove: Prove, last_tip: Callable[[], str]) -> None:
+        self._repo, self._run_id, self._prove, self._last_tip = repo, run_id, prove, last_tip
 
     async def tip(self, target: str) -> str:
         """The target's commit; the branch is made where it should be if it is not there."""
-        return await to_end(self.settled_tip, target)
+        return await run_blocking(self.settled_tip, target)
 
     def settled_tip(self, target: str) -> str:
         """The same, for whoever may wait."""
         ref = f"refs/heads/{target}"
-        tip = self._world.repository.ref(ref)
+        tip = self._repo.repository.ref(ref)
         if tip is not None:
             return tip
         left = self._last_tip()
-        if not move_ref(self._world.repository, ref, left, None, why="target"):
+        if not move_ref(self._repo.repository, ref, left, None, why="target"):
             return self.settled_tip(target)
-        reach("graph.target")
+        killpoint("graph.target")
         return left
 
     async def stack(self, order: MergeOrder) -> Stack:
         """The batch on top of the target, which does not move."""
-        return await to_end(self._stack, order)
+        return await run_blocking(self._stack, order)
 
     def _stack(self, order: MergeOrder) -> Stack:
-        repository = self._world.repository
+        repository = self._repo.repository
         left, found = self._last_tip(), repository.ref(f"refs/heads/{order.target}")
         onto = self.settled_tip(order.target)
         moved = TargetMove(expected=left, found=found) if found != left else None
@@ -67,13 +67,13 @@ class GraphPress:
             return Stack(
                 onto=onto, onto_tree=repository.tree_of(onto), candidates=(), clashes=(), moved=moved, halt=halt
             )
-        stacked, clashes = self._world.candidates.stack(
+        stacked, clashes = self._repo.candidates.stack(
             onto,
             [Member(member.node, member.commit) for member in order.members],
             run_id=self._run_id,
             batch=order.batch,
             message=lambda member: f"fairwitness: merge {member.name}\n\nRun-Id: {self._run_id}\n",
-            identity=self._world.identity,
+            identity=self._repo.identity,
         )
         return Stack(
             onto=onto,
@@ -86,7 +86,7 @@ class GraphPress:
     async def check(self, order: MergeOrder, stack: Stack, candidate: Candidate) -> Proof:
         """Runs the checks on the merged tree, held against the target as it is."""
         height = 1 + [each.node for each in stack.candidates].index(candidate.node)
-        return await until_stopped(lambda stop: self._checked(order, stack, candidate, height, stop))
+        return await run_blocking_stoppable(lambda stop: self._checked(order, stack, candidate, height, stop))
 
     def _checked(
         self, order: MergeOrder, stack: Stack, candidate: Candidate, height: int, stop: threading.Event
@@ -99,13 +99,13 @@ class GraphPress:
 
     async def land(self, order: MergeOrder, stack: Stack, candidate: Candidate | None) -> Landing:
         """Moves the target to a candidate that was proven, if it is still where it was; None only looks."""
-        return await to_end(self._land, order, stack, candidate)
+        return await run_blocking(self._land, order, stack, candidate)
 
     def _land(self, order: MergeOrder, stack: Stack, candidate: Candidate | None) -> Landing:
         if candidate is None:
             return Landing(landed=False, tip=self.settled_tip(order.target))
-        answer = self._world.candidates.land(
-            order.target, stack.onto, candidate.commit, self._world.locks, ours=self._world.worktrees.root
+        answer = self._repo.candidates.land(
+            order.target, stack.onto, candidate.commit, self._repo.locks, ours=self._repo.worktrees.root
         )
         match answer:
             case Landed(commit=tip) | Already(tip=tip):
@@ -116,15 +116,15 @@ class GraphPress:
 
     async def tidy(self, order: MergeOrder, landed: Sequence[str]) -> None:
         """Lets the stack go, and the branches of what landed: the target holds them now."""
-        await to_end(self._tidy, order, frozenset(landed))
+        await run_blocking(self._tidy, order, frozenset(landed))
 
     def _tidy(self, order: MergeOrder, landed: frozenset[str]) -> None:
-        worktrees = self._world.worktrees
+        worktrees = self._repo.worktrees
         tip = self.settled_tip(order.target)
         for member in order.members:
             if member.node in landed:
                 for sub in (None, "help"):
                     worktree = worktrees.named(order.run_id, member.node, member.attempt, sub=sub)
                     if worktrees.tip(worktree) is not None:
-                        worktrees.remove(worktree, tip, self._world.identity)
-        self._world.candidates.drop(self._run_id, order.batch)
+                        worktrees.remove(worktree, tip, self._repo.identity)
+        self._repo.candidates.drop(self._run_id, order.batch)

@@ -10,15 +10,15 @@ from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase
 from fairwitness.contracts.common.base import Contract
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.plan_check import parts_of
 from fairwitness.runs.autopilot.asking import Asker
-from fairwitness.runs.autopilot.book import AutopilotBook, pass_name
 from fairwitness.runs.autopilot.briefs import Briefs
 from fairwitness.runs.autopilot.commands import Asked, Harness
 from fairwitness.runs.autopilot.lineage import tasks_of
+from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.autopilot.reverting import tip_of
-from fairwitness.runs.graph.world import World
+from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout.autopilot import PhaseLayout
 
@@ -26,11 +26,11 @@ C = TypeVar("C", bound=Contract)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class AutopilotContext:
     """One run."""
 
-    book: AutopilotBook
-    world: World
+    log: AutopilotLog
+    repo: RepoContext
     shadow: Shadow
     files: Store
     """Of the person's checkout; the run's folders are beneath it."""
@@ -41,12 +41,12 @@ class Room:
     @property
     def order(self) -> AutopilotOrder:
         """What the run was begun with."""
-        return self.book.order()
+        return self.log.order()
 
     @property
     def repository(self) -> Repository:
         """Where it works."""
-        return self.world.repository
+        return self.repo.repository
 
     def phase(self, phase_id: str) -> DetailedPhase:
         """A phase of the roadmap; a part of one that was split is that phase under its own id."""
@@ -61,7 +61,7 @@ class Room:
 
     def tip(self) -> str:
         """The commit at which the run's own branch stands."""
-        return tip_of(self.book, self.repository)
+        return tip_of(self.log, self.repository)
 
     def tree(self, commit: str) -> str:
         """The tree of a commit."""
@@ -71,16 +71,16 @@ class Room:
         """Writes a file of the run; its hash."""
         data = text.encode()
         self.files.put(path, data)
-        reach("autopilot.written")
+        killpoint("autopilot.written")
         return content_hash(data)
 
     def keep(self, kind: str, asked: PhasePass, number: int, document: C) -> C:
         """Keeps a document of a step, once."""
-        return self.book.keep(f"{kind}:{pass_name(asked)}:{number}", kind, asked.phase, document)
+        return self.log.keep(f"{kind}:{pass_name(asked)}:{number}", kind, asked.phase, document)
 
     def latest(self, kind: str, phase_id: str, shape: type[C]) -> C | None:
         """The document of a kind that was kept last for a phase; for a part, that of its phase if it has none."""
-        rows = self.book.ledger.observations(self.book.run_id, kind)
+        rows = self.log.ledger.observations(self.log.run_id, kind)
         for subject in dict.fromkeys((phase_id, phase_id.rstrip("abcdefghijklmnopqrstuvwxyz"))):
             own = [row for row in rows if row.subject == subject]
             if own:
@@ -95,7 +95,7 @@ class Room:
         """The tasks that a pass has to carry out; what only a person can decide is no agent's task."""
         plan = self.plan(asked.phase)
         tasks = () if plan is None else plan.tasks
-        own = tasks_of(self.book, asked)
+        own = tasks_of(self.log, asked)
         return tuple(task for task in tasks if task.kind is TaskKind.AUTO and (not own or task.id in own))
 
     def criteria(self, asked: PhasePass) -> tuple[Asked, ...]:
@@ -114,7 +114,7 @@ class Room:
     def _own_criteria(self, asked: PhasePass) -> tuple[Criterion, ...]:
         """The phase's criteria; of a part those that none of a later part serves, since only then they can hold."""
         criteria, plan = self.phase(asked.phase).criteria, self.plan(asked.phase)
-        tasks = tasks_of(self.book, asked)
+        tasks = tasks_of(self.log, asked)
         if not tasks or plan is None:
             return criteria
         parts = [tuple(task.id for task in part) for part in parts_of(plan)]
