@@ -1,5 +1,5 @@
 """Claims: what is said clearly of a command that the harness ran is true, or is told; all else says nothing."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 from typing import Any
 

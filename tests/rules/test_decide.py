@@ -1,5 +1,5 @@
 """One decide: every step answered, nothing started while held, and every run ends whatever the world answers."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 from collections import Counter
 from collections.abc import Iterator

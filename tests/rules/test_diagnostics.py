@@ -1,5 +1,5 @@
 """Diagnostics: an item is where, what and what for, vague ones are refused with a reason, and every loop ends."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 from itertools import product
 

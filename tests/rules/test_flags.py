@@ -1,5 +1,5 @@
 """Flags: what each combination comes to, nonsense told at once, and when people are asked."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 from itertools import combinations
 

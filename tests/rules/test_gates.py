@@ -1,5 +1,5 @@
 """The six gates: what opens them, what shuts them, every trap closed, and the worth of every row in sentences."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 from itertools import product
 from typing import Any

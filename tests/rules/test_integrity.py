@@ -1,5 +1,5 @@
 """Integrity: an honest phase passes all sixteen checks, and each lie is told by the number of the check it breaks."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 import copy
 from collections.abc import Callable

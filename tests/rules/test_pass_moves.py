@@ -1,5 +1,5 @@
 """Where a pass goes: total over every row of results, within bounds that can be counted, and the whole table."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 from itertools import takewhile
 

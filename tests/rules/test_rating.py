@@ -1,5 +1,5 @@
 """Rating: what the harness ran outweighs what the rater says, and nothing makes a score better than it was given."""
-# ruff: noqa: E501  # the sentences of the tables stay whole
+# the sentences of the tables stay whole
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 """A verdict follows from findings, and the next move from three verdicts: total, never milder, both tables whole."""
-# ruff: noqa: E501  # the sentences of the table stay whole
+# the sentences of the table stay whole
 
 from itertools import combinations_with_replacement, permutations, product
 from typing import Any

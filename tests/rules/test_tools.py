@@ -1,5 +1,5 @@
 """Tools: the matrix is total, what is unknown is refused, and no trick with paths, commands or SQL gets through."""
-# ruff: noqa: E501  # the rows of the matrix stay whole
+# the rows of the matrix stay whole
 
 from itertools import product
 

@@ -115,7 +115,7 @@ class Journal:
                     claimed.append(Claimed(run, flow, args, generation))
             for one in claimed:
                 transaction.run(
-                    f"UPDATE raw_run SET status = 'running', executor = ?, beat = {_NOW} WHERE id = ?",  # noqa: S608
+                    f"UPDATE raw_run SET status = 'running', executor = ?, beat = {_NOW} WHERE id = ?",
                     (executor, one.id),
                 )
             return claimed
@@ -129,13 +129,13 @@ class Journal:
 
     def beat(self, executor: str) -> None:
         """A sign of life of all the runs that a worker has."""
-        statement = f"UPDATE raw_run SET beat = {_NOW} WHERE status = 'running' AND executor = ?"  # noqa: S608
+        statement = f"UPDATE raw_run SET beat = {_NOW} WHERE status = 'running' AND executor = ?"
         self.database.write(lambda transaction: transaction.run(statement, (executor,)))
 
     def silent(self, runs: Collection[str]) -> dict[str, float]:
         """Seconds since the last sign of life of those of some runs that a worker has."""
         rows = self.database.read(
-            f"SELECT id, {_NOW} - beat FROM raw_run WHERE status = 'running' AND id IN {_signs(runs)}",  # noqa: S608
+            f"SELECT id, {_NOW} - beat FROM raw_run WHERE status = 'running' AND id IN {_signs(runs)}",
             tuple(runs),
         )
         return {run: max(0.0, seconds) for run, seconds in rows}
@@ -197,7 +197,7 @@ class Journal:
                 raise EngineError(f"run {run} has no step {key}", next_step="take one of its recorded steps")
             later = "SELECT key FROM raw_step WHERE run = ? AND position >= ?"
             transaction.run(
-                f"DELETE FROM raw_gate WHERE run = ? AND (answer IS NULL OR key IN ({later}))",  # noqa: S608
+                f"DELETE FROM raw_gate WHERE run = ? AND (answer IS NULL OR key IN ({later}))",
                 (run, run, *found[0]),
             )
             transaction.run("DELETE FROM raw_step WHERE run = ? AND position >= ?", (run, *found[0]))
@@ -212,12 +212,12 @@ class Journal:
             status = known_status(transaction, run)
             if status in (RunStatus.FAILED, RunStatus.CANCELLED):
                 last = "SELECT MAX(position) FROM raw_step WHERE run = ?"
-                transaction.run(f"DELETE FROM raw_step WHERE run = ? AND failed AND position = ({last})", (run, run))  # noqa: S608
+                transaction.run(f"DELETE FROM raw_step WHERE run = ? AND failed AND position = ({last})", (run, run))
                 _queue_again(transaction, run, version)
             elif status is RunStatus.RUNNING:
                 nobodys = f"id = ? AND executor NOT IN {_signs(workers)}"
                 transaction.run(
-                    f"UPDATE raw_run SET status = 'queued', executor = NULL WHERE {nobodys}",  # noqa: S608
+                    f"UPDATE raw_run SET status = 'queued', executor = NULL WHERE {nobodys}",
                     (run, *workers),
                 )
 
@@ -226,7 +226,7 @@ class Journal:
     def ended(self, runs: Collection[str]) -> list[Row]:
         """Id, status, value and error of those of some runs that are over."""
         return self.database.read(
-            "SELECT id, status, value, error FROM raw_run WHERE status NOT IN ('queued', 'running') "  # noqa: S608
+            "SELECT id, status, value, error FROM raw_run WHERE status NOT IN ('queued', 'running') "
             f"AND id IN {_signs(runs)}",
             tuple(runs),
         )

@@ -50,10 +50,10 @@ class GraphWorld:
     ) -> None:
         self.options = options
         self.climate = climate or Climate()
-        self.rng = Random(seed)  # noqa: S311  # chance that can be repeated is what this is about
+        self.rng = Random(seed)  # chance that can be repeated is what this is about
         self.end: GraphEnd | None = None
         timeline = Timeline(most_turns=most_turns or 20_000 + 2_000 * len(dag.nodes))
-        weather = Weather(Random(seed + 1), self.climate, crashes)  # noqa: S311
+        weather = Weather(Random(seed + 1), self.climate, crashes)
         verdicts = verdicts or Told()
         self.git = SimGit()
         self.watch = Watch(options, self.git)

@@ -29,7 +29,7 @@ STEPS = ("prepare", "work", "commit", "prove", "leave")
 
 def chance(seed: int) -> Random:
     """A source of chance that can be repeated."""
-    return Random(seed)  # noqa: S311  # nothing here is a secret
+    return Random(seed)  # nothing here is a secret
 
 
 def rough_world(seed: int, *, sizes: tuple[int, ...] = (1, 2, 3, 5, 8, 13, 20, 30, 60)) -> GraphWorld:

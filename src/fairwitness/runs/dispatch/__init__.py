@@ -3,4 +3,4 @@
 from fairwitness.runs.dispatch.dispatch import dispatch
 from fairwitness.runs.dispatch.model import Context, DispatchDeps, Dispatched, DispatchPosition
 
-__all__ = ["Context", "Dispatched", "DispatchDeps", "DispatchPosition", "dispatch"]
+__all__ = ["Context", "DispatchDeps", "DispatchPosition", "Dispatched", "dispatch"]
