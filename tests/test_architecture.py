@@ -25,7 +25,7 @@ def test_all_nine_import_contracts_stand() -> None:
     assert next(contract for contract in CONTRACTS if contract["type"] == "layers")["exhaustive"] is True
 
 
-@pytest.mark.parametrize("room", _rooms())
+@pytest.mark.parametrize("context", _rooms())
 def test_every_room_opens_with_a_sentence(context: str) -> None:
     path = SOURCE / context / "__init__.py" if (SOURCE / context).is_dir() else SOURCE / f"{context}.py"
     docstring = ast.get_docstring(ast.parse(path.read_text()))

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwitness.agents.prompting import PROMPTS
-from fairwitness.agents.roles import DOCUMENTS as BESIDE
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import fields_of, form_of
 from fairwitness.app.agents_export import TARGETS, export, is_untouched, sealed
@@ -220,7 +219,7 @@ def test_the_reference_names_every_field_that_a_role_returns(role: Role) -> None
     schemas = PAGES["vscode"][".github/agents/schemas.md"].body
     answer = ROLES[role].answer
     assert answer is not None
-    for contract in (answer, *BESIDE.get(role, {}).values()):
+    for contract in (answer, *ROLES[role].documents.values()):
         assert f"\n## {contract} " in schemas
         for field in fields_of(form_of(contract, ()).schema):
             assert f"`{field.way}`" in schemas

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from fairwitness.agents.roles import DOCUMENTS, VARIANTS
 from fairwitness.agents.schema_text import explain
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.agents.role import RoleSpec
@@ -105,12 +104,12 @@ def _file(name: str) -> str:
 def _words(spec: RoleSpec, brief: Brief) -> tuple[str, str]:
     """The words of a role with its parameters filled in: what comes first, and what comes last."""
     values = dict(brief.parameters)
-    if spec.role in VARIANTS:
-        folder, parameter = VARIANTS[spec.role]
+    if spec.variants is not None:
+        parameter = spec.variants.parameter
         chosen = values[parameter]
         if not is_safe_name(chosen) or not brief.instance.endswith(chosen):
             raise UsageError(f"{visible(brief.instance)} is not the form for {parameter} {visible(chosen)}")
-        values["variant"] = _file(f"{folder}/{chosen}").strip()
+        values["variant"] = _file(f"{spec.variants.folder}/{chosen}").strip()
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in values:
@@ -216,7 +215,7 @@ def _answer(spec: RoleSpec, brief: Brief) -> str:
     ]
     if spec.statuses:
         parts.append("`completion.summary` is one line, for somebody who reads nothing else.")
-    for glob, contract in DOCUMENTS.get(spec.role, {}).items():
+    for glob, contract in spec.documents.items():
         parts += [f"Each `{glob}` is a document of its own, a `{contract}`:", explain(contract, ())]
     parts.append(
         f"End with exactly one fenced {block} that holds the answer, and nothing after it. Do not write the answer into"

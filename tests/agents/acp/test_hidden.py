@@ -9,8 +9,8 @@ import pytest
 
 from agents.acp.kit import BUILDER, READER, Ground, report
 from agents.jobs import job
-from fairwitness.agents.backends.acp.carried import carried
 from fairwitness.agents.backends.acp.permissions import unclear
+from fairwitness.agents.backends.acp.repo_settings import find_repo_settings
 from fairwitness.agents.driver import drive
 from fairwitness.agents.profiles import PROFILES
 from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus, Stop
@@ -41,7 +41,7 @@ def test_settings_of_a_repository_are_not_there_for_an_agent_that_would_follow_t
     ground: Ground, role: Role, path: str, is_told: bool
 ) -> None:
     plant(ground)
-    backend = ground.backend("hostile", carried=(path, ".other"), carried_off=is_told)
+    backend = ground.backend("hostile", repo_settings=(path, ".other"), ignores_repo_settings=is_told)
     told = report(ground.ask(backend, ground.job(role)))
     assert told["settings"] == {} if path == SETTINGS else told["settings"].startswith("failed: ")
     assert "hook" not in told
@@ -67,7 +67,7 @@ def test_an_agent_cannot_get_its_settings_back(ground: Ground, role: Role) -> No
         " cat .scripted/settings.json old old/settings.json linked /proc/self/root$PWD/.scripted/settings.json"
         " /proc/1/root$PWD/.scripted/settings.json; echo x > .scripted/settings.json"
     )
-    backend = ground.backend("shell", carried=(SETTINGS,), env={"SCRIPTED_COMMAND": script})
+    backend = ground.backend("shell", repo_settings=(SETTINGS,), env={"SCRIPTED_COMMAND": script})
     ours = ground.job(role)
     told = report(ground.ask(backend, ours))
     assert "hooked" not in told["shell"]
@@ -84,7 +84,7 @@ def test_what_the_task_is_about_stays_in_sight_and_is_noted(ground: Ground) -> N
     plant(ground)
     plant(ground, ".scripted/other.json")
     ours = ground.job(scope=Scope(folder="docs/run", writes=(SETTINGS,)))
-    told = report(ground.ask(ground.backend("hostile", carried=(".scripted",)), ours))
+    told = report(ground.ask(ground.backend("hostile", repo_settings=(".scripted",)), ours))
     assert "ran" in told["hook"]
     assert f"carries {SETTINGS}, which The scripted agent may follow" in ground.notes()
     assert "settings from it: .scripted/other.json" in ground.notes()
@@ -95,14 +95,14 @@ def test_what_the_task_is_about_stays_in_sight_and_is_noted(ground: Ground) -> N
 def test_a_reader_sees_no_settings_whatever_the_task_may_write(ground: Ground) -> None:
     plant(ground)
     ours = ground.job(READER, scope=Scope(folder="docs/run", writes=("**",)))
-    assert "hook" not in report(ground.ask(ground.backend("hostile", carried=(SETTINGS,)), ours))
+    assert "hook" not in report(ground.ask(ground.backend("hostile", repo_settings=(SETTINGS,)), ours))
 
 
 @pytest.mark.parametrize("target", ["../src", "/proc/self/cwd/src", "src"])
 def test_a_repository_cannot_lead_the_agent_there_by_a_link(ground: Ground, target: str) -> None:
     plant(ground, "src/settings.json")
     (ground.worktree / ".scripted").symlink_to(target)
-    turn = ground.ask(ground.backend("hostile", carried=(SETTINGS,)), ground.job(scope=Scope(writes=("**",))))
+    turn = ground.ask(ground.backend("hostile", repo_settings=(SETTINGS,)), ground.job(scope=Scope(writes=("**",))))
     assert (turn.stop, turn.cause) == (Stop.FAILED, ErrorCause.SANDBOX_LOST)
     assert "link" in turn.error
     assert ground.changed() - {".scripted/settings.json", ".scripted/a.py"} == set()
@@ -111,7 +111,7 @@ def test_a_repository_cannot_lead_the_agent_there_by_a_link(ground: Ground, targ
 def test_instructions_for_agents_are_text_of_the_repository_and_stay(ground: Ground) -> None:
     (ground.worktree / "AGENTS.md").write_text("Use tabs.\n")
     plant(ground)
-    backend = ground.backend("shell", carried=(SETTINGS,), env={"SCRIPTED_COMMAND": "cat AGENTS.md"})
+    backend = ground.backend("shell", repo_settings=(SETTINGS,), env={"SCRIPTED_COMMAND": "cat AGENTS.md"})
     assert "Use tabs." in report(ground.ask(backend))["shell"]
 
 
@@ -148,13 +148,13 @@ def test_an_unclear_call_may_say_anything() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_what_every_profile_lists_can_be_hidden(name: str) -> None:
-    assert [path for path in PROFILES[name].carried if hidden.path_problem(path) is not None] == []
+    assert [path for path in PROFILES[name].repo_settings if hidden.path_problem(path) is not None] == []
 
 
 def sort(folder: Path, *writes: str, tier: SandboxTier = SandboxTier.NAMESPACES) -> Any:
-    found = scripted_profile("answers", carried=(".set", "one.json"))
+    found = scripted_profile("answers", repo_settings=(".set", "one.json"))
     ours = job(folder, role=BUILDER, scope=Scope(writes=writes), runner=ScriptedRunner((), tier=tier))
-    return carried(found, ours)
+    return find_repo_settings(found, ours)
 
 
 def fill(folder: Path, *paths: str) -> None:

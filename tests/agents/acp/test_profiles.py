@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from fairwitness.agents.backends.acp import launching
 from fairwitness.agents.backends.acp.filling import filling, role_kind, tools_of
 from fairwitness.agents.backends.acp.installation import Installed
 from fairwitness.agents.base import Endpoint
-from fairwitness.agents.profiles import PROFILES, profile
+from fairwitness.agents.profiles import FOLDER, PROFILES, read_profiles
+from fairwitness.app.wiring import backend
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.agents.profile import PLACEHOLDERS, AgentProfile
+from fairwitness.contracts.agents.settings import AgentsSettings
 from fairwitness.contracts.common.sandbox import Command, Network
 from fairwitness.contracts.common.tools import POLICIES, Role, Tool
 from fairwitness.errors import UsageError
@@ -62,6 +65,20 @@ def test_a_profile_is_rendered_as_it_was_reviewed(name: str, tmp_path: Path) -> 
     assert found == json.loads((GOLDEN / f"{name}.json").read_text())
 
 
+def test_the_profile_files_hold_the_values_that_were_reviewed() -> None:
+    reviewed = json.loads(Path(__file__).with_name("profiles.json").read_text())
+    assert {name: found.plain() for name, found in PROFILES.items()} == reviewed
+
+
+def test_a_broken_profile_file_gives_one_clear_sentence(tmp_path: Path) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "profiles")
+    text = (folder / "goose.toml").read_text()
+    (folder / "goose.toml").write_text(text.replace('shell = "run_in_terminal"', 'shell = "run_anything"'))
+    with pytest.raises(UsageError, match=r"^profiles/goose.toml tools.shell: expected ") as refused:
+        read_profiles(folder)
+    assert "\n" not in refused.value.what
+
+
 def test_there_are_the_nine_agents_that_were_measured() -> None:
     names = {"claude", "codex", "copilot", "gemini", "goose", "kimi-code", "opencode", "qwen", "vibe"}
     assert set(PROFILES) == names
@@ -72,7 +89,7 @@ def test_there_are_the_nine_agents_that_were_measured() -> None:
 
 def test_an_agent_that_nobody_knows_is_refused_with_the_names_of_those_we_know() -> None:
     with pytest.raises(UsageError) as refused:
-        profile("cline")
+        backend("cline", AgentsSettings())
     assert "claude" in refused.value.next_step
 
 

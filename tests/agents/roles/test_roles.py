@@ -1,12 +1,15 @@
 """Roles are data: all of them are there, and what they say agrees with contracts, signatures, policies and prompts."""
 
+import json
 import re
+import shutil
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from fairwitness.agents.prompting import PROMPTS
-from fairwitness.agents.roles import DOCUMENTS, ROLES, VARIANTS
+from fairwitness.agents.roles import FOLDER, ROLES, read_roles
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.completion import Agent
@@ -16,6 +19,7 @@ from fairwitness.contracts.common.words import Status, Workflow
 from fairwitness.contracts.feature.document import SIGNATURES, SignedDocument
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective
+from fairwitness.errors import UsageError
 
 DISPATCHED = [role for role in Role if role is not Role.ORCHESTRATOR]
 _WORDS_ANYBODY_USES = {Tool.AGENT, Tool.MEMORY}
@@ -23,9 +27,10 @@ _WORDS_ANYBODY_USES = {Tool.AGENT, Tool.MEMORY}
 
 def _words(role: Role) -> str:
     """Everything that a role may be told by files of ours."""
-    texts = [(PROMPTS / f"{ROLES[role].prompt}.md").read_text()]
-    if role in VARIANTS:
-        texts += [path.read_text() for path in sorted((PROMPTS / VARIANTS[role].folder).glob("*.md"))]
+    spec = ROLES[role]
+    texts = [(PROMPTS / f"{spec.prompt}.md").read_text()]
+    if spec.variants is not None:
+        texts += [path.read_text() for path in sorted((PROMPTS / spec.variants.folder).glob("*.md"))]
     return "\n".join(texts)
 
 
@@ -34,6 +39,48 @@ def test_every_role_is_described_once() -> None:
     assert set(ROLES) == set(Role)
     assert all(spec.role is role for role, spec in ROLES.items())
     assert {agent.value for agent in Agent} <= {role.value for role in ROLES}
+
+
+@pytest.mark.req("P15")
+def test_the_role_files_hold_the_values_that_were_reviewed() -> None:
+    reviewed = json.loads(Path(__file__).with_name("roles.json").read_text())
+    assert {role.value: spec.plain() for role, spec in ROLES.items()} == reviewed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("turns = 60", "turns = 0", "roles/judge.toml turns: expected "),
+        ("turns = 60", 'turns = "60"', "roles/judge.toml turns: expected "),
+        ("turns = 60\n", "", "roles/judge.toml turns: expected "),
+        ("turns = 60", "turns = 60\ncolour = 1", "roles/judge.toml colour: expected "),
+        ("tokens = 60_000", "tokens = -1", "roles/judge.toml budget.tokens: expected "),
+        ("turns = 60", "turns = ", "roles/judge.toml is not TOML: "),
+        (
+            'role = "judge"',
+            'role = "rater"',
+            "roles/judge.toml role: expected judge, as the file is called, found rater",
+        ),
+    ],
+)
+def test_a_broken_role_file_gives_one_clear_sentence(old: str, new: str, sentence: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "roles")
+    file = folder / "judge.toml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    with pytest.raises(UsageError) as refused:
+        read_roles(folder)
+    assert refused.value.what.startswith(sentence)
+    assert "\n" not in refused.value.what
+    assert refused.value.next_step
+
+
+def test_a_role_without_a_file_is_named(tmp_path: Path) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "roles")
+    (folder / "judge.toml").unlink()
+    with pytest.raises(UsageError, match="no file describes the role judge"):
+        read_roles(folder)
 
 
 @pytest.mark.req("P2", "A3")
@@ -69,12 +116,16 @@ def test_researchers_have_four_foci_and_reviewers_three_perspectives() -> None:
     assert ROLES[Role.REVIEWER].instances == tuple(perspective.value for perspective in Perspective)
     assert {path.stem for path in (PROMPTS / "foci").iterdir()} == set(Focus)
     assert {path.stem for path in (PROMPTS / "perspectives").iterdir()} == set(Perspective)
-    assert {role for role, spec in ROLES.items() if spec.instances} == set(VARIANTS)
+    assert {role for role, spec in ROLES.items() if spec.instances} == {
+        role for role, spec in ROLES.items() if spec.variants
+    }
 
 
 @pytest.mark.req("P15")
 def test_each_role_has_its_file_of_words_and_there_is_no_other() -> None:
-    wanted = {f"{spec.prompt}.md" for spec in ROLES.values()} | {variants.folder for variants in VARIANTS.values()}
+    wanted = {f"{spec.prompt}.md" for spec in ROLES.values()} | {
+        spec.variants.folder for spec in ROLES.values() if spec.variants is not None
+    }
     assert {path.name for path in PROMPTS.iterdir()} == wanted
     assert len({spec.prompt for spec in ROLES.values()}) == len(ROLES)
     assert all(spec.prompt == spec.role.value for spec in ROLES.values())
@@ -105,9 +156,10 @@ def test_the_rater_has_no_tool_and_is_told_so() -> None:
 
 @pytest.mark.req("P2")
 def test_documents_that_a_role_writes_are_among_those_its_policy_lets_it_write() -> None:
-    for role, documents in DOCUMENTS.items():
-        assert set(documents) <= set(POLICIES[role].outputs)
-        assert set(documents.values()) <= set(BY_NAME)
+    assert any(spec.documents for spec in ROLES.values())
+    for role, spec in ROLES.items():
+        assert set(spec.documents) <= set(POLICIES[role].outputs)
+        assert set(spec.documents.values()) <= set(BY_NAME)
 
 
 @pytest.mark.req("F8")

@@ -1,20 +1,18 @@
-"""The external agents that are known, one small file of data each; none of them is shipped."""
+"""The external agents that Fair Witness can start, one TOML file each; none of them is bundled."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
-from fairwitness.agents.profiles import claude, codex, copilot, gemini, goose, kimi_code, opencode, qwen, vibe
+from fairwitness.agents.data_files import read_files
 from fairwitness.contracts.agents.profile import AgentProfile
-from fairwitness.errors import UsageError
 
-_ALL = (claude, codex, copilot, gemini, goose, kimi_code, opencode, qwen, vibe)
-PROFILES: Mapping[str, AgentProfile] = MappingProxyType({module.PROFILE.name: module.PROFILE for module in _ALL})
-"""By the name that people choose."""
+FOLDER = Path(__file__).parent
 
 
-def profile(name: str) -> AgentProfile:
-    """The profile of that name; `UsageError` if there is none."""
-    found = PROFILES.get(name)
-    if found is None:
-        raise UsageError(f"there is no agent {name!r}", next_step=f"choose one of {', '.join(sorted(PROFILES))}")
-    return found
+def read_profiles(folder: Path) -> Mapping[str, AgentProfile]:
+    """Return the agent that each file of a folder describes, by name."""
+    return MappingProxyType({profile.name: profile for profile in read_files(folder, AgentProfile, named_by="name")})
+
+
+PROFILES: Mapping[str, AgentProfile] = read_profiles(FOLDER)

@@ -1,31 +1,29 @@
-"""Every role as data: what it is for, what it returns, how long it has and what it may cost.
+"""The roles of agents, one TOML file each: purpose, answer, time limit, budget and model.
 
-Its words are `agents/prompts/<name>.md`; which tools it has stands in `contracts.common.tools`.
+The prompt of a role is `agents/prompts/<prompt>.md`; its tools are in `contracts.common.tools`. The budgets of
+autopilot's roles are small beside those of the feature pipeline: a phase of one task must fit into the limits of tokens
+and hours that the circuit breaker sets by default.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from pathlib import Path
+from types import MappingProxyType
 
-from fairwitness.agents.roles.autopilot import AUTOPILOT
-from fairwitness.agents.roles.feature import FEATURE
-from fairwitness.agents.roles.forge import FORGE
+from fairwitness.agents.data_files import read_files
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.tools import Role
+from fairwitness.errors import UsageError
 
-ROLES: Mapping[Role, RoleSpec] = {spec.role: spec for spec in (*FEATURE, *AUTOPILOT, *FORGE)}
-
-
-class Variants(NamedTuple):
-    """Words that only one form of a role gets: `agents/prompts/<folder>/<value of the parameter>.md`."""
-
-    folder: str
-    parameter: str
+FOLDER = Path(__file__).parent
 
 
-VARIANTS: Mapping[Role, Variants] = {
-    Role.RESEARCHER: Variants("foci", "focus"),
-    Role.REVIEWER: Variants("perspectives", "perspective"),
-}
+def read_roles(folder: Path) -> Mapping[Role, RoleSpec]:
+    """Return the role that each file of a folder describes, in the order of `Role`."""
+    described = {spec.role: spec for spec in read_files(folder, RoleSpec, named_by="role")}
+    missing = [role.value for role in Role if role not in described]
+    if missing:
+        raise UsageError(f"no file describes the role {', '.join(missing)}", next_step="install Fair Witness again")
+    return MappingProxyType({role: described[role] for role in Role})
 
-DOCUMENTS: Mapping[Role, Mapping[str, str]] = {Role.PLANNER: {"tasks/*.yaml": "task-schema"}}
-"""Documents that a role writes beside its answer, by the glob of its policy, each with the contract it must follow."""
+
+ROLES: Mapping[Role, RoleSpec] = read_roles(FOLDER)

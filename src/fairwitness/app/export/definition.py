@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from fairwitness.agents.prompting import PROMPTS
-from fairwitness.agents.roles import ROLES, VARIANTS
+from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import explain
 from fairwitness.app.export import completions
 from fairwitness.app.export.documents import DOCUMENTS, FOLDER, read_by, written_by
@@ -117,19 +117,18 @@ def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
 def _words(spec: RoleSpec) -> tuple[str, dict[str, str]]:
     """The words of a role with its parameters named instead of filled in: the introduction, and the sections."""
     text = (PROMPTS / f"{spec.prompt}.md").read_text(encoding="utf-8")
-    text = text.replace("{variant}", _variants(spec.role))
+    text = text.replace("{variant}", _variants(spec))
     text = _PLACEHOLDER.sub(r"`\1`", text)
     introduction = text.partition("\n")[2].partition("\n## ")[0].strip()
     return introduction, dict(split_sections(text))
 
 
-def _variants(role: Role) -> str:
-    if role not in VARIANTS:
+def _variants(spec: RoleSpec) -> str:
+    if spec.variants is None:
         return ""
-    folder, parameter = VARIANTS[role]
-    return "\n".join(
-        item((PROMPTS / folder / f"{value}.md").read_text(encoding="utf-8")) for value in VALUES[role, parameter]
-    )
+    folder = PROMPTS / spec.variants.folder
+    values = VALUES[spec.role, spec.variants.parameter]
+    return "\n".join(item((folder / f"{value}.md").read_text(encoding="utf-8")) for value in values)
 
 
 def _inputs(spec: RoleSpec) -> Iterator[str]:

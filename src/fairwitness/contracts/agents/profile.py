@@ -124,10 +124,10 @@ class AgentProfile(Contract):
     """Whether a tool server that is passed along works, so that an answer can be handed in."""
     submit_names: Texts = ()
     """What it calls the tool for handing in an answer when it asks about it."""
-    carried: Texts = ()
+    repo_settings: Texts = ()
     """Files and folders of a repository from which it would take settings, hooks or servers."""
-    carried_off: Flag = False
-    """Whether it is told here to take nothing from them."""
+    ignores_repo_settings: Flag = False
+    """Whether its configuration here makes it ignore them."""
     quirks: Quirks = Quirks()
     usage: UsageWay
     tier: EnforcementTier

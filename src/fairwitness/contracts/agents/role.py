@@ -1,6 +1,6 @@
-"""A role as data: what an agent is for, what it must return, how long it has and what it may cost.
+"""A role as data: what an agent is for, what it must return, how long it may take and what it may cost.
 
-Which tools it has stands in `contracts.common.tools`; its words stand in one Markdown file.
+Its tools are in `contracts.common.tools`; its prompt is one Markdown file.
 """
 
 from enum import StrEnum
@@ -23,16 +23,23 @@ class ModelClass(StrEnum):
     FAST = "fast"
 
 
+class PromptVariants(Contract):
+    """Text that only one form of a role gets: `agents/prompts/<folder>/<value of the parameter>.md`."""
+
+    folder: SafeName
+    parameter: SafeName
+
+
 class RoleSpec(Contract):
-    """One role."""
+    """One role: `agents/roles/<role>.toml`."""
 
     role: Role
     workflow: Workflow
     title: OneLine
     purpose: OneLine
-    """One sentence, for lists and for whoever chooses a role."""
+    """One sentence, for lists and for a person who chooses a role."""
     prompt: SafeName
-    """The Markdown file of its words: `agents/prompts/<prompt>.md`."""
+    """The Markdown file of its prompt: `agents/prompts/<prompt>.md`."""
     answer: Maybe[Text] = None
     """The name of the contract it returns; None only for a role that is never dispatched."""
     statuses: tuple[Status, ...] = ()
@@ -41,6 +48,10 @@ class RoleSpec(Contract):
     """The forms in which it is called (three perspectives, four foci); empty if there is one."""
     parameters: Annotated[tuple[SafeName, ...], Field()] = ()
     """Values that a brief must give it by name."""
+    variants: Maybe[PromptVariants] = None
+    """Where the text of each of its forms is."""
+    documents: dict[Text, Text] = Field(default_factory=dict)
+    """Documents that it writes beside its answer: the glob of its tool policy, and the contract of each document."""
     timeout_s: Seconds
     budget: Amounts
     """What one dispatch may use up; reserved before it starts."""
@@ -48,6 +59,6 @@ class RoleSpec(Contract):
     """Calls of the model in one dispatch, at most."""
     model: ModelClass
     prompt_tokens: Positive
-    """The most that its words may take up, the schema included and the inputs not."""
+    """The most tokens that its prompt may take up, with the schema and without the inputs."""
     is_dispatched: Flag = True
     """False for the orchestrator, which is this program and no agent."""

@@ -8,9 +8,9 @@ from importlib import util
 from typing import TYPE_CHECKING, Any
 
 from fairwitness.agents.backends.acp import installation, launching
-from fairwitness.agents.backends.acp.carried import carried
 from fairwitness.agents.backends.acp.filling import role_kind
 from fairwitness.agents.backends.acp.installation import Installed, Lookup
+from fairwitness.agents.backends.acp.repo_settings import find_repo_settings
 from fairwitness.agents.base import Job, Session
 from fairwitness.contracts.agents.dispatch import Kind, Probe
 from fairwitness.contracts.agents.profile import AgentProfile
@@ -104,7 +104,7 @@ class AcpBackend:
         profile, kind = self.profile, role_kind(job.spec.role)
         fill = launching.filled(profile, job, own)
         launching.furnish(profile, fill, own)
-        for note in carried(profile, job).notes(profile):
+        for note in find_repo_settings(profile, job).notes(profile):
             job.happened(Kind.NOTE, note)
         hand = Handing(job.form, own) if profile.submit else None
         meta = fill.value(profile.meta.get(kind, {}))

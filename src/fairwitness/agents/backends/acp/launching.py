@@ -6,10 +6,10 @@ import os
 import threading
 from pathlib import Path
 
-from fairwitness.agents.backends.acp.carried import carried
 from fairwitness.agents.backends.acp.filling import Filling, filling, role_kind
 from fairwitness.agents.backends.acp.frames import FRAME_LIMIT
 from fairwitness.agents.backends.acp.installation import Installed
+from fairwitness.agents.backends.acp.repo_settings import find_repo_settings
 from fairwitness.agents.base import Endpoint, Job
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.agents.profile import AgentProfile
@@ -93,7 +93,7 @@ def command(profile: AgentProfile, job: Job, installed: Installed, fill: Filling
             writable=POLICIES[role].source,
             read=installed.read,
             write=(own.folder,),
-            hidden=carried(profile, job).hidden,
+            hidden=find_repo_settings(profile, job).hidden,
             network=Network.LOOPBACK,
             ways=(Way(port=PORT, socket=str(socket)),) if socket is not None else (),
             env=env,

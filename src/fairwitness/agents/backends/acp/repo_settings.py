@@ -21,7 +21,7 @@ _LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class RepoSettings:
     """What one agent would follow in one worktree."""
 
     hidden: tuple[str, ...]
@@ -35,18 +35,18 @@ class Carried:
         """What a person should know about it."""
         if self.there:
             yield f"hidden from {profile.title}, which could take settings from it: {_listed(self.there)}"
-        if self.seen and not profile.carried_off:
+        if self.seen and not profile.ignores_repo_settings:
             yield (
                 f"the repository carries {_listed(self.seen)}, which {profile.title} may follow, and which the task may"
                 " write; nothing but the sandbox keeps what comes of it within the role"
             )
 
 
-def carried(profile: AgentProfile, job: Job) -> Carried:
+def find_repo_settings(profile: AgentProfile, job: Job) -> RepoSettings:
     """Sorts what an agent would follow into what it sees and what it does not."""
     hidden: list[str] = []
     seen: list[str] = []
-    for path in profile.carried:
+    for path in profile.repo_settings:
         parts = list(_parts(job, path))
         unseen = [part for part, is_seen in parts if not is_seen]
         if len(unseen) > _PARTS:
@@ -57,7 +57,7 @@ def carried(profile: AgentProfile, job: Job) -> Carried:
     there = tuple(path for path in hidden if os.path.lexists(job.worktree / path))
     # whether a path is there in the agent's view is for the sandbox to say: a link may lead elsewhere there
     is_told_all = job.runner.tier is SandboxTier.NAMESPACES
-    return Carried(tuple(hidden) if is_told_all else there, there, tuple(seen))
+    return RepoSettings(tuple(hidden) if is_told_all else there, there, tuple(seen))
 
 
 def _parts(job: Job, path: str) -> Iterator[tuple[str, bool]]:
