@@ -25,7 +25,7 @@ from fairwitness.agents.recording import recording
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.toolbox import Toolbox
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Stop
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.tools import Role, Scope
@@ -112,7 +112,7 @@ def _job(worktree: Path, url: str, role: Role = Role.IMPLEMENTER, parameters: di
         parameters=parameters or {},
         scope=SCOPE,
     )
-    runner = wiring.runner()
+    runner = backends.runner()
     return Job(
         spec=spec,
         brief=brief,

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.feature_run import context_of, order_of
+from fairwitness.app.run_records.feature import context_of, order_of
 from fairwitness.app.state import state_of
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench.measure import report
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, End
 from fairwitness.sandbox.probe import probe
@@ -50,7 +50,7 @@ def _candidates(folder: Path, argv: tuple[str, ...]) -> dict[str, Callable[[], o
         subprocess.run(argv, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=True, env={})
 
     def confined(tier: SandboxTier) -> Callable[[], object]:
-        runner = wiring.runner(tier, allow_unconfined=True)
+        runner = backends.runner(tier, allow_unconfined=True)
         confinement = Confinement(worktree=str(folder), writable=True, env={}, min_tier=SandboxTier.NONE)
         command = Command(argv=argv, confinement=confinement, purpose="bench")
 

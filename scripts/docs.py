@@ -58,7 +58,7 @@ def commands() -> str:
     """docs/commands.md: the help of every command."""
     import click
 
-    from fairwitness.cli.commands import COMMANDS, help_text
+    from fairwitness.cli.command_list import COMMANDS, help_text
     from fairwitness.cli.group import command_named
 
     pages = [f"{HEAD}\n# Commands\n\n```\n{help_text()}```\n"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from docs import DOCS, PAGES, REQUIREMENTS, marked_tests
 
-from fairwitness.cli.commands import COMMANDS
+from fairwitness.cli.command_list import COMMANDS
 from support.fixtures import ROOT
 
 ROW = re.compile(r"^\| ([PAFX]\d+) \| (\S+) \|$", re.MULTILINE)

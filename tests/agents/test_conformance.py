@@ -7,7 +7,7 @@ import pytest
 
 from fairwitness.agents.backends.acp.backend import AcpBackend
 from fairwitness.agents.backends.api import ApiBackend
-from fairwitness.app.wiring import runner
+from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.sandbox.probe import probe

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.agents.backends.acp.backend import AcpBackend
-from fairwitness.app.wiring import runner
+from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.evidence import SandboxTier

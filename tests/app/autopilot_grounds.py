@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.autopilot_earlier import earlier_phases, known_phases
-from fairwitness.app.autopilot_ground import read_ground
-from fairwitness.app.database import ledger_in
-from fairwitness.app.state import state_of
+from fairwitness.app.autopilot_project import read_ground
+from fairwitness.app.run_records.autopilot_history import earlier_phases, known_phases
+from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.autopilot.event import Event
 from fairwitness.contracts.autopilot.events_phase import (

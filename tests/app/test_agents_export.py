@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from fairwitness.agents.prompting import PROMPTS
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import fields_of, form_of
-from fairwitness.app.agents_export import TARGETS, export, is_untouched, sealed
 from fairwitness.app.export.completions import CONDITIONS
 from fairwitness.app.export.definition import SECTIONS, VALUES
 from fairwitness.app.export.documents import DOCUMENTS, FOLDER, NINE
@@ -24,7 +23,8 @@ from fairwitness.app.export.overview import PROMPT, diagram
 from fairwitness.app.export.pages import WORDS, Page, worded
 from fairwitness.app.export.references import MEANINGS, REFERENCES
 from fairwitness.app.export.skill import FOLDERS
-from fairwitness.cli.commands import COMMANDS
+from fairwitness.app.export.writer import TARGETS, export, is_untouched, sealed
+from fairwitness.cli.command_list import COMMANDS
 from fairwitness.contracts.common.markdown import headings, split_sections
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import MATRIX_TOOLS, POLICIES, Role, Tool
@@ -176,7 +176,7 @@ def test_every_link_leads_to_a_page_of_the_same_export(page: Page) -> None:
 
 
 def _commands() -> dict[str, click.Command]:
-    modules = {command.name: command.module for command in COMMANDS} | {"agents": "fairwitness.cli.agents"}
+    modules = {command.name: command.module for command in COMMANDS} | {"agents": "fairwitness.cli.commands.agents"}
     return {name: importlib.import_module(module).command for name, module in modules.items()}
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from fairwitness.agents.gateway.upstream import Route
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.agents_settings import ORDER, agents_settings, choose, role_named
-from fairwitness.app.models import KeyRing, route_of
-from fairwitness.app.settings import verify_settings
+from fairwitness.app.assembly.models import KeyRing, route_of
+from fairwitness.app.settings.agents import ORDER, agents_settings, choose, role_named
+from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.agents.role import ModelClass

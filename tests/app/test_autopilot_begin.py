@@ -25,7 +25,7 @@ from app.autopilot_grounds import (
     tell,
     types_of,
 )
-from fairwitness.app.autopilot import BegunAutopilot, WantedPhases, begin_autopilot
+from fairwitness.app.runs.begin_autopilot import BegunAutopilot, WantedPhases, begin_autopilot
 from fairwitness.contracts.autopilot.roadmap import CommandKind
 from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
 from fairwitness.errors import FairWitnessError

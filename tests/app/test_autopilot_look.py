@@ -19,12 +19,11 @@ from app.autopilot_grounds import (
     started,
     tell,
 )
-from fairwitness.app.autopilot_course import PhaseCourse
-from fairwitness.app.autopilot_look import Board, all_metrics, look_at_run, next_of, report_of, roadmap_standings
-from fairwitness.app.event_words import told
-from fairwitness.app.looking import look_at, next_command, run_lines
-from fairwitness.app.looking import opened as opened_database
-from fairwitness.app.runs import End, RunLook
+from fairwitness.app.views.autopilot import Board, all_metrics, look_at_run, next_of, report_of, roadmap_standings
+from fairwitness.app.views.detail import look_at, next_command, run_lines
+from fairwitness.app.views.detail import opened as opened_database
+from fairwitness.app.views.event_lines import told
+from fairwitness.app.views.run import End, PhaseCourse, RunLook
 from fairwitness.contracts.autopilot.words import StepName
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.words import Workflow

@@ -23,9 +23,10 @@ from app.autopilot_grounds import (
     tell,
     types_of,
 )
-from fairwitness.app.answering import answer, inbox
-from fairwitness.app.autopilot_run import opened_autopilot, record_verdict, resume_autopilot, settled_verdicts
-from fairwitness.app.autopilot_verdict import give_verdict
+from fairwitness.app.run_records.autopilot import opened_autopilot, record_verdict, resume_autopilot, settled_verdicts
+from fairwitness.app.runs.answer import answer
+from fairwitness.app.runs.verdict import give_verdict
+from fairwitness.app.views.inbox import inbox
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.events_run import CircuitBreakerOpened
 from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, RunStatus

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.autopilot_grounds import ROADMAP, RUN, begun, commit, completed, git, lay_out, opened, over, started, tell
-from fairwitness.app.autopilot_run import RELOCK, opened_autopilot
-from fairwitness.app.autopilot_setup import GROWN, KEPT, WRITTEN, init, lock
+from fairwitness.app.run_records.autopilot import RELOCK, opened_autopilot
+from fairwitness.app.runs.autopilot_setup import GROWN, KEPT, WRITTEN, init, lock
 from fairwitness.contracts.autopilot.roadmap import ProjectConfig
 from fairwitness.errors import UsageError
 from fairwitness.rules.roadmap import read_roadmap

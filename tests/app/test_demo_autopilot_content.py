@@ -25,7 +25,7 @@ from fairwitness.app.demo_autopilot.repository import ASKED, CHECKS, ENDS, FILES
 from fairwitness.app.demo_autopilot.scripts import Task
 from fairwitness.app.demo_autopilot.team import SESSIONS, write_cassettes
 from fairwitness.app.demo_feature.scripts import Call, Session
-from fairwitness.app.settings import verify_settings
+from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.autopilot.audit import SelfAuditReturn
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.integrity import IntegrityFacts

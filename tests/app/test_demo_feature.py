@@ -20,7 +20,7 @@ from fairwitness.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, TASKS_AGAIN
 from fairwitness.app.demo_feature.repository import CHECKS, FILES, FOLDER, LAYOUT, lay_out
 from fairwitness.app.demo_feature.scripts import Call, Document, Session
 from fairwitness.app.demo_feature.team import HONEST, LYING, write_cassettes
-from fairwitness.app.settings import verify_settings
+from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, Query, Tally
 from fairwitness.contracts.common.policy import Policy

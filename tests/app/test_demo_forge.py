@@ -35,7 +35,7 @@ from fairwitness.app.demo_forge.library import FILES
 from fairwitness.app.demo_forge.plans import ADDED, COLLECTED, CONFLICTING, FIRST_REFINERY, SECOND_REFINERY, TASKS, Task
 from fairwitness.app.demo_forge.repository import CHECKS, MOMENT, REQUEST, SLUG, lay_out
 from fairwitness.app.demo_forge.team import SESSIONS, write_cassettes
-from fairwitness.app.settings import verify_settings
+from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.common.tools import Allowed, Role, Scope, Tool
 from fairwitness.contracts.forge.dag import Dag, NodeState, NodeType
 from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus, Walkthrough

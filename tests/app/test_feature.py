@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from fairwitness.app.assembly.engine import Factory
+from fairwitness.app.assembly.feature_runner import caps_of
 from fairwitness.app.demo_feature import repository as demo
 from fairwitness.app.demo_feature.team import write_cassettes
-from fairwitness.app.feature import BegunFeature, Wanted, begin_feature
-from fairwitness.app.feature_run import context_of, order_of, resume_feature
-from fairwitness.app.feature_runner import caps_of
-from fairwitness.app.graphs import Factory
+from fairwitness.app.run_records.feature import context_of, order_of, resume_feature
+from fairwitness.app.runs.begin_feature import BegunFeature, Wanted, begin_feature
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.decisions import Halt, HaltOutcome

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from app.report_ledgers import COMMIT, MOMENT, RUN, FeatureWalk, finished, going
-from fairwitness.app.feature_look import FeatureLook
-from fairwitness.app.feature_steps import STEPS
+from fairwitness.app.views.feature import STEPS, FeatureLook
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.state import FeatureState
@@ -199,8 +198,6 @@ def test_the_stream_of_the_folds_is_taken_in_too() -> None:
 
 @pytest.mark.req("F5")
 def test_looking_loads_no_contract() -> None:
-    program = (
-        "import sys, fairwitness.app.feature_look, fairwitness.app.feature_words; print('pydantic' in sys.modules)"
-    )
+    program = "import sys, fairwitness.app.views.feature, fairwitness.app.views.feature_lines; print('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.feature_settings import feature_settings
-from fairwitness.app.settings import _TABLES, verify_settings
+from fairwitness.app.settings.tables import feature_settings
+from fairwitness.app.settings.verify import _TABLES, verify_settings
 from fairwitness.contracts.common.policy import OnExhausted
 from fairwitness.contracts.common.words import Risk
 from fairwitness.contracts.feature.order import KeepArtifacts

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.knowledge import Known, file_of, forget, known_in
+from fairwitness.app.runs.knowledge import Known, file_of, forget, known_in
 from fairwitness.contracts.feature.knowledge import KnowledgeType
 from fairwitness.errors import UsageError
 from fairwitness.kit import yaml_text

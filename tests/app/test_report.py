@@ -9,12 +9,11 @@ import pytest
 
 from app.graph_walk import Walk, dag_of
 from app.report_ledgers import COMMIT, HOSTILE, RUN, TREE, FeatureWalk, finished, going
-from fairwitness.app.report import read_run, write_report
-from fairwitness.app.report_evidence import SECTIONS
-from fairwitness.app.report_html import ROWS, agents_words, el, fields, table, text
-from fairwitness.app.report_page import MARK
-from fairwitness.app.report_page import page as page_of
-from fairwitness.app.report_style import STYLE
+from fairwitness.app.report.builder import read_run, write_report
+from fairwitness.app.report.html import ROWS, agents_words, el, fields, table, text
+from fairwitness.app.report.page import MARK, STYLE
+from fairwitness.app.report.page import page as page_of
+from fairwitness.app.report.sections import SECTIONS
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.forge import events as happened
 from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError

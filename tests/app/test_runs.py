@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from app.graph_walk import Walk, dag_of, random_walk
-from fairwitness.app.event_words import told, told_anyway
-from fairwitness.app.looking import look_at, meant, opened, plain_look, run_lines
-from fairwitness.app.runs import EVENT_VERSION, End, RunLook, Stage
-from fairwitness.app.watching import watching
+from fairwitness.app.views.detail import look_at, meant, opened, plain_look, run_lines
+from fairwitness.app.views.event_lines import told, told_anyway
+from fairwitness.app.views.followed_run import watching
+from fairwitness.app.views.run import EVENT_VERSION, End, RunLook, Stage
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.words import Workflow

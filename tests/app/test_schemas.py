@@ -9,8 +9,7 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
 from contracts import feature_constraints, forge_constraints
-from fairwitness.app.recognition import recognise
-from fairwitness.app.schemas import check, export, json_schema
+from fairwitness.app.schemas import check, export, json_schema, recognise
 from fairwitness.contracts.catalog import BY_NAME, CATALOG
 from fairwitness.errors import UsageError
 from fairwitness.kit.documents import SUFFIXES, Format, read, render

@@ -7,7 +7,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from fairwitness.app.settings import user_file, verify_settings
+from fairwitness.app.settings.verify import user_file, verify_settings
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.verify.checks import DeclaredCheck, ReportFormat, VerifySettings
 from fairwitness.errors import UsageError

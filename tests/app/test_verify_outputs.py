@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.app.github import MOST, annotations, markdown
-from fairwitness.app.junit import junit, write_junit
-from fairwitness.app.sarif import sarif, write_sarif
+from fairwitness.app.verification.formats import MOST, annotations, junit, markdown, sarif, write_junit, write_sarif
 from fairwitness.contracts.common.evidence import Query, SandboxTier
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.verify.report import CheckLine, FindingLine, MissingLine, Side, VerifyReport

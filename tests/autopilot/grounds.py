@@ -33,8 +33,8 @@ from autopilot.team import Document as Document
 from autopilot.team import part as part
 from fairwitness.agents.cassettes import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.autopilot import WantedPhases, begin_autopilot
 from fairwitness.app.demo_repository import lay_out_files
+from fairwitness.app.runs.begin_autopilot import WantedPhases, begin_autopilot
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.runs.autopilot.ignored import gitignore_with
 from feature.grounds import git

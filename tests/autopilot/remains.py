@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dag.remains import git
-from fairwitness.app.autopilot_run import opened_autopilot
+from fairwitness.app.run_records.autopilot import opened_autopilot
 from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.runs.autopilot.state_file import rendered, whole_state

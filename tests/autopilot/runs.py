@@ -9,15 +9,15 @@ from typing import Any
 
 from autopilot.team import Document
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.autopilot_run import AutopilotRoom, opened_autopilot, resume_autopilot
-from fairwitness.app.autopilot_runner import autopilot_caps
-from fairwitness.app.carrying import carry, record_resumed
-from fairwitness.app.graph_means import DispatchDepsFactory, prover
-from fairwitness.app.graphs import AUTOPILOT_FLOW, CAP, ENGINE, Factory
-from fairwitness.app.runs import End
+from fairwitness.app.assembly.autopilot_runner import autopilot_caps
+from fairwitness.app.assembly.backends import runner
+from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
+from fairwitness.app.assembly.engine import AUTOPILOT_FLOW, CAP, ENGINE, Factory
+from fairwitness.app.run_records.autopilot import AutopilotRoom, opened_autopilot, resume_autopilot
+from fairwitness.app.runs.drive import carry, record_resumed
 from fairwitness.app.state import scratch_root, state_of
-from fairwitness.app.watching import watching
-from fairwitness.app.wiring import runner
+from fairwitness.app.views.followed_run import watching
+from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.autopilot.passes import PhasePass, Verdict

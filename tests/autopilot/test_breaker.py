@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autopilot.grounds import Document, Grounds, Run, part
-from fairwitness.app.runs import End
+from fairwitness.app.views.run import End
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.words import RunStatus
 from fairwitness.errors import NotReady

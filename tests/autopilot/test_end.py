@@ -10,8 +10,8 @@ from autopilot.grounds import Grounds
 from autopilot.loops import PATIENT, SURE, UNSURE, add, assert_emits, by_a_person, cycle, merge, refused, scored
 from autopilot.runs import Run
 from autopilot.team import Document, part
-from fairwitness.app.autopilot_verdict import give_verdict
-from fairwitness.app.runs import End
+from fairwitness.app.runs.verdict import give_verdict
+from fairwitness.app.views.run import End
 from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
 from fairwitness.errors import UsageError
 from fairwitness.store.layout import autopilot as layout

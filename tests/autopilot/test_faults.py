@@ -11,8 +11,8 @@ import pytest
 
 from autopilot.grounds import Document, Grounds, Run, part
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.autopilot_setup import lock
-from fairwitness.app.runs import End
+from fairwitness.app.runs.autopilot_setup import lock
+from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autopilot.grounds import Document, Grounds, Run, part
-from fairwitness.app.runs import End
+from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.autopilot.score import band_of
 from fairwitness.contracts.autopilot.words import PhaseStatus

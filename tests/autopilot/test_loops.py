@@ -6,7 +6,7 @@ import pytest
 
 from autopilot.grounds import Grounds
 from autopilot.loops import PATIENT, add, assert_emits, cycle, history, loops, merge, scored, standing
-from fairwitness.app.runs import End
+from fairwitness.app.views.run import End
 from fairwitness.errors import UsageError
 from feature.grounds import git
 

@@ -23,7 +23,7 @@ from autopilot.loops import (
 )
 from autopilot.runs import Run
 from autopilot.team import Document, part
-from fairwitness.app.runs import End
+from fairwitness.app.views.run import End
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.words import FailureCategory
 from fairwitness.kit.clock import system_clock

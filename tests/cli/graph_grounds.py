@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.runner import FAIRWITNESS
-from fairwitness.app.graphs import begin_graph
+from fairwitness.app.assembly.engine import begin_graph
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.ledger.ledger import Ledger

@@ -49,6 +49,6 @@ def completed(root: Path, run_id: str = "run-completed") -> Walk:
 
 def fits(text: str, columns: int = 80) -> bool:
     """Whether every line fits, and nothing in it would be acted upon by a terminal."""
-    from fairwitness.cli.columns import cells
+    from fairwitness.cli.screens.columns import cells
 
     return all(cells(line) <= columns and line.isprintable() for line in text.split("\n"))

@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from app.autopilot_grounds import RUN, at_step, begun, completed, lay_out, started, tell
-from fairwitness.app.autopilot_look import look_at_run
-from fairwitness.app.watching import watching
-from fairwitness.cli.autopilot_screen import AutopilotLive, autopilot_screen, board_lines
-from fairwitness.cli.columns import cells
-from fairwitness.cli.run_screen import LINES, How, PlainLines
+from fairwitness.app.views.autopilot import look_at_run
+from fairwitness.app.views.followed_run import watching
+from fairwitness.cli.screens.autopilot import AutopilotLive, autopilot_screen, board_lines
+from fairwitness.cli.screens.columns import cells
+from fairwitness.cli.screens.run import LINES, How, PlainLines
 from fairwitness.contracts.autopilot.words import StepName
 
 PHASES = tuple(str(number) for number in range(1, 31))

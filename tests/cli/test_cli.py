@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 
 from cli.runner import FAIRWITNESS, fairwitness
 from fairwitness import __version__
-from fairwitness.cli.commands import COMMANDS
+from fairwitness.cli.command_list import COMMANDS
 from fairwitness.cli.exit_codes import ExitCode, exit_code_of
 from fairwitness.errors import (
     BadDocument,

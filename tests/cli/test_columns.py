@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.cli.columns import age, cells, cut, padded, wrapped
+from fairwitness.cli.screens.columns import age, cells, cut, padded, wrapped
 
 TEXT = st.text("ab進捗é\u0301🟢 ", max_size=80)
 WIDTH = st.integers(6, 40)

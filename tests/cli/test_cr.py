@@ -12,8 +12,8 @@ import pytest
 from app.graph_walk import Walk, dag_of
 from cli.graph_grounds import git, types_of
 from cli.graph_ledgers import HOSTILE, fits
-from fairwitness.app.carrying import engine_at
-from fairwitness.app.graphs import FORGE_FLOW
+from fairwitness.app.assembly.engine import FORGE_FLOW
+from fairwitness.app.runs.drive import engine_at
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.documents import ChangeRequest
 from fairwitness.contracts.forge.returns import CaptainReturn
@@ -27,7 +27,7 @@ ADA = "Ada <ada@example.org>"
 BODY = "## Description\nIt is missing.\n\n## Impact Assessment\nLittle.\n## Proposed Resolution\nAdd it.\n"
 _CALL = """
 import sys
-from fairwitness.cli.cr import command
+from fairwitness.cli.commands.cr import command
 from fairwitness.cli.exit_codes import exit_code_of
 from fairwitness.errors import FairWitnessError
 import click

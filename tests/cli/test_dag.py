@@ -12,8 +12,8 @@ import pytest
 from app.graph_walk import Walk, dag_of
 from cli.graph_ledgers import completed, failed, fits, going
 from cli.runner import fairwitness
-from fairwitness.app.graph_picture import critical_path
-from fairwitness.cli.dag import _quoted
+from fairwitness.app.views.graph import critical_path
+from fairwitness.cli.commands.dag import _quoted
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.status import DagStatus, RunState

@@ -11,11 +11,18 @@ from rich.console import Console
 
 from app.report_ledgers import HOSTILE, MOMENT, FeatureWalk, finished, going
 from cli.graph_ledgers import fits
-from fairwitness.app.feature_look import FeatureLook
-from fairwitness.app.feature_steps import STEPS
-from fairwitness.app.watching import watching
-from fairwitness.cli.feature_lines import LINES, live_lines, packed
-from fairwitness.cli.feature_screen import FeatureJsonLines, FeatureLive, FeaturePlain, FeatureSilent, Watched
+from fairwitness.app.views.feature import STEPS, FeatureLook
+from fairwitness.app.views.followed_run import watching
+from fairwitness.cli.screens.feature import (
+    LINES,
+    FeatureJsonLines,
+    FeatureLive,
+    FeaturePlain,
+    FeatureSilent,
+    Watched,
+    live_lines,
+    packed,
+)
 from fairwitness.ledger.glance import events_after
 
 

@@ -16,7 +16,7 @@ RUN = "2026-02-26T14:30:00Z"
 _CALL = """
 import sys
 from fairwitness.cli.exit_codes import exit_code_of
-from fairwitness.cli.knowledge import command
+from fairwitness.cli.commands.knowledge import command
 from fairwitness.errors import FairWitnessError
 try:
     sys.exit(int(command.main(sys.argv[1:], prog_name="fairwitness knowledge", standalone_mode=False) or 0))

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from cli.graph_ledgers import fits
-from fairwitness.app.database import ledger_in
-from fairwitness.app.forge_plan import approve_plan, edit_plan
-from fairwitness.app.state import state_of
+from fairwitness.app.runs.plan import approve_plan, edit_plan
+from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.forge.events import RunFailed
 from fairwitness.contracts.graph.forge import ForgeOrder
@@ -32,7 +31,7 @@ from support.graph.team import lay_out
 _CALL = """
 import sys
 from fairwitness.cli.exit_codes import exit_code_of
-from fairwitness.cli.plan import command
+from fairwitness.cli.commands.plan import command
 from fairwitness.errors import FairWitnessError
 try:
     sys.exit(int(command.main(sys.argv[1:], prog_name="fairwitness plan", standalone_mode=False) or 0))

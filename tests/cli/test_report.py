@@ -13,7 +13,7 @@ from app.report_ledgers import RUN, finished
 PROGRAM = (
     "import sys\n"
     "from fairwitness.cli import group\n"
-    "group._MODULES.setdefault('report', 'fairwitness.cli.report')\n"  # whatever the table of commands says
+    "group._MODULES.setdefault('report', 'fairwitness.cli.commands.report')\n"  # whatever the table of commands says
     "sys.exit(group.run(['report', *sys.argv[1:]]))\n"
 )
 

@@ -12,7 +12,7 @@ from app.graph_walk import Walk, dag_of
 from cli.graph_grounds import NEEDS_SANDBOX, SLOW, at_work, begun, git, tell, types_of, wait_for
 from cli.graph_ledgers import completed, failed, fits
 from cli.runner import fairwitness
-from fairwitness.app.workers import worker_on
+from fairwitness.app.views.workers import worker_on
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.forge import events as happened
 from support.graph.team import RUN, Task

@@ -18,8 +18,8 @@ from app.graph_walk import Walk, dag_of
 from cli.graph_ledgers import HOSTILE, completed, failed, fits, going
 from cli.runner import FAIRWITNESS, fairwitness
 from cli.terminal import Terminal
-from fairwitness.app.watching import watching
-from fairwitness.cli.run_screen import LINES, LiveScreen, PlainLines
+from fairwitness.app.views.followed_run import watching
+from fairwitness.cli.screens.run import LINES, LiveScreen, PlainLines
 from fairwitness.contracts.forge import events as happened
 
 

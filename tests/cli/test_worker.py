@@ -13,7 +13,7 @@ import pytest
 from cli.graph_grounds import NEEDS_SANDBOX, SLOW, at_work, begun, types_of, wait_for
 from cli.graph_ledgers import fits
 from cli.runner import fairwitness
-from fairwitness.app.worker_shift import named
+from fairwitness.app.runs.worker import named
 from support.graph.team import RUN, Task
 
 pytestmark = pytest.mark.timeout(240)

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairwitness.app.recognition import recognise
-from fairwitness.app.schemas import check_document
+from fairwitness.app.schemas import check_document, recognise
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.problems import Level
 from fairwitness.errors import BadDocument, UsageError

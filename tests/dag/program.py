@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairwitness.app.graphs import FORGE_FLOW, begin_graph, engine_of
+from fairwitness.app.assembly.engine import FORGE_FLOW, begin_graph, engine_of
 from fairwitness.contracts.graph.orders import GraphOptions
 from support.graph.team import RUN, TWELVE, Task, dag_of, documents_of, lay_out, record
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dag.program import TARGET
-from fairwitness.app.ledger import verify_ledgers
+from fairwitness.app.views.ledger import verify_ledgers
 from fairwitness.git.quarantine import PREFIX
 from fairwitness.git.reachability import lost
 from fairwitness.git.repository import Repository

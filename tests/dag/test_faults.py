@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.graphs import begin_graph
+from fairwitness.app.assembly.engine import begin_graph
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.git import quarantine

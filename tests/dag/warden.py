@@ -21,8 +21,8 @@ from typing import Any
 
 PRELOADED = (
     "fairwitness.agents.backends.cassette",
-    "fairwitness.app.graph_means",
-    "fairwitness.app.wiring",
+    "fairwitness.app.assembly.dispatch",
+    "fairwitness.app.assembly.backends",
     "fairwitness.dag.flows",
     "fairwitness.engine.dbos_engine",
     "fairwitness.runs.graph.runner",

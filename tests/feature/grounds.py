@@ -17,18 +17,18 @@ from typing import Any
 from fairwitness.agents.base import Backend
 from fairwitness.agents.cassettes import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.carrying import carry, record_resumed
+from fairwitness.app.assembly.backends import runner
+from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
+from fairwitness.app.assembly.engine import CAP, ENGINE, FEATURE_FLOW, Factory
+from fairwitness.app.assembly.feature_runner import caps_of, commands_of
 from fairwitness.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, work
 from fairwitness.app.demo_feature.scripts import Call, Document, Said, Session, create
-from fairwitness.app.feature import Wanted, begin_feature
-from fairwitness.app.feature_run import context_of, order_of
-from fairwitness.app.feature_runner import caps_of, commands_of
-from fairwitness.app.graph_means import DispatchDepsFactory, prover
-from fairwitness.app.graphs import CAP, ENGINE, FEATURE_FLOW, Factory
-from fairwitness.app.runs import End
+from fairwitness.app.run_records.feature import context_of, order_of
+from fairwitness.app.runs.begin_feature import Wanted, begin_feature
+from fairwitness.app.runs.drive import carry, record_resumed
 from fairwitness.app.state import scratch_root, state_of
-from fairwitness.app.watching import watching
-from fairwitness.app.wiring import runner
+from fairwitness.app.views.followed_run import watching
+from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.agents.role import RoleSpec

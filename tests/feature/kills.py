@@ -23,7 +23,7 @@ from dag.remains import git
 from dag.warden import _PR_SET_CHILD_SUBREAPER, GRACE_S, _is_unborn, _orphans, _watch
 from fairwitness.app.demo import RECORDINGS, REPOSITORY
 from fairwitness.app.demo_feature import repository, team
-from fairwitness.app.feature import Wanted, begin_feature
+from fairwitness.app.runs.begin_feature import Wanted, begin_feature
 from feature.remains import Content, assert_clean, content_of, tries_of
 
 LIFE_S = 600.0

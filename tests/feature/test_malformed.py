@@ -12,7 +12,7 @@ import pytest
 
 from fairwitness.app.demo_feature.repository import LAYOUT
 from fairwitness.app.demo_feature.scripts import Document, Session
-from fairwitness.app.runs import End
+from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import Outcome, OutcomeStatus
 from fairwitness.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
 from fairwitness.contracts.common.tools import Role

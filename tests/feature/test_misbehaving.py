@@ -20,7 +20,7 @@ from fairwitness.agents.base import Job, Session, Turn
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.demo_feature import changes
 from fairwitness.app.demo_feature.repository import LAYOUT
-from fairwitness.app.runs import End
+from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Kind, Layer, OutcomeStatus, Probe, Stop, Usage
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import ErrorCause, Halt, HaltOutcome, Replan

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from fairwitness.app.replaying import replay
+from fairwitness.app.runs.replay import replay
 from fairwitness.contracts.common.decisions import Finish, Halt
 from feature.paper_bounds import beyond_bounds
 from feature.paper_grounds import played

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairwitness.app.replaying import replay
+from fairwitness.app.runs.replay import replay
 from fairwitness.contracts.common.decisions import Finish, Halt
 from fairwitness.contracts.feature.events import Degradation
 from feature.keeping import load, names

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.replaying import Replayed, replay, replay_file
+from fairwitness.app.runs.replay import Replayed, replay, replay_file
 from fairwitness.contracts.common.policy import Policy, ReviewPolicy
 from fairwitness.contracts.common.words import Severity
 from fairwitness.contracts.feature.events import Decided, StepStarted

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fairwitness.app.replaying import differences
+from fairwitness.app.runs.replay import differences
 from fairwitness.contracts.common.policy import Policy, ReviewPolicy, VerificationPolicy
 from fairwitness.contracts.feature.facts import FeatureFacts
 from fairwitness.rules.decide import decide

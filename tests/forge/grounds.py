@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassettes import name_of
-from fairwitness.app.carrying import carry, record_resumed
-from fairwitness.app.feature import Wanted
-from fairwitness.app.forge import begin_forge
-from fairwitness.app.forge_run import ForgeRoom, opened_forge
-from fairwitness.app.runs import End
+from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
+from fairwitness.app.runs.begin_feature import Wanted
+from fairwitness.app.runs.begin_forge import begin_forge
+from fairwitness.app.runs.drive import carry, record_resumed
 from fairwitness.app.state import state_of
-from fairwitness.app.watching import watching
+from fairwitness.app.views.followed_run import watching
+from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import AgentType, NodeState, NodeType

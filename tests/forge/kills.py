@@ -10,8 +10,8 @@ from fairwitness.app.demo import FORGE_REPOSITORY, RECORDINGS
 from fairwitness.app.demo_feature.team import cassette_of
 from fairwitness.app.demo_forge import plans, repository, team
 from fairwitness.app.demo_forge.plans import ASK, CLASHES, README
-from fairwitness.app.feature import Wanted
-from fairwitness.app.forge import begin_forge
+from fairwitness.app.runs.begin_feature import Wanted
+from fairwitness.app.runs.begin_forge import begin_forge
 from feature.kills import Play, settle
 from forge.remains import assert_clean, content_of
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dag.remains import git
-from fairwitness.app.forge_run import opened_forge
+from fairwitness.app.run_records.forge import opened_forge
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.status import DagStatus, RunState, RunStatus

@@ -17,8 +17,8 @@ from cli.graph_ledgers import fits
 from cli.runner import fairwitness
 from fairwitness.app.demo_forge import plans
 from fairwitness.app.demo_forge.repository import CHECKS
-from fairwitness.app.forge_run import ForgeRoom, opened_forge
-from fairwitness.app.looking import meant_run
+from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
+from fairwitness.app.views.detail import meant_run
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.rules.dag import run_counts

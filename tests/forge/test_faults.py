@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cli.graph_grounds import NEEDS_SANDBOX, at_work
-from fairwitness.app.forge_run import retry
-from fairwitness.app.runs import End
+from fairwitness.app.run_records.forge import retry
+from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError

@@ -19,7 +19,7 @@ import pytest
 from fairwitness.agents.backends.acp.backend import AcpBackend
 from fairwitness.agents.profiles import PROFILES
 from fairwitness.agents.toolset.toolbox import Toolbox
-from fairwitness.app.wiring import runner
+from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.agents.dispatch import Happening, Kind, Usage
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.sandbox.probe import probe

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.graphs import Factory, begin_graph
+from fairwitness.app.assembly.engine import Factory, begin_graph
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.feature.events import RunStarted
 from fairwitness.contracts.forge.dag import DagOverlay, NodeState

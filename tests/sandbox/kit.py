@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits
 from fairwitness.sandbox.probe import is_kernel_able, probe
@@ -58,7 +58,7 @@ class Bench:
             self.runner = ScriptedRunner([Answer("*", self._reply)])
         else:
             require(self.tier)
-            self.runner = wiring.runner(SandboxTier(self.tier), allow_unconfined=True)
+            self.runner = backends.runner(SandboxTier(self.tier), allow_unconfined=True)
         self._replies: list[Reply] = []
 
     def _reply(self, _command: Command) -> Reply:

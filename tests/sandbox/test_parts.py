@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import TIERS, End
 from fairwitness.errors import NotReady, UsageError
@@ -87,22 +87,22 @@ def test_the_probe_answers_once_and_leaves_nothing() -> None:
 @pytest.mark.parametrize("tier", ["ns", "ll", "uid"])
 def test_a_tier_that_the_kernel_allows_works(tier: str) -> None:
     require(tier)
-    assert wiring.runner(SandboxTier(tier)).tier == tier
+    assert backends.runner(SandboxTier(tier)).tier == tier
 
 
 def test_the_strongest_tier_is_taken_unless_one_is_named() -> None:
     if probe().tier is SandboxTier.NONE:
         with pytest.raises(NotReady) as refused:
-            wiring.runner()
+            backends.runner()
         assert refused.value.next_step
     else:
-        assert wiring.runner().tier is probe().tier
+        assert backends.runner().tier is probe().tier
 
 
 def test_unconfined_is_refused_unless_it_is_allowed() -> None:
     with pytest.raises(UsageError, match="unconfined"):
-        wiring.runner(SandboxTier.NONE)
-    assert wiring.runner(SandboxTier.NONE, allow_unconfined=True).tier is SandboxTier.NONE
+        backends.runner(SandboxTier.NONE)
+    assert backends.runner(SandboxTier.NONE, allow_unconfined=True).tier is SandboxTier.NONE
 
 
 @pytest.mark.parametrize("bench", ["none"], indirect=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.settings import verify_settings
+from fairwitness.app.assembly.backends import runner
+from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import scratch_root, state_of
-from fairwitness.app.wiring import runner
 from fairwitness.contracts.verify.report import Side, Subject
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow

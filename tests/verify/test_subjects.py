@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.evidence import show_execution
-from fairwitness.app.gates import one_gate, run_gates
+from fairwitness.app.views.evidence import show_execution
+from fairwitness.app.views.gates import one_gate, run_gates
 from fairwitness.contracts.common.evidence import Observation, Phase
 from fairwitness.contracts.common.gates import Blocked, Open
 from fairwitness.contracts.verify.report import Subject

@@ -4,17 +4,17 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairwitness.app.autopilot import WantedPhases, begin_autopilot
-from fairwitness.app.autopilot_run import opened_autopilot
-from fairwitness.app.autopilot_verdict import give_verdict
 from fairwitness.app.demo_autopilot import repository as larder
 from fairwitness.app.demo_autopilot import team as autopilot_team
 from fairwitness.app.demo_feature import repository as till
 from fairwitness.app.demo_feature import team as feature_team
 from fairwitness.app.demo_forge import repository as measures
 from fairwitness.app.demo_forge import team as forge_team
-from fairwitness.app.feature import Wanted, begin_feature
-from fairwitness.app.forge import begin_forge
+from fairwitness.app.run_records.autopilot import opened_autopilot
+from fairwitness.app.runs.begin_autopilot import WantedPhases, begin_autopilot
+from fairwitness.app.runs.begin_feature import Wanted, begin_feature
+from fairwitness.app.runs.begin_forge import begin_forge
+from fairwitness.app.runs.verdict import give_verdict
 from fairwitness.errors import UsageError
 
 RECORDINGS = "recordings"

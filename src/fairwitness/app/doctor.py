@@ -4,11 +4,109 @@ import platform
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
-from fairwitness.app.health import Finding, Health
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.assembly.backends import probe_agent
+from fairwitness.app.assembly.models import PERSONS, SELLERS
+from fairwitness.app.repository import repository_root
+from fairwitness.app.settings.agents import ORDER, agents_settings
+from fairwitness.app.settings.verify import user_file
+from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe
+from fairwitness.contracts.agents.settings import AgentsSettings, ProviderKind
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Features
+from fairwitness.errors import FairWitnessError
+
+
+class Health(StrEnum):
+    """How something stands; words, not only colours."""
+
+    OK = "ok"
+    DEGRADED = "degraded"
+    MISSING = "missing"
+    BROKEN = "broken"
+    """Without it nothing can be proven here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    health: Health
+    found: str
+    costs: str = ""
+    mend: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
+    """What a program may want to know beyond the sentence."""
+
+
+_WEAK = frozenset({EnforcementTier.C, EnforcementTier.D})
+_KEYS = (ProviderKind.ANTHROPIC, ProviderKind.OPENAI, ProviderKind.GOOGLE)
+
+
+def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[Finding, ...]:
+    """Settings, keys, and every agent in the order in which they are chosen."""
+    own = user_file()
+    file = f"{own} ({'there' if own.exists() else 'not there'})"
+    try:
+        settings, _ = agents_settings(repository_root(where), ROLES)
+        said = Finding("agents: settings", Health.OK, f"your own: {file}")
+    except FairWitnessError as error:
+        settings = AgentsSettings()
+        said = Finding("agents: settings", Health.DEGRADED, error.what, "no agent can be dispatched", error.next_step)
+    names = (*ORDER, *(name for name in settings.backend if name not in ORDER))
+    with ThreadPoolExecutor(max_workers=4) as pool:  # each may start a program only to hear its version
+        probes = tuple(pool.map(lambda name: probe_agent(name, settings), names))
+    none = not any(probe.found and not probe.missing for probe in probes)
+    return (said, *map(_key, _KEYS), *(_agent(probe, sandbox) for probe in probes), *((_NOBODY,) if none else ()))
+
+
+_NOBODY = Finding(
+    "agents",
+    Health.MISSING,
+    "none can be used",
+    "only `fairwitness verify`, recordings and `fairwitness demo` work",
+    "install an agent, or set a key for `api`",
+)
+
+
+def _key(kind: ProviderKind) -> Finding:
+    what = f"key: {kind.value}"
+    try:
+        key = PERSONS.of(kind)
+    except FairWitnessError as error:
+        return Finding(what, Health.DEGRADED, error.what, "it is not used", error.next_step)
+    if key is None:
+        variable = SELLERS[kind].variable
+        return Finding(what, Health.MISSING, "not found", "no model of this provider", f"set {variable}")
+    return Finding(what, Health.OK, f"from {key.source}")
+
+
+def _agent(probe: Probe, sandbox: SandboxTier) -> Finding:
+    what = f"agent: {probe.name}"
+    if not probe.found:
+        return Finding(what, Health.MISSING, "not found", "", probe.next_step, more=probe.plain())
+    found = f"{probe.version or 'version unknown'}, tier {probe.tier.value}{f', {probe.where}' if probe.where else ''}"
+    if probe.missing:
+        return Finding(
+            what,
+            Health.DEGRADED,
+            f"{found}; lacks {' and '.join(probe.missing)}",
+            "",
+            probe.next_step,
+            more=probe.plain(),
+        )
+    if probe.tier in _WEAK and sandbox is not SandboxTier.NAMESPACES:
+        costs = f"it acts by itself, and the sandbox {sandbox.value} cannot hold it: it is refused"
+        return Finding(what, Health.DEGRADED, found, costs, "mend the sandbox", more=probe.plain())
+    return Finding(what, Health.OK, found, more=probe.plain())
+
 
 GIT_NEEDED = (2, 38)
 _TOOLS: tuple[tuple[str, str], ...] = (
@@ -27,7 +125,6 @@ _TOOLS: tuple[tuple[str, str], ...] = (
 
 def examine(where: Path) -> tuple[Finding, ...]:
     """Everything worth knowing before a run."""
-    from fairwitness.app.agents_doctor import examine_agents
     from fairwitness.sandbox.probe import probe
 
     features = probe()

@@ -4,10 +4,9 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
-from fairwitness.app.recognition import recognise
 from fairwitness.contracts.catalog import BY_NAME, CATALOG, Entry
 from fairwitness.contracts.common.problems import Level, Problem, spell_path
 from fairwitness.errors import BadDocument, FairWitnessError, Position, UsageError
@@ -16,6 +15,65 @@ from fairwitness.kit.documents import SUFFIXES, Document, Format, read
 from fairwitness.kit.limits import CHECKED, DEFAULT_LIMITS
 from fairwitness.kit.text import visible
 from fairwitness.rules.validation import LISTED, adapter, cut, problems_in
+
+_ENOUGH = 0.5
+"""A damaged document still shows at least half of its signs."""
+
+_SAME_FAMILY = {
+    Format.YAML: ("yaml", "json"),
+    Format.JSON: ("json", "yaml", "jsonl"),
+    Format.JSONL: ("jsonl", "json"),
+    Format.MARKDOWN: ("markdown",),
+}
+
+
+def recognise(value: Any, form: Format, source: str) -> Entry:
+    """The contract of a document; `UsageError` if none, or more than one, fits."""
+    sample = value[0] if form is Format.JSONL and value else value
+    ranked = sorted(
+        ((_likeness(entry, sample), entry) for entry in CATALOG if entry.written_as in _SAME_FAMILY[form]),
+        key=lambda pair: pair[0],
+        reverse=True,
+    )
+    best = ranked[0][0]
+    likely = [entry for likeness, entry in ranked if likeness == best and likeness[0] >= _ENOUGH]
+    if len(likely) == 1:
+        return likely[0]
+    stem = PurePath(source).stem
+    named = [entry for entry in (likely or CATALOG) if stem in (entry.name, entry.name.removeprefix("autopilot-"))]
+    if len(named) == 1:
+        return named[0]
+    fitting = f" (it could be {' or '.join(entry.name for entry in likely)})" if likely else ""
+    raise UsageError(
+        f"{source}: cannot tell which contract this document follows{fitting}",
+        next_step="name it with --as NAME; `fairwitness schema list` shows the names",
+    )
+
+
+def _likeness(entry: Entry, value: Any) -> tuple[float, int]:
+    """How many of a contract's signs a document shows, as a share and as a number."""
+    shown = sum(_shows(value, sign) for sign in entry.signs)
+    positive = sum(_shows(value, sign) for sign in entry.signs if not sign.startswith("!"))
+    if positive == 0:
+        return (0.0, 0)
+    return (shown / len(entry.signs), shown)
+
+
+def _shows(value: Any, sign: str) -> bool:
+    if sign.startswith("!"):
+        return not _shows(value, sign[1:])
+    way, _, wanted = sign.partition("=")
+    for part in way.split("."):
+        if part == "[]" and isinstance(value, list) and value:
+            value = value[0]
+        elif part == "*" and isinstance(value, dict) and value:
+            value = next(iter(value.values()))
+        elif isinstance(value, dict) and part in value:
+            value = value[part]
+        else:
+            return False
+    return not wanted or value in wanted.split("|")
+
 
 _MODULE_PATH = re.compile(r"^(?:[a-z0-9_]+__)+(?=[A-Z])")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

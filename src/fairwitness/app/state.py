@@ -1,4 +1,4 @@
-"""Where Fair Witness keeps its state about a repository: `.fairwitness/` inside it, or the person's own folder where that fails."""
+"""Where a repository's ledger is written: on the server that `FAIRWITNESS_DATABASE_URL` names, else in the repository."""
 
 import hashlib
 import os
@@ -6,10 +6,12 @@ import stat
 import tempfile
 from pathlib import Path
 
-from fairwitness.app.status import FOLDER, persons_folder
+from fairwitness.app.repository import DATABASE, FOLDER, URL, persons_folder
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.errors import NotReady
 from fairwitness.git.repository import Repository
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.ledger.ledger import Ledger
 
 IGNORE = "# everything Fair Witness keeps here is for this machine only\n*\n"
 
@@ -50,3 +52,13 @@ def _made(folder: Path) -> Path:
     except OSError as error:
         raise NotReady(f"{folder} cannot be written: {error.strerror}", next_step="make it writable") from None
     return folder
+
+
+def ledger_in(state: Path, *, clock: Clock = system_clock) -> Ledger:
+    """The ledger to write to; begun if there is none yet."""
+    url = os.environ.get(URL)
+    if not url:
+        return Ledger.open_file(state / DATABASE, clock=clock)
+    from fairwitness.db.postgres import PostgresDatabase
+
+    return Ledger.open(PostgresDatabase(url), clock=clock)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fairwitness.cli.commands import COMMANDS, help_text
+from fairwitness.cli.command_list import COMMANDS, help_text
 from fairwitness.cli.exit_codes import ExitCode, exit_code_of
 from fairwitness.errors import FairWitnessError
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from fairwitness.cli.commands import help_text
+from fairwitness.cli.command_list import help_text
 
 
 def main() -> None:

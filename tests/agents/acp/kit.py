@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from agents.jobs import GOOD, Kept, job
 from fairwitness.agents.backends.acp.backend import AcpBackend
 from fairwitness.agents.base import Endpoint, Job, Session, Turn
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.evidence import SandboxTier
@@ -33,7 +33,7 @@ class Noting:
     """A real runner that remembers what it was asked for."""
 
     def __init__(self) -> None:
-        self._runner = wiring.runner(SandboxTier.NAMESPACES)
+        self._runner = backends.runner(SandboxTier.NAMESPACES)
         self.asked: list[Command] = []
 
     @property

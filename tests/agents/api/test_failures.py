@@ -19,7 +19,7 @@ from fairwitness.agents.gateway.script import (
     Run,
     Say,
 )
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind, Stop
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.decisions import ErrorCause
@@ -155,7 +155,7 @@ def test_a_command_under_way_is_gone_when_the_session_is(tmp_path: Path, way: st
 
     async def run() -> None:
         async with scripted(Run(command=f"sleep {marker}"), Say(text="never")) as model:
-            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC), runner=wiring.runner())
+            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC), runner=backends.runner())
             async with ApiBackend().open(job) as session:
                 asking = asyncio.ensure_future(session.ask(PROMPT))
                 for _ in range(400):

@@ -27,7 +27,7 @@ from fairwitness.agents.gateway.script import (
 )
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind, Layer, OutcomeStatus, Stop, UsageSource
 from fairwitness.contracts.agents.model import Dialect, ModelTurn
 from fairwitness.contracts.common.tools import Role
@@ -48,7 +48,7 @@ def test_a_model_edits_runs_and_hands_in_through_our_tools(tmp_path: Path, diale
         Run(command="echo done"),
         Submit(answer={"note": "fine"}),
         kept=kept,
-        runner=wiring.runner(),
+        runner=backends.runner(),
     )
     assert turn.stop is Stop.DONE
     assert turn.submitted == {"note": "fine"}

@@ -18,7 +18,7 @@ from fairwitness.agents.driver import drive
 from fairwitness.agents.gateway.script import Calls, Edit, Error, Force, Garbage, Read, Run, Say, Step, Submit, Write
 from fairwitness.agents.recording import recording
 from fairwitness.agents.roles import ROLES
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import (
     Kind,
     Outcome,
@@ -74,7 +74,7 @@ def test_a_dispatch_is_played_again_as_it_was(tmp_path: Path, dialect: Dialect) 
         Submit(answer=GOOD),
     )
     tapes = tmp_path / "tapes"
-    runner, said, heard = wiring.runner(), Kept(), Kept()
+    runner, said, heard = backends.runner(), Kept(), Kept()
     first, one = record(tmp_path / "one", tapes, *steps, dialect=dialect, kept=said, runner=runner)
     again, two = replay(tmp_path / "two", tapes, kept=heard, runner=runner)
     assert first.status is OutcomeStatus.OK, first

@@ -16,7 +16,7 @@ from fairwitness.agents.cassettes import load
 from fairwitness.agents.driver import drive
 from fairwitness.agents.recording import recording
 from fairwitness.agents.toolset.toolbox import Toolbox
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import (
     Kind,
     OutcomeStatus,
@@ -47,9 +47,9 @@ def test_what_an_agent_does_by_itself_is_played_as_calls_of_ours(tmp_path: Path)
         return ended("Better.", 900)
 
     kept, heard, tapes = Kept(), Kept(), tmp_path / "tapes"
-    one = job_in(project(tmp_path / "one"), kept=kept, runner=wiring.runner())
+    one = job_in(project(tmp_path / "one"), kept=kept, runner=backends.runner())
     first = ask(recording(Alone(works, repairs), tapes), one, PROMPT, "again")
-    two = job_in(project(tmp_path / "two"), kept=heard, runner=wiring.runner())
+    two = job_in(project(tmp_path / "two"), kept=heard, runner=backends.runner())
     again = play(tapes, two, PROMPT, "again")
     assert [end.text for end in again] == [end.text for end in first] == ["Done.", "Better."]
     theirs = tree(two.worktree)

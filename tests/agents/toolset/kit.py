@@ -10,7 +10,7 @@ from typing import Any
 
 from fairwitness.agents.toolset.model import GitReader, Source, Surroundings, ToolResult
 from fairwitness.agents.toolset.toolbox import Toolbox
-from fairwitness.app import wiring
+from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Denial
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role, Scope, Tool
@@ -51,7 +51,7 @@ def real_runner() -> Runner:
     """The strongest runner here; without any the test is skipped, by name."""
     if probe().tier is SandboxTier.NONE:
         require("uid")
-    return wiring.runner()
+    return backends.runner()
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.graph_means import NO_CAP
+from fairwitness.app.assembly.dispatch import NO_CAP
 from fairwitness.contracts.agents.dispatch import Brief, EnforcementTier, OutcomeStatus
 from fairwitness.contracts.autopilot.words import StepName
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps

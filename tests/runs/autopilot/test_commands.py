@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.wiring import runner
+from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.roadmap import CommandKind
 from fairwitness.contracts.common.evidence import SandboxTier

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.graph_means import NO_CAP
+from fairwitness.app.assembly.dispatch import NO_CAP
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.phase_record import TaskStatus

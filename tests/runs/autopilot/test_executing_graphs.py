@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.graph_means import NO_CAP
+from fairwitness.app.assembly.dispatch import NO_CAP
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.words import FailureCategory
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.settings import verify_settings
+from fairwitness.app.assembly.backends import runner
+from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import scratch_root
-from fairwitness.app.wiring import runner
 from fairwitness.contracts.autopilot.events_phase import PhaseStarted, StepStarted, TaskRetried
 from fairwitness.contracts.autopilot.events_run import RunResumed
 from fairwitness.contracts.autopilot.passes import PhasePass

@@ -8,7 +8,7 @@ import pytest
 
 from fairwitness.agents.backends.acp.backend import AcpBackend
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.wiring import runner
+from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus, UsageSource
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier

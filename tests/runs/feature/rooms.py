@@ -9,7 +9,7 @@ from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.app.demo_feature.repository import MOMENT, REQUEST, SLUG, lay_out
 from fairwitness.app.demo_feature.scripts import Session
-from fairwitness.app.settings import verify_settings
+from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import BudgetTable

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassettes import NO_PROMPT, name_of
-from fairwitness.app.graph_means import DispatchDepsFactory
+from fairwitness.app.assembly.dispatch import DispatchDepsFactory
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role

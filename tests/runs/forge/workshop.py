@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassettes import name_of
-from fairwitness.app.graph_means import CAPS, DispatchDepsFactory
+from fairwitness.app.assembly.dispatch import CAPS, DispatchDepsFactory
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.contracts.common.events import EventData

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.wiring import runner
+from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits
 from fairwitness.git.call import git

@@ -102,7 +102,9 @@ def test_only_the_known_ones_may_get_out_and_each_names_its_duty() -> None:
 def test_every_tier_that_the_kernel_allows_is_offered(who: str) -> None:
     """Otherwise a broken probe would turn all of the above into skips, and nobody would notice."""
     identity = IDENTITIES[who]
-    program = "from fairwitness.app.wiring import runner; print(*(tier.value for tier in runner().features.tiers))"
+    program = (
+        "from fairwitness.app.assembly.backends import runner; print(*(tier.value for tier in runner().features.tiers))"
+    )
     try:
         done = as_user(identity, [python(identity), "-P", "-c", program], timeout=30)
     except Unavailable as unavailable:

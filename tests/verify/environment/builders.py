@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.wiring import runner
+from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.verify.checks import SetupSettings
 from fairwitness.verify.discovery.files import FolderFiles
 from fairwitness.verify.environment.environment_store import Built, Workshop

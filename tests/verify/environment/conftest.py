@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.wiring import runner
+from fairwitness.app.assembly.backends import runner
 from fairwitness.errors import NotReady
 from fairwitness.sandbox.runner import Runner
 from verify.environment.shops import Bench

@@ -1,0 +1,103 @@
+"""The roles and the agents that play them: a list, and one role in detail."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairwitness.agents.prompting import PROMPTS
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.schema_text import explain, form_of
+from fairwitness.app.assembly.agent_choice import Prober, instance_of, settings_of
+from fairwitness.app.settings.agents import choose, role_named
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.agents.settings import AgentsSettings, Choice
+from fairwitness.contracts.common.tools import POLICIES, Access, Tool
+from fairwitness.errors import NotReady
+from fairwitness.rules.tools import access
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRole:
+    """One role in the list."""
+
+    name: str
+    workflow: str
+    title: str
+    purpose: str
+    answer: str | None
+    tools: tuple[str, ...]
+    writes: tuple[str, ...]
+    """Globs beneath the folder of the run; `(declared)` stands for the files that its task declares."""
+    statuses: tuple[str, ...]
+    timeout_s: float
+    budget: dict[str, int]
+    instances: tuple[str, ...]
+    agent: str | None
+    """Who plays it here; None where nobody is found, and for the orchestrator, which is this program."""
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRole:
+    """One role whole."""
+
+    role: ListedRole
+    words: str
+    tools: dict[str, str]
+    """Each tool it has: `allowed`, or `scoped` to its own files and commands."""
+    commands: tuple[str, ...]
+    fields: str
+    """The form of its answer, in words."""
+    schema: dict[str, Any]
+
+
+def list_roles(where: Path) -> tuple[ListedRole, ...]:
+    """Every role, in the order of the workflows."""
+    settings, _ = settings_of(where)
+    probe = Prober(settings)
+    return tuple(_listed(spec, settings, probe) for spec in ROLES.values())
+
+
+def show_role(name: str, where: Path) -> ShownRole:
+    """One role with its words, tools and the form of its answer."""
+    spec = ROLES[role_named(name)]
+    settings, _ = settings_of(where)
+    policy = POLICIES[spec.role]
+    has = {tool: access(spec.role, tool) for tool in Tool}
+    return ShownRole(
+        role=_listed(spec, settings, Prober(settings)),
+        words=(PROMPTS / f"{spec.prompt}.md").read_text(encoding="utf-8"),
+        tools={tool.value: level.value for tool, level in has.items() if level is not Access.DENIED},
+        commands=tuple(" ".join(start) for start in policy.programs),
+        fields=explain(spec.answer, ()) if spec.answer is not None else "",
+        schema=form_of(spec.answer, ()).schema if spec.answer is not None else {},
+    )
+
+
+def _listed(spec: RoleSpec, settings: AgentsSettings, probe: Prober) -> ListedRole:
+    policy = POLICIES[spec.role]
+    choice = _choice(spec, settings, probe)
+    return ListedRole(
+        name=spec.role.value,
+        workflow=spec.workflow.value,
+        title=spec.title,
+        purpose=spec.purpose,
+        answer=spec.answer,
+        tools=tuple(tool.value for tool in Tool if tool in policy.tools),
+        writes=(*policy.outputs, *(("(declared)",) if policy.source else ())),
+        statuses=tuple(status.value for status in spec.statuses),
+        timeout_s=spec.timeout_s,
+        budget=spec.budget.plain(),
+        instances=spec.instances,
+        agent=choice.agent if choice is not None else None,
+        model=choice.model if choice is not None else None,
+    )
+
+
+def _choice(spec: RoleSpec, settings: AgentsSettings, probe: Prober) -> Choice | None:
+    if not spec.is_dispatched:
+        return None
+    try:
+        return choose(spec, instance_of(spec, None), settings, None, probe)
+    except NotReady:
+        return None

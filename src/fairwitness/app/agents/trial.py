@@ -1,0 +1,320 @@
+"""One dispatch on a small repository that comes along: real git, real sandbox, real agent, nothing of the person's."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairwitness.agents.base import Tell
+from fairwitness.agents.recording import recording
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.assembly.agent_choice import Prober, chosen, instance_of, settings_of
+from fairwitness.app.assembly.backends import backend as backend_named
+from fairwitness.app.assembly.backends import runner
+from fairwitness.app.assembly.models import GatewayModels, NoModels, route_of
+from fairwitness.app.settings.agents import CASSETTE, role_named
+from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, Outcome, Probe, PromptSection
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.agents.settings import AgentsSettings, Choice
+from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.feature.document import SignedDocument
+from fairwitness.errors import NotReady, UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.git.worktrees import Worktrees
+from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch.account import budget_of, of_dispatches
+from fairwitness.runs.dispatch.events import NoEvents
+from fairwitness.runs.dispatch.looking import git_reader
+from fairwitness.runs.dispatch.meter import RunMeter
+from fairwitness.runs.dispatch.model import Models
+from fairwitness.sandbox import held
+from fairwitness.store.artifacts import Store
+
+FILES = {
+    ".gitignore": "__pycache__/\n",
+    "README.md": "# Shop\n\nPrices and what they cost to send. `python3 -m unittest` runs the tests.\n",
+    "shop.py": (
+        'def price(total, rate=0):\n    """What a customer pays after a rebate in percent."""\n'
+        "    return total - total * rate // 100\n"
+    ),
+    "test_shop.py": (
+        "import unittest\n\nfrom shop import price\n\n\nclass Prices(unittest.TestCase):\n"
+        "    def test_full_price(self):\n        self.assertEqual(price(100), 100)\n\n"
+        "    def test_rebate(self):\n        self.assertEqual(price(200, 10), 180)\n"
+    ),
+}
+REQUEST = "Orders of 50 and more are sent free, smaller ones cost 5. Add `shipping(total)` to shop.py, with tests.\n"
+CHANGE = """\
+--- a/shop.py
++++ b/shop.py
+@@ -1,3 +1,7 @@
+ def price(total, rate=0):
+     \"\"\"What a customer pays after a rebate in percent.\"\"\"
+     return total - total * rate // 100
++
++
++def shipping(total):
++    return 0 if total > 50 else 5
+"""
+TESTS = ("python3", "-m", "unittest")
+TASKS = {
+    Role.INTAKE: "Say what is doubtful about the request.",
+    Role.RESEARCHER: "Report what has to be known about this repository before the request is carried out.",
+    Role.SPEC: "Write the specification for the request.",
+    Role.DESIGNER: "Design how the request is carried out.",
+    Role.REVIEWER: "Review the change against the request.",
+    Role.PLANNER: "Plan how the request is carried out.",
+    Role.VERIFIER: "Find out whether the change does what was asked for.",
+    Role.KNOWLEDGE: "Write down what a later run should know.",
+    Role.PHASE_RESEARCHER: "Find out what a plan for the request has to know.",
+    Role.PHASE_PLANNER: "Plan the phase that carries out the request.",
+    Role.CAPTAIN: "Plan how the request is carried out.",
+    Role.QUESTIONING: "Ask what is missing.",
+    Role.RATER: "Score the change against the request.",
+    Role.JUDGE: "Judge the change against the request.",
+}
+BUILD = "Carry out the request: change shop.py and add tests in test_shop.py."
+CHECK = "Find out whether the change does what the request asks for."
+_JUDGES = frozenset(
+    {Role.REVIEWER, Role.VERIFIER, Role.MINI_VERIFIER, Role.PHASE_VERIFIER, Role.JUDGE, Role.RATER, Role.SELF_AUDIT}
+)
+_FOLDERS = {Workflow.FEATURE: "docs/feature/shipping", Workflow.AUTOPILOT: ".planning/phases/1", Workflow.FORGE: ""}
+_MODES = {Role.SPEC: "autonomous", Role.PLANNER: "initial", Role.CAPTAIN: "plan"}
+_PERSON = {"NAME": "Demo", "EMAIL": "demo@localhost"}
+
+
+def lay_out(folder: Path) -> Path:
+    """The repository, with one commit, in a folder that holds nothing else."""
+    repository = folder / "shop"
+    repository.mkdir(parents=True)
+    for name, content in FILES.items():
+        (repository / name).write_text(content)
+    for arguments in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "a small shop")):
+        _git(repository, *arguments)
+    return repository
+
+
+def _git(repository: Path, *arguments: str) -> None:
+    """Git as the toy's own person, whatever the real one has configured."""
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(repository),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        **{f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in _PERSON.items()},
+    }
+    subprocess.run(["git", *arguments], cwd=repository, env=environment, check=True, stdout=sys.stderr)
+
+
+def brief_of(spec: RoleSpec, instance: str, *, run_id: str, dispatch_id: str, moment: str) -> Brief:
+    """What a role is asked to do here."""
+    policy = POLICIES[spec.role]
+    task = TASKS.get(spec.role, BUILD if policy.source else CHECK)
+    inputs = [PromptSection(title="The request", text=REQUEST)]
+    if spec.role in _JUDGES:
+        inputs.append(PromptSection(title="The change", text=CHANGE))
+    return Brief(
+        dispatch_id=dispatch_id,
+        run_id=run_id,
+        role=spec.role,
+        instance=instance,
+        task=task,
+        parameters={name: _value(name, spec, instance) for name in spec.parameters},
+        inputs=tuple(inputs),
+        scope=Scope(
+            folder=_FOLDERS[spec.workflow],
+            writes=("shop.py", "test_*.py") if policy.source else (),
+            commands=(TESTS,) if policy.project_commands else (),
+        ),
+        known=_known(spec, instance, moment),
+    )
+
+
+def _value(name: str, spec: RoleSpec, instance: str) -> str:
+    match name:
+        case "focus":
+            return instance.removeprefix("researcher-")
+        case "perspective":
+            return instance
+        case "mode":
+            return _MODES[spec.role]
+        case "scope":
+            return "code"
+        case "goal":
+            return "find_and_fix"
+        case "task_id":
+            return "task-001" if spec.workflow is Workflow.FORGE else "task-01"
+        case _:
+            return "1"
+
+
+def _known(spec: RoleSpec, instance: str, moment: str) -> dict[str, Any]:
+    """What no agent can know: who it is to us, and when."""
+    shape = BY_NAME[spec.answer].shape if spec.answer is not None else None
+    if isinstance(shape, type) and issubclass(shape, SignedDocument):
+        header = {
+            "agent": spec.role.value,
+            "instance": instance,
+            "step": "step-1",
+            "started_at": moment,
+            "completed_at": moment,
+            "schema_version": "1.0",
+        }
+        output = f"{_FOLDERS[spec.workflow]}/{spec.answer}.yaml"
+        return {f"agent_output.{name}": value for name, value in header.items()} | {"completion.output_paths": [output]}
+    if spec.answer == "forge-worker-return":
+        walkthrough = {"task_id": "task-001", "branch": "forge/task-001/attempt-1", "base_ref": "main"}
+        return {f"walkthrough.{name}": value for name, value in walkthrough.items()}
+    return {}
+
+
+DISPATCH = "try-1"
+RECORDINGS = Path(__file__).parent / "recordings"
+"""Sessions of some roles on the small repository, so that there is something to see without any agent."""
+_NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
+_CAPS = BudgetCaps(dispatch=_NO_CAP, phase=_NO_CAP, run=_NO_CAP)
+"""The role's own budget is the only limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person wants to try."""
+
+    role: str
+    where: Path
+    """Whose settings hold."""
+    instance: str | None = None
+    agents: str | None = None
+    cassette: Path | None = None
+    record: Path | None = None
+    """A file that the session is recorded in."""
+    keep: bool = False
+    """Whether the folder it is played in stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of it."""
+
+    role: str
+    instance: str
+    agent: Probe
+    model: str | None
+    sandbox: str
+    outcome: Outcome
+    changed: tuple[ChangedPath, ...]
+    byproducts: int
+    kept: str | None
+    """Where everything is, if it was to stay."""
+    recorded: str | None
+
+
+def try_role(request: Request, *, watcher: Tell | None = None, clock: Clock = system_clock) -> Tried:
+    """Plays one dispatch; the watcher is told what happens."""
+    if request.cassette is not None and request.agents != CASSETTE:
+        raise UsageError("only recordings are played from a file", next_step="give --agents cassette, too")
+    if request.record is not None and request.record.exists():
+        raise UsageError(f"{request.record} is there already", next_step="record into a new file")
+    if request.keep:
+        return _tried(request, Path(tempfile.mkdtemp(prefix="fairwitness-kept-")).resolve(), watcher, clock)
+    own = held.make("try")  # whoever is killed leaves it, and the next one sweeps
+    try:
+        return _tried(request, own.path, watcher, clock)
+    finally:
+        own.remove()
+
+
+def _tried(request: Request, folder: Path, watcher: Tell | None, clock: Clock) -> Tried:
+    spec = ROLES[role_named(request.role)]
+    if not spec.is_dispatched:
+        raise UsageError(f"{spec.role.value} is never dispatched: it is this program", next_step="try another role")
+    instance = instance_of(spec, request.instance)
+    settings, _ = settings_of(request.where)
+    choice = chosen(spec, instance, settings, request.agents, Prober(settings))
+    cassette = request.cassette or _bundled(spec.role) if choice.agent == CASSETTE else None
+    backend = backend_named(choice.agent, settings, cassette=cassette)
+    probe = backend.probe()
+    if probe.missing:
+        raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
+    records = folder / "recorded"
+    if request.record is not None:
+        backend = recording(backend, records)
+    sandbox = runner()
+    run_id = f"try-{clock():%Y%m%dT%H%M%S-%f}"
+    repository = Repository.open(lay_out(folder))
+    shadow = Shadow.open(folder / "state" / "git", repository)
+    commit = repository.commit("HEAD")
+    worktree = Worktrees(repository, shadow, folder / "worktrees").create(run_id, spec.role.value, 1, commit)
+    with closing(Ledger.open_file(folder / "state" / "evidence.db", clock=clock)) as ledger:
+        context = Context(
+            ledger=ledger,
+            store=Store(folder / "state"),
+            shadow=shadow,
+            caps=_CAPS,
+            recorder=NoEvents(),
+            clock=clock,
+        )
+        deps = DispatchDeps(
+            backend=backend,
+            probe=probe,
+            models=_models(choice, settings, probe, ledger, run_id),
+            runner=sandbox,
+            worktree=worktree.folder,
+            base_tree=repository.tree_of(commit),
+            git=git_reader(repository, shadow, worktree.folder, commit),
+            watcher=watcher,
+        )
+        brief = brief_of(spec, instance, run_id=run_id, dispatch_id=DISPATCH, moment=spell(clock()))
+        done: Dispatched = asyncio.run(dispatch(context, spec, brief, DispatchPosition("try"), deps))
+    return Tried(
+        role=spec.role.value,
+        instance=instance,
+        agent=probe,
+        model=done.outcome.model or choice.model,
+        sandbox=sandbox.tier.value,
+        outcome=done.outcome,
+        changed=done.changed,
+        byproducts=done.byproducts,
+        kept=str(folder) if request.keep else None,
+        recorded=_recorded(records, request.record),
+    )
+
+
+def _bundled(role: Role) -> Path:
+    """The recording that comes along for a role."""
+    found = RECORDINGS / f"{role.value}.jsonl"
+    if not found.is_file():
+        known = " or ".join(sorted(path.stem for path in RECORDINGS.glob("*.jsonl")))
+        raise UsageError(
+            f"no recording of {role.value} comes along", next_step=f"name one with --cassette FILE, or try {known}"
+        )
+    return found
+
+
+def _models(choice: Choice, settings: AgentsSettings, probe: Probe, ledger: Ledger, run_id: str) -> Models:
+    if probe.kind == "cassette":
+        return NoModels()
+    meter = RunMeter(lambda: budget_of(_CAPS, of_dispatches(lambda kind: ledger.observations(run_id, kind))))
+    return GatewayModels(route_of(choice.agent, choice.model, settings), meter, tcp=probe.kind == "api")
+
+
+def _recorded(records: Path, wanted: Path | None) -> str | None:
+    """The one recording, where the person wants it; None if there is none, which the transcript explains."""
+    found = sorted(records.glob("*.jsonl")) if wanted is not None else []
+    if wanted is None or not found:
+        return None
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(found[0], wanted)
+    return str(wanted)

@@ -1,0 +1,1 @@
+"""The wiring: puts sandboxes, agents, engine and runners together for one repository."""

@@ -1,0 +1,139 @@
+"""What the attempts of a graph are done with: agents as the run chose them, and the harness that proves their work."""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fairwitness.agents.roles import ROLES
+from fairwitness.app.assembly.agent_choice import Prober, chosen, settings_of
+from fairwitness.app.assembly.backends import backend
+from fairwitness.app.assembly.models import GatewayModels, NoModels, route_of
+from fairwitness.app.settings.agents import CASSETTE
+from fairwitness.contracts.agents.settings import AgentsSettings, Choice
+from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import Proof
+from fairwitness.contracts.verify.report import Side, Subject
+from fairwitness.errors import NotReady
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit.clock import Clock
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.dispatch import Context, DispatchDeps
+from fairwitness.runs.dispatch.account import ENDED, budget_of, of_dispatches
+from fairwitness.runs.dispatch.events import NoEvents
+from fairwitness.runs.dispatch.looking import git_reader
+from fairwitness.runs.dispatch.meter import RunMeter
+from fairwitness.runs.dispatch.model import Models, Recorder
+from fairwitness.runs.graph.repo_context import Prove
+from fairwitness.sandbox.runner import Runner
+from fairwitness.store.artifacts import Store
+from fairwitness.verify.subject import VerifyDeps, prove
+
+NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
+CAPS = BudgetCaps(dispatch=NO_CAP, phase=NO_CAP, run=NO_CAP)
+"""Each role's own budget; a run gets caps of its own where its workflow sets some."""
+
+
+_TO_ITS_END = frozenset({"ok", "invalid_answer", "refused"})
+
+
+class DispatchDepsFactory:
+    """Makes the means of dispatches, by the settings that the run began with."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        shadow: Shadow,
+        ledger: Ledger,
+        state: Path,
+        runner: Runner,
+        run_id: str,
+        settings: Mapping[str, Any],
+        clock: Clock,
+        *,
+        recorder: Recorder | None = None,
+        caps: BudgetCaps = CAPS,
+    ) -> None:
+        self._repository, self._shadow, self._ledger, self._runner = repository, shadow, ledger, runner
+        self._run_id, self._agents, self._cassettes = run_id, settings["agents"], settings["cassettes"]
+        self.context = Context(
+            ledger=ledger,
+            store=Store(state),
+            shadow=shadow,
+            caps=caps,
+            recorder=recorder or NoEvents(),
+            clock=clock,
+        )
+
+    @cached_property
+    def _settings(self) -> AgentsSettings:
+        settings, _ = settings_of(self._repository.top or self._repository.common_dir)
+        return settings
+
+    @cached_property
+    def _prober(self) -> Prober:
+        return Prober(self._settings)
+
+    def deps(self, role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
+        """For one dispatch; `NotReady` if its agent lacks something."""
+        choice = self._choice(role, instance)
+        place = None if self._cassettes is None else Path(self._cassettes)
+        played = backend(choice.agent, self._settings, cassette=place, done=self._played() if place else None)
+        probe = played.probe()
+        if probe.missing:
+            raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
+        return DispatchDeps(
+            backend=played,
+            probe=probe,
+            models=self._models(choice, probe.kind),
+            runner=self._runner,
+            worktree=folder,
+            base_tree=self._repository.tree_of(base),
+            git=git_reader(self._repository, self._shadow, folder, base),
+        )
+
+    def _played(self) -> Counter[tuple[Role, str]]:
+        """The sessions that came to their own end, whatever they brought: the next one of a name is the next file."""
+        rows = self._ledger.observations(self._run_id, ENDED)
+        own = (row.detail for row in rows if row.detail["outcome"]["status"] in _TO_ITS_END)
+        return Counter((Role(detail["role"]), str(detail["instance"])) for detail in own)
+
+    def _choice(self, role: Role, instance: str) -> Choice:
+        if self._agents == CASSETTE:
+            return Choice(agent=CASSETTE, model=None)
+        return chosen(ROLES[role], instance, self._settings, self._agents, self._prober)
+
+    def _models(self, choice: Choice, kind: str) -> Models:
+        if kind == "cassette":
+            return NoModels()
+        meter = RunMeter(
+            lambda: budget_of(
+                self.context.caps, of_dispatches(lambda what: self._ledger.observations(self._run_id, what))
+            )
+        )
+        return GatewayModels(route_of(choice.agent, choice.model, self._settings), meter, tcp=kind == "api")
+
+
+def prover(parts: VerifyDeps, run_id: str) -> Prove:
+    """The harness, as the steps of a graph ask it."""
+
+    def proven(
+        task: str, round_: int, *, base: str, head: str, declared: tuple[str, ...] | None, stop: threading.Event
+    ) -> Proof:
+        sides = [Side(ref=commit[:12], commit=commit, tree=parts.repository.tree_of(commit)) for commit in (base, head)]
+        found = prove(
+            parts,
+            run_id,
+            Subject(task_id=task, round=round_),
+            base=sides[0],
+            head=sides[1],
+            declared=declared,
+            stop=stop,
+        )
+        return Proof(holds=found.holds, reasons=found.reasons)
+
+    return proven

@@ -1,0 +1,199 @@
+"""Runs of task graphs in a repository: how one is begun, and the world its flows work in."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairwitness.app.repository import URL
+from fairwitness.app.settings.verify import verify_settings
+from fairwitness.app.state import ledger_in, scratch_root, state_of
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import Dag
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.git.identity import read_identity
+from fairwitness.git.repository import Repository
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.graph.run_log import RunLog
+
+if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait for what carries it out
+    from fairwitness.contracts.graph.orders import AttemptOrder, MergeOrder
+    from fairwitness.dag.ports import GraphPorts
+    from fairwitness.engine.base import Body, Flow, Json
+    from fairwitness.engine.dbos_engine import DbosEngine
+    from fairwitness.git.worktrees import Worktrees
+    from fairwitness.runs.autopilot.runner import AutopilotRunner
+    from fairwitness.runs.feature.runner import FeatureRunner
+    from fairwitness.runs.forge.runner import ForgeRunner
+
+FORGE_FLOW, FEATURE_FLOW, AUTOPILOT_FLOW = "forge", "feature", "autopilot"
+FLOWS = {
+    Workflow.FORGE.value: FORGE_FLOW,
+    Workflow.FEATURE.value: FEATURE_FLOW,
+    Workflow.AUTOPILOT.value: AUTOPILOT_FLOW,
+}
+"""The flow that carries a run, by its workflow."""
+ENGINE = "engine.db"
+CAP = 5
+"""Children of one worker: four attempts and a merge."""
+
+Tell = Callable[[str, str], None]
+"""Is told what this process takes and lets go: a word, and the run or child by its id."""
+
+
+def begin_graph(
+    where: Path,
+    dag: Dag,
+    documents: Mapping[str, str],
+    *,
+    request: str,
+    base: str = "HEAD",
+    options: GraphOptions | None = None,
+    agents: str | None = None,
+    cassettes: Path | None = None,
+    clock: Clock = system_clock,
+) -> GraphOptions:
+    """Writes the beginning of a run with a plan that was approved; an engine carries it out from there.
+
+    The person's settings are read here, once; what they said holds for the whole run.
+    """
+    repository = Repository.open(where)
+    chosen = options or GraphOptions(target=f"fairwitness/{dag.runId.replace(':', '-')}/target")
+    settings, digest = verify_settings(repository.top)
+    identity = read_identity(repository)
+    said: dict[str, Any] = {
+        "verify": settings.plain(),
+        "digest": digest,
+        "agents": agents,
+        "cassettes": None if cassettes is None else str(cassettes.absolute()),
+    }
+    ledger = ledger_in(state_of(repository), clock=clock)
+    try:
+        RunLog(ledger, dag.runId, clock=clock).begin(
+            dag,
+            chosen,
+            base_commit=repository.commit(base),
+            documents=documents,
+            settings=said,
+            request=request,
+            repo_url=(repository.top or repository.common_dir).as_uri(),
+            model=agents or "as configured",
+            actor=identity.author,
+        )
+    finally:
+        ledger.close()
+    return chosen
+
+
+def engine_of(root: Path, *, tell: Tell | None = None) -> "DbosEngine":
+    """The engine of a repository: its own file, or the server that `FAIRWITNESS_DATABASE_URL` names."""
+    from fairwitness.engine.dbos_engine import DbosEngine
+
+    factory = Factory(root)
+    flows = factory.flows()
+    if tell is not None:
+        flows = {name: _telling(body, tell) for name, body in flows.items()}
+    return DbosEngine(os.environ.get(URL) or state_of(factory.repository) / ENGINE, flows, cap=CAP)
+
+
+def _telling(body: "Body", tell: Tell) -> "Body":
+    async def told(flow: "Flow", args: "Json") -> "Json":
+        tell("took", flow.run_id)
+        try:
+            value = await body(flow, args)
+        except asyncio.CancelledError:
+            tell("let go of", flow.run_id)
+            raise
+        except Exception:
+            tell("failed at", flow.run_id)
+            raise
+        tell("finished", flow.run_id)
+        return value
+
+    return told
+
+
+class Factory:
+    """Everything that carrying out runs of one repository needs, made when it is first asked for."""
+
+    def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:
+        self.repository = Repository.open(root)
+        self._clock = clock
+        self._forge_runners: dict[str, ForgeRunner] = {}
+        self._feature_runners: dict[str, FeatureRunner] = {}
+        self._autopilot_runners: dict[str, AutopilotRunner] = {}
+
+    def flows(self) -> "dict[str, Body]":
+        """The bodies that an engine has to know."""
+        from fairwitness.dag.flows import graph_flows
+        from fairwitness.workflows.autopilot import PASS_FLOW, autopilot, autopilot_pass
+        from fairwitness.workflows.feature import feature
+        from fairwitness.workflows.forge import forge
+
+        return {
+            FORGE_FLOW: forge(self.forge_runner),
+            FEATURE_FLOW: feature(self.feature_runner),
+            AUTOPILOT_FLOW: autopilot(self.autopilot_runner),
+            PASS_FLOW: autopilot_pass(self.autopilot_runner),
+            **graph_flows(self._ports_for),
+        }
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Of the repository; open as long as the process lives."""
+        return ledger_in(self._state, clock=self._clock)
+
+    @cached_property
+    def _state(self) -> Path:
+        return state_of(self.repository)
+
+    def forge_runner(self, run_id: str) -> "ForgeRunner":
+        """The world of a run."""
+        if run_id not in self._forge_runners:
+            from fairwitness.app.assembly.forge_runner import forge_runner_of
+
+            self._forge_runners[run_id] = forge_runner_of(self.worktrees, self.ledger, self._state, run_id, self._clock)
+        return self._forge_runners[run_id]
+
+    def feature_runner(self, run_id: str) -> "FeatureRunner":
+        """The world of a feature run."""
+        if run_id not in self._feature_runners:
+            from fairwitness.app.assembly.feature_runner import runner_of
+
+            self._feature_runners[run_id] = runner_of(self.repository, self.ledger, run_id, clock=self._clock)
+        return self._feature_runners[run_id]
+
+    def autopilot_runner(self, run_id: str) -> "AutopilotRunner":
+        """The world of an autopilot run."""
+        if run_id not in self._autopilot_runners:
+            from fairwitness.app.assembly.autopilot_runner import autopilot_runner_of
+
+            self._autopilot_runners[run_id] = autopilot_runner_of(
+                self.repository, self.ledger, run_id, clock=self._clock
+            )
+        return self._autopilot_runners[run_id]
+
+    def _ports_for(self, order: "AttemptOrder | MergeOrder") -> "GraphPorts":
+        """A run with a single graph is forge's; where there are several, the order says which."""
+        if order.phase is None:
+            return self.forge_runner(order.run_id)
+        if order.run_id in self._autopilot_runners or self._is_autopilot(order.run_id):
+            return self.autopilot_runner(order.run_id).graph(int(order.phase))
+        return self.feature_runner(order.run_id).graph(int(order.phase))
+
+    def _is_autopilot(self, run_id: str) -> bool:
+        first = next(iter(self.ledger.events(run_id)), None)
+        return first is not None and first.workflow is Workflow.AUTOPILOT
+
+    def worktrees(self, prefix: str) -> "Worktrees":
+        """The worktrees of attempts whose branches begin so."""
+        from fairwitness.app.assembly.backends import runner as sandbox_runner
+        from fairwitness.git.shadow import Shadow
+        from fairwitness.git.worktrees import Worktrees
+
+        shadow = Shadow.open(self._state / "git", self.repository)
+        context = scratch_root(self._state, sandbox_runner().tier)
+        return Worktrees(self.repository, shadow, context / "worktrees", prefix=prefix)

@@ -1,0 +1,96 @@
+"""The desk of a feature run: everything that carrying it needs, put together from what stands on record."""
+
+from typing import TYPE_CHECKING
+
+from fairwitness.app.run_records.feature import context_of, order_of
+from fairwitness.app.state import scratch_root
+from fairwitness.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
+from fairwitness.git.identity import read_identity
+from fairwitness.git.repository import Repository
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.ledger.ledger import Ledger
+
+if TYPE_CHECKING:  # whoever only looks at a budget, or ends a run, does not wait for what carries one
+    from fairwitness.runs.feature.runner import FeatureRunner
+    from fairwitness.verify.subject import VerifyDeps
+
+PREFIX = "fairwitness"
+"""What the branches of a run's attempts begin with."""
+_PYTHON = "python3"
+
+
+def caps_of(budget: BudgetTable) -> BudgetCaps:
+    """The caps of a run."""
+    none = Caps(tokens=None, money_micros=None, milliseconds=None)
+    money = None if budget.dollars is None else round(budget.dollars * 1_000_000)
+    time = None if budget.minutes is None else budget.minutes * 60_000
+    return BudgetCaps(dispatch=none, phase=none, run=Caps(tokens=budget.tokens, money_micros=money, milliseconds=time))
+
+
+def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> "FeatureRunner":
+    """Everything that carrying a run needs."""
+    from fairwitness.app.assembly.backends import runner
+    from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
+    from fairwitness.contracts.verify.checks import VerifySettings
+    from fairwitness.git.candidates import Candidates
+    from fairwitness.git.worktrees import Worktrees
+    from fairwitness.runs.dispatch.events import FeatureEvents
+    from fairwitness.runs.feature.briefs import Briefs
+    from fairwitness.runs.feature.calls import Caller
+    from fairwitness.runs.feature.memory import Memory
+    from fairwitness.runs.feature.runner import FeatureRunner
+    from fairwitness.runs.graph.repo_context import RepoContext
+    from fairwitness.verify.subject import VerifyDeps
+
+    order, budget = order_of(ledger, run_id)
+    context = context_of(repository, ledger, run_id, order, clock=clock)
+    settings = VerifySettings.model_validate(order.verify)
+    sandbox = runner()
+    place = scratch_root(context.state_folder, sandbox.tier)
+    worktrees = Worktrees(repository, context.shadow, place / "worktrees", prefix=PREFIX)
+    identity = read_identity(repository)
+    repo = RepoContext(
+        repository, worktrees, Candidates(repository, context.shadow), context.state_folder / "locks", identity
+    )
+    maker = DispatchDepsFactory(
+        repository,
+        context.shadow,
+        ledger,
+        context.state_folder,
+        sandbox,
+        run_id,
+        {"agents": order.agents, "cassettes": order.cassettes},
+        clock,
+        recorder=FeatureEvents(),
+        caps=caps_of(budget),
+    )
+    parts = VerifyDeps(
+        repository=repository,
+        runner=sandbox,
+        shadow=context.shadow,
+        ledger=ledger,
+        state=context.state_folder,
+        scratch=place,
+        settings=settings,
+        digest=order.settings_hash.removeprefix("sha256:"),
+        clock=clock,
+    )
+    briefs = Briefs(context, commands_of(parts, order.base_commit), Memory(context.kept).boxed())
+    caller = Caller(context, maker.context, maker.deps, worktrees, identity)
+    return FeatureRunner(context, repo, caller, briefs, parts, prover(parts, run_id))
+
+
+def commands_of(parts: "VerifyDeps", base: str) -> tuple[tuple[str, ...], ...]:
+    """How the project's checks begin, as an agent may type them; from the first word on that only we know, nothing."""
+    from fairwitness.verify.discovery.discover import discover
+    from fairwitness.verify.environments import TreeView
+
+    found: dict[tuple[str, ...], None] = {}
+    for check in discover(TreeView(parts.shadow, parts.repository.tree_of(base)), parts.settings).checks:
+        words = [_PYTHON if word == "{python}" else word for word in check.argv]
+        known = tuple(words[: next((at for at, word in enumerate(words) if "{" in word), len(words))])
+        if known and known[-1].startswith("-"):
+            continue  # what follows would be a program that the agent types itself
+        if len(known) > 1 or (known and known[0] != _PYTHON):
+            found[known] = None
+    return tuple(found)

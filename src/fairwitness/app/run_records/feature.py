@@ -1,0 +1,94 @@
+"""A feature run that stands in the ledger of a repository: its order, its budget, its room, and how it goes on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairwitness.app.settings.tables import feature_settings
+from fairwitness.app.state import ledger_in, state_of
+from fairwitness.contracts.common.budgets import BudgetTable
+from fairwitness.contracts.feature.events import RunResumed
+from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.order import FeatureOrder
+from fairwitness.errors import UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.text import visible
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
+from fairwitness.runs.feature.context import ORDER, FeatureContext, write_events
+from fairwitness.runs.feature.questions import key_of
+from fairwitness.store.artifacts import Store
+
+ANSWERED = "answered"
+"""What an engine is told of an answer; what it was stands in the ledger."""
+BUDGET = "budget"
+
+
+def order_of(ledger: Ledger, run_id: str) -> tuple[FeatureOrder, BudgetTable]:
+    """What a run was begun with."""
+    row = ledger.observation(run_id, ORDER)
+    if row is None:
+        raise UsageError(f"{visible(run_id)} is no feature run", next_step="fairwitness status lists the runs")
+    raised = ledger.observations(run_id, BUDGET)
+    budget = raised[-1].detail if raised else row.detail["budget"]
+    return FeatureOrder.model_validate(row.detail["order"]), BudgetTable.model_validate(budget)
+
+
+def context_of(
+    repository: Repository, ledger: Ledger, run_id: str, order: FeatureOrder, *, clock: Clock = system_clock
+) -> FeatureContext:
+    """The room of a run."""
+    state = state_of(repository)
+    return FeatureContext(
+        run_id=run_id,
+        order=order,
+        repository=repository,
+        shadow=Shadow.open(state / "git", repository),
+        ledger=ledger,
+        files=Store(repository.top or state),
+        kept=Store(state),
+        state_folder=state,
+        clock=clock,
+    )
+
+
+@contextmanager
+def opened_context(root: Path, run_id: str) -> Iterator[FeatureContext]:
+    """The room of a run in a repository, for as long as it is asked for."""
+    repository = Repository.open(root)
+    ledger = ledger_in(state_of(repository))
+    try:
+        order, _ = order_of(ledger, run_id)
+        yield context_of(repository, ledger, run_id, order)
+    finally:
+        ledger.close()
+
+
+def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
+    """Writes down that a run that had ended goes on; one that has not is left as it is."""
+    order, _ = order_of(ledger, run_id)
+    context = context_of(repository, ledger, run_id, order)
+    state = context.state()
+    if state.ending is not None:
+        last = ledger.last_event(run_id, "step_started")
+        resumed = RunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"]))
+        # the one setting that may change: whoever goes on with a run that stopped there may have raised it
+        budget = feature_settings(repository.top).budget
+        seen = context.seen(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
+
+        def write(record: Record) -> None:
+            record.observation(seen)
+            write_events(record, (resumed,), seen.observed_at)
+
+        context.write(write)
+        killpoint("feature.resumed")
+
+
+def answered_keys(root: Path, run_id: str) -> tuple[str, ...]:
+    """The names of all questions that were answered, for an engine that may not have heard of it."""
+    with opened_context(root, run_id) as context:
+        approvals = context.state().approvals
+    return tuple(key_of(gate, asked.visit) for gate, asked in approvals.items() if asked.selected_option is not None)

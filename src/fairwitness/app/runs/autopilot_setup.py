@@ -1,0 +1,162 @@
+"""Setting up for autopilot: `init` writes what is missing, `lock` locks changed specifications on purpose.
+
+The specifications that a run rests on are locked in its order, which stands in the ledger and never changes. A person
+who changed one on purpose, and wants a run that was stopped by it to go on, locks anew: an observation of kind `relock`
+under the key `relock:<n>`, whose detail `specs` holds all locks that are in force from then on. The preflight of a
+phase goes by the last of them, and by the order where there is none. What phases are to come to stands in the order,
+too, so a roadmap that says something else of a phase that is not done yet cannot be locked: a run goes by one roadmap.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairwitness.app.autopilot_project import GITIGNORE, checkout_of, current_locks, manifests, read_config
+from fairwitness.app.run_records.autopilot import RELOCK, opened_autopilot, written_once
+from fairwitness.app.run_records.autopilot_history import latest_run
+from fairwitness.app.state import ledger_in, state_of
+from fairwitness.contracts.autopilot.roadmap import DetailedPhase
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
+from fairwitness.errors import StoreError, UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.kit import files as kit_files
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.rules.commands import detect_commands
+from fairwitness.rules.roadmap import read_roadmap
+from fairwitness.rules.roadmap_template import ROADMAP_TEMPLATE, config_template
+from fairwitness.rules.spec_lock import SpecChange, spec_changes, spec_paths
+from fairwitness.runs.autopilot.ignored import gitignore_with
+from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout import autopilot as layout
+
+WRITTEN, KEPT, GROWN = "written", "kept", "grown"
+_LARGEST = 1_000_000
+_DONE = (PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """One file, and what was done to it."""
+
+    path: str
+    what: str
+
+
+def init(root: Path) -> tuple[SetUp, ...]:
+    """Writes a roadmap to fill in, the project's settings and the lines for git; whatever stands there stays."""
+    repository = Repository.open(root)
+    files = checkout_of(repository)
+    detected = detect_commands(manifests(files))
+    if detected.problems:
+        first = detected.problems[0]
+        raise UsageError(f"{first.where[0]} cannot be read: {first.found}", next_step=f"mend {first.where[0]}")
+    return (
+        _written(files, layout.ROADMAP, ROADMAP_TEMPLATE),
+        _written(files, layout.CONFIG, config_template(detected)),
+        _ignored(files.root),
+    )
+
+
+def _written(files: Store, path: str, text: str) -> SetUp:
+    try:
+        if files.exists(path) or not kit_files.create_file(files.root, path, text.encode()):
+            return SetUp(path, KEPT)
+    except StoreError as error:
+        raise UsageError(error.what, next_step=error.next_step) from None
+    killpoint("autopilot.set_up")
+    return SetUp(path, WRITTEN)
+
+
+def _ignored(top: Path) -> SetUp:
+    """Lines are added to the person's file, and none is taken away."""
+    before: list[bytes | None] = []
+
+    def grown(old: bytes | None) -> bytes:
+        before.append(old)
+        return gitignore_with((old or b"").decode()).encode()
+
+    try:
+        kit_files.revise_file(top, GITIGNORE, grown, limit=_LARGEST)
+    except UnicodeDecodeError:
+        raise UsageError(f"{GITIGNORE} is not UTF-8", next_step="save it as UTF-8") from None
+    except StoreError as error:
+        raise UsageError(error.what, next_step=error.next_step) from None
+    killpoint("autopilot.set_up")
+    old = before[-1]
+    if old is None:
+        return SetUp(GITIGNORE, WRITTEN)
+    return SetUp(GITIGNORE, KEPT if gitignore_with(old.decode()).encode() == old else GROWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """What was locked anew, for which run; no change means that the locks held."""
+
+    run_id: str
+    changes: tuple[SpecChange, ...]
+    paths: tuple[str, ...]
+    """Everything that is locked now."""
+
+
+def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Locked:
+    """Locks the specifications as they are now, for the run that is not over; without a name, for the latest one."""
+    with opened_autopilot(root, _meant(root, wanted), clock=clock) as context:
+        log = context.log
+        status = log.state().state.meta.status
+        if status is RunStatus.COMPLETED:
+            raise UsageError(
+                f"{log.run_id} is completed, and the next run locks what it finds",
+                next_step="fairwitness autopilot next",
+            )
+        config = read_config(context.files)
+        while True:
+            now = log.now()
+            held = log.ledger.observations(log.run_id, RELOCK)
+            before = context.locks()
+            locks = current_locks(context.files, config, now)
+            changes = spec_changes(before, spec_paths(config), {each.path: each.hash for each in locks})
+            if not changes:
+                return Locked(log.run_id, (), tuple(each.path for each in before))
+            if any(change.path == layout.ROADMAP for change in changes):
+                _refuse_other_roadmap(log, context.files)
+            row = log.seen(
+                f"{RELOCK}:{len(held) + 1}", RELOCK, log.run_id, {"specs": [each.plain() for each in locks]}, now
+            )
+            if not written_once(log, row):
+                continue  # somebody was quicker: what is left to be locked is looked at again
+            killpoint("autopilot.relocked")
+            return Locked(log.run_id, changes, tuple(each.path for each in locks))
+
+
+def _meant(root: Path, wanted: str | None) -> str:
+    ledger = ledger_in(state_of(Repository.open(root)))
+    try:
+        return latest_run(ledger, wanted)
+    finally:
+        ledger.close()
+
+
+def _refuse_other_roadmap(log: AutopilotLog, files: Store) -> None:
+    reading = read_roadmap(files.get(layout.ROADMAP, limit=_LARGEST).decode(errors="replace"))
+    found = {} if reading.roadmap is None else {phase.id: phase for phase in reading.roadmap.phases}
+    for phase in _ahead(log):
+        if phase.id not in found or _said(found[phase.id]) != _said(phase):
+            raise UsageError(
+                f"{layout.ROADMAP} says something else of phase {phase.id} than what {log.run_id} was begun with",
+                next_step=f"put it back, or fairwitness cancel {log.run_id} and begin a new run",
+            )
+
+
+def _ahead(log: AutopilotLog) -> Iterator[DetailedPhase]:
+    """The phases that the run takes up and that have not ended."""
+    order, records = log.order(), log.state().state.phases
+    for phase in order.roadmap.phases:
+        if phase.id in order.phases and records[phase.id].status not in _DONE:
+            yield phase
+
+
+def _said(phase: DetailedPhase) -> DetailedPhase:
+    """What a phase is to come to; whether its box is ticked makes no difference to it."""
+    return phase.model_copy(update={"done": False})

@@ -1,0 +1,210 @@
+"""How an autopilot run is begun: roadmap, settings, flags and range read once, what is missing refused, all written."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from pathlib import Path
+
+from fairwitness.app.autopilot_project import Ground, read_ground, refuse_dirty, stubs
+from fairwitness.app.run_records.autopilot_history import (
+    autopilot_runs,
+    earlier_phases,
+    known_phases,
+    refuse_beside_another,
+    refuse_unmerged,
+)
+from fairwitness.app.runs.begin_feature import Wanted, refuse_unready
+from fairwitness.app.settings.tables import read_tables
+from fairwitness.app.settings.verify import verify_settings
+from fairwitness.app.state import ledger_in, state_of
+from fairwitness.contracts.autopilot.cost import CostEstimation
+from fairwitness.contracts.autopilot.events_quality import FlagMutualExclusivityError
+from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotSettings, EarlierPhase
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
+from fairwitness.contracts.common.problems import Level, Problem
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.errors import UsageError
+from fairwitness.git.identity import read_identity
+from fairwitness.git.repository import Repository
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.cost import cost_warning, estimated_tokens
+from fairwitness.rules.flags import Takes, course, flag_problems, known_flags
+from fairwitness.rules.phase_range import ALL, NEXT, read_range
+from fairwitness.rules.phases import phase_order
+from fairwitness.rules.scoring import flag_conflicts, threshold_tenths
+from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
+from fairwitness.runs.feature.setup import ready
+
+LATER = (RunFlag.MAP, RunFlag.DISCUSS, RunFlag.VISUAL)
+"""Flags whose part of autopilot is not built yet; whoever builds one takes it out of here."""
+_LOOPS = frozenset({RunFlag.QUALITY, RunFlag.GAPS})
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPhases:
+    """What a person asks for."""
+
+    phases: str
+    """A range such as `3-7`, `3,5,8` or `6.1`, or `all` or `next`."""
+    flags: tuple[str, ...] = ()
+    cycles: int | None = None
+    pause_after: int | None = None
+    agents: str | None = None
+    cassettes: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BegunAutopilot:
+    """A run that was written down and not yet carried."""
+
+    run_id: str
+    order: AutopilotOrder
+    warnings: tuple[str, ...]
+
+
+def begin_autopilot(where: Path, wanted: WantedPhases, *, clock: Clock = system_clock) -> BegunAutopilot:
+    """Writes the beginning of a run; an engine carries it out from there.
+
+    The person's settings and the roadmap are read here, once; what they said holds for the whole run.
+    """
+    repository = Repository.open(where)
+    ledger = ledger_in(state_of(repository), clock=clock)
+    try:
+        flags = _flags(ledger, wanted, clock)
+        hygiene = ready(repository)
+        ground = read_ground(repository, clock)
+        settings = read_tables(AutopilotSettings, repository.top)
+        refuse_beside_another(ledger)
+        known = known_phases(ledger, repository, threshold_tenths(flags | {RunFlag.GAPS}))
+        earlier = earlier_phases(known, ground.roadmap)
+        phases, warnings = _phases(wanted, flags, ground, earlier)
+        _refuse_stubs(ground, phases)
+        needed = {other for phase in ground.roadmap.phases if phase.id in phases for other in phase.depends_on}
+        refuse_unmerged(repository, known, needed | set(phases), ground.roadmap.ticked)
+        refuse_dirty(repository, state_of(repository))
+        asked = Wanted(request=wanted.phases, agents=wanted.agents, cassettes=wanted.cassettes)
+        refuse_unready(repository, asked, Workflow.AUTOPILOT)
+        verify, digest = verify_settings(repository.top)
+        run_id = free_run_id(lambda run: bool(ledger.head(run).links), clock)
+        order = AutopilotOrder(
+            roadmap=ground.roadmap,
+            phases=phases,
+            earlier=earlier,
+            flags=tuple(flag for flag in RunFlag if flag in flags),
+            cycles=wanted.cycles,
+            pause_after=wanted.pause_after,
+            base_commit=hygiene.base,
+            target=f"fairwitness/{run_id}/target",
+            commands=ground.commands,
+            ui=ground.ui,
+            specs=ground.specs,
+            spec_paths=ground.spec_paths,
+            limits=settings.autopilot,
+            budget=settings.budget,
+            verify=verify.plain(),
+            settings_hash=f"sha256:{digest}",
+            agents=wanted.agents,
+            cassettes=None if wanted.cassettes is None else str(wanted.cassettes.absolute()),
+            started_by=read_identity(repository).author,
+        )
+        AutopilotLog(ledger, run_id, clock=clock).create(order)
+    finally:
+        ledger.close()
+    return BegunAutopilot(run_id, order, (*ground.warnings, *warnings, *_dear(order)))
+
+
+def _dear(order: AutopilotOrder) -> Iterator[str]:
+    """Phases that will probably use most of what a phase may use."""
+    cap = order.limits.breaker.cost_cap_tokens_per_phase
+    for phase in order.roadmap.phases:
+        warned = cost_warning(CostEstimation(), estimated_tokens(CostEstimation(), phase.type), cap)
+        if phase.id in order.phases and warned is not None:
+            share = f"{warned.percent:g} % of what a phase may use"
+            yield f"phase {phase.id} will take about {warned.estimated:,} tokens, {share} ({warned.cap:,})"
+
+
+def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:
+    """This second as a run id, or the next that no run has."""
+    moment = clock().astimezone(UTC).replace(microsecond=0)
+    while taken(run_id := moment.strftime("run-%Y-%m-%d-%H%M%S")):
+        moment += timedelta(seconds=1)
+    return run_id
+
+
+def _flags(ledger: Ledger, wanted: WantedPhases, clock: Clock) -> frozenset[RunFlag]:
+    """The flags, if they can be given together; that somebody tried what cannot be is told in the latest run."""
+    flags = known_flags(wanted.flags)
+    conflicts = flag_conflicts(flags)
+    if conflicts:
+        one, other = (f"--{flag.value}" for flag in conflicts[0])
+        runs = autopilot_runs(ledger)
+        if runs:
+            log = AutopilotLog(ledger, runs[-1], clock=clock)
+            log.tell(Told(happened(FlagMutualExclusivityError, log.now(), flags=(one, other))))
+        raise UsageError(f"{one} and {other} cannot be given together", next_step=f"leave out {one} or {other}")
+    later = [flag for flag in LATER if flag in flags]
+    if later:
+        raise UsageError(f"--{later[0].value} is not built yet", next_step=f"leave out --{later[0].value}")
+    if wanted.cycles is not None and not flags & _LOOPS:
+        raise UsageError("--cycles says how often --quality or --gaps may go round", next_step="add one of them")
+    return flags
+
+
+def _phases(
+    wanted: WantedPhases, flags: frozenset[RunFlag], ground: Ground, earlier: dict[str, EarlierPhase]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The phases that the run takes up in the order they run, and what is worth a warning."""
+    roadmap = ground.roadmap
+    statuses = dict.fromkeys((phase.id for phase in roadmap.phases), PhaseStatus.NOT_STARTED)
+    statuses |= {phase: left.status for phase, left in earlier.items()}
+    finished = frozenset(phase for phase, status in statuses.items() if status is PhaseStatus.COMPLETED)
+    reading = read_range(wanted.phases, roadmap, finished)
+    if reading.selection is None:
+        raise _refused(reading.problems, "fairwitness autopilot status shows the phases")
+    chosen = reading.selection
+    is_named = wanted.phases.strip().casefold() not in (ALL, NEXT)
+    named = (*chosen.open, *chosen.finished) if is_named else ()
+    problems = flag_problems(wanted.flags, named, statuses)
+    wrong = [problem for problem in problems if problem.level is Level.ERROR]
+    if wrong:
+        raise _refused(wrong, "fairwitness autopilot status shows how the phases stand")
+    takes = course(flags).takes
+    order = phase_order(roadmap.phases)
+    taken = {
+        Takes.UNFINISHED: {*chosen.open, *(chosen.finished if RunFlag.COMPLETE in flags else ())},
+        Takes.FINISHED: {*chosen.finished},
+        Takes.BOTH: {*chosen.open, *chosen.finished},
+        Takes.NONE: set(),
+    }[takes]
+    if not taken or (takes is Takes.UNFINISHED and not chosen.open):
+        raise _nothing_left(takes)
+    said = [f"{problem.found} has no effect: expected {problem.expected}" for problem in problems]
+    if takes is Takes.UNFINISHED and chosen.finished:
+        said.append(f"completed before, and left as they are: {', '.join(chosen.finished)}")
+    return tuple(phase for phase in order if phase in taken), tuple(said)
+
+
+def _nothing_left(takes: Takes) -> UsageError:
+    if takes is Takes.FINISHED:
+        return UsageError("none of these phases is completed yet", next_step="fairwitness autopilot next")
+    return UsageError(
+        "all of these phases are completed", next_step="--quality or --gaps raise their scores, --force runs them anew"
+    )
+
+
+def _refuse_stubs(ground: Ground, phases: Sequence[str]) -> None:
+    found = list(stubs(ground, phases))
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise UsageError(f"{found[0]}{more}", next_step="write it down, commit it, and begin again")
+
+
+def _refused(problems: Sequence[Problem], next_step: str) -> UsageError:
+    return UsageError("; ".join(_spelled(problems)), next_step=next_step)
+
+
+def _spelled(problems: Sequence[Problem]) -> Iterator[str]:
+    for problem in problems:
+        where = f"phase {problem.where[1]}: " if problem.where[0] == "phases" and len(problem.where) > 1 else ""
+        yield f"{where}expected {problem.expected}, found {problem.found}"

@@ -1,0 +1,79 @@
+"""Forge runs in a repository: how one is begun, and the desk that carries it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairwitness.app.runs.begin_feature import Wanted, refuse_unready, slug_for
+from fairwitness.app.settings.tables import read_tables
+from fairwitness.app.settings.verify import verify_settings
+from fairwitness.app.state import ledger_in, state_of
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.ids import run_ref
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.graph.forge import ForgeOrder, ForgeSettings
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.errors import UsageError
+from fairwitness.git.identity import read_identity
+from fairwitness.git.repository import Repository
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.runs.feature.setup import free_run_id, ready
+from fairwitness.runs.forge.log import ForgeLog
+
+if TYPE_CHECKING:  # whoever only begins a run does not wait for what carries it
+    pass
+
+AS_CONFIGURED = "as configured"
+
+
+@dataclass(frozen=True, slots=True)
+class BegunForge:
+    """A run that was written down and not yet carried."""
+
+    run_id: str
+    order: ForgeOrder
+    is_dirty: bool
+    """Whether the checkout holds changes that are not committed, and so are no part of the run."""
+
+
+def begin_forge(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -> BegunForge:
+    """Writes the beginning of a run; an engine carries it out from there, beginning with the captain.
+
+    The person's settings are read here, once; what they said holds for the whole run.
+    """
+    if not wanted.request.strip():
+        raise UsageError("the request is empty", next_step='say what you want: fairwitness forge "..."')
+    slug = slug_for(wanted)
+    repository = Repository.open(where)
+    hygiene = ready(repository)
+    settings = read_tables(ForgeSettings, repository.top)
+    refuse_unready(repository, wanted, Workflow.FORGE)
+    verify, digest = verify_settings(repository.top)
+    identity = read_identity(repository)
+    ledger = ledger_in(state_of(repository), clock=clock)
+    try:
+        run_id = free_run_id(lambda run: bool(ledger.head(run).links), clock)
+        options = GraphOptions(
+            target=f"fairwitness/{run_ref(run_id)}/target",
+            cap=settings.forge.cap,
+            max_attempts=settings.forge.max_attempts,
+        )
+        order = ForgeOrder(
+            request=wanted.request,
+            slug=slug,
+            mode=ApprovalMode.AUTONOMOUS if wanted.is_autonomous else ApprovalMode.INTERACTIVE,
+            base_commit=hygiene.base,
+            options=options,
+            limits=settings.forge,
+            budget=settings.budget,
+            verify=verify.plain(),
+            settings_hash=f"sha256:{digest}",
+            agents=wanted.agents,
+            cassettes=None if wanted.cassettes is None else str(wanted.cassettes.absolute()),
+            started_by=identity.author,
+        )
+        url = (repository.top or repository.common_dir).as_uri()
+        ForgeLog(ledger, run_id, clock=clock).create(order, repo_url=url, model=wanted.agents or AS_CONFIGURED)
+    finally:
+        ledger.close()
+    return BegunForge(run_id, order, hygiene.is_dirty)

@@ -1,0 +1,194 @@
+"""Ending a run for good: the engine stops it, its worktrees go, and what they held is kept."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from fairwitness.app.assembly.engine import Factory
+from fairwitness.app.assembly.feature_runner import PREFIX
+from fairwitness.app.run_records.autopilot import AutopilotRoom, opened_autopilot
+from fairwitness.app.run_records.feature import context_of, order_of
+from fairwitness.app.run_records.forge import opened_forge
+from fairwitness.app.runs.drive import CANCELLED, engine_at
+from fairwitness.app.views.run import RunLook
+from fairwitness.app.views.workers import bodies_of, has_engine, worker_on
+from fairwitness.contracts.autopilot.events_run import RunHalted
+from fairwitness.contracts.autopilot.words import RunStatus as AutopilotStatus
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.feature.events import RunFinished, RunOutcome
+from fairwitness.contracts.forge.events import RunFailed
+from fairwitness.engine.base import EngineError
+from fairwitness.errors import NotReady
+from fairwitness.git import quarantine
+from fairwitness.git.identity import read_identity
+from fairwitness.git.sweeping import sweep
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.rules import graph_moves
+from fairwitness.rules.forge_course import course_of
+from fairwitness.rules.graph_run import GraphRun
+from fairwitness.runs.autopilot.log import Told, happened
+from fairwitness.runs.forge.log import ForgeLog
+from fairwitness.runs.graph.run_log import RunLog
+
+PATIENCE_S = 60.0
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What is left of a run that was ended."""
+
+    reason: str
+    target: str | None
+    """The branch with what was merged; None if nothing ever was."""
+    kept: tuple[str, ...]
+    """The refs that hold what was not."""
+    left: tuple[str, ...]
+    """Branches that a person has checked out, and that stay."""
+
+
+def cancel(root: Path, look: RunLook) -> Cancelled | None:
+    """Ends a run; None if it ended by itself meanwhile. Asked again after a crash, it goes on where it was.
+
+    The last event is written last: until it stands, the run is not over, and can be cancelled again.
+    """
+    if look.workflow == Workflow.AUTOPILOT:
+        with opened_autopilot(root, look.run_id) as context:
+            return _cancel_autopilot(context, root)
+    factory = Factory(root)
+    ledger = factory.ledger
+    if look.workflow == Workflow.FEATURE:
+        try:
+            return _cancel_feature(factory, root, look.run_id)
+        finally:
+            ledger.close()
+    try:
+        log = ForgeLog(ledger, look.run_id)
+        if log.order() is None:
+            log.begun()  # whatever is no run of a graph is refused before anything is stopped
+        if has_engine(root):
+            asyncio.run(_stop(root, look.run_id))
+        _wait_until_left(root, look.run_id)
+        killpoint("cancel.stopped")
+        done = _ended(factory, log, is_carried=look.started is not None)
+    finally:
+        ledger.close()
+    with opened_forge(root, look.run_id) as context:
+        context.refresh()
+        context.files.sweep(context.layout.folder)
+    return done
+
+
+def _ended(factory: Factory, log: ForgeLog, *, is_carried: bool) -> Cancelled | None:
+    """The rest, once nobody is at work: whether there is a graph is settled now."""
+    repository, order = factory.repository, log.order()
+    is_planned = order is None or log.course().is_approved
+    if is_planned:
+        options, base = log.begun().options, log.begun().base_commit
+    else:
+        assert order is not None
+        options, base = order.options, order.base_commit
+    tip = repository.ref(f"refs/heads/{options.target}")
+    identity = read_identity(repository)
+    left: tuple[str, ...] = ()
+    if is_carried or order is not None:  # a captain has a worktree, too
+        left = sweep(factory.worktrees(options.prefix), log.run_id, tip or base, identity).left
+    killpoint("cancel.swept")
+    reason = f"{CANCELLED} {identity.author}"
+    if not (_tell(log, reason, tip or base) if is_planned else _tell_unplanned(log, reason)):
+        return None
+    has_target = repository.ref(f"refs/heads/{options.target}") is not None
+    kept = tuple(held.ref for held in quarantine.kept(repository, log.run_id))
+    return Cancelled(reason, options.target if has_target else None, kept, left)
+
+
+def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | None:
+    """The same for a feature run, whose last event has an outcome."""
+    repository = factory.repository
+    order, _ = order_of(factory.ledger, run_id)
+    context = context_of(repository, factory.ledger, run_id, order)
+    if has_engine(root):
+        asyncio.run(_stop(root, run_id))
+    _wait_until_left(root, run_id)
+    killpoint("cancel.stopped")
+    target, identity = repository.ref(f"refs/heads/{order.target}"), read_identity(repository)
+    left = sweep(factory.worktrees(PREFIX), run_id, target or order.base_commit, identity).left
+    context.files.sweep(context.layout.folder)
+    killpoint("cancel.swept")
+    if context.state().ending is not None:
+        return None
+    reason = f"{CANCELLED} {identity.author}"
+    context.tell(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
+    kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
+    return Cancelled(reason, None if target is None else order.target, kept, left)
+
+
+def _cancel_autopilot(context: AutopilotRoom, root: Path) -> Cancelled | None:
+    """The same for an autopilot run: it ends as failed, which only a person's word takes up again."""
+    log, repository = context.log, context.repository
+    order, run_id = log.order(), log.run_id
+    if has_engine(root):
+        asyncio.run(_stop(root, run_id))
+    _wait_until_left(root, run_id)
+    killpoint("cancel.stopped")
+    tip, identity = repository.ref(f"refs/heads/{order.target}"), read_identity(repository)
+    left = sweep(Factory(root).worktrees(PREFIX), run_id, tip or order.base_commit, identity).left
+    killpoint("cancel.swept")
+    if log.state().state.meta.status in (AutopilotStatus.COMPLETED, AutopilotStatus.FAILED):
+        return None
+    reason = f"{CANCELLED} {identity.author}"
+    log.tell(Told(happened(RunHalted, log.now(), reason=reason, status=AutopilotStatus.FAILED)))
+    killpoint("cancel.told")
+    context.refresh()
+    kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
+    return Cancelled(reason, None if tip is None else order.target, kept, left)
+
+
+async def _stop(root: Path, run_id: str) -> None:
+    async with engine_at(root, worker=False) as engine:
+        try:
+            await engine.cancel(run_id)
+        except EngineError:  # it may never have been given to the engine
+            if any(run.id == run_id for run in await engine.runs()):
+                raise
+
+
+def _wait_until_left(root: Path, run_id: str) -> None:
+    """Until nobody works in the run's folders any more."""
+    give_up = time.monotonic() + PATIENCE_S
+    while bodies_of(root, run_id):
+        if time.monotonic() > give_up:
+            worker = worker_on(root, run_id)
+            who = f"process {worker.pid} on {worker.host}" if worker is not None else "its worker"
+            raise NotReady(
+                f"{who} has not stopped after {PATIENCE_S:g} s", next_step=f"end it, then: fairwitness cancel {run_id}"
+            )
+        time.sleep(_LOOK_S)
+
+
+def _tell(log: RunLog, reason: str, tip: str) -> bool:
+    """Writes the last events, unless the run has one; looks again if something happened meanwhile."""
+    while True:
+        run = log.run()
+        if run.is_over:
+            return False
+        # where it should be, and not where somebody may have moved it
+        if log.write(partial(_last, run, reason, run.tip or tip), after=run.seq):
+            return True
+
+
+def _tell_unplanned(log: ForgeLog, reason: str) -> bool:
+    """The same for a run without a graph: there is nothing but its own end to be told."""
+    while True:
+        events = tuple(log.ledger.events(log.run_id))
+        if course_of(events).is_over:
+            return False
+        if log.write(lambda _now: (RunFailed(reason=reason),), after=events[-1].seq):
+            return True
+
+
+def _last(run: GraphRun, reason: str, tip: str, now: str) -> tuple[EventData, ...]:
+    return (*graph_moves.abandoned(run, reason, tip, now), RunFailed(reason=reason))

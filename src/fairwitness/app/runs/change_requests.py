@@ -1,0 +1,115 @@
+"""Change requests of forge runs, as a person sees them and decides about them."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairwitness.app.run_records.forge import opened_forge
+from fairwitness.app.views.detail import meant, meant_run, opened
+from fairwitness.app.views.workers import has_engine, worker_on
+from fairwitness.contracts.forge.dag import DagOverlay
+from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.change_requests import Verdict
+from fairwitness.runs.forge.log import ForgeLog
+from fairwitness.runs.forge.requests import decide
+from fairwitness.runs.forge.standings import Standing, standing_of, standings
+from fairwitness.runs.graph.run_log import OVERLAY
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A request, what became of it, and what it added to the graph."""
+
+    run_id: str
+    request: ChangeRequest
+    reason: str | None
+    """Why it was rejected."""
+    refused: tuple[tuple[str, ...], ...]
+    """What did not fit, each time that the captain answered in vain."""
+    overlay: DagOverlay | None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether nobody has decided about it."""
+        return self.request.status is ChangeRequestStatus.PENDING
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values: the documents as they stand in files, and what only events tell."""
+        return {
+            "run_id": self.run_id,
+            "change_request": self.request.plain(),
+            "overlay": None if self.overlay is None else self.overlay.plain(),
+            "reason": self.reason,
+            "refused": [list(problems) for problems in self.refused],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a person decided, and whether somebody carries the run that waits for it."""
+
+    look: Look
+    is_carried: bool
+
+    @property
+    def following(self) -> str:
+        """What to do next."""
+        return f"fairwitness {'watch' if self.is_carried else 'resume'} {self.look.run_id}"
+
+
+def listed(root: Path, wanted: str | None) -> tuple[str, tuple[Look, ...]]:
+    """The run that a person means, and its requests, oldest first; nothing is written."""
+    with _looked_into(root, wanted) as log:
+        overlays = _overlays(log)
+        return log.run_id, tuple(_look(log, each, overlays) for each in standings(log).values())
+
+
+def shown_request(root: Path, cr_id: str, wanted: str | None) -> Look:
+    """One of them."""
+    with _looked_into(root, wanted) as log:
+        return _look(log, standing_of(log, cr_id), _overlays(log))
+
+
+def approve(root: Path, cr_id: str, wanted: str | None) -> Decided:
+    """Lets the captain plan what a request asks for."""
+    return _decided(root, cr_id, wanted, Verdict.APPROVE, None)
+
+
+def reject(root: Path, cr_id: str, wanted: str | None, reason: str) -> Decided:
+    """Turns a request down."""
+    return _decided(root, cr_id, wanted, Verdict.REJECT, reason)
+
+
+def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reason: str | None) -> Decided:
+    """Writes it down as the person of this repository, and wakes whoever carries the run; where nobody does, the next
+    one finds it."""
+    run_id = meant_run(root, wanted)
+    with opened_forge(root, run_id) as context:
+        decide(context.log, cr_id, verdict, context.actor, reason)
+        context.refresh()
+        look = _look(context.log, standing_of(context.log, cr_id), _overlays(context.log))
+    if has_engine(root):
+        from fairwitness.app.runs.answer import wake  # whoever only looks does not wait for what carries runs
+
+        asyncio.run(wake(root, run_id, cr_id))
+    return Decided(look, worker_on(root, run_id) is not None)
+
+
+@contextmanager
+def _looked_into(root: Path, wanted: str | None) -> Iterator[ForgeLog]:
+    with opened(root) as database:
+        yield ForgeLog(Ledger(database), meant(database, wanted))
+
+
+def _overlays(log: ForgeLog) -> dict[str, DagOverlay]:
+    rows = log.ledger.observations(log.run_id, OVERLAY)
+    return {row.subject: DagOverlay.model_validate(row.detail) for row in rows}
+
+
+def _look(log: ForgeLog, standing: Standing, overlays: dict[str, DagOverlay]) -> Look:
+    request = standing.request
+    return Look(log.run_id, request, standing.reason, standing.refused, overlays.get(request.id))

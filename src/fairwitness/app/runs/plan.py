@@ -1,0 +1,207 @@
+"""Plans of forge runs, as a person looks at them, edits them and approves them."""
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
+from fairwitness.app.views.detail import meant_run
+from fairwitness.app.views.workers import worker_on
+from fairwitness.contracts.forge.dag import DagNode, DagOverlay
+from fairwitness.contracts.graph.forge import ForgePlan
+from fairwitness.errors import FairWitnessError, UsageError
+from fairwitness.kit.files import read_given
+from fairwitness.kit.text import visible
+from fairwitness.rules.forge_course import INTERVIEW, REVIEW
+from fairwitness.runs.forge.plan_files import read_plan
+from fairwitness.runs.forge.questions import APPROVE, open_question
+from fairwitness.runs.graph.run_log import OVERLAY
+
+GRAPH = "dag.json"
+SEALED = "specs and graph are sealed; file a change request"
+_PART = re.compile(r"dag\.json|(specs|tasks)/[^/]+\.md")
+_LARGEST = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLook:
+    """A node of a plan with what its document says."""
+
+    node: DagNode
+    title: str
+    complexity: str | None
+    """None if it has no document, as refineries may have none."""
+    criteria: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLook:
+    """A plan, where it stands and what comes next."""
+
+    run_id: str
+    request: str
+    plan: ForgePlan
+    nodes: tuple[NodeLook, ...]
+    """Each after those that it waits for."""
+    folder: Path
+    is_sealed: bool
+    problem: str | None
+    """Why its files cannot be approved as they are; then the plan is shown as the captain proposed it."""
+    grown: tuple[str, ...]
+    """What change requests added since, each in a few words; the plan stands as it was sealed."""
+    following: str
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "run_id": self.run_id,
+            "request": self.request,
+            "is_sealed": self.is_sealed,
+            "folder": str(self.folder),
+            "problem": self.problem,
+            "order": [look.node.id for look in self.nodes],
+            "plan": self.plan.plain(),
+            "grown": list(self.grown),
+            "next": self.following,
+        }
+
+
+def look_at_plan(root: Path, wanted: str | None) -> PlanLook:
+    """The plan of a run as it stands now: as it was sealed, or as it is in its files."""
+    with opened_forge(root, meant_run(root, wanted)) as context:
+        log, order = context.log, context.log.order()
+        proposal = log.proposal()
+        if order is None or proposal is None:
+            raise _no_plan(context)
+        is_sealed = log.course().is_approved
+        plan, problem = proposal, None
+        if not is_sealed and log.course().is_proposed:
+            try:
+                plan = read_plan(context.files, context.layout, proposal)
+            except FairWitnessError as error:
+                problem = error.what
+        return PlanLook(
+            run_id=log.run_id,
+            request=order.request,
+            plan=plan,
+            nodes=_nodes(plan),
+            folder=context.files.root / context.layout.folder,
+            is_sealed=is_sealed,
+            problem=problem,
+            grown=tuple(_grown(context)),
+            following=_following(context, problem),
+        )
+
+
+def _nodes(plan: ForgePlan) -> tuple[NodeLook, ...]:
+    tasks = {task.id: task for task in plan.tasks}
+    nodes = {node.id: node for node in plan.dag.nodes}
+    looks = []
+    for name in TopologicalSorter({node.id: node.dependencies for node in plan.dag.nodes}).static_order():
+        node, task = nodes[name], tasks.get(name)
+        if task is None:
+            looks.append(NodeLook(node, "", None, ()))
+        else:
+            looks.append(NodeLook(node, task.title, task.estimated_complexity.value, task.acceptance_criteria))
+    return tuple(looks)
+
+
+def _grown(context: ForgeRoom) -> Iterator[str]:
+    for row in context.log.ledger.observations(context.log.run_id, OVERLAY):
+        names = [node.id for node in DagOverlay.model_validate(row.detail).addedNodes]
+        yield f"{row.subject} added {', '.join(names) or 'edges'}"
+
+
+def _following(context: ForgeRoom, problem: str | None) -> str:
+    run_id, question = context.log.run_id, open_question(context.log)
+    gate = "" if question is None else question.gate_id
+    if gate.startswith(f"{REVIEW}."):
+        return f"fairwitness plan edit {run_id}" if problem is not None else f"fairwitness plan approve {run_id}"
+    if gate.startswith(f"{INTERVIEW}."):
+        return "fairwitness inbox"
+    return f"fairwitness status {run_id}"
+
+
+def edit_plan(root: Path, wanted: str, file: str, given: Path | None) -> Path:
+    """Lets a person change a file of a plan that is not sealed: in their editor, or by the file that is given.
+
+    It is looked at afterwards: `UsageError` with its place for what does not fit. The file stays as it was edited.
+    """
+    with opened_forge(root, meant_run(root, wanted)) as context:
+        proposal = context.log.proposal()
+        course = context.log.course()
+        if course.is_approved:
+            raise UsageError(SEALED, next_step=f"fairwitness cr list {context.log.run_id}")
+        if proposal is None or not course.is_proposed or course.is_over:
+            raise _no_plan(context)
+        path = _part(context, file)
+        if given is not None:
+            context.files.put(path, read_given(given, limit=_LARGEST))
+        else:
+            context.files.exists(path)  # a link is not followed
+            _edit_here(context.files.root / path)
+        if context.log.course() != course:
+            raise UsageError(
+                f"the plan was decided about meanwhile, without your change of {path}",
+                next_step=f"fairwitness plan show {context.log.run_id}",
+            )
+        read_plan(context.files, context.layout, proposal)
+        return context.files.root / path
+
+
+def _part(context: ForgeRoom, file: str) -> str:
+    """The path of a file that is part of a plan, named from the run's folder or from the repository."""
+    name = file.removeprefix("./").removeprefix(f"{context.layout.folder}/")
+    if _PART.fullmatch(name) is None:
+        raise UsageError(
+            f"{visible(file)!r} is no file of a plan", next_step=f"name {GRAPH}, specs/NAME.md or tasks/ID.md"
+        )
+    return f"{context.layout.folder}/{name}"
+
+
+def _edit_here(path: Path) -> None:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        raise UsageError("no editor is set", next_step="set EDITOR, or hand over a file with --with PATH")
+    path.parent.mkdir(exist_ok=True)
+    try:
+        code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode  # the person's own
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the editor {visible(editor)!r} does not start: {error}", next_step="set EDITOR") from None
+    if code != 0:
+        raise UsageError(f"the editor ended with {code}", next_step="the file stands as the editor left it")
+
+
+def approve_plan(root: Path, wanted: str | None) -> tuple[str, bool]:
+    """Seals the plan of a run as the person of this repository; the run, and whether somebody carries it."""
+    run_id = meant_run(root, wanted)
+    with opened_forge(root, run_id) as context:
+        question = open_question(context.log)
+        if question is None or not question.gate_id.startswith(f"{REVIEW}."):
+            raise _not_reviewed(context, None if question is None else question.gate_id)
+    from fairwitness.app.runs.answer import answer  # whoever only looks does not wait for what carries runs
+
+    answer(root, run_id, APPROVE, None)
+    return run_id, worker_on(root, run_id) is not None
+
+
+def _no_plan(context: ForgeRoom) -> UsageError:
+    run_id = context.log.run_id
+    if context.log.course().is_over:
+        return UsageError(f"{run_id} has ended", next_step=f"fairwitness status {run_id}")
+    return UsageError(f"the captain of {run_id} has no plan to show yet", next_step=f"fairwitness watch {run_id}")
+
+
+def _not_reviewed(context: ForgeRoom, gate: str | None) -> UsageError:
+    run_id = context.log.run_id
+    if gate is not None:
+        return UsageError(f"{run_id} waits for something else, {gate}", next_step="fairwitness inbox")
+    if context.log.course().is_approved:
+        return UsageError(f"the plan of {run_id} is approved", next_step=f"fairwitness status {run_id}")
+    return _no_plan(context)

@@ -1,0 +1,191 @@
+"""A run's decisions taken once more, from the facts and the policy that stand on record beside each of them.
+
+Three things are compared: what was decided with what the rules decide now, the events that the decision wrote with
+those that follow from it, and its calls likewise. The ledger alone is asked, so an exported one can be replayed, too.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fairwitness.app.run_records.feature import order_of
+from fairwitness.app.views.ledger import known_run, open_ledger
+from fairwitness.contracts.common.decisions import Decision
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.evidence import Observation
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.feature.state import FeatureState
+from fairwitness.errors import EventsBroken, LedgerTampered, UsageError
+from fairwitness.kit.text import visible
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.verify import verify
+from fairwitness.rules.decide import decide
+from fairwitness.rules.feature_moves import Raised, calls_of, events_of
+from fairwitness.rules.fold_feature import fold_feature
+from fairwitness.runs.feature.deciding import DECISION, facts_behind, read
+from fairwitness.runs.feature.facts import raised_here
+
+_ONLY_DECIDED = frozenset({"decided", "gate_evaluated", "step_started", "replan_started"})
+"""Events that nothing but a decision writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """One thing that is not as it was."""
+
+    what: str
+    """The decision's field, `events` or `calls`."""
+    stood: Any
+    now: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One decision, and everything in which it differs now."""
+
+    number: int
+    step: str | None
+    """Where the run was when it was taken; None before the first step."""
+    kind: str
+    reason: str
+    now_kind: str
+    now_reason: str
+    flips: tuple[Flip, ...]
+
+
+def replay_in(root: Path, run: str) -> tuple[str, tuple[Replayed, ...]]:
+    """Replays a run of a repository; its id, and its decisions in order."""
+    ledger = open_ledger(root)
+    try:
+        run_id = known_run(ledger, run)
+        return run_id, replay(ledger, run_id)
+    finally:
+        ledger.close()
+
+
+def replay_file(file: Path, run: str | None) -> tuple[str, tuple[Replayed, ...]]:
+    """Replays a run of an exported ledger; which one has to be said only if it holds several."""
+    if not file.is_file():
+        raise UsageError(f"there is no file {file}", next_step="name a verification-ledger.db")
+    ledger = Ledger.read_only(file)
+    try:
+        runs = ledger.runs()
+        if run is None and len(runs) != 1:
+            raise UsageError(
+                f"{file} holds {len(runs)} runs", next_step="say which: fairwitness replay RUN --file FILE"
+            )
+        run_id = runs[0] if run is None else known_run(ledger, run)
+        return run_id, replay(ledger, run_id)
+    finally:
+        ledger.close()
+
+
+def replay(ledger: Ledger, run_id: str, policy: Policy | None = None) -> tuple[Replayed, ...]:
+    """Takes every decision of a run again; under another policy, what that one would have changed."""
+    found = verify(ledger.database, run_id)
+    if found:
+        raise LedgerTampered(f"the ledger is not as it was written: {found[0]}", next_step="restore it from a backup")
+    order, _ = order_of(ledger, run_id)
+    rows = sorted(ledger.observations(run_id, DECISION), key=_number)
+    if not rows:
+        raise UsageError(f"run {run_id} has taken no decision yet", next_step=f"fairwitness status {run_id}")
+    numbers = [_number(row) for row in rows]
+    if numbers != list(range(1, len(rows) + 1)):
+        raise EventsBroken(f"run {run_id}: a decision is missing: {numbers}", next_step="fairwitness ledger verify")
+    moments = list(_moments(ledger, run_id))
+    if [moment.number for moment in moments] != numbers:
+        told = [moment.number for moment in moments]
+        raise EventsBroken(f"run {run_id}: its events tell of the decisions {told}, its rows of {numbers}")
+    return tuple(
+        _again(ledger, run_id, row, moment, policy or order.policy) for row, moment in zip(rows, moments, strict=True)
+    )
+
+
+def decided_again(row: Observation, policy: Policy) -> tuple[Decision, Decision]:
+    """What stands, and what the rules say now."""
+    try:
+        return read(row), decide(facts_behind(row), policy)
+    except (ValidationError, KeyError) as error:
+        raise EventsBroken(f"{row.run_id}: {row.key} cannot be read: {type(error).__name__}") from error
+
+
+def differences(stood: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Flip, ...]:
+    """The fields in which two decisions differ."""
+    names = dict.fromkeys((*stood, *now))
+    return tuple(Flip(name, stood.get(name), now.get(name)) for name in names if stood.get(name) != now.get(name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Where a run was when it decided, and what the log holds from there to the next decision."""
+
+    number: int
+    state: FeatureState
+    events: tuple[Envelope, ...]
+
+
+def _moments(ledger: Ledger, run_id: str) -> Iterator[_Moment]:
+    """The events cut into one piece for each decision, each with the state before it."""
+    state: FeatureState | None = None
+    before: FeatureState | None = None
+    piece: list[Envelope] = []
+    for envelope in ledger.events(run_id):
+        if envelope.type == "decided":
+            if before is not None:
+                yield _Moment(int(piece[0].data["number"]), before, tuple(piece))
+            if state is None:
+                raise EventsBroken(f"run {run_id} decides before it began", next_step="fairwitness ledger verify")
+            before, piece = state, []
+        piece.append(envelope)
+        folded = fold_feature((envelope,), onto=state)
+        if isinstance(folded, Problem):
+            where = spell_path(folded.where)
+            raise EventsBroken(f"run {run_id}: {where}: expected {folded.expected}; found {folded.found}")
+        state = folded
+    if before is not None:
+        yield _Moment(int(piece[0].data["number"]), before, tuple(piece))
+
+
+def _again(ledger: Ledger, run_id: str, row: Observation, moment: _Moment, policy: Policy) -> Replayed:
+    stood, now = decided_again(row, policy)
+    number = moment.number
+    flips = [
+        *differences(stood.plain(), now.plain()),
+        *_events(moment, stood, raised=raised_here(ledger, run_id, moment.state)),
+        *_calls(moment.state, stood, row),
+    ]
+    return Replayed(
+        number,
+        moment.state.current_step,
+        stood.kind,
+        visible(stood.reason),
+        now.kind,
+        visible(now.reason),
+        tuple(flips),
+    )
+
+
+def _events(moment: _Moment, stood: Decision, *, raised: Raised | None) -> Iterator[Flip]:
+    """What the decision wrote stands right behind it, and nothing of its kind stands elsewhere."""
+    wanted = [event.plain() for event in events_of(moment.state, stood, moment.number, raised=raised)]
+    told = [{"type": envelope.type, **envelope.data} for envelope in moment.events]
+    written = told[: len(wanted)]
+    strays = [event for event in told[len(wanted) :] if event["type"] in _ONLY_DECIDED]
+    if written != wanted or strays:
+        yield Flip("events", [*written, *strays], wanted)
+
+
+def _calls(state: FeatureState, stood: Decision, row: Observation) -> Iterator[Flip]:
+    now = [
+        [call.dispatch_id, call.step.value, call.visit, call.instance, call.number] for call in calls_of(state, stood)
+    ]
+    if row.detail.get("calls") != now:
+        yield Flip("calls", row.detail.get("calls"), now)
+
+
+def _number(row: Observation) -> int:
+    return int(row.key.removeprefix(f"{DECISION}:"))

@@ -1,0 +1,21 @@
+"""Taking a run's commit back, as a person asks for it."""
+
+from pathlib import Path
+
+from fairwitness.app.state import ledger_in, state_of
+from fairwitness.app.views.detail import meant_run
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.runs.feature.rolling_back import RolledBack, rollback
+
+
+def roll_back(root: Path, wanted: str, *, revert: bool) -> RolledBack:
+    """Takes it back, or says why that cannot be done."""
+    run_id = meant_run(root, wanted)
+    repository = Repository.open(root)
+    state = state_of(repository)
+    ledger = ledger_in(state)
+    try:
+        return rollback(repository, Shadow.open(state / "git", repository), ledger, run_id, revert=revert)
+    finally:
+        ledger.close()

@@ -1,0 +1,74 @@
+"""A person's verdict on a phase: written down, told to whoever carries the run, and shown in the state file."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairwitness.app.run_records.autopilot import WORDS, Recorded, opened_autopilot, record_verdict
+from fairwitness.app.run_records.autopilot_history import autopilot_runs
+from fairwitness.app.runs.answer import wake
+from fairwitness.app.views.autopilot import opened_ledger
+from fairwitness.app.views.detail import meant_run
+from fairwitness.app.views.workers import has_engine, worker_on
+from fairwitness.contracts.autopilot.words import PhaseStatus
+from fairwitness.errors import UsageError
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.kit.text import visible
+from fairwitness.runs.autopilot.log import AutopilotLog
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was said, and what comes next."""
+
+    recorded: Recorded
+    is_carried: bool
+
+    @property
+    def following(self) -> str:
+        """The next command."""
+        if self.recorded.waiting:
+            return f"fairwitness verdict {self.recorded.waiting[0]} pass|fail|issues"
+        return f"fairwitness {'watch' if self.is_carried else 'resume'} {self.recorded.run_id}"
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values."""
+        said = self.recorded
+        return {
+            "run_id": said.run_id,
+            "phase": said.phase,
+            "verdict": said.verdict.value,
+            "confidence_limit": {"before": said.old_limit, "after": said.new_limit},
+            "warning": said.warning,
+            "waiting": list(said.waiting),
+            "is_carried": self.is_carried,
+            "next": self.following,
+        }
+
+
+def give_verdict(
+    root: Path, phase: str, word: str, issues: tuple[str, ...], run: str | None, *, clock: Clock = system_clock
+) -> Given:
+    """Records a verdict of the person of this repository; without a run, for the latest in which the phase waits."""
+    run_id = _asking(root, phase) if run is None else meant_run(root, run)
+    with opened_autopilot(root, run_id, clock=clock) as context:
+        recorded = record_verdict(context, phase, WORDS[word], issues)
+        is_carried = worker_on(root, run_id) is not None
+        if not is_carried:
+            context.refresh()
+    if has_engine(root):
+        asyncio.run(wake(root, run_id, recorded.gate))
+    return Given(recorded, is_carried)
+
+
+def _asking(root: Path, phase: str) -> str:
+    with opened_ledger(root) as ledger:
+        runs = autopilot_runs(ledger)
+        for run_id in reversed(runs):
+            record = AutopilotLog(ledger, run_id).state().state.phases.get(phase)
+            if record is not None and record.status is PhaseStatus.NEEDS_HUMAN_VERIFICATION:
+                return run_id
+    if not runs:
+        raise UsageError("there is no autopilot run here yet", next_step="fairwitness autopilot next")
+    raise UsageError(f"no phase {visible(phase)} waits for a verdict", next_step="fairwitness inbox")

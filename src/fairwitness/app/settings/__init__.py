@@ -1,0 +1,1 @@
+"""The settings of `fairwitness.toml`, read from the checkout and from the user configuration."""

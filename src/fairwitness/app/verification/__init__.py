@@ -1,0 +1,1 @@
+"""`fairwitness verify`: the verification of a change and its machine-readable formats."""

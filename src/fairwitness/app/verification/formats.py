@@ -1,0 +1,193 @@
+"""A verification as SARIF 2.1.0: what got worse and what was found, at their places, for code scanning tools."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+import fairwitness
+from fairwitness.contracts.verify.report import CheckLine, VerifyReport
+from fairwitness.contracts.verify.results import BAD, Evidence, Moved
+from fairwitness.kit.files import replace_file
+from fairwitness.kit.json_text import render
+from fairwitness.kit.text import visible
+
+
+def junit(report: VerifyReport) -> str:
+    """The report as the text of a JUnit file."""
+    cases = [_check(line) for line in report.checks]
+    cases += [
+        _case("evidence", one.check, 0, "skipped" if one.excused else "error", one.reason)
+        for one in report.missing
+        if not any(f"{line.name} {line.id}" == one.check for line in report.checks)
+    ]
+    for check in dict.fromkeys(one.check for one in report.findings if one.blocks and one.accepted is None):
+        texts = [f"{one.path}: {one.text}" for one in report.findings if one.check == check and one.blocks]
+        cases.append(_case("inspection", check, 0, "failure", "; ".join(texts[:20])))
+    failures = sum("<failure" in case for case in cases)
+    errors = sum("<error" in case for case in cases)
+    skipped = sum("<skipped" in case for case in cases)
+    head = (
+        f'<testsuite name="fairwitness verify" tests="{len(cases)}" failures="{failures}" errors="{errors}" '
+        f'skipped="{skipped}" time="{report.duration_ms / 1000:.3f}">'
+    )
+    return "\n".join(
+        ['<?xml version="1.0" encoding="utf-8"?>', "<testsuites>", head, *cases, "</testsuite>", "</testsuites>", ""]
+    )
+
+
+def write_junit(report: VerifyReport, path: Path) -> None:
+    """Writes the file whole or not at all."""
+    replace_file(path.absolute().parent, path.name, junit(report).encode())
+
+
+def _check(line: CheckLine) -> str:
+    name = f"{line.name} {line.id}"
+    if line.after is Evidence.NONE:
+        return _case(
+            "check", name, line.duration_ms, "skipped" if line.excused else "error", line.reason or "no evidence"
+        )
+    if line.reason:
+        return _case("check", name, line.duration_ms, "failure", line.reason)
+    return _case("check", name, line.duration_ms, None, "")
+
+
+def _case(kind: str, name: str, duration_ms: int, outcome: str | None, text: str) -> str:
+    opening = f'<testcase classname="fairwitness.{kind}" name={_quoted(name)} time="{duration_ms / 1000:.3f}"'
+    return f"{opening}/>" if outcome is None else f"{opening}><{outcome} message={_quoted(text)}/></testcase>"
+
+
+def _quoted(text: str) -> str:
+    """An attribute that any XML reader takes: no control character survives."""
+    return quoteattr(visible(text.replace("\n", " ")))
+
+
+MOST = 10
+"""GitHub shows no more of one kind."""
+
+
+def annotations(report: VerifyReport) -> str:
+    """Workflow commands, one to a line."""
+    errors = [
+        _command("error", f"{one.rule}: {one.text}", one.path, one.line)
+        for one in report.findings
+        if one.blocks and one.accepted is None
+    ]
+    for line in report.checks:
+        bad = [moved for moved in line.moved if moved.move in BAD]
+        errors += [_command("error", f"{line.id}: {moved.id} {moved.move.value}") for moved in bad]
+    errors += [_command("error", f"{one.check}: {one.reason}") for one in report.missing if not one.excused]
+    notices = [_command("notice", note) for note in report.notes]
+    title = _command("notice" if report.answer.answer == "open" else "error", _sentence(report))
+    return "".join(f"{line}\n" for line in (title, *errors[: MOST - 1], *notices[: MOST - 1]))
+
+
+def write_summary(report: VerifyReport) -> None:
+    """Adds the table to the job's summary, where GitHub asks for one."""
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if place:
+        with Path(place).open("a", encoding="utf-8") as summary:
+            summary.write(markdown(report))
+
+
+def markdown(report: VerifyReport) -> str:
+    """The report as a Markdown table."""
+    rows = [
+        _row(line.name, line.id, line.baseline.value, line.after.value, line.reason or "") for line in report.checks
+    ]
+    rows += [_row(one.check, "", "", "no evidence", one.reason) for one in report.missing]
+    found = [f"- `{_cell(one.path)}` {_cell(one.rule)}: {_cell(one.text)}" for one in report.findings if one.blocks]
+    parts = [f"### fairwitness verify: {_sentence(report)}", ""]
+    parts += ["| check | id | before | after | what became of it |", "| --- | --- | --- | --- | --- |", *rows, ""]
+    return "\n".join([*parts, *found, ""]) + "\n"
+
+
+def _sentence(report: VerifyReport) -> str:
+    answer = report.answer
+    if answer.answer == "open":
+        return f"the change holds: {answer.count} of {answer.threshold} required checks"
+    return f"blocked: {answer.because}: {'; '.join(answer.missing[:5])}"
+
+
+def _command(kind: str, text: str, path: str | None = None, line: int | None = None) -> str:
+    place = [f"file={_escaped(path, value=True)}"] if path else []
+    if path and line:
+        place.append(f"line={line}")
+    return f"::{kind}{' ' if place else ''}{','.join(place)}::{_escaped(text)}"
+
+
+def _escaped(text: str, *, value: bool = False) -> str:
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return escaped.replace(":", "%3A").replace(",", "%2C") if value else escaped
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    """Text of a change inside a table: no markup of its own, no link, no line."""
+    plain = text.replace("\\", "\\\\").replace("\n", " ").replace("\r", " ")
+    for sign in "|`<>[]!*_":
+        plain = plain.replace(sign, f"\\{sign}")
+    return plain[:300]
+
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def sarif(report: VerifyReport) -> dict[str, Any]:
+    """The report as one SARIF run."""
+    results = [
+        _result(one.rule, one.text, one.path, one.line, "error" if one.blocks and one.accepted is None else "note")
+        for one in report.findings
+    ]
+    for line in report.checks:
+        results += [
+            _result(f"{line.name}-{moved.move.value.replace(' ', '-')}", _text(moved), _path(moved), None, "error")
+            for moved in line.moved
+            if moved.move in BAD
+        ]
+    results += [
+        _result("no-evidence", f"{one.check}: {one.reason}", None, None, "error")
+        for one in report.missing
+        if not one.excused
+    ]
+    rules = [{"id": rule} for rule in sorted({result["ruleId"] for result in results})]
+    driver = {"name": "fairwitness", "version": fairwitness.__version__, "rules": rules}
+    properties = {
+        "run": report.run_id,
+        "answer": report.answer.answer,
+        "base": report.base.tree,
+        "head": report.head.tree,
+    }
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results, "properties": properties}],
+    }
+
+
+def write_sarif(report: VerifyReport, path: Path) -> None:
+    """Writes the file whole or not at all."""
+    replace_file(path.absolute().parent, path.name, render(sarif(report)).encode())
+
+
+def _result(rule: str, text: str, path: str | None, line: int | None, level: str) -> dict[str, Any]:
+    result: dict[str, Any] = {"ruleId": rule, "level": level, "message": {"text": text}}
+    if path is not None:
+        place: dict[str, Any] = {"artifactLocation": {"uri": quote(path), "uriBaseId": "%SRCROOT%"}}
+        if line is not None:
+            place["region"] = {"startLine": line}
+        result["locations"] = [{"physicalLocation": place}]
+    return result
+
+
+def _text(moved: Moved) -> str:
+    return f"{moved.id} {moved.move.value}" + (f": {moved.message}" if moved.message else "")
+
+
+def _path(moved: Moved) -> str | None:
+    path = moved.id.split("::", 1)[0].split(":", 1)[0]
+    return path if "/" in path or "." in path else None

@@ -1,0 +1,1 @@
+"""Read models: runs, tasks, gates, events, evidence and questions as the commands show them."""

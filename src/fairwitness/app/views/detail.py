@@ -1,0 +1,247 @@
+"""What a person can ask about runs: the list of them, one in detail, and which one they mean."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairwitness.app.repository import looking
+from fairwitness.app.views.run import AUTOPILOT, NodeLook, RunCourse, RunLook, Stage, word_of
+from fairwitness.errors import DatabaseUnusable, UsageError
+from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.kit.text import visible
+from fairwitness.ledger import glance as ledger
+
+if TYPE_CHECKING:
+    from fairwitness.db.base import Database
+
+LAST, FEATURE = "last", "feature"
+SHOWN = 20
+"""How many runs a list shows that have ended; the others are counted."""
+EVENTS, READ = 5, 25
+"""How many of its last events a look at a run shows, and reads for it: some tell what others tell already."""
+RESUMABLE = frozenset({"error", "out_of_budget"})
+"""How a feature run ends that may go on."""
+AT_WORK = (Stage.WORKING, Stage.HELPING, Stage.MERGING)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One run in the list."""
+
+    run_id: str
+    workflow: str
+    events: int
+    last_time: str
+    last_event: str
+    began: str
+    status: str
+    reason: str | None
+    is_over: bool
+    total: int
+    merged: int
+    failed: int
+    running: int
+    waits_for: str
+    age_s: float
+
+    @property
+    def word(self) -> str:
+        """Its status as a person reads it."""
+        return word_of(self.status)
+
+
+def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_clock) -> tuple[list[RunLine], int]:
+    """The runs of a repository, newest first, and how many were left out.
+
+    With `most`, only so many of those that have ended; what has not ended is never left out.
+    """
+    with looking(root) as database:
+        if database is None:
+            return [], 0
+        lines: list[RunLine] = []
+        left = 0
+        for run in ledger.glance(database):
+            told = _course(database, run)
+            ended = sum(line.is_over for line in lines)
+            if most is not None and told.is_over and ended >= most:
+                left += 1
+            else:
+                lines.append(_line(database, run, told, clock))
+        return lines, left
+
+
+def _course(database: "Database", run: ledger.RunGlance) -> RunCourse:
+    told = RunCourse(run.run_id)
+    told.status = run.last_event  # until an event says better
+    if run.workflow == AUTOPILOT:
+        told.phases.needs = ledger.phase_needs(database, run.run_id)
+    for event in ledger.course(database, run.run_id, up_to=run.events):
+        told.take_in(event)
+    return told
+
+
+def _line(database: "Database", run: ledger.RunGlance, told: RunCourse, clock: Clock) -> RunLine:
+    states = ledger.node_states(database, run.run_id) if told.tasks else {}
+    running = states.get("RUNNING", 0)
+    phases = told.phases.counts()
+    return RunLine(
+        *run,
+        status=told.status,
+        reason=told.reason,
+        is_over=told.is_over,
+        total=told.tasks or phases["total"],
+        merged=states.get("MERGED", 0) or phases["completed"],
+        failed=ledger.exhausted(database, run.run_id) if told.tasks else phases["failed"],
+        running=running,
+        waits_for=told.waits_for(f"{running} running" if running else ""),
+        age_s=seconds_since(run.last_time, clock()),
+    )
+
+
+def seconds_since(timestamp: str, now: datetime) -> float:
+    """How long ago a moment was; a clock that was set back makes it no less than nothing."""
+    return max(0.0, (now - datetime.fromisoformat(timestamp)).total_seconds())
+
+
+@contextmanager
+def opened(root: Path) -> Iterator["Database"]:
+    """The ledger of a repository that must have one, to look at."""
+    with looking(root) as database:
+        if database is None:
+            raise DatabaseUnusable(f"there is no ledger in {root} yet", next_step="fairwitness status")
+        yield database
+
+
+def meant(database: "Database", wanted: str | None) -> str:
+    """The run a person means: by its id, by its spelling in refs, `last`, or the only one that has not ended."""
+    runs = ledger.glance(database)
+    if wanted is None:
+        return _only_unfinished([run.run_id for run in runs if not _course(database, run).is_over])
+    if wanted == LAST and runs:
+        return max(runs, key=lambda run: (run.began, run.run_id)).run_id
+    for run in runs:
+        if wanted in (run.run_id, run.run_id.replace(":", "-")):  # the latter as git refs spell it
+            return run.run_id
+    raise UsageError(f"there is no run {visible(wanted)!r}", next_step=_near(wanted, [run.run_id for run in runs]))
+
+
+def meant_run(root: Path, wanted: str | None) -> str:
+    """The run of a repository that a person means; `meant`, for whoever has nothing else to look at."""
+    with opened(root) as database:
+        return meant(database, wanted)
+
+
+def _only_unfinished(unfinished: Sequence[str]) -> str:
+    if len(unfinished) == 1:
+        return unfinished[0]
+    if not unfinished:
+        raise UsageError("no run is unfinished", next_step="fairwitness status lists those that have ended")
+    listed = ", ".join(visible(run) for run in unfinished[:SHOWN])
+    raise UsageError(f"{len(unfinished)} runs are unfinished: {listed}", next_step="name one of them")
+
+
+def _near(wanted: str, known: Sequence[str]) -> str:
+    begins = [run for run in known if wanted and run.startswith(wanted)]
+    near = (begins or difflib.get_close_matches(wanted, known, n=3))[:3]
+    if not near:
+        return "fairwitness status"
+    return f"did you mean {' or '.join(visible(run) for run in near)}? `fairwitness status` lists all"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A run as it stood at one moment, with what happened last."""
+
+    look: RunLook
+    last: tuple[ledger.Event, ...]
+    now: datetime
+
+
+def look_at(database: "Database", run_id: str, *, events: int = EVENTS, clock: Clock = system_clock) -> Looked:
+    """A run as it stands now, and its last events."""
+    last = ledger.last_events(database, run_id, max(1, events))
+    look = RunLook(run_id)
+    look.status = last[-1].type  # until an event says better
+    if last[-1].workflow == AUTOPILOT:
+        look.phases.needs = ledger.phase_needs(database, run_id)
+    top = last[-1].seq  # whatever is written while we read comes next
+    counted = (*ledger.course(database, run_id, up_to=top), *ledger.standings(database, run_id, up_to=top))
+    for event in sorted(counted, key=lambda event: event.seq):
+        look.take_in(event)
+    look.reach(last[-1])
+    options = (ledger.graph_of(database, run_id) or {}).get("options")
+    if isinstance(options, dict) and isinstance(options.get("max_attempts"), int):
+        look.max_attempts = options["max_attempts"]
+    return Looked(look, tuple(last), clock())
+
+
+def next_command(look: RunLook, *, is_worked_on: bool) -> str:
+    """What a person would do next about a run."""
+    if look.workflow == FEATURE:
+        return _next_of_feature(look, is_worked_on=is_worked_on)
+    if look.workflow == AUTOPILOT:
+        return _next_of_autopilot(look, is_worked_on=is_worked_on)
+    counts = look.counts()
+    if look.status == "completed" or (look.is_over and counts["failed"]):
+        return f"fairwitness dag show {look.run_id}"
+    if look.asks and not look.is_over:
+        return "fairwitness inbox"
+    if look.is_reviewed and not look.is_approved and not look.is_over:
+        return f"fairwitness plan show {look.run_id}"
+    return f"fairwitness {'watch' if is_worked_on and not look.is_over else 'resume'} {look.run_id}"
+
+
+def _next_of_feature(look: RunLook, *, is_worked_on: bool) -> str:
+    if look.status == "waiting":
+        return "fairwitness inbox"
+    if look.is_over:
+        return f"fairwitness {'resume' if look.status in RESUMABLE else 'report'} {look.run_id}"
+    return f"fairwitness {'watch' if is_worked_on else 'resume'} {look.run_id}"
+
+
+def _next_of_autopilot(look: RunLook, *, is_worked_on: bool) -> str:
+    if look.status == "waiting":
+        return "fairwitness inbox"
+    if look.is_over:
+        return f"fairwitness autopilot report {look.run_id}"
+    return f"fairwitness {'watch' if is_worked_on else 'resume'} {look.run_id}"
+
+
+def plain_look(looked: Looked) -> dict[str, Any]:
+    """A run in detail as plain values."""
+    look = looked.look
+    return {
+        "run_id": look.run_id,
+        "workflow": look.workflow,
+        "request": look.request,
+        "status": look.status,
+        "reason": look.reason,
+        "is_over": look.is_over,
+        "began": look.began,
+        "started": look.started,
+        "last_time": look.last_time,
+        "events": look.seq,
+        "counts": look.counts(),
+        "max_attempts": look.max_attempts,
+        "at_work": [_plain_node(look, node, looked.now) for node in look.at(*AT_WORK)],
+        "to_be_merged": [_plain_node(look, node, looked.now) for node in look.at(Stage.QUEUED)],
+        "exhausted": [{"node": node.name, "attempts": node.attempt, "error": node.error} for node in look.exhausted()],
+        "waits_for": look.waits(),
+        "last_events": [event.plain() for event in looked.last[-EVENTS:]],
+        **({"phases": dict(look.phases.statuses)} if look.workflow == AUTOPILOT else {}),
+    }
+
+
+def _plain_node(look: RunLook, node: NodeLook, now: datetime) -> dict[str, Any]:
+    return {
+        "node": node.name,
+        "stage": look.stage(node).value,
+        "attempt": node.attempt,
+        "agent": node.agent,
+        "since": node.since,
+        "seconds": round(seconds_since(node.since, now), 3),
+    }

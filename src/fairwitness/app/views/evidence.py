@@ -1,0 +1,86 @@
+"""One execution of the ledger with everything that is known of it: command, isolation, result, whole output."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairwitness.app.run_records.feature import opened_context
+from fairwitness.app.views.detail import meant_run
+from fairwitness.app.views.ledger import open_ledger
+from fairwitness.contracts.common.evidence import Execution
+from fairwitness.errors import StoreError, UsageError
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.store.artifacts import Store
+
+
+class Bundle(NamedTuple):
+    """The page, and by what it is known."""
+
+    run_id: str
+    path: str
+    sha256: str
+    text: str
+
+
+def bundle_of(root: Path, wanted: str) -> Bundle:
+    """The bundle of a run; read by its hash, so that it is the one its commit names."""
+    run_id = meant_run(root, wanted)
+    with opened_context(root, run_id) as context:
+        path = context.layout.evidence_bundle
+        digest = context.state().artifacts.get(path)
+        if digest is None:
+            raise UsageError(f"run {run_id} has no evidence bundle yet", next_step=f"fairwitness status {run_id}")
+        return Bundle(run_id, path, digest.removeprefix("sha256:"), context.kept_bytes(digest).decode())
+
+
+class Shown(NamedTuple):
+    """An execution, what was noted beside it, and what it printed."""
+
+    execution: dict[str, Any]
+    detail: dict[str, Any]
+    stdout: str
+    stderr: str
+
+
+def show_execution(root: Path, state: Path, number: int) -> Shown:
+    """What the ledger and the stored outputs say of an execution."""
+    ledger = open_ledger(root)
+    try:
+        execution = ledger.execution(number)
+        if execution is None:
+            raise UsageError(f"the ledger has no execution {number}", next_step="fairwitness ledger query --list")
+        detail = _detail(ledger, execution)
+    finally:
+        ledger.close()
+    kept = detail.get("kept", {})
+    return Shown(
+        {"id": number, **execution.plain()}, detail, _output(state, kept, "stdout"), _output(state, kept, "stderr")
+    )
+
+
+def _detail(ledger: Ledger, execution: Execution) -> dict[str, Any]:
+    """What was noted beside an execution.
+
+    If the same question was answered before, for another subject or by an earlier run, what it printed stands there.
+    """
+    observation = ledger.observation(execution.run_id, execution.key)
+    detail = dict(observation.detail) if observation else {}
+    taken, looked = detail.get("taken_from"), set[int]()
+    while isinstance(taken, dict) and isinstance(number := taken.get("execution"), int) and number not in looked:
+        looked.add(number)
+        source = ledger.execution(number)
+        earlier = ledger.observation(source.run_id, source.key) if source is not None else None
+        said = earlier.detail if earlier is not None else {}
+        taken = said.get("taken_from")
+        detail = {**said, **detail}
+    return detail
+
+
+def _output(state: Path, kept: Any, stream: str) -> str:
+    digest = kept.get(stream) if isinstance(kept, dict) else None
+    if not isinstance(digest, str):
+        return ""
+    try:
+        content = Store(state).get(f"outputs/{digest.removeprefix('sha256:')}", sha256=digest, limit=4 << 20)
+    except StoreError:
+        return "(no longer stored)"
+    return content.decode(errors="replace")

@@ -1,0 +1,156 @@
+"""A run's graph as people look at it: each node, its state and what it waits for, and the way that takes longest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from fairwitness.app.text import shown
+from fairwitness.app.views.detail import look_at, meant, opened, seconds_since
+from fairwitness.app.views.run import NodeLook, RunLook, Stage
+from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState, NodeType
+from fairwitness.errors import EventsBroken
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.rules.fold_forge import fold_forge
+from fairwitness.rules.scheduling import GOOD_ENOUGH, ways_to_the_end
+from fairwitness.runs.graph.run_log import RunLog
+
+_LISTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    """One node in the picture; its texts are safe to show."""
+
+    name: str
+    type: str
+    state: str
+    attempt: str
+    waits_for: str
+    is_critical: bool
+    seconds: float | None
+    """How long somebody has been at work on it; None if nobody is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The whole graph of a run."""
+
+    run_id: str
+    status: str
+    counts: dict[str, int]
+    lines: tuple[NodeLine, ...]
+    critical: tuple[str, ...]
+    """The way that takes longest, of what is not merged yet."""
+    edges: tuple[tuple[str, str], ...]
+
+
+def graph_picture(root: Path, wanted: str | None) -> Picture:
+    """The graph of a run as it stands now."""
+    with opened(root) as database:
+        log = RunLog(Ledger(database), meant(database, wanted))
+        _, dag = _effective(log)
+        looked = look_at(database, log.run_id)
+        return _picture(dag, looked.look, looked.now)
+
+
+def plain_graph(root: Path, wanted: str | None) -> dict[str, Any]:
+    """The same as the documents that forge writes: the graph, the status of its nodes, and the state of the run."""
+    with opened(root) as database:
+        log = RunLog(Ledger(database), meant(database, wanted))
+        base, dag = _effective(log)
+        state = fold_forge(log.ledger.events(log.run_id), base, max_attempts=log.begun().options.max_attempts)
+    if isinstance(state, Problem):
+        raise EventsBroken(
+            f"run {log.run_id}: {spell_path(state.where)}: expected {state.expected}; found {shown(state.found)}",
+            next_step="fairwitness ledger verify",
+        )
+    return {"dag": dag.plain(), "status": state.dag.plain(), "run": state.run.plain()}
+
+
+def _effective(log: RunLog) -> tuple[Dag, Dag]:
+    try:
+        return log.effective()
+    except (KeyError, TypeError, ValueError):  # no JSON, or no graph; of the latter the contract says so
+        raise EventsBroken(
+            f"run {log.run_id}: its graph cannot be read", next_step="fairwitness ledger verify"
+        ) from None
+
+
+def _picture(dag: Dag, look: RunLook, now: datetime) -> Picture:
+    untouched = NodeLook("")
+    nodes = {node.id: look.nodes.get(node.id, untouched) for node in dag.nodes}
+    types = {node.id: node.type for node in dag.nodes}
+    critical = critical_path({node.id: node for node in dag.nodes if nodes[node.id].state != NodeState.MERGED})
+    marked = frozenset(critical)
+    return Picture(
+        run_id=look.run_id,
+        status=look.word,
+        counts=look.counts(),
+        lines=tuple(
+            NodeLine(
+                name=shown(node.id, 128),
+                type=node.type.value,
+                state=nodes[node.id].state,
+                attempt=look.tries(nodes[node.id]),
+                waits_for=_waits_for(node, nodes, types, look),
+                is_critical=node.id in marked,
+                seconds=_at_work(nodes[node.id], look, now),
+            )
+            for node in dag.nodes
+        ),
+        critical=tuple(shown(name, 128) for name in critical),
+        edges=tuple((shown(other, 128), shown(node.id, 128)) for node in dag.nodes for other in node.dependencies),
+    )
+
+
+def critical_path(nodes: Mapping[str, DagNode]) -> tuple[str, ...]:
+    """The longest chain of nodes, each of which waits for the one before; what is not among them is passed over."""
+    waiting = {name: [other for other in node.dependencies if other in nodes] for name, node in nodes.items()}
+    said = {name: (node.metadata or {}).get("estimate") for name, node in nodes.items()}
+    estimates = {name: value for name, value in said.items() if isinstance(value, int) and value > 0}
+    ways = ways_to_the_end(waiting, estimates)
+    dependents: dict[str, list[str]] = {name: [] for name in nodes}
+    for name, others in waiting.items():
+        for other in others:
+            dependents[other].append(name)
+    path: list[str] = []
+    following = list(nodes)
+    while following:
+        path.append(max(following, key=lambda name: ways[name]))
+        following = dependents[path[-1]]
+    return tuple(path)
+
+
+_AT_STAGE = {
+    Stage.QUEUED: "to be merged",
+    Stage.MERGING: "being merged",
+    Stage.HELPING: "a helper solves its conflict",
+}
+
+
+def _at_work(node: NodeLook, look: RunLook, now: datetime) -> float | None:
+    return seconds_since(node.since, now) if look.stage(node) in (Stage.WORKING, Stage.HELPING) else None
+
+
+def _waits_for(node: DagNode, nodes: Mapping[str, NodeLook], types: Mapping[str, NodeType], look: RunLook) -> str:
+    it = nodes[node.id]
+    match it.state:
+        case "PENDING":
+            unmet = [
+                other for other in node.dependencies if nodes[other].state not in GOOD_ENOUGH[types[other], node.type]
+            ]
+            if not unmet:
+                return "ready"
+            more = f" and {len(unmet) - _LISTED} more" if len(unmet) > _LISTED else ""
+            return ", ".join(shown(other, 128) for other in unmet[:_LISTED]) + more
+        case "RUNNING":
+            return _AT_STAGE.get(look.stage(it), "")
+        case "DONE" | "MERGE_READY":
+            return "what takes it in"
+        case "FAILED" | "STALE":
+            return shown(it.error or "no reason is known", 120)
+        case _:
+            return ""

@@ -1,0 +1,156 @@
+"""What a person can ask of a ledger: is it as it was written, what do its gates say, what do its tables hold."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fairwitness.app.repository import DATABASE, URL, state_in
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.ids import run_ref
+from fairwitness.db.migrations import check_version
+from fairwitness.errors import DatabaseUnusable, UsageError
+from fairwitness.git.heads import kept_heads
+from fairwitness.kit import json_text
+from fairwitness.kit.text import visible
+from fairwitness.ledger.chain import Head
+from fairwitness.ledger.ledger import MIGRATIONS, Ledger
+from fairwitness.ledger.queries import BY_NAME, Canned
+from fairwitness.ledger.verify import hash_at, verify
+
+EXPORTS = "docs/feature/*/verification-ledger.db"
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run of one ledger: how long its chain is, and everything that is not as it was written."""
+
+    ledger: str
+    run_id: str
+    links: int
+    head: str
+    findings: tuple[str, ...]
+
+
+def open_ledger(root: Path) -> Ledger:
+    """The ledger of a repository, to look at: on the server if one is set, else in its file."""
+    url = os.environ.get(URL)
+    if url:
+        from fairwitness.db.postgres import PostgresDatabase
+
+        database = PostgresDatabase(url)
+        if check_version(database, len(MIGRATIONS)) == 0:
+            raise DatabaseUnusable(f"{database.name} holds no ledger yet", next_step="run something first")
+        return Ledger(database)
+    file = state_in(root) / DATABASE
+    if not file.exists():
+        raise DatabaseUnusable(f"there is no ledger in {root} yet", next_step="fairwitness status")
+    return Ledger.read_only(file)
+
+
+def verify_ledgers(root: Path, file: Path | None = None) -> list[RunReport]:
+    """Checks one ledger file, or every ledger of a repository: against itself, its git refs, and its exports."""
+    kept = {run: Head(*head) for run, head in kept_heads(root).items()}
+    ledger = Ledger.read_only(file) if file else open_ledger(root)
+    try:
+        reports = [_verify(ledger, run_id, kept.get(run_ref(run_id))) for run_id in ledger.runs()]
+        if file is None:
+            known = {run_ref(report.run_id) for report in reports}
+            reports += [_vanished(ledger, run, head) for run, head in kept.items() if run not in known]
+            for export in sorted(root.glob(EXPORTS)):
+                reports += _verify_export(export, ledger)
+        return reports
+    finally:
+        ledger.close()
+
+
+def _verify(ledger: Ledger, run_id: str, kept: Head | None) -> RunReport:
+    head = ledger.head(run_id)
+    findings = verify(ledger.database, run_id, [kept] if kept else [])
+    return RunReport(ledger.database.name, run_id, head.links, head.hash, tuple(str(finding) for finding in findings))
+
+
+def _vanished(ledger: Ledger, run: str, kept: Head) -> RunReport:
+    finding = f"run {run}: chain {kept.links} truncated: git keeps its head, the ledger nothing"
+    return RunReport(ledger.database.name, run, 0, "", (finding,))
+
+
+def _verify_export(export: Path, ledger: Ledger) -> list[RunReport]:
+    """An exported file may be older than the ledger, but must be a part of it."""
+    copy = Ledger.read_only(export)
+    try:
+        reports = []
+        for run_id in copy.runs():
+            report = _verify(copy, run_id, None)
+            if hash_at(ledger.database, run_id, report.links) != report.head:
+                differs = f"run {run_id}: chain {report.links} edited: the ledger holds no such link"
+                report = replace(report, findings=(*report.findings, differs))
+            reports.append(report)
+        return reports
+    finally:
+        copy.close()
+
+
+def canned(name: str) -> Canned:
+    """A query by name."""
+    if name not in BY_NAME:
+        raise UsageError(f"there is no query called {name!r}", next_step="fairwitness ledger query --list")
+    return BY_NAME[name]
+
+
+def query_list() -> list[dict[str, str]]:
+    """Every canned query: its name, what it wants, what it tells."""
+    return [
+        {"name": query.name, "wants": "".join(query.parameters), "about": query.about} for query in BY_NAME.values()
+    ]
+
+
+def ask(root: Path, query: Canned, value: str | None) -> list[dict[str, Any]]:
+    """The rows of a canned query by column; texts are made harmless to a terminal."""
+    ledger = open_ledger(root)
+    try:
+        values = [known_run(ledger, str(value)) if wanted == "run" else str(value) for wanted in query.parameters]
+        return [
+            {column: _plain(cell) for column, cell in zip(query.columns, row, strict=True)}
+            for row in ledger.database.read(query.sql, values)
+        ]
+    finally:
+        ledger.close()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    return value if value is None or isinstance(value, int | float) else float(value)
+
+
+def known_run(ledger: Ledger, wanted: str) -> str:
+    """The run a person means: its id, its spelling in refs, or `last`."""
+    runs = ledger.runs()
+    if wanted == "last" and runs:
+        return max(runs)
+    for run_id in runs:
+        if wanted in (run_id, run_ref(run_id)):
+            return run_id
+    raise UsageError(f"the ledger has no run {wanted!r}", next_step="fairwitness status")
+
+
+def follow_events(ledger: Ledger, run_id: str, *, after: int = 0, keep_on: bool = False) -> Iterator[Envelope]:
+    """The events of a run; with `keep_on` also those that are still to come."""
+    while True:
+        for event in ledger.events(run_id, after=after):
+            after = event.seq
+            yield event
+        if not keep_on:
+            return
+        time.sleep(_POLL_S)
+
+
+def event_lines(event: Envelope) -> str:
+    """An event as one line for a terminal."""
+    about = " ".join(f"{name} {value}" for name, value in (("task", event.task), ("attempt", event.attempt)) if value)
+    data = json_text.render_line(event.data)
+    return visible(f"{event.seq:>5}  {event.timestamp}  {event.type:<24} {about}{' ' if about else ''}{data}")

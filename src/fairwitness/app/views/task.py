@@ -1,0 +1,123 @@
+"""One task of a forge run as a person looks at it: its document, its attempts, and what was said and seen of each."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.forge.dag import DagNode
+from fairwitness.errors import NotStored, UsageError
+from fairwitness.kit.text import visible
+
+
+@dataclass
+class AttemptLook:
+    """One try."""
+
+    number: int
+    branch: str = ""
+    state: str = "RUNNING"
+    reason: str | None = None
+    walkthrough: str | None = None
+    """Where it stands."""
+    says: str | None = None
+    """What the worker says of it: completed, partial or failed."""
+    confidence: float | None = None
+    disputed: list[str] = field(default_factory=list)
+    """In what the worker's words and the harness differ."""
+    helpers: list[str] = field(default_factory=list)
+
+
+@dataclass
+class TaskLook:
+    """One task."""
+
+    run_id: str
+    id: str
+    type: str
+    state: str
+    attempt: int
+    max_attempts: int
+    dependencies: tuple[str, ...]
+    document: str
+    attempts: list[AttemptLook]
+    subtasks: dict[str, str]
+    """By id, how far each is."""
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**vars(self), "attempts": [vars(each) for each in self.attempts]}
+
+
+def task_look(root: Path, run_id: str, task: str) -> TaskLook:
+    """A task as it stands now."""
+    with opened_forge(root, run_id) as context:
+        if not context.log.course().is_approved:
+            raise UsageError(f"the plan of {run_id} is not approved yet", next_step=f"fairwitness plan show {run_id}")
+        node = _node(context, task)
+        status = context.log.run().nodes[task]
+        attempts: dict[int, AttemptLook] = {}
+        subtasks: dict[str, str] = {}
+        for envelope in context.log.ledger.events(run_id):
+            if envelope.data.get("nodeId") == task:
+                _take_in(attempts, subtasks, envelope)
+        return TaskLook(
+            run_id=run_id,
+            id=task,
+            type=node.worker,
+            state=status.status.value,
+            attempt=status.currentAttempt,
+            max_attempts=status.maxAttempts,
+            dependencies=node.dependencies,
+            document=_document(context, task),
+            attempts=list(attempts.values()),
+            subtasks=subtasks,
+        )
+
+
+def _node(context: ForgeRoom, task: str) -> DagNode:
+    nodes = {node.id: node for node in context.log.effective()[1].nodes}
+    if task not in nodes:
+        listed = ", ".join(list(nodes)[:8])
+        raise UsageError(
+            f"there is no task {visible(task)!r} in {context.log.run_id}", next_step=f"choose one of {listed}"
+        )
+    return nodes[task]
+
+
+def _document(context: ForgeRoom, task: str) -> str:
+    try:
+        return context.log.document(task)
+    except (UsageError, NotStored):
+        return ""  # a refinery needs none
+
+
+def _take_in(attempts: dict[int, AttemptLook], subtasks: dict[str, str], envelope: Envelope) -> None:
+    data = envelope.data
+    if envelope.type == "subtask.written":
+        subtasks[str(data["subtaskId"])] = f"pending  {data['title']}"
+    elif envelope.type == "subtask.changed":
+        name = str(data["subtaskId"])
+        subtasks[name] = f"{data['status']}  {subtasks[name].partition('  ')[2]}"
+    elif envelope.type == "task.started":
+        number = int(data["attemptId"])
+        attempts[number] = AttemptLook(number, branch=str(data["branch"]))
+    elif data.get("attemptId") in attempts:
+        _of_attempt(attempts[data["attemptId"]], envelope)
+
+
+def _of_attempt(attempt: AttemptLook, envelope: Envelope) -> None:
+    data = envelope.data
+    match envelope.type:
+        case "node.changed":
+            attempt.state, attempt.reason = str(data["newStatus"]), data.get("reason", attempt.reason)
+        case "walkthrough.written":
+            attempt.walkthrough, attempt.says = str(data["path"]), str(data["status"])
+            attempt.confidence = float(data["confidence"])
+        case "walkthrough.disputed":
+            attempt.disputed += map(str, data["differences"])
+        case "helper.started":
+            attempt.helpers.append(f"{data['agent']}: {data['task']}")
+        case _:
+            pass

@@ -1,0 +1,86 @@
+"""Who works on a run, read from the engine's own tables without loading the library behind it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairwitness.app.repository import URL, state_in
+
+if TYPE_CHECKING:
+    from fairwitness.db.base import Database
+
+ENGINE = "engine.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A living process that has a run."""
+
+    executor: str
+    host: str
+    pid: int
+
+
+def has_engine(root: Path) -> bool:
+    """Whether anything was ever given to an engine here."""
+    with _engine(root) as database:
+        return database is not None
+
+
+def worker_on(root: Path, run_id: str) -> Worker | None:
+    """The living process that carries a run; None if nobody does."""
+    with _engine(root) as database:
+        if database is None:
+            return None
+        from fairwitness.engine.bodies import Bodies
+        from fairwitness.engine.leases import Leases
+        from fairwitness.engine.tables import tables_of
+
+        tables = tables_of(database.dialect)
+        for lease in Leases(database, tables).all():
+            if not lease.is_dead and run_id in Bodies(database, tables).kept(lease.executor):
+                return Worker(lease.executor, lease.process.host.partition("/")[0], lease.process.pid)
+        return None
+
+
+def bodies_of(root: Path, run_id: str) -> frozenset[str]:
+    """The run and those of its children whose bodies have not left yet; those of dead processes do not count."""
+    with _engine(root) as database:
+        if database is None:
+            return frozenset()
+        from fairwitness.engine.leases import Leases
+        from fairwitness.engine.tables import tables_of
+
+        tables = tables_of(database.dialect)
+        living = {lease.executor for lease in Leases(database, tables).all() if not lease.is_dead}
+        rows = database.read(f"SELECT run_id, executor FROM {tables.body}")  # noqa: S608  # a name of the engine's own
+        return frozenset(
+            body for body, executor in rows if executor in living and (body == run_id or body.startswith(f"{run_id}/"))
+        )
+
+
+@contextmanager
+def _engine(root: Path) -> Iterator["Database | None"]:
+    """The engine's database, to look at; None if there is none yet."""
+    url = os.environ.get(URL)
+    if url:
+        from fairwitness.db.postgres import PostgresDatabase
+
+        database: Database = PostgresDatabase(url)
+    else:
+        file = state_in(root) / ENGINE
+        if not file.exists():
+            yield None
+            return
+        from fairwitness.db.sqlite import SqliteDatabase
+
+        database = SqliteDatabase(file, read_only=True)
+    try:
+        from fairwitness.engine.tables import is_complete
+
+        yield database if is_complete(database) else None
+    finally:
+        database.close()

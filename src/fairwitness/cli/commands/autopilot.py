@@ -1,0 +1,229 @@
+"""`fairwitness autopilot`: a roadmap of phases, driven to its end."""
+
+import json
+from pathlib import Path
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+from fairwitness.cli.screens.columns import terminal_width
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+_RUN = "run"
+_LABEL = 10
+_OF_ALL = ("force", "quality", "gaps", "complete")
+"""Flags with which a range may be left out: they are about all phases."""
+
+
+class _Phases(click.Group):
+    """A group whose first word may be a range of phases instead of a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or args[0] not in (*self.commands, *_SETTINGS["help_option_names"]):
+            args = [_RUN, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Phases, name="autopilot", context_settings=_SETTINGS)
+def command() -> None:
+    """Drive the phases of .planning/ROADMAP.md to their end: `fairwitness autopilot 3-7`, `next`, `all`.
+
+    Each phase is researched, planned, carried out, verified, judged and rated; it passes when its score suffices. What
+    only you can decide waits for `fairwitness verdict`. `fairwitness autopilot run --help` lists the flags.
+    """
+
+
+@command.command(name=_RUN, context_settings=_SETTINGS)
+@click.argument("phases", required=False, metavar="[RANGE|next|all]")
+@click.option("--force", is_flag=True, help="Run completed phases through all steps anew.")
+@click.option("--quality", is_flag=True, help="Go for 9.5: completed phases below it are worked on again.")
+@click.option("--gaps", is_flag=True, help="Close what is left of completed phases, one gap at a time.")
+@click.option("--complete", is_flag=True, help="All that is not completed, going on beside a failure.")
+@click.option("--lenient", is_flag=True, help="Be content with 7, and remediate nothing.")
+@click.option("--map", "maps", is_flag=True, help="Score what is known about phases before they are run.")
+@click.option("--discuss", is_flag=True, help="Talk about the phases before they are run.")
+@click.option("--visual", is_flag=True, help="Look at the screens, too.")
+@click.option("--sequential", is_flag=True, help="One phase after the other; that is so anyway.")
+@click.option("--cycles", type=click.IntRange(min=1), help="How often --quality or --gaps go round at most.")
+@click.option("--checkpoint-every", type=click.IntRange(min=1), metavar="N", help="Pause after N phases.")
+@click.option("--agents", metavar="NAME", help="The agent that plays every role.")
+@click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to be played.")
+@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+def run(
+    phases: str | None,
+    cycles: int | None,
+    checkpoint_every: int | None,
+    agents: str | None,
+    cassette: Path | None,
+    plain: bool,
+    as_lines: bool,
+    as_json: bool,
+    sequential: bool,  # phases never run side by side
+    maps: bool,
+    **flags: bool,
+) -> int:
+    """Carry out phases: a range such as 3-7, 3,5,8 or 6.1, the next one that is open, or all.
+
+    Exit code 0: all are completed. 1: something failed. 4: it waits for you, or is paused. 5: a cap is used up.
+    """
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.runs.begin_autopilot import WantedPhases, begin_autopilot
+    from fairwitness.cli.foreground import carry_here
+    from fairwitness.cli.screens.run import how
+
+    asked = how(plain, as_lines, as_json)
+    given = [name for name, is_given in {**flags, "map": maps}.items() if is_given]
+    if phases is None and not any(name in _OF_ALL for name in given):
+        raise click.UsageError("say which phases: a range such as 3-7, next, or all")
+    root = repository_root(Path.cwd())
+    wanted = WantedPhases(
+        phases=phases or "all",
+        flags=tuple(f"--{name}" for name in given),
+        cycles=cycles,
+        pause_after=checkpoint_every,
+        agents=agents or ("cassette" if cassette else None),
+        cassettes=cassette,
+    )
+    begun = begin_autopilot(root, wanted)
+    for warning in () if as_json else begun.warnings:
+        click.echo(warning, err=True)
+    return carry_here(root, begun.run_id, asked)
+
+
+@command.command(name="resume", context_settings=_SETTINGS)
+@click.argument("run", required=False)
+@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+def resume(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
+    """Go on with RUN (an id; without it the latest): one that stopped, was paused, or failed.
+
+    A run that its breaker paused goes on when the cooldown is over: exit code 3 until then. A completed one stays so.
+    """
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.autopilot import latest
+    from fairwitness.app.views.followed_run import watching
+    from fairwitness.cli.commands.resume import resume_run
+    from fairwitness.cli.screens.run import how
+
+    asked = how(plain, as_lines, as_json)
+    root = repository_root(Path.cwd())
+    with watching(root, latest(root, run), after=asked.after) as followed:
+        return resume_run(root, followed, asked)
+
+
+@command.command(name="status", context_settings=_SETTINGS)
+@click.argument("run", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(run: str | None, as_json: bool) -> int:
+    """Show RUN (an id; without it the latest) as a board, and the phases of the roadmap; nothing is changed."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.autopilot import has_run, look_at_run, next_of, roadmap_standings
+    from fairwitness.cli.screens.autopilot import board_lines, standing_lines
+    from fairwitness.errors import UsageError
+
+    root = repository_root(Path.cwd())
+    look = look_at_run(root, run) if run is not None or has_run(root) else None
+    try:
+        standings = roadmap_standings(root)
+    except UsageError:
+        if look is None:
+            raise
+        standings = ()  # the run goes by what it was begun with
+    following = "fairwitness autopilot next" if look is None else next_of(root, look)
+    if as_json:
+        phases = [{"id": each.id, "name": each.name, "status": each.status} for each in standings]
+        board = None if look is None else look.plain()
+        click.echo(json.dumps({"run": board, "roadmap": phases, "next": following}, indent=2, ensure_ascii=False))
+        return ExitCode.REACHED
+    for line in () if look is None else board_lines(look, terminal_width()):
+        click.echo(line)
+    shown = frozenset(phase.id for phase in look.phases) if look is not None else frozenset()
+    for line in standing_lines([each for each in standings if each.id not in shown]):
+        click.echo(line)
+    click.echo(f"next:  {following}", err=True)
+    return ExitCode.REACHED
+
+
+@command.command(name="init", context_settings=_SETTINGS)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def init(as_json: bool) -> int:
+    """Write a roadmap to fill in, the project's settings, and lines for .gitignore; nothing is overwritten."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.runs.autopilot_setup import init as set_up
+
+    done = set_up(repository_root(Path.cwd()))
+    if as_json:
+        click.echo(json.dumps({"files": {each.path: each.what for each in done}}))
+        return ExitCode.REACHED
+    for each in done:
+        click.echo(f"{each.what:<{_LABEL}}{each.path}")
+    click.echo("next:  fill in .planning/ROADMAP.md, commit it, then: fairwitness autopilot next", err=True)
+    return ExitCode.REACHED
+
+
+@command.command(name="lock", context_settings=_SETTINGS)
+@click.argument("run", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def lock(run: str | None, as_json: bool) -> int:
+    """Lock the specifications of RUN (an id; without it the latest) as they are now, on purpose.
+
+    A run stops before a phase when a specification changed since it was locked; after this it goes on with it. A
+    roadmap that says something else of a phase that is still to come is not locked: that is a run of its own.
+    """
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.runs.autopilot_setup import lock as lock_now
+
+    done = lock_now(repository_root(Path.cwd()), run)
+    if as_json:
+        changes = [{"path": change.path, "turn": change.turn.value} for change in done.changes]
+        click.echo(json.dumps({"run_id": done.run_id, "changes": changes, "locked": list(done.paths)}))
+        return ExitCode.REACHED
+    for change in done.changes:
+        click.echo(f"{change.turn.value:<{_LABEL}}{change.path}")
+    if not done.changes:
+        click.echo(f"everything is as it was locked for {done.run_id}")
+    click.echo(f"next:  fairwitness resume {done.run_id}", err=True)
+    return ExitCode.REACHED
+
+
+@command.command(name="report", context_settings=_SETTINGS)
+@click.argument("run", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def report(run: str | None, as_json: bool) -> int:
+    """Show what RUN (an id; without it the latest) came to, and where its documents are."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.autopilot import next_of, report_of
+    from fairwitness.cli.screens.autopilot import board_lines, report_lines
+
+    root = repository_root(Path.cwd())
+    found = report_of(root, run)
+    if as_json:
+        click.echo(json.dumps(found.plain(), indent=2, ensure_ascii=False))
+        return ExitCode.REACHED
+    for line in (*board_lines(found.look, terminal_width()), *report_lines(found)):
+        click.echo(line)
+    click.echo(f"next:  {next_of(root, found.look, is_reported=True)}", err=True)
+    return ExitCode.REACHED
+
+
+@command.command(name="metrics", context_settings=_SETTINGS)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def metrics(as_json: bool) -> int:
+    """Show the numbers of every run that ended, and from two on how the last one compares."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.autopilot import all_metrics
+    from fairwitness.cli.screens.autopilot import metrics_lines
+
+    found = all_metrics(repository_root(Path.cwd()))
+    if as_json:
+        click.echo(json.dumps(found.plain(), indent=2))
+        return ExitCode.REACHED
+    if not found.runs.root:
+        click.echo("no autopilot run has ended here yet")
+    for line in metrics_lines(found):
+        click.echo(line)
+    click.echo("next:  fairwitness autopilot report", err=True)
+    return ExitCode.REACHED

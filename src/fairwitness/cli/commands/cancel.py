@@ -1,0 +1,75 @@
+"""`fairwitness cancel`: ends a run for good; what it made is kept."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+from fairwitness.cli.screens.columns import terminal_width, wrapped
+
+_MOST = 10
+
+
+@click.command(name="cancel", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(run: str, yes: bool, as_json: bool) -> int:
+    """End RUN (an id, or `last`) wherever it is carried, and take its worktrees away.
+
+    Nothing that was made is lost: what was merged is on the run's branch, and the rest is kept under
+    refs/fairwitness/quarantine/. A run that has ended is left as it is.
+    """
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.detail import look_at, meant, opened
+
+    root = repository_root(Path.cwd())
+    with opened(root) as database:
+        look = look_at(database, meant(database, run)).look
+    if look.is_over:
+        return _say_over(look.run_id, look.word, as_json=as_json)
+    if not yes and not _agreed(look.run_id):
+        click.echo("nothing was changed", err=True)
+        return ExitCode.REACHED
+    from fairwitness.app.runs.cancel import cancel
+    from fairwitness.app.runs.drive import refuse_unfit
+    from fairwitness.app.text import shown
+
+    refuse_unfit(root, look)
+    done = cancel(root, look)
+    if done is None:
+        return _say_over(look.run_id, "over", as_json=as_json)
+    if as_json:
+        told = {name: getattr(done, name) for name in done.__slots__}
+        click.echo(json.dumps({"run_id": look.run_id, "changed": True, **told}, indent=2))
+        return ExitCode.REACHED
+    for line in wrapped(f"{look.run_id} is {shown(done.reason)}", terminal_width(), rest="  "):
+        click.echo(line)
+    if done.target is not None:
+        click.echo(f"merged    {done.target}")
+    for ref in done.kept[:_MOST]:
+        for line in wrapped(ref, terminal_width(), first="kept      ", rest=" " * 10):
+            click.echo(line)
+    if len(done.kept) > _MOST:
+        click.echo(f"          and {len(done.kept) - _MOST} more: git for-each-ref refs/fairwitness/quarantine")
+    for branch in done.left:
+        click.echo(f"left      {branch}: somebody has it checked out")
+    click.echo(f"next:  fairwitness resume {look.run_id} goes on with it after all", err=True)
+    return ExitCode.REACHED
+
+
+def _say_over(run_id: str, word: str, *, as_json: bool) -> ExitCode:
+    if as_json:
+        click.echo(json.dumps({"run_id": run_id, "changed": False, "status": word}))
+    else:
+        click.echo(f"{run_id} is {word} already; nothing was changed")
+        click.echo(f"next:  fairwitness status {run_id}", err=True)
+    return ExitCode.REACHED
+
+
+def _agreed(run_id: str) -> bool:
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody is here to ask; add --yes to cancel the run")
+    return click.confirm(f"End {run_id}? Its agents are stopped; what they made is kept.", err=True)

@@ -1,0 +1,34 @@
+"""`fairwitness events`: what happened in a run, in order."""
+
+import json
+from pathlib import Path
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+
+
+@click.command(name="events", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run")
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this sequence number.")
+@click.option("--follow", is_flag=True, help="Wait for more; Ctrl-C ends it.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def command(run: str, after: int, follow: bool, as_lines: bool, as_json: bool) -> int:
+    """Show the events of RUN (an id, or `last`)."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.ledger import event_lines, follow_events, known_run, open_ledger
+
+    if follow and as_json:
+        raise click.UsageError("--json prints one array at the end, and --follow has no end; use --jsonl")
+    ledger = open_ledger(repository_root(Path.cwd()))
+    try:
+        events = follow_events(ledger, known_run(ledger, run), after=after, keep_on=follow)
+        if as_json:
+            click.echo(json.dumps([event.plain() for event in events], indent=2, ensure_ascii=False))
+        else:
+            for event in events:
+                click.echo(json.dumps(event.plain(), ensure_ascii=False) if as_lines else event_lines(event))
+    finally:
+        ledger.close()
+    return ExitCode.REACHED

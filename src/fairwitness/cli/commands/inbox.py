@@ -1,0 +1,31 @@
+"""`fairwitness inbox`: the questions that wait for a person."""
+
+import json
+from pathlib import Path
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+from fairwitness.cli.screens.prompts import say
+
+
+@click.command(name="inbox", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(as_json: bool) -> int:
+    """Show every question of a run that waits for you, and how to answer it. Exit code 4 if there is one."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.inbox import inbox
+
+    root = repository_root(Path.cwd())
+    waiting = inbox(root)
+    if as_json:
+        told = [{"run_id": each.run_id, "slug": each.slug, **each.question.plain()} for each in waiting]
+        click.echo(json.dumps({"waiting": told}, indent=2, ensure_ascii=False))
+    elif not waiting:
+        click.echo(f"nothing waits for you in {root}")
+        click.echo("next:  fairwitness status", err=True)
+    for each in () if as_json else waiting:
+        say(each)
+        options = "|".join(option.id for option in each.question.options)
+        click.echo(f"next:  fairwitness answer {each.run_id} {options}", err=True)
+    return ExitCode.WAITS_FOR_PERSON if waiting else ExitCode.REACHED

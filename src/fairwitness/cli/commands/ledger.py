@@ -1,0 +1,132 @@
+"""`fairwitness ledger`: is the evidence as it was written, what do the gates say, what do the tables hold."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(name="ledger", context_settings=_SETTINGS)
+def command() -> None:
+    """The evidence ledger: every command that was run and every check that rests on one."""
+
+
+@command.command(name="verify")
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def verify_command(file: Path | None, as_json: bool) -> int:
+    """Check that no row was edited, deleted, inserted, reordered or cut off.
+
+    Without FILE: every ledger of this repository, its exports and its git refs. Exit code 6 if anything is found.
+    """
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.ledger import verify_ledgers
+
+    reports = verify_ledgers(repository_root(Path.cwd()), file)
+    found = sum(len(report.findings) for report in reports)
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(report) for report in reports], indent=2))
+    else:
+        for report in reports:
+            word = "TAMPERED" if report.findings else "intact"
+            click.echo(f"{word:<8}  run {report.run_id}  {report.links} links  {report.ledger}")
+            for finding in report.findings:
+                click.echo(f"          {finding}")
+        click.echo(_verdict(len(reports), found), err=True)
+    return ExitCode.UNTRUSTED if found else ExitCode.REACHED
+
+
+def _verdict(runs: int, found: int) -> str:
+    if found:
+        return f"{found} finding{'' if found == 1 else 's'}: do not trust this ledger\nnext:  restore it from a backup"
+    return f"{runs} run{'' if runs == 1 else 's'} checked, all as written" if runs else "the ledger holds no run yet"
+
+
+@command.command(name="gates")
+@click.argument("run")
+@click.option("--size", type=click.Choice(["Standard", "Large"]), default="Large", help="How large to take the tasks.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def gates_command(run: str, size: str, as_json: bool) -> int:
+    """Show every gate of RUN (an id, or `last`). Exit code 1 if one is blocked.
+
+    The size of a task stands in the plan; unless told otherwise the stricter count is asked for.
+    """
+    views = gate_views(run, size)
+    if as_json:
+        click.echo(json.dumps([view.plain() for view in views], indent=2, ensure_ascii=False))
+    else:
+        for view in views:
+            answer = view.answer
+            tail = f"  missing: {', '.join(answer.missing)}" if answer.answer == "blocked" else ""
+            click.echo(f"{answer.answer.upper():<8} {view.name:<28} {answer.count} of {answer.threshold}{tail}")
+        click.echo(f"next:  fairwitness gate explain {run} GATE", err=True)
+    return ExitCode.GATE_SHUT if any(view.answer.answer == "blocked" for view in views) else ExitCode.REACHED
+
+
+def gate_views(run: str, size: str) -> tuple[Any, ...]:
+    """The gates of a run of this repository."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.gates import run_gates
+    from fairwitness.app.views.ledger import known_run, open_ledger
+    from fairwitness.contracts.common.words import Size
+
+    ledger = open_ledger(repository_root(Path.cwd()))
+    try:
+        return run_gates(ledger, known_run(ledger, run), size=Size(size))
+    finally:
+        ledger.close()
+
+
+@command.command(name="query")
+@click.argument("name", required=False)
+@click.argument("value", required=False)
+@click.option("--list", "list_them", is_flag=True, help="List the queries.")
+@click.option("--sql", "show_sql", is_flag=True, help="Print the query instead of asking it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def query_command(name: str | None, value: str | None, list_them: bool, show_sql: bool, as_json: bool) -> int:
+    """Ask a query by NAME; VALUE is the run (or `last`), or the file for instruction-history."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views import ledger as service
+
+    if list_them or name is None:
+        _list_queries(service.query_list(), as_json=as_json)
+        return ExitCode.REACHED
+    query = service.canned(name)
+    if show_sql:
+        click.echo(query.sql)
+        return ExitCode.REACHED
+    if query.parameters and value is None:
+        raise click.UsageError(f"the query {name} wants a {query.parameters[0]}")
+    rows = service.ask(repository_root(Path.cwd()), query, value)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        _print_table(query.columns, rows)
+        click.echo(f"{len(rows)} row{'' if len(rows) == 1 else 's'}: {query.about}", err=True)
+    return ExitCode.REACHED
+
+
+def _list_queries(listed: list[dict[str, str]], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(listed, indent=2))
+        return
+    for query in listed:
+        click.echo(f"{query['name']:<24}{query['wants']:<6}{query['about']}")
+    click.echo("next:  fairwitness ledger query NAME RUN", err=True)
+
+
+def _print_table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [max(len(column), *(len(line[index]) for line in cells), 0) for index, column in enumerate(columns)]
+    for line in ([*columns], *cells):
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,29 @@
+"""`fairwitness pause`: nothing new is started in a run until it is resumed."""
+
+import json
+from pathlib import Path
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+
+
+@click.command(name="pause", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", required=False)
+@click.option("--reason", help="Why; it stands in the run's events.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(run: str | None, reason: str | None, as_json: bool) -> int:
+    """Pause RUN (an id, or `last`; without it the only unfinished one): what is at work ends, nothing else begins."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.run_records.forge import pause
+    from fairwitness.app.views.detail import meant_run
+
+    root = repository_root(Path.cwd())
+    run_id = meant_run(root, run)
+    is_new = pause(root, run_id, reason)
+    if as_json:
+        click.echo(json.dumps({"run_id": run_id, "status": "paused", "changed": is_new}))
+    else:
+        click.echo(f"{run_id} is paused{'' if is_new else ' already'}; what is at work may end")
+    click.echo(f"next:  fairwitness resume {run_id}", err=True)
+    return ExitCode.REACHED

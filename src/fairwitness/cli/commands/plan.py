@@ -1,0 +1,122 @@
+"""`fairwitness plan`: the plan of a forge run, to look at, to change, and to approve."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+from fairwitness.cli.screens.columns import terminal_width, wrapped
+
+if TYPE_CHECKING:
+    from fairwitness.app.runs.plan import NodeLook, PlanLook
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+_LONG = 4000
+_MARGIN = "    "
+
+
+@click.group(name="plan", context_settings=_SETTINGS)
+def command() -> None:
+    """The plan of a forge run: specs, tasks and their graph. Until it is approved, its files may be edited."""
+
+
+@command.command(name="show")
+@click.argument("run", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(run: str | None, as_json: bool) -> int:
+    """Show the plan of RUN (an id, or `last`) as it stands now; without RUN, of the only run that has not ended."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.runs.plan import look_at_plan
+
+    look = look_at_plan(repository_root(Path.cwd()), run)
+    if as_json:
+        click.echo(json.dumps(look.plain(), indent=2, ensure_ascii=False))
+        return ExitCode.REACHED
+    for line in _lines(look, terminal_width()):
+        click.echo(line)
+    click.echo(f"next:  {look.following}", err=True)
+    return ExitCode.REACHED
+
+
+@command.command(name="edit")
+@click.argument("run")
+@click.argument("file", default="dag.json")
+@click.option("--with", "given", type=click.Path(path_type=Path), help="Put this file there; no editor is opened.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def edit(run: str, file: str, given: Path | None, as_json: bool) -> int:
+    """Edit FILE of the plan of RUN: dag.json, specs/NAME.md or tasks/ID.md; it may be a new one.
+
+    Your editor ($VISUAL or $EDITOR) is opened. Afterwards the plan is held together: exit code 2 and the first problem
+    if it does not fit. The file stays as you left it, and only a plan that fits can be approved.
+    """
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.runs.plan import edit_plan
+    from fairwitness.app.views.detail import meant_run
+
+    root = repository_root(Path.cwd())
+    run_id = meant_run(root, run)
+    path = edit_plan(root, run_id, file, given)
+    if as_json:
+        click.echo(json.dumps({"run_id": run_id, "file": str(path), "fits": True}))
+    else:
+        click.echo(f"{path}: the plan fits together")
+        click.echo(f"next:  fairwitness plan approve {run_id}", err=True)
+    return ExitCode.REACHED
+
+
+@command.command(name="approve")
+@click.argument("run", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def approve(run: str | None, as_json: bool) -> int:
+    """Approve the plan of RUN as it stands in its files: it is sealed, and carried out."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.runs.plan import approve_plan
+
+    run_id, is_carried = approve_plan(repository_root(Path.cwd()), run)
+    if as_json:
+        click.echo(json.dumps({"run_id": run_id, "answer": "approve", "is_carried": is_carried}))
+    else:
+        click.echo(f"{run_id}: the plan is approved and sealed")
+    click.echo(f"next:  fairwitness {'watch' if is_carried else 'resume'} {run_id}", err=True)
+    return ExitCode.REACHED
+
+
+def _lines(look: "PlanLook", width: int) -> Iterator[str]:
+    """Everything about a plan, in lines that fit; text of others is made harmless."""
+    from fairwitness.app.text import shown
+
+    plan = look.plan
+    yield f"{look.run_id}  {'sealed' if look.is_sealed else 'not approved yet'}"
+    yield from wrapped(shown(look.request, _LONG), width, first="request  ", rest=" " * 9)
+    if look.problem is not None:
+        yield from wrapped(shown(look.problem, _LONG), width, first="does not fit  ", rest=" " * 14)
+        yield "What follows is the plan as the captain proposed it."
+    for spec in plan.specs:
+        first = next((line for line in spec.body.splitlines() if line.strip()), "")
+        yield from wrapped(f"{spec.name}: {shown(first, _LONG)}", width, first="spec  ", rest=" " * 6)
+    for node in look.nodes:
+        yield from _node(node, width)
+    for name, texts in (("assumed", plan.assumptions), ("open", plan.questions)):
+        for text in texts:
+            yield from wrapped(shown(text, _LONG), width, first=f"{name:<8} ", rest=" " * 9)
+    tasks, refineries = plan.dag.metadata.totalTasks, plan.dag.metadata.totalRefineries
+    yield f"{tasks} task{'' if tasks == 1 else 's'}, {refineries} refiner{'y' if refineries == 1 else 'ies'}"
+    for text in look.grown:
+        yield from wrapped(f"{text}: fairwitness dag show {look.run_id}", width, first="since    ", rest=" " * 9)
+    yield f"files    {shown(str(look.folder), _LONG)}"
+
+
+def _node(look: "NodeLook", width: int) -> Iterator[str]:
+    from fairwitness.app.text import shown
+
+    node = look.node
+    kind = node.worker
+    facts = "  ".join(filter(None, (node.id, kind, look.complexity)))
+    yield from wrapped(shown(look.title, _LONG), width, first=f"{facts}  ", rest=_MARGIN) if look.title else (facts,)
+    if node.dependencies:
+        yield from wrapped(f"after {', '.join(node.dependencies)}", width, first=_MARGIN, rest=_MARGIN)
+    for criterion in look.criteria:
+        yield from wrapped(shown(criterion, _LONG), width, first=f"{_MARGIN}- ", rest=f"{_MARGIN}  ")

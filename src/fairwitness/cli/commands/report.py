@@ -1,0 +1,47 @@
+"""`fairwitness report`: one run as one HTML file that opens without a server."""
+
+import json
+from pathlib import Path
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+
+
+@click.command(name="report", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run")
+@click.option("--out", type=click.Path(path_type=Path), help="Where to write it; else below .fairwitness/reports.")
+@click.option("--force", is_flag=True, help="Replace a file that is no report.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
+    """Write RUN (an id, or `last`) as one HTML file: steps, decisions, evidence, gates, reviews, cost.
+
+    \b
+    Examples:
+      fairwitness report last
+      fairwitness report last --out run.html
+    """
+    from fairwitness.app.report.builder import write_report
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.text import shown
+
+    written = write_report(repository_root(Path.cwd()), run, out=out, force=force)
+    if as_json:
+        plain = {
+            "path": str(written.path),
+            "run_id": written.run_id,
+            "outcome": written.outcome,
+            "ledger_is_sound": written.is_sound,
+            "bytes": written.bytes,
+        }
+        click.echo(json.dumps(plain))
+    else:
+        click.echo(written.path)
+    if not written.is_sound:
+        click.echo("the ledger of this run is NOT as it was written; the report says what is wrong", err=True)
+        click.echo("next:  fairwitness ledger verify", err=True)
+        return ExitCode.UNTRUSTED
+    if not as_json:
+        click.echo(f"{shown(written.run_id, 128)}: {shown(written.outcome, 40)}, {written.bytes:,} bytes", err=True)
+        click.echo("next:  open it in a browser; `fairwitness ledger verify` checks what it rests on", err=True)
+    return ExitCode.REACHED

@@ -1,0 +1,73 @@
+"""`fairwitness resume`: goes on with a run that stopped, in this process."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fairwitness.cli.foreground import Stopped, exit_code_of_end, stoppable
+
+if TYPE_CHECKING:
+    from fairwitness.app.views.followed_run import Watching
+    from fairwitness.cli.screens.run import How
+
+
+@click.command(name="resume", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", required=False)
+@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+def command(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
+    """Go on with RUN (an id, or `last`; without it the only unfinished one) until it ends.
+
+    A run that was paused, cancelled, killed or stopped goes on where it was; one that somebody works on is only shown.
+    Exit codes as of `fairwitness watch`.
+    """
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.followed_run import watching
+    from fairwitness.cli.screens.run import how
+
+    asked = how(plain, as_lines, as_json)
+    root = repository_root(Path.cwd())
+    with watching(root, run, after=asked.after) as followed:
+        return resume_run(root, followed, asked)
+
+
+def resume_run(root: Path, followed: "Watching", asked: "How") -> int:
+    """Goes on with a run, or shows it if somebody works on it; the exit code."""
+    from fairwitness.app.runs.drive import can_go_on, record_resumed, refuse_unfit
+    from fairwitness.cli.screens.run import show_end
+
+    look = followed.look
+    refuse_unfit(root, look)
+    if not look.is_over or can_go_on(root, look):
+        if look.is_over or look.status == "paused":
+            record_resumed(root, look)
+        if followed.worker() is None:
+            from fairwitness.cli.foreground import carry_here
+
+            return carry_here(root, look.run_id, asked)
+        try:
+            _show(followed, asked)
+        except Stopped as stopped:
+            return stopped.exit_code
+    show_end(followed, asked, is_ours=True)
+    end = look.ended()
+    assert end is not None
+    return exit_code_of_end(end)
+
+
+def _show(followed: "Watching", asked: "How") -> None:
+    """Whoever comes second on a run only shows it."""
+    from fairwitness.app.views.followed_run import follow
+    from fairwitness.cli.screens.choice import screen_of
+
+    worker = followed.worker()
+    assert worker is not None
+    click.echo(f"process {worker.pid} on {worker.host} works on it; this only shows it", err=True)
+    try:
+        with stoppable(), screen_of(followed, asked, hint="Ctrl-C stops showing it; the run goes on") as shown:
+            follow(followed, shown.show)
+    except Stopped:
+        click.echo(f"next:  fairwitness watch {followed.run_id}", err=True)
+        raise

@@ -1,0 +1,34 @@
+"""`fairwitness retry`: a task that has no attempt left is given another."""
+
+import json
+from pathlib import Path
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+
+
+@click.command(name="retry", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("task")
+@click.argument("run", required=False, default="last")
+@click.option("--attempts", type=click.IntRange(1, 20), default=1, help="How many more.", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(task: str, run: str, attempts: int, as_json: bool) -> int:
+    """Try TASK of RUN (an id; without it the last one) again, though it has failed for good.
+
+    What it made before is kept. Whoever carries the run takes it up; if nobody does, `fairwitness resume`.
+    """
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.run_records.forge import retry
+    from fairwitness.app.views.detail import meant_run
+    from fairwitness.app.views.workers import worker_on
+
+    root = repository_root(Path.cwd())
+    run_id = meant_run(root, run)
+    number = retry(root, run_id, task, more=attempts)
+    if as_json:
+        click.echo(json.dumps({"run_id": run_id, "task": task, "attempt": number}))
+    else:
+        click.echo(f"{task} of {run_id} waits for attempt {number}")
+    click.echo(f"next:  fairwitness {'watch' if worker_on(root, run_id) is not None else 'resume'} {run_id}", err=True)
+    return ExitCode.REACHED

@@ -1,0 +1,218 @@
+"""`fairwitness status`: the runs of this repository, and one of them in detail."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+from fairwitness.cli.screens.columns import age, cells, cut, padded, terminal_width, wrapped
+from fairwitness.cli.screens.progress import spell_seconds
+
+if TYPE_CHECKING:
+    from fairwitness.app.views.detail import Looked, RunLine
+    from fairwitness.app.views.feature import FeatureLook
+
+COLOURS = {"completed": "green", "executing": "cyan", "failed": "red", "paused": "yellow", "plan review": "yellow"}
+_MOST = 8
+_NAMES = 32
+_SECOND_LINE = "    "
+
+
+@click.command(name="status", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", required=False)
+@click.option("--all", "all_runs", is_flag=True, help="List every run, also those that ended long ago.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(run: str | None, all_runs: bool, as_json: bool) -> int:
+    """Show the runs of this repository, newest first, or where RUN (an id, or `last`) stands."""
+    from fairwitness.app.repository import repository_root
+
+    root = repository_root(Path.cwd())
+    if run is not None:
+        return _show_one(root, run, as_json=as_json)
+    from fairwitness.app.views.detail import SHOWN, run_lines
+
+    lines, left = run_lines(root, most=None if all_runs or as_json else SHOWN)
+    if as_json:
+        listed = [{name: getattr(line, name) for name in line.__slots__} for line in lines]
+        click.echo(json.dumps({"root": str(root), "runs": listed}))
+    elif not lines:
+        click.echo(f"No runs in {root} yet.")
+        click.echo("next:  fairwitness demo", err=True)
+    else:
+        names = max(cells(line.run_id) for line in lines)
+        for line in lines:
+            _show_line(line, min(names, _NAMES))
+        if left:
+            click.echo(f"and {left} more that ended: fairwitness status --all", err=True)
+        click.echo(f"next:  {_next(lines)}", err=True)
+    return ExitCode.REACHED
+
+
+def _next(lines: "list[RunLine]") -> str:
+    going = next((line for line in lines if line.total and not line.is_over), None)
+    if any(line.status == "waiting" and not line.is_over for line in lines):
+        return "fairwitness inbox"
+    if going is not None:
+        return f"fairwitness status {going.run_id}"
+    has_more = lines[0].total or lines[0].workflow == "feature"
+    return f"fairwitness {'status' if has_more else 'events'} {lines[0].run_id}"
+
+
+def _show_line(line: "RunLine", names: int) -> None:
+    from fairwitness.app.text import shown
+
+    width = terminal_width()
+    name = shown(line.run_id, 128)
+    rest = [click.style(f"{shown(line.word, 20):<13}", fg=COLOURS.get(line.word))]
+    if line.total:
+        rest.append(f"{line.merged}/{line.total} {'phases' if line.workflow == 'autopilot' else 'tasks'}")
+    rest.append(age(line.age_s))
+    told = "  ".join([f"{line.workflow:<9}", *rest])
+    if max(cells(name), names) + 2 + cells(click.unstyle(told)) <= width:
+        click.echo(f"{name}{' ' * (names - cells(name))}  {told}")
+    else:
+        click.echo(f"{name}\n{_SECOND_LINE}{told}")
+    failed = f"{line.failed} failed for good" if line.failed else ""
+    reason = f"because {shown(line.reason)}" if line.reason else ""
+    for text in filter(None, (failed, reason, _waiting(line.waits_for))):
+        for part in wrapped(text, width, first=_SECOND_LINE, rest=_SECOND_LINE + "  "):
+            click.echo(part)
+
+
+def _waiting(waits_for: str) -> str:
+    return f"waits for {waits_for}" if waits_for.startswith(("you", "a worker")) else waits_for
+
+
+def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
+    from fairwitness.app.views.detail import READ, look_at, meant, next_command, opened, plain_look
+    from fairwitness.app.views.workers import worker_on
+
+    with opened(root) as database:
+        looked = look_at(database, meant(database, wanted), events=READ)
+    worker = None if looked.look.is_over else worker_on(root, looked.look.run_id)
+    following = next_command(looked.look, is_worked_on=worker is not None)
+    if as_json:
+        who = None if worker is None else {name: getattr(worker, name) for name in worker.__slots__}
+        plain = {"root": str(root), **plain_look(looked), "worker": who, "next": following}
+        click.echo(json.dumps(plain, indent=2))
+        return ExitCode.REACHED
+    feature = _feature(root, looked)
+    if feature is not None:
+        from fairwitness.cli.screens.feature import live_lines
+
+        for line in live_lines(feature, width=terminal_width()):
+            click.echo(line)
+    _show_board(root, looked)
+    has_graph = _show_head(looked, is_worked_on=worker is not None)
+    if has_graph and not looked.look.is_over:
+        who_works = f"process {worker.pid} on {worker.host}" if worker is not None else "nobody works on it now"
+        click.echo(f"worker    {cut(who_works, terminal_width() - 10)}")
+    _show_nodes(looked)
+    _show_events(looked, feature)
+    click.echo(f"next:  {following}", err=True)
+    return ExitCode.REACHED
+
+
+def _feature(root: Path, looked: "Looked") -> "FeatureLook | None":
+    """A feature run among its steps; None for other runs."""
+    if looked.look.workflow != "feature":
+        return None
+    from fairwitness.app.views.followed_run import feature_look
+
+    return feature_look(root, looked.look.run_id)
+
+
+def _show_board(root: Path, looked: "Looked") -> None:
+    """The phases of an autopilot run; one without an order has none."""
+    if looked.look.workflow != "autopilot" or not looked.look.phases.wanted:
+        return
+    from fairwitness.app.views.autopilot import look_at_run
+    from fairwitness.cli.screens.autopilot import board_lines
+
+    for line in board_lines(look_at_run(root, looked.look.run_id), terminal_width()):
+        click.echo(line)
+
+
+def _show_head(looked: "Looked", *, is_worked_on: bool) -> bool:
+    from fairwitness.app.text import shown
+    from fairwitness.app.views.detail import seconds_since
+
+    look, width = looked.look, terminal_width()
+    word = click.style(shown(look.word, 20).upper(), fg=COLOURS.get(look.word), bold=True)
+    click.echo(f"{shown(look.run_id, 128)}  {look.workflow}  {word}")
+    _field("asked", shown(look.request), width)
+    _field("because", shown(look.reason or ""), width)
+    if look.began is not None and look.last_time is not None:
+        since_began, since_last = (seconds_since(moment, looked.now) for moment in (look.began, look.last_time))
+        if look.is_over:
+            told = f"began {age(since_began)}, ended {age(since_last)} after {spell_seconds(since_began - since_last)}"
+        else:
+            told = f"began {age(since_began)}, last event {age(since_last)}"
+        _field("time", told, width)
+    counts = look.counts()
+    if not counts["total"]:
+        return False
+    parts = [
+        f"{counts['merged']} of {counts['total']} merged",
+        f"{counts['working'] + counts['helping']} {'stopped' if look.is_over else 'at work'}",
+        f"{counts['queued']} to be merged",
+        f"{counts['merging']} being merged",
+        f"{counts['waiting']} wait for a refinery",
+        f"{counts['failed']} failed for good",
+    ]
+    _field("tasks", ", ".join([parts[0], *(part for part in parts[1:] if not part.startswith("0 "))]), width)
+    waits = look.waits_for("")
+    _field("waits for", "" if is_worked_on and waits.startswith("a worker") else waits, width)
+    return True
+
+
+def _field(name: str, text: str, width: int) -> None:
+    if text:
+        for line in wrapped(text, width, first=f"{name:<10}", rest=" " * 10):
+            click.echo(line)
+
+
+def _show_nodes(looked: "Looked") -> None:
+    from fairwitness.app.text import shown
+    from fairwitness.app.views.detail import AT_WORK, seconds_since
+    from fairwitness.app.views.run import Stage
+
+    look, width = looked.look, terminal_width()
+    groups = {"at work": look.at(*AT_WORK), "to be merged": look.at(Stage.QUEUED)}
+    names = max((cells(shown(node.name, 128)) for nodes in groups.values() for node in nodes[:_MOST]), default=0)
+    for title, nodes in groups.items():
+        for node in nodes[:_MOST]:
+            took = spell_seconds(seconds_since(node.since, looked.now))
+            told = f"{look.stage(node).value:<8}  attempt {look.tries(node)}  {'' if look.is_over else took}".rstrip()
+            click.echo(f"  {padded(shown(node.name, 128), min(names, width - cells(told) - 4))}  {told}")
+        if len(nodes) > _MOST:
+            click.echo(f"  and {len(nodes) - _MOST} more {title}")
+    for node in look.exhausted()[:_MOST]:
+        word = click.style("FAILED", fg="red")
+        click.echo(f"  {cut(shown(node.name, 128), width - 30)}  {word} after attempt {node.attempt}")
+        for line in wrapped(shown(node.error or "no reason is known"), width, first="    ", rest="    "):
+            click.echo(line)
+    if len(look.exhausted()) > _MOST:
+        click.echo(f"  and {len(look.exhausted()) - _MOST} more failed: fairwitness dag show {look.run_id}")
+
+
+def _show_events(looked: "Looked", feature: "FeatureLook | None") -> None:
+    from fairwitness.app.views.detail import EVENTS
+    from fairwitness.app.views.event_lines import clock_time, told
+
+    if feature is not None:
+        from fairwitness.cli.screens.feature import event_lines
+
+        told_so = [event_lines(event, feature, terminal_width()) for event in looked.last]
+        for line in [line for one in [lines for lines in told_so if lines][-EVENTS:] for line in one]:
+            click.echo(line)
+        return
+    lines = [(event.timestamp, words) for event in looked.last if (words := told(event)) is not None]
+    if lines:
+        click.echo("last events")
+    for timestamp, words in lines[-EVENTS:]:
+        time = f"  {clock_time(timestamp)}  "
+        for part in wrapped(words, terminal_width(), first=time, rest=" " * len(time)):
+            click.echo(part)

@@ -1,0 +1,64 @@
+"""`fairwitness task`: one task of a run, its attempts, and what was said and seen of each."""
+
+import json
+from pathlib import Path
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+from fairwitness.cli.screens.columns import terminal_width, wrapped
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(name="task", context_settings=_SETTINGS)
+def command() -> None:
+    """The tasks of a run."""
+
+
+@command.command(name="show")
+@click.argument("task")
+@click.argument("run", required=False, default="last")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(task: str, run: str, as_json: bool) -> int:
+    """Show TASK of RUN (an id; without it the last one): its document, its attempts and their walkthroughs."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.text import safe_lines
+    from fairwitness.app.views.detail import meant_run
+    from fairwitness.app.views.task import task_look
+
+    root = repository_root(Path.cwd())
+    look = task_look(root, meant_run(root, run), task)
+    if as_json:
+        click.echo(json.dumps(look.plain()))
+        return ExitCode.REACHED
+    width = terminal_width()
+
+    def say(text: str, first: str = "", rest: str = "") -> None:
+        for safe in safe_lines(text):
+            for line in wrapped(safe, width, first=first, rest=rest):
+                click.echo(line)
+
+    click.secho(f"{look.id}  {look.type}  {look.state}  attempt {look.attempt} of {look.max_attempts}", bold=True)
+    if look.dependencies:
+        say(f"after {', '.join(look.dependencies)}")
+    for attempt in look.attempts:
+        said = f"says {attempt.says}, confidence {attempt.confidence:g}" if attempt.confidence is not None else ""
+        say("  ".join(filter(None, (f"attempt {attempt.number}", attempt.state, said))))
+        say(f"branch {attempt.branch}", "  ", "    ")
+        for label, texts in (
+            ("because", [attempt.reason] if attempt.reason else []),
+            ("DISPUTED", attempt.disputed),
+            ("helper", attempt.helpers),
+            ("tells", [attempt.walkthrough] if attempt.walkthrough else []),
+        ):
+            for text in texts:
+                say(f"{label}: {text}", "  ", "    ")
+    for name, how in look.subtasks.items():
+        say(f"{name}  {how}", "  ", "    ")
+    if look.document:
+        click.echo("what its worker is told, as it was approved:")
+    for line in safe_lines(look.document):
+        say(line, "| ", "| ")
+    click.echo(f"next:  fairwitness dag show {look.run_id}", err=True)
+    return ExitCode.REACHED

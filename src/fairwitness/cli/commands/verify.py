@@ -1,0 +1,106 @@
+"""`fairwitness verify`: prove a change by running its checks before and after; no model, no set-up."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fairwitness.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from fairwitness.contracts.verify.report import VerifyReport
+
+
+@click.command(name="verify", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--base", metavar="REF", help="What to compare with; without it, where the branch began.")
+@click.option("--head", metavar="REF", help="The change; without it, HEAD.")
+@click.option("--staged", is_flag=True, help="Verify what is staged.")
+@click.option("--worktree", is_flag=True, help="Verify the files as they are, committed or not.")
+@click.option(
+    "--plan", type=click.Path(exists=False, dir_okay=False, path_type=Path), help="Only files this plan declares."
+)
+@click.option(
+    "--accept", "accepted", multiple=True, metavar="PATH|TESTID", help="Allow a test or oracle file to change."
+)
+@click.option("--reason", metavar="TEXT", help="Why what is accepted is right; goes on record.")
+@click.option("--strict", is_flag=True, help="Supporting checks without evidence block, too.")
+@click.option("--no-cache", is_flag=True, help="Run everything, even what the ledger already answers.")
+@click.option("--setup-network", is_flag=True, help="Dependencies may be fetched while an environment is prepared.")
+@click.option(
+    "--tier",
+    type=click.Choice(["ns", "ll", "uid", "none"]),
+    help="The sandbox to use instead of the strongest; what runs in none opens no gate.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Write findings as SARIF 2.1.0.")
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write checks as JUnit XML.")
+@click.option("--github", is_flag=True, help="Print annotations and a summary for GitHub Actions.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def command(
+    base: str | None,
+    head: str | None,
+    staged: bool,
+    worktree: bool,
+    plan: Path | None,
+    accepted: tuple[str, ...],
+    reason: str | None,
+    strict: bool,
+    no_cache: bool,
+    setup_network: bool,
+    tier: str | None,
+    as_json: bool,
+    sarif: Path | None,
+    junit: Path | None,
+    github: bool,
+    quiet: bool,
+) -> int:
+    """Run the checks of this repository before and after a change, and say whether the change holds.
+
+    Exit code 0: it holds. 1: it does not, or evidence is missing. Your files, index and refs are not touched.
+    """
+    if bool(accepted) is not bool(reason):
+        raise click.UsageError("--accept and --reason go together: what is accepted, and why")
+    from fairwitness.app.verification.run import Request, accepts_of, verify
+    from fairwitness.cli.screens.progress import Progress
+    from fairwitness.contracts.common.evidence import SandboxTier
+
+    request = Request(
+        where=Path.cwd(),
+        base=base,
+        head=head,
+        staged=staged,
+        worktree=worktree,
+        plan=plan,
+        accepts=accepts_of(accepted, reason or ""),
+        strict=strict,
+        use_cache=not no_cache,
+        setup_network=setup_network,
+        tier=SandboxTier(tier) if tier else None,
+    )
+    with Progress(quiet=quiet) as progress:
+        report = verify(request, tell=lambda told: progress(*told))
+    _write_files(report, sarif, junit)
+    if as_json:
+        click.echo(json.dumps(report.plain(), indent=2, ensure_ascii=False))
+    elif github:
+        from fairwitness.app.verification.formats import annotations, write_summary
+
+        click.echo(annotations(report), nl=False)
+        write_summary(report)
+    else:
+        from fairwitness.cli.screens.verify import show
+
+        show(report)
+    return ExitCode.REACHED if report.answer.answer == "open" else ExitCode.GATE_SHUT
+
+
+def _write_files(report: "VerifyReport", sarif: Path | None, junit: Path | None) -> None:
+    if sarif is not None:
+        from fairwitness.app.verification.formats import write_sarif
+
+        write_sarif(report, sarif)
+    if junit is not None:
+        from fairwitness.app.verification.formats import write_junit
+
+        write_junit(report, junit)

@@ -1,0 +1,194 @@
+"""What the commands of autopilot print of runs that ended, and of the phases of a roadmap."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from fairwitness.cli.screens.columns import cells, cut, padded
+from fairwitness.cli.screens.progress import spell_seconds
+from fairwitness.cli.screens.run import LINES, NOBODY, How, LiveScreen, Screen, is_alone, name_of, screen
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from fairwitness.app.views.autopilot import AutopilotLook, PhaseLine
+    from fairwitness.app.views.followed_run import Watching
+from fairwitness.cli.screens.columns import terminal_width, wrapped
+
+if TYPE_CHECKING:
+    from fairwitness.app.views.autopilot import AllMetrics, Reported, Standing
+
+
+SIGNS = {
+    "completed": "✓",
+    "failed": "✗",
+    "in_progress": "▶",
+    "needs_human_verification": "?",
+    "skipped": "-",
+    "not_started": "·",
+}
+_NAMES = 28
+_LEAST = 8
+
+
+def autopilot_screen(run: "Watching", how: How, *, hint: str, is_ours: bool = False) -> Screen:
+    """The screen that fits where the output goes: the board needs a terminal, lines are the same as of other runs."""
+    is_plain = how.plain or how.as_json or how.as_lines or not run.look.phases.wanted
+    if is_plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return screen(how, hint=hint, is_ours=is_ours)
+    return AutopilotLive(run, hint, is_ours=is_ours)
+
+
+class AutopilotLive(LiveScreen):
+    """The board at the bottom of a terminal, and lines that stay above it."""
+
+    def __init__(self, run: "Watching", hint: str, *, is_ours: bool = False, console: "Console | None" = None) -> None:
+        super().__init__(hint, is_ours=is_ours, console=console)
+        from fairwitness.app.views.autopilot import Board
+
+        self._board = Board(run.root, run.run_id)
+
+    def __enter__(self) -> "AutopilotLive":
+        self._board.open()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self._board.close()
+
+    def _region(self, run: "Watching", width: int) -> "Text":
+        from rich.text import Text
+
+        alone = not self._is_ours and is_alone(run)
+        last = run.note or (f"{NOBODY}: fairwitness resume {name_of(run)}" if alone else self._hint)
+        lines = ["─" * width, *board_lines(self._board.look(), width, height=LINES - 2), cut(last, width)]
+        return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
+
+
+def board_lines(look: "AutopilotLook", width: int, *, height: int | None = None) -> list[str]:
+    """The run in one line, and one for every phase; with `height`, those around the one that is worked on."""
+    head = [cut(headline(look), width)]
+    if look.breaker != "closed":
+        until = f" until {look.cooldown_until}" if look.cooldown_until else ""
+        why = f": {_shown(look.last_error, 200)}" if look.last_error else ""
+        head.append(cut(f"breaker {look.breaker.replace('_', ' ')}{until}{why}", width))
+    phases = _window(look, None if height is None else max(1, height - len(head) - 1))
+    ids = max((cells(phase.id) for phase in phases), default=0)
+    names = max((cells(_shown(phase.name, _NAMES)) for phase in phases), default=0)
+    rows = [_row(phase, ids, min(names, _NAMES), width) for phase in phases]
+    left = len(look.phases) - len(phases)
+    return [*head, *rows, *([f"  and {left} more phases"] if left else [])]
+
+
+def headline(look: "AutopilotLook") -> str:
+    """Where the run stands: phases, tokens and time against their caps."""
+    counts = look.counts()
+    word = "WAITS FOR YOU" if _is_waiting(look) else look.status.upper()
+    parts = (
+        look.run_id,
+        word,
+        f"{counts.get('completed', 0)}/{len(look.phases)} phases",
+        f"{short(look.tokens)} of {short(look.token_cap)} tokens",
+        spell_seconds(60 * look.minutes),
+    )
+    return "  ".join(parts)
+
+
+def _is_waiting(look: "AutopilotLook") -> bool:
+    """Whether nothing is left but verdicts, as far as the board can tell."""
+    is_at_work = any(phase.status in ("in_progress", "not_started") for phase in look.phases)
+    return look.status == "running" and bool(look.waiting) and not is_at_work
+
+
+def short(count: int) -> str:
+    """A number of tokens in a few signs.
+
+    >>> [short(count) for count in (0, 950, 12_345, 500_000, 5_000_000)]
+    ['0', '950', '12k', '500k', '5.0M']
+    """
+    if count < 1000:
+        return str(count)
+    return f"{count // 1000}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+def _window(look: "AutopilotLook", most: int | None) -> "tuple[PhaseLine, ...]":
+    if most is None or len(look.phases) <= most:
+        return look.phases
+    at = next((place for place, phase in enumerate(look.phases) if phase.id == look.current_phase), len(look.phases))
+    first = max(0, min(at - most // 2, len(look.phases) - most))
+    return look.phases[first : first + most]
+
+
+def _row(phase: "PhaseLine", ids: int, names: int, width: int) -> str:
+    word = phase.word if phase.step is None else phase.step.replace("_", " ")
+    score = f"{phase.score:4.1f}" if phase.score is not None else "    "
+    used = f"{short(phase.tokens)}/{short(phase.token_cap)}" if phase.tokens else ""
+    tail = f"  {word:<13}  {score}  {used:<10}  {', '.join(phase.notes)}".rstrip()
+    sign = SIGNS.get(phase.status, "?")
+    start = f"  {sign} {padded(phase.id, ids)}  "
+    context = max(_LEAST, min(names, width - cells(start) - cells(tail)))
+    return cut(f"{start}{padded(_shown(phase.name, _NAMES), context)}{tail}", width)
+
+
+def _shown(text: str | None, most: int) -> str:
+    from fairwitness.app.text import shown
+
+    return shown(text or "", most)
+
+
+_LABEL = 10
+_SHOWN = 12
+
+
+def standing_lines(standings: "list[Standing]") -> list[str]:
+    """One line for each phase."""
+    from fairwitness.app.text import shown
+    from fairwitness.app.views.run import phase_word
+
+    lines = []
+    ids = max((len(each.id) for each in standings), default=0)
+    for each in standings:
+        start = f"  {SIGNS[each.status]} {each.id:<{ids}}  {phase_word(each.status):<13}  "
+        lines += wrapped(shown(each.name, 200), terminal_width(), first=start, rest=" " * len(start))
+    return lines
+
+
+def report_lines(found: "Reported") -> list[str]:
+    """What a run came to, below its board."""
+    look, numbers = found.look, found.metrics
+    rated = [f"{phase.id}: {' '.join(map(str, phase.scores))}" for phase in look.phases if phase.scores]
+    fields = [
+        ("succeeded", f"{numbers.phases_succeeded} of {numbers.phases_attempted} phases that were begun"),
+        ("scores", "; ".join(rated)),
+        ("asked you", f"about {look.deferred} of {look.processed} phases" if look.processed else ""),
+        ("retries", f"{numbers.total_debug_loops} debugging, {numbers.total_replan_attempts} planning anew"),
+        ("failures", ", ".join(f"{kind.value} {n}" for kind, n in numbers.failure_taxonomy_histogram.items())),
+        ("branch", look.target),
+        *(("document", path) for path in found.documents[:_SHOWN]),
+    ]
+    if len(found.documents) > _SHOWN:
+        fields.append(("", f"and {len(found.documents) - _SHOWN} more"))
+    return [line for name, text in fields if text for line in _field(name, text)]
+
+
+def metrics_lines(found: "AllMetrics") -> list[str]:
+    """One line for each run, and the trend."""
+    lines = []
+    for each in found.runs.root:
+        score = "-" if each.avg_alignment_score is None else f"{each.avg_alignment_score:.1f}"
+        told = f"{each.phases_succeeded}/{each.phases_attempted} phases  score {score:>4}"
+        took = spell_seconds(60 * each.total_duration_minutes)
+        lines.append(f"{each.run_id}  {told}  {short(each.total_estimated_tokens)} tokens expected  {took}")
+    course = found.trend
+    if course is not None:
+        moved = "" if course.avg_alignment_delta is None else f", score {course.avg_alignment_delta:+.1f}"
+        lines += _field("trend", f"success {course.success_rate_delta:+.0%}{moved} against the run before")
+    if course is not None and course.recurring_failures:
+        lines += _field("again", ", ".join(kind.value for kind in course.recurring_failures))
+    return lines
+
+
+def _field(name: str, text: str) -> list[str]:
+    return wrapped(text, terminal_width(), first=f"{name:<{_LABEL}}", rest=" " * _LABEL)

@@ -1,0 +1,336 @@
+"""A feature run on the screen while it goes on: the whole plan in a living part, one line for all that ended, or JSON.
+
+The living part, at most twelve lines, shows every step of the pipeline from the first second. What has ended becomes
+an ordinary line above it that stays.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fairwitness.cli.screens.columns import cells, cut, padded, wrapped
+from fairwitness.cli.screens.progress import spell_seconds
+
+if TYPE_CHECKING:
+    from fairwitness.app.views.feature import FeatureLook, StepLook
+    from fairwitness.app.views.followed_run import Event
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from fairwitness.cli.screens.columns import terminal_width
+from fairwitness.cli.screens.progress import HEARTBEAT_S
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from fairwitness.app.views.feature import FeatureLook
+    from fairwitness.app.views.followed_run import Event, Watching
+    from fairwitness.cli.screens.run import How
+
+
+LINES = 12
+_SIGNS = {
+    "done": "✓",
+    "skipped": "-",
+    "running": "▶",
+    "revised": "↺",
+    "failed": "✗",
+    "stopped": "■",
+    "waiting": "·",
+}
+_SAID_BY_ITS_ROW = frozenset({"done", "waiting"})
+_LABEL = 6
+
+
+def event_lines(event: "Event", look: "FeatureLook", width: int) -> list[str]:
+    """An event that the look has taken in as lines of the screen; none if another tells the same."""
+    from fairwitness.app.views.event_lines import clock_time
+    from fairwitness.app.views.feature_lines import told
+
+    words = told(event, look, spell_seconds)
+    if words is None:
+        return []
+    time_of_day = f"{clock_time(event.timestamp)}  "
+    line = f"{time_of_day}{words}"
+    return [line] if cells(line) <= width else wrapped(words, width, first=time_of_day, rest=" " * len(time_of_day))
+
+
+def headline(look: "FeatureLook") -> str:
+    """The run in one line: where it stands, for how long, what it used."""
+    from fairwitness.app.views.feature_lines import tokens_of
+
+    merged = sum(task.word == "merged" for task in look.tasks())
+    begun = len(look.tasks())
+    parts = (
+        look.word.upper(),
+        f"iteration {look.iteration}" if look.iteration > 1 else "",
+        f"{merged} of {look.planned or begun} tasks merged" if begun else "",
+        spell_seconds(look.seconds()),
+        tokens_of(look.tokens),
+    )
+    return "  ".join(filter(None, parts))
+
+
+def at_work_now(look: "FeatureLook") -> list[tuple[str, str, str]]:
+    """Name, what it does, and time so far: agents first, then tasks that no agent works at."""
+    from fairwitness.app.text import shown
+    from fairwitness.app.views.detail import seconds_since
+
+    now, found = look.now, []
+    if look.is_over:
+        return []
+    for call in look.running():
+        about = f" {shown(call.task, 60)}" if call.task else ""
+        found.append((call.instance, f"{shown(call.agent, 30)}{about}", call.since))
+    busy = {call.task for call in look.running()}
+    for task in look.tasks():
+        if task.is_under_way and task.name not in busy:
+            found.append((task.name, f"{task.word}, attempt {task.attempt}", task.since))
+    return [(shown(name, 128), told, spell_seconds(seconds_since(since, now))) for name, told, since in found]
+
+
+def live_lines(look: "FeatureLook", *, width: int, height: int = LINES, last: str = "") -> list[str]:
+    """The living part: the run in one line, all steps, who works now, and what to do; never more than asked for."""
+    from fairwitness.app.text import shown
+
+    head = cut(f"{shown(look.slug or look.run_id, 40)}  {headline(look)}", width)
+    lines = ["─" * width, head, *_plan(look, width)]
+    if look.question is not None:
+        options = ", ".join(shown(option, 30) for option in look.question.options)
+        last = f"QUESTION {shown(look.question.gate, 60)}: {options}"
+    lines = lines[: height - 1]
+    context = height - 1 - len(lines)
+    lines += _workers(look, width, context)
+    return [*lines, cut(last, width)][:height]
+
+
+def _workers(look: "FeatureLook", width: int, context: int) -> list[str]:
+    found = at_work_now(look)
+    if len(found) > context > 0:
+        left = f"  and {len(found) - context + 1} more"
+        found, more = found[: context - 1], [left]
+    else:
+        found, more = found[: max(0, context)], []
+    names = max((cells(name) for name, _, _ in found), default=0)
+    lines = []
+    for name, told, took in found:
+        tail = cut(f"  {told}", width // 2) + f"  {took}"
+        lines.append(f"  {padded(name, max(8, min(names, width - cells(tail) - 2)))}{tail}")
+    return lines + more
+
+
+def _plan(look: "FeatureLook", width: int) -> list[str]:
+    """All steps in three rows: what is done, what runs, what comes."""
+    rows: dict[str, list[str]] = {"done": [], "now": [], "next": []}
+    for step in look.steps.values():
+        state = look.state_of(step)
+        row = {"running": "now", "waiting": "next"}.get(state, "done")
+        rows[row].append(_item(step, state, look))
+    return [line for name, items in rows.items() for line in packed(items, width, label=name)]
+
+
+def _item(step: "StepLook", state: str, look: "FeatureLook") -> str:
+    from fairwitness.app.text import shown
+    from fairwitness.app.views.feature_lines import agents_of
+
+    parts = [_SIGNS.get(state, "?"), shown(step.name, 40)]
+    if state not in _SAID_BY_ITS_ROW:
+        parts.append(state)
+    if state == "running":
+        parts += [f"visit {step.visits}" if step.visits > 1 else "", agents_of(step)]
+        parts.append(spell_seconds(step.seconds(look.now)))
+    return " ".join(filter(None, parts))
+
+
+def packed(items: Iterable[str], width: int, *, label: str) -> list[str]:
+    """Items in lines behind a label; none is broken in two.
+
+    >>> packed(["✓ setup", "✓ research", "✓ plan"], 26, label="done")
+    ['done  ✓ setup  ✓ research', '      ✓ plan']
+    """
+    lines: list[str] = []
+    for item in items:
+        if lines and cells(lines[-1]) + 2 + cells(item) <= width:
+            lines[-1] += f"  {item}"
+        else:
+            lines.append(cut(f"{'' if lines else label:<{_LABEL}}{item}", width))
+    return lines
+
+
+_REDRAW_S = 0.5
+
+
+class FeatureScreen(Protocol):
+    """Where a feature run is shown; use it as a context."""
+
+    look: "FeatureLook"
+    note: str
+
+    def __enter__(self) -> "FeatureScreen": ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, event: "Event") -> None:
+        """Takes in what happened and shows it."""
+        ...
+
+    def beat(self) -> None:
+        """Nothing need have happened: shows how long what runs has been running."""
+        ...
+
+
+def feature_screen(how: "How", look: "FeatureLook", *, hint: str) -> FeatureScreen:
+    """The screen that fits where the output goes; `hint` says what Ctrl-C does."""
+    if how.as_json:
+        return FeatureSilent(look)
+    if how.as_lines:
+        return FeatureJsonLines(look, sys.stdout)
+    if how.plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return FeaturePlain(look, sys.stdout)
+    return FeatureLive(look, hint)
+
+
+class Watched:
+    """A feature's screen for whoever follows a run with its past from the first event on; see `run_screen.Screen`."""
+
+    def __init__(self, screen: FeatureScreen) -> None:
+        self._screen = screen
+
+    def __enter__(self) -> "Watched":
+        self._screen.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._screen.__exit__(*error)
+
+    def show(self, run: "Watching", news: "list[Event]") -> None:
+        """Shows what was not shown before, also what had happened before anybody looked."""
+        self._screen.note = run.note
+        for event in (*run.past, *news):
+            if event.seq > self._screen.look.seq:
+                self._screen.show(event)
+        self._screen.beat()
+
+
+class FeatureSilent:
+    """Nothing until the end, when there is one object to print."""
+
+    def __init__(self, look: "FeatureLook") -> None:
+        self.look, self.note = look, ""
+
+    def __enter__(self) -> "FeatureSilent":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def show(self, event: "Event") -> None:
+        """See `FeatureScreen`."""
+        self.look.take_in(event)
+
+    def beat(self) -> None:
+        """See `FeatureScreen`."""
+
+
+class FeatureJsonLines(FeatureSilent):
+    """Every event as one line of JSON, and nothing else."""
+
+    def __init__(self, look: "FeatureLook", stream: TextIO) -> None:
+        super().__init__(look)
+        self._stream = stream
+
+    def show(self, event: "Event") -> None:
+        """See `FeatureScreen`."""
+        super().show(event)
+        self._stream.write(f"{json.dumps(event.plain())}\n")
+        self._stream.flush()
+
+
+class FeaturePlain(FeatureSilent):
+    """One line for everything that ended, and a sign of life now and then."""
+
+    def __init__(self, look: "FeatureLook", stream: TextIO, *, heartbeat_s: float = HEARTBEAT_S) -> None:
+        super().__init__(look)
+        self._stream, self._heartbeat_s = stream, heartbeat_s
+        self._last = time.monotonic()
+        self._noted = ""
+
+    def show(self, event: "Event") -> None:
+        """See `FeatureScreen`."""
+        super().show(event)
+        self._say(event_lines(event, self.look, terminal_width()))
+
+    def beat(self) -> None:
+        """See `FeatureScreen`."""
+        if self.note != self._noted:
+            self._noted = self.note
+            self._say([self.note] if self.note else [])
+        if time.monotonic() - self._last > self._heartbeat_s and not self.look.is_over:
+            at_work = ", ".join(f"{name} {took}" for name, _, took in at_work_now(self.look)[:3])
+            told = "; ".join(filter(None, (f"still {headline(self.look)}", at_work)))
+            self._say(wrapped(told, terminal_width(), rest="  "))
+
+    def _say(self, lines: list[str]) -> None:
+        if lines:
+            self._last = time.monotonic()
+            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.flush()
+
+
+class FeatureLive:
+    """The living part at the bottom of a terminal, and lines that stay above it."""
+
+    def __init__(self, look: "FeatureLook", hint: str, *, console: "Console | None" = None) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self.look, self.note, self._hint = look, "", hint
+        self._console = console or Console(highlight=False, markup=False, emoji=False)
+        # Everything is drawn when we say so: a thread of the library's own would draw what is no longer so.
+        self._live: Live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
+        self._drawn = 0.0
+        self._is_stale = True
+
+    def __enter__(self) -> "FeatureLive":
+        self._live.start()
+        self.beat()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def show(self, event: "Event") -> None:
+        """See `FeatureScreen`."""
+        from rich.text import Text
+
+        self.look.take_in(event)
+        for line in event_lines(event, self.look, self._console.width):
+            self._console.print(Text(line, style=_style(line)), soft_wrap=True)
+        self._is_stale = True
+
+    def beat(self) -> None:
+        """See `FeatureScreen`."""
+        if self._is_stale or self.note or time.monotonic() - self._drawn > _REDRAW_S:
+            self._drawn, self._is_stale = time.monotonic(), False
+            self._live.update(self._region(), refresh=True)
+
+    def _region(self) -> "Text":
+        from rich.text import Text
+
+        lines = live_lines(self.look, width=self._console.width, last=self.note or self._hint)
+        drawn = Text(no_wrap=True, overflow="ellipsis")
+        for place, line in enumerate(lines):
+            drawn.append(f"{chr(10) if place else ''}{line}", style=_style(line))
+        return drawn
+
+
+def _style(line: str) -> str:
+    """A colour beside what the words say already; NO_COLOR takes it away."""
+    if "QUESTION" in line or "goes on with less" in line:
+        return "yellow"
+    if any(word in line for word in ("FAILED", "SHUT", " failed", "BUDGET")):
+        return "red"
+    return "cyan" if line.startswith("now ") else ""

@@ -1,0 +1,80 @@
+"""A question of a run, put to the person at this terminal."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fairwitness.cli.screens.columns import terminal_width, wrapped
+
+if TYPE_CHECKING:
+    from fairwitness.app.runs.knowledge import Proposal
+    from fairwitness.app.views.inbox import Waiting
+
+_MARGIN = "    "
+_LONG = 4000
+
+
+def is_somebody_here() -> bool:
+    """Whether there is anybody to be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def say(waiting: "Waiting") -> None:
+    """The question, what is known about it, and what can be answered."""
+    from fairwitness.app.text import safe_lines
+
+    width = terminal_width()
+    question = waiting.question
+    click.echo(f"{waiting.run_id}  {waiting.slug}  {question.gate_id}")
+    for line in wrapped(question.question, width):
+        click.secho(line, bold=True)
+    for text in safe_lines(question.context):
+        for line in wrapped(text, width, first="  ", rest="    "):
+            click.echo(line)
+    names = max(len(option.id) for option in question.options)
+    for option in question.options:
+        default = "  (default)" if option.is_default else ""
+        click.echo(f"  {option.id:<{names}}  {option.description}{default}")
+
+
+def ask_here(root: Path, run_id: str) -> bool:
+    """Asks until there is an answer; Ctrl-C leaves the question open. False if the run asks nothing."""
+    from fairwitness.app.runs.answer import answer
+    from fairwitness.app.views.inbox import WANTS_WORDS, question_of
+
+    waiting = question_of(root, run_id)
+    if waiting is None:
+        return False
+    say(waiting)
+    options = [option.id for option in waiting.question.options]
+    default = next(option.id for option in waiting.question.options if option.is_default)
+    chosen = click.prompt("Your answer", type=click.Choice(options), default=default)
+    said = click.prompt("In your words") if chosen in WANTS_WORDS else None
+    answer(root, run_id, chosen, said)
+    return True
+
+
+def offer_proposals(root: Path, run_id: str) -> None:
+    """Shows what the run would change in instruction files, and applies what the person agrees to."""
+    from fairwitness.app.runs.knowledge import apply_proposal, pending
+
+    for _ in range(len(waiting := pending(root, run_id))):
+        show_proposal(waiting[0])
+        if not click.confirm("Apply this to your checkout?", default=False):
+            click.echo(f"it stays a proposal: fairwitness knowledge proposals {run_id}", err=True)
+            return
+        apply_proposal(root, run_id, waiting[0].number)
+        waiting = pending(root, run_id)
+
+
+def show_proposal(proposal: "Proposal") -> None:
+    """One proposal with its diff."""
+    from fairwitness.app.text import safe_lines, shown
+
+    click.echo(f"{proposal.number}. {proposal.change} {shown(proposal.file, 200)}")
+    for line in wrapped(shown(proposal.summary, _LONG), terminal_width(), first=_MARGIN, rest=_MARGIN):
+        click.echo(line)
+    for line in safe_lines(proposal.diff.rstrip()):
+        click.echo(f"{_MARGIN}{line}")
