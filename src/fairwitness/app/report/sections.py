@@ -21,7 +21,6 @@ from fairwitness.app.report.html import (
 from fairwitness.app.report.model import Asked, Attempt, Call, Check, RunFacts, Said
 from fairwitness.kit.durations import took
 
-
 _SHORT = 12
 SECTIONS = 200
 """How many tasks, or reviewers, have a place of their own."""
