@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from fairwitness.app.wiring import backend
 from pydantic import ValidationError
 
 from agents.jobs import job
@@ -18,6 +17,7 @@ from fairwitness.agents.backends.acp.filling import filling, role_kind, tools_of
 from fairwitness.agents.backends.acp.installation import Installed
 from fairwitness.agents.base import Endpoint
 from fairwitness.agents.profiles import FOLDER, PROFILES, read_profiles
+from fairwitness.app.assembly.backends import backend
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.agents.profile import PLACEHOLDERS, AgentProfile
 from fairwitness.contracts.agents.settings import AgentsSettings
