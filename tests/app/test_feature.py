@@ -7,8 +7,6 @@ import pytest
 
 from fairwitness.app.assembly.engine import Factory
 from fairwitness.app.assembly.feature_runner import caps_of
-from fairwitness.app.demo_feature import repository as demo
-from fairwitness.app.demo_feature.team import write_cassettes
 from fairwitness.app.run_records.feature import context_of, order_of, resume_feature
 from fairwitness.app.runs.begin_feature import BegunFeature, Wanted, begin_feature
 from fairwitness.contracts.common.approvals import ApprovalMode
@@ -23,6 +21,7 @@ from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.deciding import take
 from fairwitness.sandbox.probe import probe
 from runs.feature.telling import enter
+from support import demo_feature as demo
 
 pytestmark = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")
 
@@ -31,16 +30,16 @@ MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 
 @pytest.fixture
 def till(tmp_path: Path) -> Path:
-    return demo.lay_out(tmp_path / "till")
+    return demo.DEMO.lay_out(tmp_path / "till")
 
 
 def wanted(till: Path, **differs: object) -> Wanted:
     """The demo's request for its recorded team."""
     recorded = till.parent / "cassettes"
     if not recorded.exists():
-        write_cassettes(recorded)
+        demo.DEMO.write_cassettes(recorded)
     plain: dict[str, object] = {
-        "request": demo.REQUEST,
+        "request": demo.DEMO.request,
         "agents": "cassette",
         "cassettes": recorded,
         "is_autonomous": True,
@@ -63,7 +62,7 @@ def test_a_run_is_written_down_before_anything_happens_and_read_back_as_it_was(t
     order, budget = order_of(ledger, begun.run_id)
     assert (order, budget) == (begun.order, BudgetTable())
     assert [event.type for event in ledger.events(begun.run_id)] == ["run_started"]
-    assert (order.slug, order.mode, order.snapshot) == (demo.SLUG, ApprovalMode.AUTONOMOUS, None)
+    assert (order.slug, order.mode, order.snapshot) == (demo.DEMO.slug, ApprovalMode.AUTONOMOUS, None)
     assert order.cassettes == str(till.parent / "cassettes")
     ledger.close()
 

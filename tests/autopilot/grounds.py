@@ -28,14 +28,14 @@ from pathlib import Path
 from typing import Any
 
 from autopilot.runs import Run as Run
-from autopilot.team import TRIES, Team, held, role_of
-from autopilot.team import Document as Document
+from autopilot.sessions import Document as Document
+from autopilot.team import TRIES, Team, criterion_of, role_of
 from autopilot.team import part as part
 from fairwitness.agents.cassettes import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.demo_repository import lay_out_files
 from fairwitness.app.runs.begin_autopilot import WantedPhases, begin_autopilot
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
+from fairwitness.demo.repository import commit_files
 from fairwitness.runs.autopilot.ignored import gitignore_with
 from feature.grounds import git
 
@@ -107,7 +107,7 @@ class Grounds:
             + "".join(f"- **CAT-{phase}**: The catalogue has the parts of phase {phase}.\n" for phase in named),
             ".planning/config.json": json.dumps(_CONFIG, indent=2) + "\n",
         }
-        top = lay_out_files(root / "catalogue", files, subject="feat: a catalogue", moment=MOMENT)
+        top = commit_files(root / "catalogue", files, subject="feat: a catalogue", committed_at=MOMENT)
         git(top, "config", "user.name", "Ada")
         git(top, "config", "user.email", "ada@example.org")
         grounds = Grounds(top, root / "cassettes", team)
@@ -186,8 +186,8 @@ def roadmap(tasks: Mapping[int, tuple[str, ...]], after: Mapping[int, tuple[int,
     sections = []
     for phase, names in tasks.items():
         rests = ", ".join(f"Phase {other}" for other in after.get(phase, ())) or "Nothing"
-        wanted = [held(phase, name) for name in names]
-        listed = "\n".join(f"{at}. {each.criterion}, verified by `{each.command}`" for at, each in enumerate(wanted, 1))
+        wanted = [criterion_of(phase, name) for name in names]
+        listed = "\n".join(f"{at}. {each.text}, verified by `{each.command}`" for at, each in enumerate(wanted, 1))
         sections.append(
             f"### Phase {phase}: Parts of {phase}\n\n**Goal**: The catalogue has the parts of phase {phase}.\n"
             f"**Type**: data\n**Depends on**: {rests}\n**Requirements**: CAT-{phase}\n"

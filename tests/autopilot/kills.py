@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autopilot.grounds import Grounds, part
 from autopilot.remains import assert_clean, content_of
-from autopilot.team import Document
+from autopilot.sessions import Document
 from fairwitness.contracts.autopilot.plan import TaskKind
 from fairwitness.contracts.autopilot.score import band_of
 from fairwitness.contracts.autopilot.words import Complexity

@@ -6,7 +6,8 @@ from typing import Any
 
 from autopilot.grounds import USAGE, Grounds
 from autopilot.runs import Run
-from autopilot.team import Document, part, role_of
+from autopilot.sessions import Document
+from autopilot.team import part, role_of
 from fairwitness.agents.cassettes import NO_PROMPT, Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.agents.cassette import CassetteHeader, CassetteTurn

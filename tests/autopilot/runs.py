@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autopilot.team import Document
+from autopilot.sessions import Document
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.autopilot_runner import autopilot_caps
 from fairwitness.app.assembly.backends import runner

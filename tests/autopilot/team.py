@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from fairwitness.app.demo_autopilot import scripts
-from fairwitness.app.demo_autopilot.roadmap import Held
-from fairwitness.app.demo_feature.scripts import Said, Session, create
+from autopilot import sessions
+from autopilot.sessions import Criterion, Document, create
 from fairwitness.contracts.common.tools import Role
+from fairwitness.demo.sessions import RecordedSession, RecordedTurn
 from feature.grounds import call
 
-Document = dict[str, Any]
 TRIES = 3
 """For so many passes of a phase, steps of a pass and attempts of a task there is a good session."""
 _STEPS = {
@@ -43,20 +41,20 @@ def path_of(phase: int, task: str) -> str:
     return f"parts/{phase}-{task}"
 
 
-def held(phase: int, task: str) -> Held:
+def criterion_of(phase: int, task: str) -> Criterion:
     """What must hold when a task is done."""
-    return Held(f"The part {phase}-{task} is a good one", f"sh check.sh {path_of(phase, task)}")
+    return Criterion(f"The part {phase}-{task} is a good one", f"sh check.sh {path_of(phase, task)}")
 
 
-def _task(phase: int, name: str) -> scripts.Task:
-    path, wanted = path_of(phase, name), held(phase, name)
-    return scripts.Task(
+def _task(phase: int, name: str) -> sessions.Task:
+    path, wanted = path_of(phase, name), criterion_of(phase, name)
+    return sessions.Task(
         phase,
         name,
         f"Add the part {path}, whose only line is: good.",
         f"{path} is there.",
         (wanted,),
-        (f"CAT-{phase}", wanted.criterion),
+        (f"CAT-{phase}", wanted.text),
         (create(path, "good\n"),),
         (f"{path}:1 -- good",),
     )
@@ -69,7 +67,7 @@ class Team:
         self._tasks = {phase: tuple(_task(phase, name) for name in names) for phase, names in tasks.items()}
         self.sessions = {session.instance: session for session in self._all()}
 
-    def _all(self) -> Iterator[Session]:
+    def _all(self) -> Iterator[RecordedSession]:
         for phase, tasks in self._tasks.items():
             for number in range(1, TRIES + 1):
                 for session in self._steps(phase, tasks, number):
@@ -79,12 +77,12 @@ class Team:
                 yield from self._work(phase, tasks, number)
         yield self._audit()
 
-    def _steps(self, phase: int, tasks: Sequence[scripts.Task], number: int) -> Iterator[Session]:
-        seen = [(each.held[0], each.evidence[0]) for each in tasks]
+    def _steps(self, phase: int, tasks: Sequence[sessions.Task], number: int) -> Iterator[RecordedSession]:
+        seen = [(each.criteria[0], each.evidence[0]) for each in tasks]
         paths = tuple(path for task in tasks for path in task.writes)
-        yield scripts.researched(phase, ("A part is one line.",), "Write the parts.", ("None.",), ("check.sh",))
-        yield scripts.planned(phase, tasks)
-        yield scripts.plan_checked(phase, 9.0, "One part for each task.")
+        yield sessions.researched(phase, ("A part is one line.",), "Write the parts.", ("None.",), ("check.sh",))
+        yield sessions.planned(phase, tasks)
+        yield sessions.plan_checked(phase, 9.0, "One part for each task.")
         nothing: Document = {"status": "n/a", "detail": "the project has no such command"}
         checks = {
             "compile": nothing,
@@ -93,8 +91,8 @@ class Team:
             "tests": {"status": True, "detail": "sh check.sh -> OK"},
         }
         commands = ["sh check.sh -> OK", *(f"{each.command} -> OK" for each, _ in seen)]
-        yield scripts.verified(phase, number, seen, paths, more={"automated_checks": checks, "commands_run": commands})
-        yield scripts.judged(
+        yield sessions.verified(phase, number, seen, paths, checks=checks, commands=commands)
+        yield sessions.judged(
             phase,
             number,
             (f"Nothing holds that {paths[0]} has no further line.",),
@@ -103,29 +101,30 @@ class Team:
             paths,
         )
         card = [
-            scripts.Scored(each, 9.3 + at % 3 / 10, where, f"{where.partition(':')[0]} is good; no test of its own.")
+            sessions.Scored(each, 9.3 + at % 3 / 10, where, f"{where.partition(':')[0]} is good; no test of its own.")
             for at, (each, where) in enumerate(seen)
         ]
-        yield scripts.rated(phase, number, card, "Every part is there, and each is good.", "None: only new files.")
+        yield sessions.rated(phase, number, card, "Every part is there, and each is good.", "None: only new files.")
 
-    def _work(self, phase: int, tasks: Sequence[scripts.Task], attempt: int) -> Iterator[Session]:
+    def _work(self, phase: int, tasks: Sequence[sessions.Task], attempt: int) -> Iterator[RecordedSession]:
         for task in tasks:
-            for session in scripts.carried_out(task):
+            for session in sessions.carried_out(task):
                 yield _called(session, session.instance.replace(f"-{task.id}-1", f"-{task.id}-{attempt}"))
             node = f"p{phase}-{task.id}-{attempt}"
             for number in range(1, TRIES + 1):
                 yield _called(
-                    scripts.checked(node, ((task.held[0], task.evidence[0]),), task.writes), f"{node}-check-{number}"
+                    sessions.checked(node, ((task.criteria[0], task.evidence[0]),), task.writes),
+                    f"{node}-check-{number}",
                 )
                 yield _mended(f"{node}-debug-{number}", task)
         first, met = tasks[0], f"it stays as it was -- {tasks[0].evidence[0]}"
         cycle = f"p{phase}-cycle-{attempt}"
         notes = (create(f"notes/{phase}-{attempt}", "looked at\n"),)
-        yield scripts.worked(cycle, f"p{phase}-cycle", (met,), (f"{first.held[0].command} -> OK",), notes, ())
-        yield scripts.checked(cycle, ((first.held[0], first.evidence[0]),), ())
+        yield sessions.worked(cycle, f"p{phase}-cycle", (met,), (f"{first.criteria[0].command} -> OK",), notes)
+        yield sessions.checked(cycle, ((first.criteria[0], first.evidence[0]),), ())
         yield _mended(f"p{phase}-debug-{attempt}-debug-1", first)
 
-    def _audit(self) -> Session:
+    def _audit(self) -> RecordedSession:
         results = [
             {
                 "phase_id": str(phase),
@@ -151,18 +150,20 @@ class Team:
             "gap_details": [],
         }
         answer = {"audit_results": results, "aggregate": aggregate}
-        return Session(Role.SELF_AUDIT, "self-audit-1", 1, answer, "All of it is there.")
+        return RecordedSession(Role.SELF_AUDIT, "self-audit-1", 1, answer, "All of it is there.")
 
 
-def _called(session: Session, name: str) -> Session:
-    return Session(session.role, name, 1, session.answer, session.last_words, session.turns)
+def _called(session: RecordedSession, name: str) -> RecordedSession:
+    return RecordedSession(session.role, name, 1, session.answer, session.closing_text, session.turns)
 
 
-def _mended(name: str, task: scripts.Task) -> Session:
+def _mended(name: str, task: sessions.Task) -> RecordedSession:
     answer: Document = {
         "fixed": True,
         "changes": [f"{path} is good now" for path in task.writes],
         "remaining_issues": [],
         "failure_categories": [],
     }
-    return Session(Role.DEBUGGER, name, 1, answer, "Mended.", (Said("It is written anew.", task.changes),))
+    return RecordedSession(
+        Role.DEBUGGER, name, 1, answer, "Mended.", (RecordedTurn("It is written anew.", task.changes),)
+    )

@@ -9,7 +9,8 @@ import pytest
 from autopilot.grounds import Grounds
 from autopilot.loops import PATIENT, SURE, UNSURE, add, assert_emits, by_a_person, cycle, merge, refused, scored
 from autopilot.runs import Run
-from autopilot.team import Document, part
+from autopilot.sessions import Document
+from autopilot.team import part
 from fairwitness.app.runs.verdict import give_verdict
 from fairwitness.app.views.run import End
 from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES

@@ -22,7 +22,8 @@ from autopilot.loops import (
     with_files,
 )
 from autopilot.runs import Run
-from autopilot.team import Document, part
+from autopilot.sessions import Document
+from autopilot.team import part
 from fairwitness.app.views.run import End
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.words import FailureCategory

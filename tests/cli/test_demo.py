@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from cli.runner import fairwitness
-from fairwitness.app.demo_feature.repository import SLUG
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.store.layout.feature import FeatureLayout
+from support import demo_feature as demo
 
 pytestmark = pytest.mark.timeout(300)  # the fixtures play whole runs, on a machine that may be busy
 
-BRANCH = f"feature/{SLUG}"
-LAYOUT = FeatureLayout(SLUG)
+BRANCH = f"feature/{demo.DEMO.slug}"
+LAYOUT = FeatureLayout(demo.DEMO.slug)
 TASKS = ("task-01", "task-02", "task-03", "task-04")
 FILES = {
     *(LAYOUT.initial_request, LAYOUT.ledger, LAYOUT.knowledge, LAYOUT.decisions, LAYOUT.evidence_bundle),
@@ -32,7 +32,7 @@ FILES = {
     *(LAYOUT.review_findings(scope, each) for scope in ("design", "code") for each in Perspective),
     *(LAYOUT.review_verdict(scope, each) for scope in ("design", "code") for each in Perspective),
 }
-DATED = (r"agent-metrics/\d{4}-\d\d-\d\d-run-log\.md", rf"post-mortems/\d{{4}}-\d\d-\d\d-{SLUG}\.md")
+DATED = (r"agent-metrics/\d{4}-\d\d-\d\d-run-log\.md", rf"post-mortems/\d{{4}}-\d\d-\d\d-{demo.DEMO.slug}\.md")
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,10 @@ def test_every_gate_is_printed_with_what_it_counted(told: Played) -> None:
         ("EG-2", "task-03", r"open, \d+ of 3 checks"),
         ("EG-2", "task-04", r"SHUT, \d+ of 2 checks; missing: tests \(regressed\), regressions \(failed\)"),
         ("EG-2", "task-04", r"open, \d+ of 2 checks"),
-        ("EG-3", f"{SLUG}-code-review", "open, 3 of 3 reviewers"),
-        ("EG-4", f"{SLUG}-design-review", "open, 0 blockers"),
-        ("EG-5", f"{SLUG}-design-review", "open, 3 of 3 complete reviews"),
-        ("EG-6", f"{SLUG}-design-review", "open, 2 of 2 approvals"),
+        ("EG-3", f"{demo.DEMO.slug}-code-review", "open, 3 of 3 reviewers"),
+        ("EG-4", f"{demo.DEMO.slug}-design-review", "open, 0 blockers"),
+        ("EG-5", f"{demo.DEMO.slug}-design-review", "open, 3 of 3 complete reviews"),
+        ("EG-6", f"{demo.DEMO.slug}-design-review", "open, 2 of 2 approvals"),
     ):
         assert re.search(f"gate {gate} {subject}: {counted}", told.text), (gate, subject)
 

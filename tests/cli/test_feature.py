@@ -14,12 +14,12 @@ import pytest
 from cli.graph_grounds import NEEDS_SANDBOX, git
 from cli.graph_ledgers import fits
 from cli.runner import FAIRWITNESS, fairwitness
-from fairwitness.app.demo_feature import repository
 from feature.grounds import Grounds
+from support import demo_feature as demo
 
 pytestmark = [pytest.mark.timeout(300), NEEDS_SANDBOX]
 
-BEGIN = ("feature", repository.REQUEST, "--slug", repository.SLUG, "--cassette", "../cassettes")
+BEGIN = ("feature", demo.DEMO.request, "--slug", demo.DEMO.slug, "--cassette", "../cassettes")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_run_asks_at_every_gate_waits_and_goes_on_in_another_process_with_what
     assert "The plan is done. Shall it be carried out?" in plan.stdout
     done = answered(till, "approve")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert git(till, "rev-parse", "--abbrev-ref", "HEAD") == f"feature/{repository.SLUG}"
+    assert git(till, "rev-parse", "--abbrev-ref", "HEAD") == f"feature/{demo.DEMO.slug}"
     bundle = fairwitness("evidence", "bundle", cwd=till).stdout
     assert "gate-post-planning" in bundle
     assert fairwitness("replay", "last", cwd=till).returncode == 0
@@ -84,7 +84,7 @@ def test_a_run_that_a_person_abandons_ends_and_keeps_what_it_wrote(till: Path) -
     done = answered(till, "abandon")
     assert done.returncode == 1
     assert "ENDED BY YOU" in done.stdout
-    assert (till / "docs" / "feature" / repository.SLUG / "initial-request.md").exists()
+    assert (till / "docs" / "feature" / demo.DEMO.slug / "initial-request.md").exists()
     assert git(till, "status", "--porcelain") == ""
     assert fairwitness("answer", "proceed", cwd=till).returncode == 2
 
@@ -92,7 +92,7 @@ def test_a_run_that_a_person_abandons_ends_and_keeps_what_it_wrote(till: Path) -
 @pytest.mark.req("P16")
 def test_a_cancelled_run_leaves_no_worktree_and_says_how_it_could_go_on(till: Path) -> None:
     assert fairwitness(*BEGIN, cwd=till).returncode == 4
-    half = till / "docs" / "feature" / repository.SLUG / ".feature.md.0123456789abcdef.tmp"  # its writer was killed
+    half = till / "docs" / "feature" / demo.DEMO.slug / ".feature.md.0123456789abcdef.tmp"  # its writer was killed
     half.write_bytes(b"#")
     done = fairwitness("cancel", "last", "--yes", cwd=till)
     assert done.returncode == 0, done.stderr

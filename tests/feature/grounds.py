@@ -21,8 +21,6 @@ from fairwitness.app.assembly.backends import runner
 from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
 from fairwitness.app.assembly.engine import CAP, ENGINE, FEATURE_FLOW, Factory
 from fairwitness.app.assembly.feature_runner import caps_of, commands_of
-from fairwitness.app.demo_feature import designs, groundwork, lessons, plans, repository, specification, work
-from fairwitness.app.demo_feature.scripts import Call, Document, Said, Session, create
 from fairwitness.app.run_records.feature import context_of, order_of
 from fairwitness.app.runs.begin_feature import Wanted, begin_feature
 from fairwitness.app.runs.drive import carry, record_resumed
@@ -33,11 +31,12 @@ from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, 
 from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import Decision
-from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.tools import Role, Tool
 from fairwitness.contracts.common.words import Risk
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.demo.sessions import RecordedCall, RecordedSession, RecordedTurn
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.git.candidates import Candidates
 from fairwitness.git.identity import read_identity
@@ -54,6 +53,7 @@ from fairwitness.runs.feature.deciding import DECISION, read
 from fairwitness.runs.feature.runner import FeatureRunner
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.verify.subject import VerifyDeps
+from support import demo_feature as demo
 
 FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 """Whether also those are run that take minutes."""
@@ -63,8 +63,8 @@ TASK = "task-01"
 _NOTHING = "sha256:" + "0" * 64
 
 
-def _plan() -> Session:
-    answer = copy.deepcopy(plans.FIRST)
+def _plan() -> RecordedSession:
+    answer = copy.deepcopy(demo.PLANNED.answer)
     payload = answer["agent_output"]["payload"]
     payload["tasks"] = [task for task in payload["tasks"] if task["id"] == TASK]
     payload["total_tasks"] = 1
@@ -73,14 +73,16 @@ def _plan() -> Session:
     payload["overall_risk_summary"] = Risk.GREEN.value
     payload["pre_mortem"] = []
     answer["completion"] |= {"summary": "one task", "risk_level": Risk.GREEN.value}
-    document = next(task for task in plans.TASKS if task.id == TASK).document()
-    written = create(repository.LAYOUT.task(TASK), render(document, Format.YAML))
-    return Session(Role.PLANNER, "planner", 1, answer, "One task.", (Said("It gets its document.", (written,)),))
+    document = next(task for task in demo.TASKS if task.id == TASK).document()
+    written = RecordedCall(Tool.CREATE_FILE, {"path": demo.LAYOUT.task(TASK), "content": render(document, Format.YAML)})
+    return RecordedSession(
+        Role.PLANNER, "planner", 1, answer, "One task.", (RecordedTurn("It gets its document.", (written,)),)
+    )
 
 
-def reviewed(perspective: Perspective, scope: ReviewScope, number: int, round_: int = 1) -> Session:
+def reviewed(perspective: Perspective, scope: ReviewScope, number: int, round_: int = 1) -> RecordedSession:
     """A reviewer who finds nothing."""
-    answer: Document = {
+    answer: demo.Document = {
         "schema_version": "1.0",
         "reviewer_perspective": perspective.value,
         "scope": scope.value,
@@ -89,24 +91,24 @@ def reviewed(perspective: Perspective, scope: ReviewScope, number: int, round_: 
         "clean_categories": [category.value for category in Category],
         "summary": "Nothing is wrong with it.",
     }
-    return Session(Role.REVIEWER, perspective.value, number, answer, "Nothing.", ())
+    return RecordedSession(Role.REVIEWER, perspective.value, number, answer, "Nothing.", ())
 
 
 PLAN = _plan()
-TEAM: tuple[Session, ...] = (
-    *groundwork.SESSIONS,
-    *specification.SESSIONS,
-    Session(Role.DESIGNER, "designer", 1, designs.DESIGN, "Values in, values out."),
+TEAM: tuple[RecordedSession, ...] = (
+    *demo.GROUNDWORK,
+    demo.SPEC,
+    RecordedSession(Role.DESIGNER, "designer", 1, demo.DESIGN.answer, "Values in, values out."),
     *(reviewed(perspective, ReviewScope.DESIGN, 1) for perspective in Perspective),
     PLAN,
-    *(session for session in work.FIRST if session.instance == TASK),
+    *(session for session in demo.FIRST_ITERATION if session.instance == TASK),
     *(reviewed(perspective, ReviewScope.CODE, 2) for perspective in Perspective),
-    lessons.learned(from_a_lie=False),
+    demo.KNOWLEDGE,
 )
 """One dispatch of each, in the order of the run."""
 
 
-def of(role: Role, instance: str | None = None, number: int = 1) -> Session:
+def of(role: Role, instance: str | None = None, number: int = 1) -> RecordedSession:
     """A good session of the team."""
     return next(
         session
@@ -121,7 +123,7 @@ class Turn:
 
     text: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
-    submitted: Document | None = None
+    submitted: demo.Document | None = None
 
 
 def call(tool: str, **args: Any) -> tuple[str, dict[str, Any]]:
@@ -129,13 +131,13 @@ def call(tool: str, **args: Any) -> tuple[str, dict[str, Any]]:
     return tool, args
 
 
-def as_turns(session: Session, *first: Turn) -> tuple[Turn, ...]:
+def as_turns(session: RecordedSession, *first: Turn) -> tuple[Turn, ...]:
     """A good session, with something done before it."""
     told = tuple(Turn(said.text, tuple(_plain(each) for each in said.calls)) for said in session.turns)
-    return (*first, *told, Turn(session.last_words, submitted=session.answer))
+    return (*first, *told, Turn(session.closing_text, submitted=session.answer))
 
 
-def _plain(made: Call) -> tuple[str, dict[str, Any]]:
+def _plain(made: RecordedCall) -> tuple[str, dict[str, Any]]:
     return made.tool.value, dict(made.args)
 
 
@@ -169,7 +171,7 @@ class Grounds:
     @staticmethod
     def lay_out(root: Path, *, settings: str = "") -> "Grounds":
         """The repository of the demo with a branch of somebody else's, and every recording as it should be."""
-        top = repository.lay_out(root / "till")
+        top = demo.DEMO.lay_out(root / "till")
         if settings:
             with (top / "fairwitness.toml").open("a") as file:
                 file.write(settings)
@@ -186,7 +188,7 @@ class Grounds:
         """Puts a recording in place."""
         (self.cassettes / name_of(role, instance, number)).write_bytes(cassette(role, instance, turns))
 
-    def fail_first(self, session: Session, *tries: Sequence[Turn]) -> None:
+    def fail_first(self, session: RecordedSession, *tries: Sequence[Turn]) -> None:
         """Lets the first sessions of somebody be faulty; the good one comes after them."""
         for number, turns in enumerate(tries, start=session.number):
             self.record(session.role, session.instance, number, turns)
@@ -195,8 +197,8 @@ class Grounds:
     def begin(self) -> "Run":
         """A run that is written down and not yet carried."""
         wanted = Wanted(
-            request=repository.REQUEST,
-            slug=repository.SLUG,
+            request=demo.DEMO.request,
+            slug=demo.DEMO.slug,
             is_autonomous=True,
             agents="cassette",
             cassettes=self.cassettes,
@@ -228,7 +230,7 @@ class Grounds:
 
     def feature_files(self) -> dict[str, bytes]:
         """What stands in the feature's folder; the copy of the ledger, which holds every claim, is no document."""
-        folder = self.top / repository.FOLDER
+        folder = self.top / demo.LAYOUT.folder
         return {
             str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))

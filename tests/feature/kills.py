@@ -21,10 +21,10 @@ from cli.runner import FAIRWITNESS
 from dag.kills import KILLED, TESTS, Life
 from dag.remains import git
 from dag.warden import _PR_SET_CHILD_SUBREAPER, GRACE_S, _is_unborn, _orphans, _watch
-from fairwitness.app.demo import RECORDINGS, REPOSITORY
-from fairwitness.app.demo_feature import repository, team
 from fairwitness.app.runs.begin_feature import Wanted, begin_feature
+from fairwitness.demo.start import RECORDINGS
 from feature.remains import Content, assert_clean, content_of, tries_of
+from support import demo_feature as demo
 
 LIFE_S = 600.0
 ALONE = "\n[policy]\nmax_concurrent = 1\n"
@@ -189,13 +189,13 @@ def settle(place: Path, settings: str) -> None:
 
 def _lay(root: Path, alone: bool) -> str:
     root.mkdir(parents=True)
-    cassettes = team.write_cassettes(root / RECORDINGS, lie=False)
-    place = repository.lay_out(root / REPOSITORY)
+    cassettes = demo.DEMO.write_cassettes(root / RECORDINGS)
+    place = demo.DEMO.lay_out(root / demo.DEMO.repository.folder)
     if alone:
         settle(place, ALONE)
     wanted = Wanted(
-        request=repository.REQUEST,
-        slug=repository.SLUG,
+        request=demo.DEMO.request,
+        slug=demo.DEMO.slug,
         is_autonomous=True,
         agents="cassette",
         cassettes=cassettes,
@@ -203,7 +203,7 @@ def _lay(root: Path, alone: bool) -> str:
     return begin_feature(place, wanted).run_id
 
 
-FEATURE = Play(REPOSITORY, _lay, "COMMITTED", content_of, assert_clean)
+FEATURE = Play(demo.DEMO.repository.folder, _lay, "COMMITTED", content_of, assert_clean)
 
 
 def main() -> None:

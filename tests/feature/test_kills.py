@@ -8,9 +8,9 @@ import pytest
 from cli.runner import fairwitness
 from dag.kills import FULL, KILLED
 from dag.remains import git
-from fairwitness.app.demo import REPOSITORY
 from feature.kills import Drill, Grounds
 from feature.remains import TABLES, assert_alike, assert_same
+from support import demo_feature as demo
 
 pytestmark = pytest.mark.timeout(1200)  # each process that tests makes its own references first
 
@@ -173,7 +173,7 @@ def test_a_rollback_that_is_killed_anywhere_is_brought_to_its_end_by_the_next(gr
 def test_a_demo_that_is_killed_as_it_begins_left_no_run_or_one_that_is_there(tmp_path: Path, point: str) -> None:
     done = fairwitness("demo", "--dir", tmp_path / "play", cwd=tmp_path, FAIRWITNESS_KILL_AT=point)
     assert done.returncode == KILLED, done.stderr
-    place = tmp_path / "play" / REPOSITORY
+    place = tmp_path / "play" / demo.DEMO.repository.folder
     listed = fairwitness("status", cwd=place)
     assert listed.returncode == 0
     assert listed.stdout.startswith("No runs in ") == (point != "feature.begun")

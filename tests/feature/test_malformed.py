@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from fairwitness.app.demo_feature.repository import LAYOUT
-from fairwitness.app.demo_feature.scripts import Document, Session
 from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import Outcome, OutcomeStatus
 from fairwitness.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
@@ -19,7 +17,9 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.words import Status
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus
 from fairwitness.contracts.feature.facts import Step
+from fairwitness.demo.sessions import RecordedSession
 from feature.grounds import FULL, MARK, PLAN, TASK, Grounds, Run, Turn, as_turns, call, of
+from support import demo_feature as demo
 
 EMPTY = Turn()
 PROSE = Turn(f"All is well with the {MARK}: there is nothing to report.\n\nGood bye.")
@@ -29,66 +29,66 @@ HUGE = Turn(f"{MARK} " * (3 * 1024 * 1024 // (len(MARK) + 1)))
 SENTINEL = "security-sentinel"
 
 
-def truncated(session: Session) -> Turn:
+def truncated(session: RecordedSession) -> Turn:
     """The good document, and its end is missing."""
     whole = json.dumps({**session.answer, "note": MARK})
     return Turn(f"```json\n{whole[: -len(MARK) - 20]}")
 
 
-def untrue(session: Session) -> Turn:
+def untrue(session: RecordedSession) -> Turn:
     """A document of the right form that contradicts itself."""
     answer = copy.deepcopy(session.answer)
     _SPOIL[session.role](answer)
     return Turn(f"As asked, with {MARK}.", submitted=answer)
 
 
-def _payload(answer: Document) -> Document:
-    payload: Document = answer["agent_output"]["payload"]
+def _payload(answer: demo.Document) -> demo.Document:
+    payload: demo.Document = answer["agent_output"]["payload"]
     return payload
 
 
-def _infeasible(answer: Document) -> None:
+def _infeasible(answer: demo.Document) -> None:
     answer |= {"infeasible": True, "understanding": MARK}
 
 
-def _without_evidence(answer: Document) -> None:
+def _without_evidence(answer: demo.Document) -> None:
     _payload(answer)["findings"][0] |= {"evidence": [], "detail": MARK}
 
 
-def _without_criteria(answer: Document) -> None:
+def _without_criteria(answer: demo.Document) -> None:
     _payload(answer).update(acceptance_criteria=[], feature_name=MARK)
 
 
-def _twice_decided(answer: Document) -> None:
+def _twice_decided(answer: demo.Document) -> None:
     _payload(answer)["decisions"][1] |= {"id": "D-1", "title": MARK}
 
 
-def _clean_and_not(answer: Document) -> None:
+def _clean_and_not(answer: demo.Document) -> None:
     """Says that security is clean, and finds something critical in it."""
     found = {"id": "SEC-1", "category": "security", "severity": "Critical", "title": MARK, "description": "Open."}
     answer["findings"] = [found | {"artifacts": ["D-1"], "recommendation": "Close it.", "evidence": ["D-1"]}]
 
 
-def _in_no_wave(answer: Document) -> None:
+def _in_no_wave(answer: demo.Document) -> None:
     _payload(answer)["waves"] = [{"id": "wave-1", "tasks": ["task-07"], "max_concurrent": 4}]
     _payload(answer)["key_assumptions"] = [MARK]
 
 
-def _more_passed_than_run(answer: Document) -> None:
+def _more_passed_than_run(answer: demo.Document) -> None:
     _payload(answer)["self_check"]["test_summary"] = {"total": 3, "passed": 5, "failed": 0}
     _payload(answer)["changes"][0]["description"] = MARK
 
 
-def _gate_of_its_own(answer: Document) -> None:
+def _gate_of_its_own(answer: demo.Document) -> None:
     _payload(answer)["evidence_gate"]["passed"] = 99
     answer["completion"]["summary"] = MARK
 
 
-def _numbered_otherwise(answer: Document) -> None:
+def _numbered_otherwise(answer: demo.Document) -> None:
     _payload(answer)["decision_log_entries"][0] |= {"id": "X", "title": MARK}
 
 
-_SPOIL: dict[Role, Callable[[Document], None]] = {
+_SPOIL: dict[Role, Callable[[demo.Document], None]] = {
     Role.INTAKE: _infeasible,
     Role.RESEARCHER: _without_evidence,
     Role.SPEC: _without_criteria,
@@ -101,12 +101,12 @@ _SPOIL: dict[Role, Callable[[Document], None]] = {
 }
 
 
-def few(session: Session) -> tuple[tuple[Turn, ...], ...]:
+def few(session: RecordedSession) -> tuple[tuple[Turn, ...], ...]:
     """Two sessions that are no good, of two answers each."""
     return (EMPTY, truncated(session)), (WRONG, untrue(session))
 
 
-def many(session: Session) -> tuple[tuple[Turn, ...], ...]:
+def many(session: RecordedSession) -> tuple[tuple[Turn, ...], ...]:
     """Two others."""
     return (PROSE, HUGE), (untrue(session), EMPTY)
 
@@ -169,13 +169,13 @@ REASONS = {
     "code reviewer": f"fewer than three reviewers judged the code: {SENTINEL}",
 }
 FILES = {
-    "architecture": LAYOUT.research("architecture"),
-    "spec": LAYOUT.spec,
-    "designer": LAYOUT.design,
-    "design reviewer": LAYOUT.review_verdict("design", SENTINEL),
-    "planner": LAYOUT.plan,
-    "implementer": LAYOUT.implementation_report(TASK),
-    "code reviewer": LAYOUT.review_verdict("code", SENTINEL),
+    "architecture": demo.LAYOUT.research("architecture"),
+    "spec": demo.LAYOUT.spec,
+    "designer": demo.LAYOUT.design,
+    "design reviewer": demo.LAYOUT.review_verdict("design", SENTINEL),
+    "planner": demo.LAYOUT.plan,
+    "implementer": demo.LAYOUT.implementation_report(TASK),
+    "code reviewer": demo.LAYOUT.review_verdict("code", SENTINEL),
 }
 KINDS = [few, *([many] if FULL else [])]
 
@@ -193,7 +193,7 @@ class Chain:
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: str(kind.__name__))
 def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Chain:
     """The good recordings are there from the beginning, behind the faulty ones."""
-    kind: Callable[[Session], tuple[tuple[Turn, ...], ...]] = request.param
+    kind: Callable[[RecordedSession], tuple[tuple[Turn, ...], ...]] = request.param
     grounds = Grounds.lay_out(tmp_path_factory.mktemp("chain"))
     for session in (*FAILING.values(), of(Role.KNOWLEDGE)):
         grounds.fail_first(session, *kind(session))
@@ -221,7 +221,7 @@ def test_a_malformed_answer_is_asked_about_once_and_its_call_made_once_more(chai
         assert life.statuses[id_] is DispatchStatus.ERROR
 
 
-def _is_of(dispatch_id: str, session: Session) -> bool:
+def _is_of(dispatch_id: str, session: RecordedSession) -> bool:
     return f"-{session.instance}-" in dispatch_id
 
 
@@ -238,7 +238,7 @@ def test_nothing_of_a_refused_document_stands_in_the_feature_folder(chain: Chain
     life = chain.lives[who]
     assert not life.marked
     if who in FILES:
-        assert FILES[who].removeprefix(f"{LAYOUT.folder}/") not in life.documents
+        assert FILES[who].removeprefix(f"{demo.LAYOUT.folder}/") not in life.documents
 
 
 @pytest.mark.req("P16")
@@ -306,7 +306,7 @@ def test_a_criterion_that_no_verifier_judged_fails_its_task(grounds: Grounds) ->
 @pytest.mark.req("P8", "P12")
 def test_a_plan_without_its_task_documents_or_beyond_the_limits_is_refused_whole(grounds: Grounds) -> None:
     document = _task_of_four_files()
-    written = Turn("One task.", (call("create_file", path=LAYOUT.task(TASK), content=document),))
+    written = Turn("One task.", (call("create_file", path=demo.LAYOUT.task(TASK), content=document),))
     grounds.fail_first(PLAN, (Turn("Later.", submitted=PLAN.answer),), (written, Turn(submitted=PLAN.answer)))
     run = grounds.begin()
     assert run.carry() is End.FAILED
@@ -333,7 +333,7 @@ def _task_of_four_files() -> str:
     return str(written).replace("    files_to_modify:\n", f"    files_to_modify:\n{extra}")
 
 
-def _saying(session: Session, status: Status) -> Turn:
+def _saying(session: RecordedSession, status: Status) -> Turn:
     answer = copy.deepcopy(session.answer)
     answer["completion"] |= {"status": status.value, "summary": MARK}
     return Turn(MARK, submitted=answer)

@@ -18,8 +18,6 @@ import pytest
 from fairwitness.agents.backends.cassette import CassetteBackend
 from fairwitness.agents.base import Job, Session, Turn
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.demo_feature import changes
-from fairwitness.app.demo_feature.repository import LAYOUT
 from fairwitness.app.views.run import End
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Kind, Layer, OutcomeStatus, Probe, Stop, Usage
 from fairwitness.contracts.agents.role import RoleSpec
@@ -30,6 +28,7 @@ from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.errors import NotReady
 from feature.grounds import FULL, MARK, TASK, Grounds, Otherwise, Run, as_turns, call, carry_otherwise, git, of
 from feature.grounds import Turn as Played
+from support import demo_feature as demo
 
 TESTS, CODE, OTHERS = "tests/test_vouchers.py", "till/vouchers.py", "till/payment.py"
 RUN_TESTS = "python3 -m unittest discover -v -s . -p test_vouchers.py"
@@ -76,7 +75,7 @@ def test_what_a_reader_may_not_do_is_refused_told_and_without_effect(grounds: Gr
     for session in READERS.values():
         grounds.record(session.role, session.instance, 1, as_turns(session, Played("I help myself.", asked)))
     # this one it may write, and it counts for nothing: what stands in the feature's folder is what its owner handed in
-    foreign = call("create_file", path=LAYOUT.research("architecture"), content=MARK)
+    foreign = call("create_file", path=demo.LAYOUT.research("architecture"), content=MARK)
     impact = READERS[IMPACT]
     grounds.record(impact.role, impact.instance, 1, as_turns(impact, Played("", (foreign,)), Played("", asked)))
     without(grounds, "spec.spec.1")
@@ -161,7 +160,7 @@ def test_nothing_that_an_implementer_runs_reaches_the_repository(grounds: Ground
                 call("create_file", path=str(grounds.top / "till/money.py"), content=MARK),
                 call("create_file", path=OTHERS, content=MARK),
                 call("create_file", path=".git", content=MARK),
-                call("create_file", path=LAYOUT.task(TASK), content=MARK),
+                call("create_file", path=demo.LAYOUT.task(TASK), content=MARK),
             ),
         ),
     )
@@ -181,7 +180,7 @@ def test_nothing_that_an_implementer_runs_reaches_the_repository(grounds: Ground
     dispatch_id = f"step-5-1-{TASK}-1"
     told = refused(run, dispatch_id)
     assert {f"git {line}" for line in TRIED} - set(told) == set()
-    assert {"git push --force origin main", "../evil", OTHERS, ".git", LAYOUT.task(TASK)} <= set(told)
+    assert {"git push --force origin main", "../evil", OTHERS, ".git", demo.LAYOUT.task(TASK)} <= set(told)
     assert told[str(grounds.top / "evil")].startswith("write")
     assert told[str(grounds.top / ".git/refs/heads/main")].startswith("write")
     layers = {denial.layer for denial in run.outcomes()[dispatch_id].denials}
@@ -222,7 +221,10 @@ def git_names(grounds: Grounds, branch: str) -> list[str]:
 def test_tests_that_reach_out_are_no_evidence_when_the_harness_runs_them(grounds: Grounds) -> None:
     session, run = of(Role.IMPLEMENTER), grounds.begin()
     good = as_turns(session)
-    evil = Played("One test more.", (call("create_file", path=TESTS, content=evil_tests(run, changes.TEST_VOUCHERS)),))
+    evil = Played(
+        "One test more.",
+        (call("create_file", path=TESTS, content=evil_tests(run, demo.CALLS["task-01"][0].args["content"])),),
+    )
     grounds.record(session.role, session.instance, 1, (*good[:-1], evil, good[-1]))
     before, files = grounds.refs(), grounds.files()
     assert run.carry() is End.FAILED  # nobody recorded a second plan
@@ -236,8 +238,8 @@ def test_tests_that_reach_out_are_no_evidence_when_the_harness_runs_them(grounds
 
 ESCAPES = {
     "another task's file": f"Path('{OTHERS}').write_text('evil')",
-    "a file of the run": f"Path('{LAYOUT.task(TASK)}').parent.mkdir(parents=True, exist_ok=True)"
-    f" or Path('{LAYOUT.task(TASK)}').write_text('{MARK}')",
+    "a file of the run": f"Path('{demo.LAYOUT.task(TASK)}').parent.mkdir(parents=True, exist_ok=True)"
+    f" or Path('{demo.LAYOUT.task(TASK)}').write_text('{MARK}')",
     "a link out of the worktree": f"Path('{CODE}').symlink_to('/etc/passwd')",
     "a file that is gone": "Path('till/basket.py').unlink()",
 }

@@ -15,8 +15,6 @@ import pytest
 from cli.graph_grounds import NEEDS_SANDBOX, git
 from cli.graph_ledgers import fits
 from cli.runner import fairwitness
-from fairwitness.app.demo_forge import plans
-from fairwitness.app.demo_forge.repository import CHECKS
 from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
 from fairwitness.app.views.detail import meant_run
 from fairwitness.contracts.common.events import Envelope
@@ -24,10 +22,11 @@ from fairwitness.contracts.common.problems import Problem
 from fairwitness.rules.dag import run_counts
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
 from fairwitness.runs.forge.plan_files import broken_locks
+from support import demo_forge as demo
 
 pytestmark = [pytest.mark.timeout(900), NEEDS_SANDBOX]
 
-NODES = (*(task.id for task in (*plans.TASKS, *plans.ADDED)), *plans.COLLECTED)
+NODES = (*(task.id for task in (*demo.TASKS, *demo.ADDED)), *demo.COLLECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +99,16 @@ def test_at_every_moment_the_counts_are_those_of_the_graph(played: Played) -> No
 @pytest.mark.req("F1", "F2", "F3")
 def test_the_layout_is_complete_and_every_document_valid(played: Played) -> None:
     attempts = [(event["nodeId"], event["attemptId"]) for event in played.told("task.started")]
-    assert Counter(name for name, _ in attempts) == dict.fromkeys(NODES, 1) | {plans.TWICE: 2}
+    assert Counter(name for name, _ in attempts) == dict.fromkeys(NODES, 1) | {demo.TWICE: 2}
     documents = {
         "dag.json",
         "dag-status.json",
         "run-state.json",
-        f"change-requests/{plans.CHANGE_REQUEST}/change-request.md",
-        f"change-requests/{plans.CHANGE_REQUEST}/dag-overlay.json",
-        *(f"tasks/{task.id}.md" for task in (*plans.TASKS, *plans.ADDED)),
+        f"change-requests/{demo.CHANGE_REQUEST}/change-request.md",
+        f"change-requests/{demo.CHANGE_REQUEST}/dag-overlay.json",
+        *(f"tasks/{task.id}.md" for task in (*demo.TASKS, *demo.ADDED)),
         *(f"{name}/attempt-{attempt}/walkthrough.md" for name, attempt in attempts),
-        *(f"{plans.SUMS}/subtasks/subtask-{number:03d}.md" for number in (1, 2)),
+        *(f"{demo.SUMS}/subtasks/subtask-{number:03d}.md" for number in (1, 2)),
     }
     specs = {"specs/units.md", "specs/writing.md", "specs.lock.json"}
     found = {path.relative_to(played.folder).as_posix() for path in played.folder.rglob("*") if path.is_file()}
@@ -122,25 +121,23 @@ def test_the_layout_is_complete_and_every_document_valid(played: Played) -> None
 @pytest.mark.req("F3", "F5", "F7")
 def test_the_plan_stands_as_it_was_sealed_and_the_graph_grew_beside_it(played: Played) -> None:
     assert len(played.json("dag.json")["nodes"]) == 12
-    assert [node.id for node in played.context.log.effective()[1].nodes][-2:] == [task.id for task in plans.ADDED]
+    assert [node.id for node in played.context.log.effective()[1].nodes][-2:] == [task.id for task in demo.ADDED]
     assert len(played.context.log.effective()[1].nodes) == 14
     assert broken_locks(played.context.log, played.context.files, played.context.layout) == ()
     (applied,) = played.told("overlay.applied")
-    assert (applied["crId"], len(applied["addedNodes"]), applied["addedEdges"]) == (plans.CHANGE_REQUEST, 2, 1)
+    assert (applied["crId"], len(applied["addedNodes"]), applied["addedEdges"]) == (demo.CHANGE_REQUEST, 2, 1)
 
 
 @pytest.mark.req("F4", "F9")
 def test_a_refinery_settles_a_conflict_asks_for_more_and_the_captain_approves(played: Played) -> None:
     (emitted,) = played.told("cr.emitted")
-    assert (emitted["crId"], emitted["emittedBy"]) == (plans.CHANGE_REQUEST, plans.FIRST_REFINERY)
+    assert (emitted["crId"], emitted["emittedBy"]) == (demo.CHANGE_REQUEST, demo.FIRST_REFINERY)
     (approved,) = played.told("cr.approved")
-    assert (approved["crId"], approved["actor"]) == (plans.CHANGE_REQUEST, "captain")
-    assert (
-        "status: applied" in (played.folder / f"change-requests/{plans.CHANGE_REQUEST}/change-request.md").read_text()
-    )
+    assert (approved["crId"], approved["actor"]) == (demo.CHANGE_REQUEST, "captain")
+    assert "status: applied" in (played.folder / f"change-requests/{demo.CHANGE_REQUEST}/change-request.md").read_text()
     # it was the refinery that settled it, and no attempt was lost by it
     assert played.told("conflict.found") == []
-    assert [event["nodeId"] for event in played.told("task.retried")] == [plans.TWICE]
+    assert [event["nodeId"] for event in played.told("task.retried")] == [demo.TWICE]
     settled = git(played.top, "show", f"{target(played)}:measure/kinds.py")
     assert "KINDS = (LENGTH, MASS, DURATION)" in settled
 
@@ -148,23 +145,23 @@ def test_a_refinery_settles_a_conflict_asks_for_more_and_the_captain_approves(pl
 @pytest.mark.req("F2", "F10")
 def test_one_attempt_is_red_says_that_it_is_green_and_is_made_again(played: Played) -> None:
     (disputed,) = played.told("walkthrough.disputed")
-    assert (disputed["nodeId"], disputed["attemptId"]) == (plans.TWICE, 1)
+    assert (disputed["nodeId"], disputed["attemptId"]) == (demo.TWICE, 1)
     assert disputed["differences"] == ["the walkthrough says that tests.test_parse pass; for the harness tests failed"]
     (retried,) = played.told("task.retried")
-    assert (retried["nodeId"], retried["nextAttempt"]) == (plans.TWICE, 2)
-    assert [event["nodeId"] for event in played.told("review.low_confidence")] == [plans.MIXED]
-    first, second = (played.folder / f"{plans.TWICE}/attempt-{number}/walkthrough.md" for number in (1, 2))
+    assert (retried["nodeId"], retried["nextAttempt"]) == (demo.TWICE, 2)
+    assert [event["nodeId"] for event in played.told("review.low_confidence")] == [demo.MIXED]
+    first, second = (played.folder / f"{demo.TWICE}/attempt-{number}/walkthrough.md" for number in (1, 2))
     assert first.read_text() != second.read_text()
 
 
 @pytest.mark.req("F8")
 def test_helpers_and_parts_are_told(played: Played) -> None:
     helpers = Counter((event["nodeId"], event["agent"]) for event in played.told("helper.started"))
-    assert helpers == {(plans.SHOW, "worker-1"): 1, (plans.SUMS, "worker-1"): 1, (plans.SUMS, "worker-2"): 1}
+    assert helpers == {(demo.SHOW, "worker-1"): 1, (demo.SUMS, "worker-1"): 1, (demo.SUMS, "worker-2"): 1}
     changed = [(event["subtaskId"], event["status"]) for event in played.told("subtask.changed")]
     assert changed == [(f"subtask-{number:03d}", how) for number in (1, 2) for how in ("running", "completed")]
     for number in (1, 2):
-        assert "status: completed" in (played.folder / f"{plans.SUMS}/subtasks/subtask-{number:03d}.md").read_text()
+        assert "status: completed" in (played.folder / f"{demo.SUMS}/subtasks/subtask-{number:03d}.md").read_text()
 
 
 def target(played: Played) -> str:
@@ -184,7 +181,7 @@ def test_the_branch_passes_the_tests_of_the_repository_and_the_checkout_is_as_it
     assert git(played.top, "branch", "--format=%(refname:short)").splitlines() == [target(played), "main"]
     copy = tmp_path / "copy"
     git(tmp_path, "clone", "-q", "--branch", target(played), str(played.top), str(copy))
-    for check in CHECKS:
+    for check in demo.CHECKS:
         done = subprocess.run(check, cwd=copy, capture_output=True, text=True, check=False, env=dict(os.environ))
         assert done.returncode == 0, done.stderr
     shutil.rmtree(copy)

@@ -10,11 +10,11 @@ import pytest
 from cli.runner import fairwitness
 from dag.kills import FULL, KILLED
 from dag.remains import git
-from fairwitness.app.demo import FORGE_REPOSITORY
 from feature.kills import Drill, Grounds
 from feature.remains import assert_alike, assert_same
 from forge.chains import CHAINED, Case, firsts, in_order, middles, share, sweep
 from forge.kills import FORGE
+from support import demo_forge as demo
 
 pytestmark = pytest.mark.timeout(1800)  # each process that tests makes its own references first
 
@@ -207,7 +207,7 @@ def test_killed_again_and_again_a_run_still_ends_as_if_nothing_had_happened(grou
 def test_a_demo_that_is_killed_as_it_begins_left_no_run_or_one_that_is_there(tmp_path: Path, point: str) -> None:
     done = fairwitness("demo", "--forge", "--dir", tmp_path / "play", cwd=tmp_path, FAIRWITNESS_KILL_AT=point)
     assert done.returncode == KILLED, done.stderr
-    place = tmp_path / "play" / FORGE_REPOSITORY
+    place = tmp_path / "play" / demo.DEMO.repository.folder
     listed = fairwitness("status", cwd=place)
     assert listed.returncode == 0
     assert listed.stdout.startswith("No runs in ") == (point != "forge.begun")

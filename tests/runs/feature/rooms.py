@@ -7,8 +7,6 @@ from typing import Any
 from fairwitness.agents.prompting import render
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.toolbox import Toolbox
-from fairwitness.app.demo_feature.repository import MOMENT, REQUEST, SLUG, lay_out
-from fairwitness.app.demo_feature.scripts import Session
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.approvals import ApprovalMode
@@ -16,6 +14,7 @@ from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.ids import baseline_tag, run_ref
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.order import FeatureOrder
+from fairwitness.demo.sessions import RecordedSession
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit import yaml_text
@@ -23,8 +22,9 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.feature.context import FeatureContext, write_beginning
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store
+from support import demo_feature as demo
 
-RUN = MOMENT
+RUN = demo.DEMO.repository.committed_at
 """The run's id: the second it began."""
 BEGAN = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 """What its clock always says."""
@@ -39,8 +39,8 @@ def order_of(repository: Repository, home: Path, **differs: Any) -> FeatureOrder
     """The demo's request, autonomous, from the checkout's commit; with words for what differs."""
     settings, digest = verify_settings(repository.top, user=home / "fairwitness.toml")
     plain: dict[str, Any] = {
-        "request": REQUEST,
-        "slug": SLUG,
+        "request": demo.DEMO.request,
+        "slug": demo.DEMO.slug,
         "mode": ApprovalMode.AUTONOMOUS,
         "base_commit": repository.head,
         "base_branch": repository.branch,
@@ -55,7 +55,7 @@ def order_of(repository: Repository, home: Path, **differs: Any) -> FeatureOrder
 
 def context(tmp_path: Path, **order: Any) -> FeatureContext:
     """The room of a run whose beginning and order are written down; whoever asked closes its ledger."""
-    repository = Repository.open(lay_out(tmp_path / "till"))
+    repository = Repository.open(demo.DEMO.lay_out(tmp_path / "till"))
     assert repository.top is not None
     state = tmp_path / "state"
     state.mkdir()
@@ -79,7 +79,7 @@ def begin(context: FeatureContext) -> None:
     write_beginning(context, BudgetTable())
 
 
-def store(context: FeatureContext, session: Session) -> None:
+def store(context: FeatureContext, session: RecordedSession) -> None:
     """The documents of a recorded session, where the harness puts them."""
     layout, answer = context.layout, yaml_text.render(session.answer)
     match session.role:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.demo_feature.scripts import Session
 from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import Claim
@@ -23,6 +22,7 @@ from fairwitness.contracts.feature.events import (
 from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
 from fairwitness.contracts.forge import events as graph
 from fairwitness.contracts.forge.dag import NodeState
+from fairwitness.demo.sessions import RecordedSession
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
@@ -121,24 +121,26 @@ def call(
     return done
 
 
-def played(context: FeatureContext, session: Session, dispatch_id: str | None = None, **differs: Any) -> Dispatched:
+def played(
+    context: FeatureContext, session: RecordedSession, dispatch_id: str | None = None, **differs: Any
+) -> Dispatched:
     """A session of the recorded team, stored as its caller does it."""
     done = Dispatched(outcome=outcome_of(session.answer), tree=tree_of(context, session), **differs)
     store(context, session.role, dispatch_id or id_of(session), session.instance, done)
     return done
 
 
-def id_of(session: Session) -> str:
+def id_of(session: RecordedSession) -> str:
     return f"{session.role.value}-{session.instance}-{session.number}"
 
 
-def files_of(session: Session) -> dict[str, str]:
+def files_of(session: RecordedSession) -> dict[str, str]:
     """What a session writes as whole files."""
     calls = [call for turn in session.turns for call in turn.calls]
     return {call.args["path"]: call.args["content"] for call in calls if "content" in call.args}
 
 
-def tree_of(context: FeatureContext, session: Session) -> str:
+def tree_of(context: FeatureContext, session: RecordedSession) -> str:
     return tree_with(context, files_of(session))
 
 

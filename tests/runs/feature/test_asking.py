@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.demo_feature import designs, groundwork, plans, reviews, specification
 from fairwitness.contracts.common.decisions import Advance
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.events import ApprovalAnswered, Degradation, Degraded, ReplanStarted
@@ -23,12 +22,13 @@ from fairwitness.runs.feature.deciding import DECISION, answered
 from runs.feature.rooms import context as made
 from runs.feature.rooms import shown
 from runs.feature.telling import ask, attempt, call, enter, played
+from support import demo_feature as demo
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_ = made(tmp_path)
-    for session in (*groundwork.SESSIONS, *specification.SESSIONS, designs.SESSIONS[0], plans.PLANNED):
+    for session in (*demo.GROUNDWORK, demo.SPEC, demo.FIRST_DESIGN, demo.PLANNED):
         played(made_, session)
     yield made_
     made_.ledger.close()
@@ -109,7 +109,7 @@ def test_what_people_said_is_passed_on_in_its_order(context: FeatureContext) -> 
 def test_a_designer_is_shown_the_findings_of_the_review(context: FeatureContext) -> None:
     call_ = _call(Step.DESIGN, "designer", visit=2)
     before = _titles(context, call_)
-    for session in reviews.DESIGN_FIRST:
+    for session in demo.DESIGN_REVIEWS:
         played(context, session)
     after = _titles(context, call_)
     assert [title for title in after if title not in before and "so far" not in title] == ["Findings"] * 3
@@ -118,7 +118,7 @@ def test_a_designer_is_shown_the_findings_of_the_review(context: FeatureContext)
 
 @pytest.mark.req("P7")
 def test_a_reviewer_is_shown_its_own_findings_of_the_round_before(context: FeatureContext) -> None:
-    for session in reviews.DESIGN_FIRST:
+    for session in demo.DESIGN_REVIEWS:
         played(context, session)
     first = brief_of(
         context, Briefs(context), _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value), context.order.base_commit
@@ -143,11 +143,11 @@ def test_a_reviewer_is_shown_its_own_findings_of_the_round_before(context: Featu
 @pytest.mark.req("P8")
 def test_a_planner_whose_plan_was_refused_is_told_why(context: FeatureContext) -> None:
     enter(context, Step.PLAN)
-    call(context, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
-    wrong = {**plans.PLANNED.answer}
+    call(context, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=demo.PLANNED.answer)
+    wrong = {**demo.PLANNED.answer}
     payload = {**wrong["agent_output"]["payload"], "total_tasks": 9}
     wrong["agent_output"] = {**wrong["agent_output"], "payload": payload}
-    played(context, replace(plans.PLANNED, answer=wrong), "step-4-1-planner-1")
+    played(context, replace(demo.PLANNED, answer=wrong), "step-4-1-planner-1")
     texts = "".join(
         box.text
         for box in brief_of(
@@ -208,7 +208,7 @@ def test_a_run_is_summed_up_from_its_events(context: FeatureContext) -> None:
     attempt(context, "task-01", 1, merged=True)
     attempt(context, "task-02", 1, merged=False)
     attempt(context, "task-03", 1, merged=None)
-    for session in reviews.DESIGN_FIRST[:1]:
+    for session in demo.DESIGN_REVIEWS[:1]:
         played(context, session)
     context.tell(Degraded(kind=Degradation.SINGLE_MODEL, detail="one model for all"))
     lines = summary_of(context.state()).splitlines()

@@ -12,20 +12,19 @@ from fairwitness.agents.prompting import estimate_tokens, render
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.arguments import as_judged, read_arguments
-from fairwitness.app.demo_feature.repository import CHECKS, LAYOUT
-from fairwitness.app.demo_feature.scripts import Session
-from fairwitness.app.demo_feature.team import HONEST
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import POLICIES, Allowed, Role
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.demo.sessions import RecordedSession
 from fairwitness.rules.tools import may_call
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.context import FeatureContext
 from runs.feature.rooms import context as new_context
 from runs.feature.rooms import prompt_of, shown, store
+from support import demo_feature as demo
 
 FIRST_PAGE = "# Findings\n\nSEC-1: the receipt prints voucher codes in full\n"
 DIFF = "--- a/till/payment.py\n+++ b/till/payment.py\n@@ -1 +1 @@\n-pay\n+pay with vouchers\n"
@@ -36,7 +35,7 @@ LIE = "what an agent says of itself"
 class Asked(NamedTuple):
     """One dispatch of the recorded run, with the brief that it would get."""
 
-    session: Session
+    session: RecordedSession
     brief: Brief
 
 
@@ -44,16 +43,16 @@ class Asked(NamedTuple):
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FeatureContext, tuple[Asked, ...]]]:
     """The whole recorded run: each brief made when its time came, each answer stored as the harness does."""
     made = new_context(tmp_path_factory.mktemp("story"))
-    briefs = Briefs(made, CHECKS, memories=(MEMORY,))
+    briefs = Briefs(made, demo.CHECKS, memories=(MEMORY,))
     with closing(made.ledger):
         asked = []
-        for session in HONEST:
+        for session in demo.HONEST_TEAM:
             asked.append(Asked(session, brief_for(briefs, made, session)))
             store(made, session)
         yield made, tuple(asked)
 
 
-def brief_for(briefs: Briefs, context: FeatureContext, session: Session) -> Brief:
+def brief_for(briefs: Briefs, context: FeatureContext, session: RecordedSession) -> Brief:
     """What the run asks at this point of its story."""
     name, answer = f"d-{session.role.value}-{session.instance}-{session.number}", session.answer
     again = session.number > 1
@@ -95,7 +94,7 @@ def brief_for(briefs: Briefs, context: FeatureContext, session: Session) -> Brie
 
 
 def task_in(context: FeatureContext, task: str) -> TaskDocument:
-    return context.document(LAYOUT.task(task), TaskDocument)
+    return context.document(demo.LAYOUT.task(task), TaskDocument)
 
 
 def at(value: Any, way: str) -> Any:
@@ -118,7 +117,7 @@ Story = tuple[FeatureContext, tuple[Asked, ...]]
 
 def test_every_dispatch_of_the_recorded_run_has_a_brief_that_its_role_takes(story: Story, tmp_path: Path) -> None:
     context, asked = story
-    assert len(asked) == len(HONEST)
+    assert len(asked) == len(demo.HONEST_TEAM)
     for session, brief in asked:
         assert (brief.role, brief.instance, brief.run_id) == (session.role, session.instance, context.run_id)
         prompt = prompt_of(brief, tmp_path)
@@ -135,7 +134,7 @@ def test_every_recorded_answer_is_taken_and_has_the_harness_s_own_header(story: 
         assert form_of(spec.answer, brief.known).name == spec.answer
         lying = filled(session.answer, dict.fromkeys(brief.known, LIE))
         for said in (session.answer, lying):
-            read = read_answer(session.last_words, said, spec.answer, brief.known, spec.statuses)
+            read = read_answer(session.closing_text, said, spec.answer, brief.known, spec.statuses)
             assert read.problems == (), brief.dispatch_id
             assert {way: at(read.value, way) for way in brief.known} == brief.known
             assert LIE not in str(read.value)
@@ -152,7 +151,7 @@ def test_a_signed_document_s_whole_header_is_known(story: Story) -> None:
         "agent_output.started_at": moment,
         "agent_output.completed_at": moment,
         "agent_output.schema_version": "1.0",
-        "completion.output_paths": [LAYOUT.verification_report("task-01")],
+        "completion.output_paths": [demo.LAYOUT.verification_report("task-01")],
         "agent_output.payload.task_id": "task-01",
         "agent_output.payload.run_id": "2026-02-26T14:30:00Z",
     }
@@ -205,17 +204,17 @@ def test_only_those_who_build_or_prove_get_the_project_s_commands_and_only_build
     _, asked = story
     for _, brief in asked:
         runs = POLICIES[brief.role].project_commands
-        assert brief.scope.commands == (CHECKS if runs else ()), brief.dispatch_id
+        assert brief.scope.commands == (demo.CHECKS if runs else ()), brief.dispatch_id
         assert bool(brief.scope.writes) is (brief.role is Role.IMPLEMENTER)
         # what is written into the tree under evidence is part of the change
         works_on_the_tree = brief.role in (Role.IMPLEMENTER, Role.VERIFIER, Role.INTAKE)
-        assert brief.scope.folder == ("" if works_on_the_tree else LAYOUT.folder)
+        assert brief.scope.folder == ("" if works_on_the_tree else demo.LAYOUT.folder)
 
 
 def test_making_a_brief_again_makes_the_same_and_writes_nothing(story: Story) -> None:
     context, asked = story
     before = context.state().seq
-    briefs = Briefs(context, CHECKS, memories=(MEMORY,))
+    briefs = Briefs(context, demo.CHECKS, memories=(MEMORY,))
     last = asked[-1]
     assert brief_for(briefs, context, last.session) == last.brief
     assert context.state().seq == before

@@ -10,9 +10,6 @@ import pytest
 
 from fairwitness.agents.answer import read_answer
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.demo_feature import plans, specification
-from fairwitness.app.demo_feature.repository import CHECKS
-from fairwitness.app.demo_feature.team import HONEST
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import Role, Tool
@@ -25,6 +22,7 @@ from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import FIX_NODE
 from runs.feature.rooms import context as new_context
 from runs.feature.rooms import prompt_of, shown, store
+from support import demo_feature as demo
 
 FIRST_PAGE = "# Findings\n\nSEC-1: the receipt prints voucher codes in full\n"
 DIFF = "--- a/till/payment.py\n+++ b/till/payment.py\n@@ -1 +1 @@\n-pay\n+pay with vouchers\n"
@@ -47,7 +45,7 @@ def test_the_specification_cannot_say_who_chose(context: FeatureContext) -> None
     assert (alone.scope.interactive, watched.scope.interactive) == (False, True)
     assert at_known(alone, log) == {"mode": "autonomous", "auto_selected": True, "selected_option": "proceed"}
     assert at_known(watched, log) == {"mode": "interactive", "auto_selected": False}
-    silent = copy.deepcopy(specification.SPEC)
+    silent = copy.deepcopy(demo.SPEC.answer)
     del silent["agent_output"]["payload"]["pushback_log"]
     read = read_answer("", silent, "spec-output", alone.known, ROLES[Role.SPEC].statuses)
     assert any("pushback_log.concerns" in problem for problem in read.problems)
@@ -59,12 +57,12 @@ def at_known(brief: Brief, way: str) -> dict[str, Any]:
 
 @pytest.mark.req("P7")
 def test_a_fix_is_an_implementer_with_the_findings_as_its_task(context: FeatureContext, tmp_path: Path) -> None:
-    briefs = Briefs(context, CHECKS)
+    briefs = Briefs(context, demo.CHECKS)
     brief = briefs.fixer("d", (FIRST_PAGE,), ("till/receipt.py",))
     assert (brief.role, brief.instance, brief.parameters) == (Role.IMPLEMENTER, FIX_NODE, {"task_id": FIX_NODE})
     assert [box.title for box in brief.inputs] == ["Findings"]
     assert brief.known["agent_output.payload.task_id"] == FIX_NODE
-    assert (brief.scope.writes, brief.scope.commands) == (("till/receipt.py",), CHECKS)
+    assert (brief.scope.writes, brief.scope.commands) == (("till/receipt.py",), demo.CHECKS)
     assert "`till/receipt.py`" in prompt_of(brief, tmp_path)
 
 
@@ -87,7 +85,7 @@ def test_nobody_is_asked_without_what_the_work_rests_on(context: FeatureContext)
 
 
 def stored(context: FeatureContext, *roles: Role) -> FeatureContext:
-    for session in HONEST:
+    for session in demo.HONEST_TEAM:
         if session.role in roles:
             store(context, session)
     return context
@@ -102,8 +100,8 @@ def test_a_replan_needs_the_plan_that_it_replaces(context: FeatureContext) -> No
 @pytest.mark.req("P16")
 def test_a_plan_that_was_killed_while_it_was_stored_can_be_asked_for_again(context: FeatureContext) -> None:
     briefs = Briefs(stored(context, Role.SPEC, Role.DESIGNER))
-    context.put(context.layout.plan, yaml_text.render(plans.FIRST))
-    context.put(context.layout.task("task-01"), yaml_text.render(plans.TASKS[0].document()))
+    context.put(context.layout.plan, yaml_text.render(demo.PLANNED.answer))
+    context.put(context.layout.task("task-01"), yaml_text.render(demo.TASKS[0].document()))
     modes: tuple[Literal["initial", "replan"], ...] = ("initial", "replan")
     for mode in modes:
         brief = briefs.planner("d", mode=mode, constraints=(), failing={}, said=None)

@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.demo_feature import designs, specification
-from fairwitness.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, TASKS_AGAIN, Task
-from fairwitness.app.demo_feature.repository import LAYOUT
-from fairwitness.app.demo_feature.team import HONEST
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.contracts.feature.task import TaskDocument
@@ -22,9 +18,10 @@ from fairwitness.runs.feature.briefs_task import implementer_boxes, writes_of
 from fairwitness.runs.feature.context import FeatureContext
 from runs.feature.rooms import context as new_context
 from runs.feature.rooms import prompt_of, store
+from support import demo_feature as demo
 from support.fixtures import DELETE, edited
 
-DOCUMENTS: dict[str, object] = {"spec-output.yaml": specification.SPEC, "design-output.yaml": designs.DESIGN}
+DOCUMENTS: dict[str, object] = {"spec-output.yaml": demo.SPEC.answer, "design-output.yaml": demo.DESIGN.answer}
 CONTEXT = "task.relevant_context"
 
 
@@ -33,13 +30,13 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FeatureContext
     """The demo's run, as far as its last plan."""
     made = new_context(tmp_path_factory.mktemp("planned"))
     with closing(made.ledger):
-        for session in HONEST:
+        for session in demo.HONEST_TEAM:
             if session.role in (Role.SPEC, Role.DESIGNER, Role.PLANNER):
                 store(made, session)
         yield made
 
 
-def document(task: Task = TASKS[0], **differs: Any) -> TaskDocument:
+def document(task: demo.Task = demo.TASKS[0], **differs: Any) -> TaskDocument:
     """A task of the demo; words say which parts of its context differ."""
     plain: Any = task.document()
     for name, value in differs.items():
@@ -52,9 +49,9 @@ def size(brief: Brief) -> int:
 
 
 @pytest.mark.req("P8")
-@pytest.mark.parametrize("task", [*TASKS, RECEIPT_AGAIN], ids=lambda task: f"{task.id}-{len(task.criteria)}")
+@pytest.mark.parametrize("task", [*demo.TASKS, demo.RECEIPT_AGAIN], ids=lambda task: f"{task.id}-{len(task.criteria)}")
 def test_an_implementer_sees_its_task_and_exactly_the_sections_it_points_to(
-    context: FeatureContext, task: Task
+    context: FeatureContext, task: demo.Task
 ) -> None:
     brief = Briefs(context).implementer("d", document(task), before=())
     own, pointed = brief.inputs
@@ -72,17 +69,22 @@ def test_an_implementer_sees_its_task_and_exactly_the_sections_it_points_to(
         expected += f"{pointer}\n\n{yaml_text.render(found.value)}\n"
     assert f"{pointed.text}\n" == expected
     everything = "".join(box.text for box in brief.inputs)
-    for decision in designs.DESIGN["agent_output"]["payload"]["decisions"]:
+    for decision in demo.DESIGN.answer["agent_output"]["payload"]["decisions"]:
         assert (decision["title"] in everything) is (decision["id"] in task.decisions)
     assert "Data lives with the caller" not in everything  # the architecture, which no task points to
 
 
 @pytest.mark.req("P8")
 def test_an_implementer_is_shown_a_fifth_of_the_documents_at_most(context: FeatureContext) -> None:
-    paths = [LAYOUT.spec, LAYOUT.design, LAYOUT.plan, *(LAYOUT.task(task.id) for task in TASKS)]
+    paths = [
+        demo.LAYOUT.spec,
+        demo.LAYOUT.design,
+        demo.LAYOUT.plan,
+        *(demo.LAYOUT.task(task.id) for task in demo.TASKS),
+    ]
     whole = sum(len(context.get(path) or b"") for path in paths)
     assert whole > 10_000
-    for task in TASKS_AGAIN:
+    for task in demo.TASKS_AGAIN:
         brief = Briefs(context).implementer("d", document(task), before=())
         assert 5 * size(brief) <= whole, (task.id, size(brief), whole)
 
@@ -134,7 +136,7 @@ def may(task: TaskDocument, path: str) -> bool:
 
 
 def test_a_task_that_names_its_tests_gets_exactly_its_files() -> None:
-    for task in TASKS_AGAIN:
+    for task in demo.TASKS_AGAIN:
         assert writes_of(document(task)) == tuple(path for path, _ in task.files)
     assert writes_of(document(files_to_modify=[])) == ()
 

@@ -5,20 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.demo_feature.plans import RECEIPT_AGAIN, TASKS, Task
-from fairwitness.app.demo_feature.repository import lay_out
-from fairwitness.app.demo_feature.scripts import Call
-from fairwitness.app.demo_feature.work import CALLS, CALLS_AGAIN, LYING_CALLS, SECOND
 from fairwitness.contracts.common.tools import Role, Tool
 from fairwitness.contracts.feature.verification import VerificationReport
+from fairwitness.demo.sessions import RecordedCall
 from fairwitness.errors import NotReady
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.feature.criteria import judge
 from git.person import Person
+from support import demo_feature as demo
 from verify.subjects import RUN, World
 
 
-def carry_out(folder: Path, *calls: Call) -> None:
+def carry_out(folder: Path, *calls: RecordedCall) -> None:
     for call in calls:
         file = folder / call.args["path"]
         if call.tool is Tool.CREATE_FILE:
@@ -29,9 +27,9 @@ def carry_out(folder: Path, *calls: Call) -> None:
             file.write_text(text.replace(call.args["old_string"], call.args["new_string"], 1))
 
 
-def report_of(task: Task) -> VerificationReport:
+def report_of(task: demo.Task) -> VerificationReport:
     """What the recorded verifier says of the receipt's second attempt, with the criteria of any task."""
-    (session,) = (each for each in SECOND if each.role is Role.VERIFIER)
+    (session,) = (each for each in demo.SECOND_ITERATION if each.role is Role.VERIFIER)
     report = VerificationReport.model_validate(session.answer)
     plain = report.plain()
     plain["agent_output"]["payload"] |= {
@@ -43,12 +41,12 @@ def report_of(task: Task) -> VerificationReport:
 
 @pytest.mark.req("P9")
 def test_the_demos_criteria_are_met_by_its_code_and_not_by_its_lie(tmp_path: Path) -> None:
-    folder = lay_out(tmp_path / "repo")
+    folder = demo.DEMO.lay_out(tmp_path / "repo")
     (tmp_path / "home").mkdir()
     person = Person(folder, tmp_path / "home")
-    carry_out(folder, *(call for task in TASKS[:3] for call in CALLS[task.id]))
+    carry_out(folder, *(call for task in demo.TASKS[:3] for call in demo.CALLS[task.id]))
     person.commit("three tasks")
-    for name, calls in (("right", CALLS_AGAIN), ("lie", LYING_CALLS)):
+    for name, calls in (("right", demo.CALLS_AGAIN), ("lie", demo.LYING_CALLS)):
         person.git("checkout", "-q", "-b", name, "main")
         carry_out(folder, *calls)
         person.commit(name)
@@ -56,16 +54,16 @@ def test_the_demos_criteria_are_met_by_its_code_and_not_by_its_lie(tmp_path: Pat
     try:
         with World.open(tmp_path) as here:
 
-            def judged(task: Task, head: str, round_: int) -> tuple[str, ...]:
+            def judged(task: demo.Task, head: str, round_: int) -> tuple[str, ...]:
                 criteria = [each.text for each in task.criteria]
                 sides = {"base": here.side("main"), "head": here.side(head)}
                 return judge(
                     here.parts, RUN, task.id, round_, criteria, report_of(task), **sides, stop=threading.Event()
                 )
 
-            for task in (*TASKS[:3], RECEIPT_AGAIN):
+            for task in (*demo.TASKS[:3], demo.RECEIPT_AGAIN):
                 assert judged(task, "right", 1) == (), task.id
-            told = judged(TASKS[3], "lie", 2)
+            told = judged(demo.TASKS[3], "lie", 2)
             assert [each.partition(":")[0] for each in told] == ["ac-1 is unmet", "ac-2 is unmet"], told
             assert verify(here.parts.ledger.database, RUN) == []
     except NotReady as error:

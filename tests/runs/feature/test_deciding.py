@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.demo_feature import groundwork
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.decisions import (
     Advance,
@@ -27,6 +26,7 @@ from fairwitness.runs.feature.deciding import DECISION, Taken, answered, facts_b
 from runs.feature.landing import dies, points
 from runs.feature.rooms import context as made
 from runs.feature.telling import ask, call, reopened
+from support import demo_feature as demo
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def _weigh(context: FeatureContext, taken: Taken, status: DispatchStatus = Dispa
         "intake",
         status=status,
         cause=ErrorCause.AGENT_ERROR if failed else None,
-        answer=None if failed else {**groundwork.SESSIONS[0].answer, "concerns": []},
+        answer=None if failed else {**demo.INTAKE.answer, "concerns": []},
     )
 
 

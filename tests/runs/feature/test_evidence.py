@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.demo_feature import plans, work
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.words import Risk, Size
@@ -27,6 +26,7 @@ from fairwitness.verify.subject import VerifyDeps
 from runs.feature.rooms import context as made
 from runs.feature.runs import check
 from runs.feature.telling import played
+from support import demo_feature as demo
 
 TASK = "task-02"
 
@@ -34,7 +34,7 @@ TASK = "task-02"
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_ = made(tmp_path)
-    played(made_, plans.PLANNED)
+    played(made_, demo.PLANNED)
     yield made_
     made_.ledger.close()
 
@@ -128,7 +128,7 @@ def test_a_report_is_written_also_when_no_verifier_spoke(context: FeatureContext
 
 @pytest.mark.req("P9")
 def test_what_an_implementer_said_is_held_against_what_was_seen(context: FeatureContext) -> None:
-    (session,) = [each for each in work.FIRST if (each.role, each.instance) == (Role.IMPLEMENTER, TASK)]
+    (session,) = [each for each in demo.FIRST_ITERATION if (each.role, each.instance) == (Role.IMPLEMENTER, TASK)]
     attempt = _attempt(context, {"till/elsewhere.py": "x = 1\n"})
     _conclude(context, attempt)
     assert context.ledger.observations(context.run_id, discrepancies.KIND) == (), "nobody has said anything yet"

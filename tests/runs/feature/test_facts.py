@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.demo_feature import groundwork, plans, reviews, specification
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.words import Risk, Severity, Size
@@ -39,6 +38,7 @@ from fairwitness.runs.feature.tasks import (
 from fairwitness.runs.shared.call_facts import call_facts
 from runs.feature.rooms import context as made
 from runs.feature.telling import ask, attempt, call, enter, leave, played, reopened, resume, tree_with
+from support import demo_feature as demo
 
 NAMES = ("task-01", "task-02", "task-03", "task-04")
 D = DispatchStatus
@@ -90,7 +90,7 @@ def test_nothing_is_known_of_a_run_that_has_just_begun(context: FeatureContext) 
 @pytest.mark.req("P14", "P16")
 def test_two_processes_that_look_see_the_same(context: FeatureContext, tmp_path: Path) -> None:
     enter(context, Step.PLAN)
-    played(context, plans.PLANNED)
+    played(context, demo.PLANNED)
     begin_graph(context, TASKS, _nodes(context), 1)
     enter(context, Step.IMPLEMENT)
     attempt(context, "task-01", 1, merged=True)
@@ -163,17 +163,17 @@ def test_a_call_that_failed_has_a_cause_and_no_other(
 @pytest.mark.req("P8", "P12")
 def test_a_plan_that_was_refused_counts_as_a_broken_contract(context: FeatureContext) -> None:
     enter(context, Step.PLAN)
-    call(context, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
+    call(context, "step-4-1-planner-1", Step.PLAN, Role.PLANNER, "planner", answer=demo.PLANNED.answer)
     assert _calls(context) == {"planner": (1, "DONE", None)}
-    played(context, replace(plans.PLANNED, turns=()), "step-4-1-planner-1")  # it wrote no task
+    played(context, replace(demo.PLANNED, turns=()), "step-4-1-planner-1")  # it wrote no task
     assert _calls(context) == {"planner": (1, "ERROR", "schema_violation")}
-    call(context, "step-4-1-planner-2", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
-    played(context, replace(plans.PLANNED, turns=()), "step-4-1-planner-2")
+    call(context, "step-4-1-planner-2", Step.PLAN, Role.PLANNER, "planner", answer=demo.PLANNED.answer)
+    played(context, replace(demo.PLANNED, turns=()), "step-4-1-planner-2")
     assert _calls(context) == {"planner": (2, "ERROR", "schema_violation")}
     resume(context, Step.PLAN)
     assert _calls(context) == {}, "what was refused is not done"
-    call(context, "step-4-1-planner-3", Step.PLAN, Role.PLANNER, "planner", answer=plans.PLANNED.answer)
-    played(context, plans.PLANNED, "step-4-1-planner-3")
+    call(context, "step-4-1-planner-3", Step.PLAN, Role.PLANNER, "planner", answer=demo.PLANNED.answer)
+    played(context, demo.PLANNED, "step-4-1-planner-3")
     assert _calls(context) == {"planner": (1, "DONE", None)}
 
 
@@ -182,7 +182,7 @@ def _concern(severity: str) -> dict[str, str]:
 
 
 def _weighed(context: FeatureContext, id_: str, *severities: str) -> None:
-    answer = {**groundwork.SESSIONS[0].answer, "concerns": [_concern(each) for each in severities]}
+    answer = {**demo.INTAKE.answer, "concerns": [_concern(each) for each in severities]}
     call(context, id_, Step.SETUP, Role.ORCHESTRATOR, "intake", answer=answer)
 
 
@@ -205,7 +205,7 @@ def test_the_worst_concern_of_this_visit_counts(context: FeatureContext) -> None
 @pytest.mark.req("P3", "P6")
 def test_a_specification_raises_what_stands_in_its_log(context: FeatureContext) -> None:
     enter(context, Step.SPEC)
-    answer = dict(specification.SESSIONS[0].answer)
+    answer = dict(demo.SPEC.answer)
     payload = {**answer["agent_output"]["payload"]}
     log = {
         "concerns_identified": 1,
@@ -223,7 +223,7 @@ def test_a_specification_raises_what_stands_in_its_log(context: FeatureContext) 
 
 def test_an_answer_without_a_log_raises_nothing(context: FeatureContext) -> None:
     enter(context, Step.SPEC)
-    answer = dict(specification.SESSIONS[0].answer)
+    answer = dict(demo.SPEC.answer)
     payload = {key: value for key, value in answer["agent_output"]["payload"].items() if key != "pushback_log"}
     _spec(context, 1, answer={**answer, "agent_output": {**answer["agent_output"], "payload": payload}})
     assert raised(context) == Raised(0, None)
@@ -289,7 +289,7 @@ def test_a_review_is_told_by_the_round_that_its_step_is_in(
     enter(context, step)
     assert (look().round, look().reviewers, look().tally.rows) == (1, (), ())
     reviewer(1)
-    for session in reviews.DESIGN_FIRST:
+    for session in demo.DESIGN_REVIEWS:
         played(context, replace(session, answer={**session.answer, "scope": scope.value}))
     assert [each.instance for each in look().reviewers] == ["pragmatic-verifier"]
     assert len(look().tally.rows) == 9
@@ -336,7 +336,7 @@ def _implementer(context: FeatureContext, number: int, task: str, tries: str = "
 @pytest.fixture
 def planned(context: FeatureContext) -> FeatureContext:
     enter(context, Step.PLAN)
-    played(context, plans.PLANNED)
+    played(context, demo.PLANNED)
     enter(context, Step.IMPLEMENT)
     return context
 

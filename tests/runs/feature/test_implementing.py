@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.demo_feature import designs, plans, specification
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.policy import Policy, RetryPolicy
 from fairwitness.contracts.feature.facts import Step
@@ -16,6 +15,7 @@ from fairwitness.ledger.verify import verify
 from fairwitness.runs.feature.implementing import FeatureGraphDesk, Implementing
 from fairwitness.runs.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of, nodes_of, plan_of
 from runs.feature.telling import enter, played
+from support import demo_feature as demo
 from support.paper.graph import PaperEvidence, hash_of
 from support.paper.run import Ground, PaperRun, _no_proof
 from support.paper.script import Ending, How, Rows, Script, error, fails
@@ -34,7 +34,7 @@ class Bench:
     def __init__(self, ground: Ground, folder: Path, script: Script) -> None:
         self.run = PaperRun(ground, folder / "run", script)
         self.context = self.run.context
-        for session in (*specification.SESSIONS, designs.SESSIONS[0], plans.PLANNED):
+        for session in (demo.SPEC, demo.FIRST_DESIGN, demo.PLANNED):
             played(self.context, session)
         plan = plan_of(self.context)
         assert plan is not None

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.demo_feature.lessons import learned
 from fairwitness.contracts.feature.knowledge import DecisionLog, KnowledgeOutput, StoredVia
 from fairwitness.errors import DatabaseUnusable
 from fairwitness.kit import yaml_text
@@ -23,6 +22,7 @@ from fairwitness.runs.feature.knowledge import FAILED, REFUSED, REMEMBERED, WITH
 from fairwitness.runs.feature.memory import FILE, Memory
 from runs.feature.rooms import context as begun
 from runs.feature.test_instructions import opened
+from support import demo_feature as demo
 
 KEYS = ["receipts-are-read-by-machine", "new-tests-are-not-all-tests"]
 TOKEN = "ghp_" + "a1B2" * 9
@@ -31,7 +31,7 @@ PAGES = ("agent-metrics/2026-02-26-run-log.md", "post-mortems/2026-02-26-gift-vo
 
 def _output(*updates: dict[str, str], **differs: Any) -> KnowledgeOutput:
     """The demo's answer, with more."""
-    answer = learned(from_a_lie=False).answer
+    answer = demo.KNOWLEDGE.answer
     payload = answer["agent_output"]["payload"]
     payload = {**payload, "knowledge_updates": [*payload["knowledge_updates"], *updates], **differs}
     return KnowledgeOutput.model_validate(answer | {"agent_output": {**answer["agent_output"], "payload": payload}})

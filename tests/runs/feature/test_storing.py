@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.demo_feature import designs as designing
-from fairwitness.app.demo_feature import groundwork, lessons, plans, reviews, specification, work
-from fairwitness.app.demo_feature.scripts import Session
-from fairwitness.app.demo_feature.team import HONEST
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.words import Severity, Verdict
@@ -18,6 +14,7 @@ from fairwitness.contracts.feature.plan import PlanOutput
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.demo.sessions import RecordedSession
 from fairwitness.kit import yaml_text
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.dispatch.model import Dispatched
@@ -28,6 +25,7 @@ from runs.feature.landing import dies, points
 from runs.feature.rooms import context as made
 from runs.feature.telling import files_of, id_of, outcome_of, played, reopened, tree_of, tree_with
 from runs.feature.written import finding, review
+from support import demo_feature as demo
 
 
 @pytest.fixture
@@ -53,41 +51,38 @@ def _rows(context: FeatureContext) -> tuple[int, int]:
     return context.ledger.head(context.run_id).links, len(tuple(context.ledger.events(context.run_id)))
 
 
-def _before(context: FeatureContext, *sessions: Session) -> None:
+def _before(context: FeatureContext, *sessions: RecordedSession) -> None:
     for session in sessions:
         played(context, session)
 
 
-PLACES: list[tuple[Session, set[str]]] = [
-    (groundwork.SESSIONS[0], set()),
-    *(
-        (session, {f"research/{focus.value}.yaml"})
-        for focus, session in zip(Focus, groundwork.SESSIONS[1:], strict=True)
-    ),
-    (specification.SESSIONS[0], {"spec-output.yaml", "feature.md"}),
-    (designing.SESSIONS[0], {"design-output.yaml", "design.md"}),
+PLACES: list[tuple[RecordedSession, set[str]]] = [
+    (demo.INTAKE, set()),
+    *((session, {f"research/{focus.value}.yaml"}) for focus, session in zip(Focus, demo.GROUNDWORK[1:], strict=True)),
+    (demo.SPEC, {"spec-output.yaml", "feature.md"}),
+    (demo.FIRST_DESIGN, {"design-output.yaml", "design.md"}),
     (
-        plans.PLANNED,
+        demo.PLANNED,
         {"plan-output.yaml", "plan.md", *(f"tasks/task-0{number}.yaml" for number in range(1, 5))},
     ),
     *(
         (session, {f"review-findings/design-{name}.md", f"review-verdicts/design-{name}.yaml"})
-        for session in reviews.DESIGN_FIRST
+        for session in demo.DESIGN_REVIEWS
         for name in [session.instance]
     ),
     *(
         (session, {f"implementation-reports/{session.instance}.yaml"})
-        for session in work.FIRST
+        for session in demo.FIRST_ITERATION
         if session.role is Role.IMPLEMENTER
     ),
-    *((session, set[str]()) for session in work.FIRST if session.role is Role.VERIFIER),
+    *((session, set[str]()) for session in demo.FIRST_ITERATION if session.role is Role.VERIFIER),
 ]
 
 
 @pytest.mark.req("P6", "P16")
 @pytest.mark.parametrize(("session", "paths"), PLACES, ids=[id_of(row[0]) for row in PLACES])
 def test_each_answer_of_the_team_lands_where_the_seeds_have_it_and_once(
-    context: FeatureContext, session: Session, paths: set[str]
+    context: FeatureContext, session: RecordedSession, paths: set[str]
 ) -> None:
     played(context, session)
     stored = _picture(context)
@@ -101,7 +96,7 @@ def test_each_answer_of_the_team_lands_where_the_seeds_have_it_and_once(
 
 @pytest.mark.req("P10")
 def test_what_was_learnt_is_stored_once(context: FeatureContext) -> None:
-    session = lessons.learned(from_a_lie=False)
+    session = demo.KNOWLEDGE
     played(context, session)
     assert {"knowledge-output.yaml", "decisions.yaml"} <= set(_picture(context))
     before = _rows(context), _evaluations(context), _picture(context)
@@ -112,7 +107,7 @@ def test_what_was_learnt_is_stored_once(context: FeatureContext) -> None:
 @pytest.mark.req("P13")
 def test_every_evaluation_of_the_whole_team_is_a_row_of_its_own(context: FeatureContext) -> None:
     expected = []
-    for session in HONEST:
+    for session in demo.HONEST_TEAM:
         payload = session.answer.get("agent_output", {}).get("payload", session.answer)
         rated = payload.get("artifact_evaluations") or ()
         expected += [(session.role.value, session.instance, each["artifact_path"]) for each in rated]
@@ -131,9 +126,9 @@ def test_an_answer_that_is_none_leaves_nothing(context: FeatureContext) -> None:
 
 
 @pytest.mark.req("P2")
-@pytest.mark.parametrize("session", [specification.SESSIONS[0], designing.SESSIONS[0], plans.PLANNED], ids=id_of)
+@pytest.mark.parametrize("session", [demo.SPEC, demo.FIRST_DESIGN, demo.PLANNED], ids=id_of)
 def test_a_document_of_an_agent_that_says_itself_that_it_failed_is_not_taken(
-    context: FeatureContext, session: Session
+    context: FeatureContext, session: RecordedSession
 ) -> None:
     answer = {**session.answer, "completion": {**session.answer["completion"], "status": "ERROR"}}
     played(context, replace(session, answer=answer))
@@ -141,8 +136,8 @@ def test_a_document_of_an_agent_that_says_itself_that_it_failed_is_not_taken(
     assert _evaluations(context) == []
 
 
-@pytest.mark.parametrize("session", [specification.SESSIONS[0], plans.PLANNED, reviews.DESIGN_FIRST[0]], ids=id_of)
-def test_an_answer_that_was_killed_anywhere_is_stored_once(tmp_path: Path, session: Session) -> None:
+@pytest.mark.parametrize("session", [demo.SPEC, demo.PLANNED, demo.DESIGN_REVIEWS[0]], ids=id_of)
+def test_an_answer_that_was_killed_anywhere_is_stored_once(tmp_path: Path, session: RecordedSession) -> None:
     def store_in(folder: Path) -> None:
         """In a process of its own: with a ledger of its own, too."""
         there = reopened(folder)
@@ -175,7 +170,7 @@ Files = dict[str, str | bytes]
 
 def _planned(context: FeatureContext, change: Callable[[dict[str, Any], Files], None]) -> tuple[str, ...]:
     """The demo's plan with something changed; why it was refused."""
-    session = plans.PLANNED
+    session = demo.PLANNED
     answer = yaml_text.parse(yaml_text.render(session.answer))
     files: Files = dict(files_of(session))
     assert isinstance(answer, dict)
@@ -295,16 +290,16 @@ def test_a_plan_that_can_be_taken_is_not_refused(context: FeatureContext) -> Non
 
 @pytest.mark.req("P8")
 def test_a_planner_that_left_no_tree_brought_no_tasks(context: FeatureContext) -> None:
-    done = Dispatched(outcome=outcome_of(plans.PLANNED.answer))
+    done = Dispatched(outcome=outcome_of(demo.PLANNED.answer))
     store(context, Role.PLANNER, "step-4-1-planner-1", "planner", done)
     assert len(refusals(context, "step-4-1-planner-1")) == 4
 
 
 @pytest.mark.req("P9")
 def test_tasks_that_are_not_planned_anew_stay_as_they_were(context: FeatureContext) -> None:
-    played(context, plans.PLANNED)
+    played(context, demo.PLANNED)
     before = _picture(context)
-    again = plans.replanned(2)
+    again = demo.replanned(2)
     left = {path: text for path, text in files_of(again).items() if path.endswith("task-04.yaml")}
     done = Dispatched(outcome=outcome_of(again.answer), tree=tree_with(context, left))
     store(context, Role.PLANNER, "step-4-2-planner-1", "planner", done)
@@ -328,7 +323,7 @@ def test_a_review_is_three_rows_with_the_verdict_and_the_severity_of_its_worst_f
         scope=scope.value,
         round=2,
     )
-    session = Session(Role.REVIEWER, said.reviewer_perspective.value, 1, said.plain(), "words")
+    session = RecordedSession(Role.REVIEWER, said.reviewer_perspective.value, 1, said.plain(), "words")
     played(context, session)
     played(context, session)
     rows = context.ledger.tally(context.run_id, review_subject(context, scope), Phase.REVIEW, 2).rows
@@ -349,11 +344,11 @@ def test_a_review_is_three_rows_with_the_verdict_and_the_severity_of_its_worst_f
 
 
 def test_a_second_review_in_another_round_leaves_the_rows_of_the_first(context: FeatureContext) -> None:
-    for session in (*reviews.DESIGN_FIRST, *reviews.DESIGN_AGAIN):
+    for session in (*demo.DESIGN_REVIEWS, *demo.DESIGN_REVIEWS_AGAIN):
         played(context, session)
     tally = context.ledger.tally
     counts = [
         len(tally(context.run_id, review_subject(context, ReviewScope.DESIGN), Phase.REVIEW, n).rows) for n in (1, 2)
     ]
     assert counts == [9, 9]
-    assert tree_of(context, plans.PLANNED) == tree_of(context, plans.PLANNED)
+    assert tree_of(context, demo.PLANNED) == tree_of(context, demo.PLANNED)

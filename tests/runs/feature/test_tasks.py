@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.demo_feature import plans
 from fairwitness.contracts.feature.events import ApprovalAnswered, ApprovalRequested, ReplanStarted, TaskReverted
 from fairwitness.contracts.feature.facts import OPTIONS, Change, Choice, HumanGate, Step
 from fairwitness.contracts.feature.task import TaskDocument
@@ -37,6 +36,7 @@ from fairwitness.runs.graph.run_log import GRAPH, RunLog
 from runs.feature.landing import dies
 from runs.feature.rooms import context as made
 from runs.feature.telling import ask, attempt, enter, played, reopened, resume
+from support import demo_feature as demo
 
 NAMES = ("task-01", "task-02", "task-03", "task-04")
 
@@ -44,7 +44,7 @@ NAMES = ("task-01", "task-02", "task-03", "task-04")
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_ = made(tmp_path)
-    played(made_, plans.PLANNED)
+    played(made_, demo.PLANNED)
     enter(made_, Step.IMPLEMENT)
     yield made_
     made_.ledger.close()

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairwitness.app.demo_feature.repository import MOMENT, REQUEST, SLUG, lay_out
 from fairwitness.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
 from fairwitness.contracts.common.decisions import Decision, Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.common.ids import baseline_tag, run_ref
@@ -42,11 +41,12 @@ from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.subject import VerifyDeps
+from support import demo_feature as demo
 from support.paper.calls import PaperCaller
 from support.paper.graph import PaperEvidence, PaperGraph, changed_by, hash_of, write_rows
 from support.paper.script import How, Rows, Script
 
-RUN = MOMENT
+RUN = demo.DEMO.repository.committed_at
 BEGAN = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 MOST = 150
 """Decisions that no run comes near to; whoever takes more goes round in circles."""
@@ -75,7 +75,7 @@ class Ground:
     @classmethod
     def lay(cls, folder: Path) -> "Ground":
         """In a new folder."""
-        repository = Repository.open(lay_out(folder / "till"))
+        repository = Repository.open(demo.DEMO.lay_out(folder / "till"))
         (folder / "shadow").mkdir()
         return cls(repository, Shadow.open(folder / "shadow", repository))
 
@@ -226,8 +226,8 @@ def _context(ground: Ground, folder: Path, script: Script) -> FeatureContext:
     state.mkdir(parents=True)
     (folder / "files").mkdir()
     order = FeatureOrder(
-        request=REQUEST,
-        slug=SLUG,
+        request=demo.DEMO.request,
+        slug=demo.DEMO.slug,
         mode=script.mode,
         base_commit=head,
         base_branch=ground.repository.branch,

@@ -3,25 +3,23 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fairwitness.app.demo_feature.plans import PLANNED, TASKS, TASKS_AGAIN, replanned
-from fairwitness.app.demo_feature.reviews import DESIGN_FIRST
-from fairwitness.app.demo_feature.scripts import Document, Session
-from fairwitness.app.demo_feature.team import HONEST
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.words import Severity
 from fairwitness.contracts.feature.review import Category, ReviewScope
 from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.demo.sessions import RecordedSession
 from fairwitness.kit import yaml_text
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import FIX_NODE
+from support import demo_feature as demo
 from support.paper.script import Ending, How
 
-_FINDING: Mapping[str, Any] = DESIGN_FIRST[0].answer["findings"][0]
-_REVIEW: Mapping[str, Any] = DESIGN_FIRST[1].answer
+_FINDING: Mapping[str, Any] = demo.DESIGN_REVIEWS[0].answer["findings"][0]
+_REVIEW: Mapping[str, Any] = demo.DESIGN_REVIEWS[1].answer
 
 
-def answer_of(context: FeatureContext, brief: Brief, step: str, visit: int, ending: Ending) -> Document:
+def answer_of(context: FeatureContext, brief: Brief, step: str, visit: int, ending: Ending) -> demo.Document:
     """What the agent of a brief answers."""
     match brief.role:
         case Role.INTAKE:
@@ -41,16 +39,16 @@ def answer_of(context: FeatureContext, brief: Brief, step: str, visit: int, endi
             return _recorded(brief.role, brief.instance).answer
 
 
-def _recorded(role: Role, instance: str) -> Session:
-    return next(session for session in HONEST if (session.role, session.instance) == (role, instance))
+def _recorded(role: Role, instance: str) -> RecordedSession:
+    return next(session for session in demo.HONEST_TEAM if (session.role, session.instance) == (role, instance))
 
 
-def _concern(number: int, severity: Severity) -> Document:
+def _concern(number: int, severity: Severity) -> demo.Document:
     told = {"title": f"Worry {number}", "description": "It may go wrong.", "recommendation": "Think again."}
     return {"severity": severity.value, **told}
 
 
-def _intake(ending: Ending) -> Document:
+def _intake(ending: Ending) -> demo.Document:
     is_impossible = Severity.BLOCKER in ending.concerns
     return {
         **_recorded(Role.INTAKE, "intake").answer,
@@ -60,7 +58,7 @@ def _intake(ending: Ending) -> Document:
     }
 
 
-def _spec(context: FeatureContext, ending: Ending) -> Document:
+def _spec(context: FeatureContext, ending: Ending) -> demo.Document:
     recorded = _recorded(Role.SPEC, "spec").answer
     log = {
         "concerns_identified": len(ending.concerns),
@@ -72,28 +70,28 @@ def _spec(context: FeatureContext, ending: Ending) -> Document:
     return _with_payload(recorded, {"pushback_log": log})
 
 
-def _with_payload(document: Document, changes: Document) -> Document:
+def _with_payload(document: demo.Document, changes: demo.Document) -> demo.Document:
     header = document["agent_output"]
     return {**document, "agent_output": {**header, "payload": {**header["payload"], **changes}}}
 
 
-def _plan(context: FeatureContext, ending: Ending) -> Document:
+def _plan(context: FeatureContext, ending: Ending) -> demo.Document:
     """The plan; its task documents are laid beside it, as if they had been read from the planner's worktree."""
     state = context.state()
-    session = replanned(len(state.replans) + 1) if state.replans else PLANNED
+    session = demo.replanned(len(state.replans) + 1) if state.replans else demo.PLANNED
     if ending.how is How.UNUSABLE:
         tasks = [
             {**task, "id": f"task-9{number}"}
             for number, task in enumerate(session.answer["agent_output"]["payload"]["tasks"])
         ]
         return _with_payload(session.answer, {"tasks": tasks})
-    for task in TASKS_AGAIN if state.replans else TASKS:
+    for task in demo.TASKS_AGAIN if state.replans else demo.TASKS:
         document = TaskDocument.model_validate(yaml_text.parse(yaml_text.render(task.document())))
         context.put_document(context.layout.task(task.id), document)
     return session.answer
 
 
-def _review(perspective: str, scope: ReviewScope, round_: int, ending: Ending) -> Document:
+def _review(perspective: str, scope: ReviewScope, round_: int, ending: Ending) -> demo.Document:
     found = [
         {**_FINDING, "id": f"F-{number}", "category": category.value, "severity": severity.value}
         for number, (category, severity) in enumerate(ending.findings, start=1)
@@ -109,12 +107,12 @@ def _review(perspective: str, scope: ReviewScope, round_: int, ending: Ending) -
     }
 
 
-def _implemented(task: str) -> Document:
+def _implemented(task: str) -> demo.Document:
     recorded = _recorded(Role.IMPLEMENTER, "task-01" if task == FIX_NODE else task)
     return _with_payload(recorded.answer, {"task_id": task})
 
 
-def _verified(task: str, ending: Ending) -> Document:
+def _verified(task: str, ending: Ending) -> demo.Document:
     answer = _recorded(Role.VERIFIER, task).answer
     if ending.how is not How.REVISION:
         return answer

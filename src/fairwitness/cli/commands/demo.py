@@ -8,8 +8,8 @@ import click
 from fairwitness.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from fairwitness.app.demo import Prepared
     from fairwitness.cli.screens.run import How
+    from fairwitness.demo.start import Prepared
 
 
 @click.command(name="demo", context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,17 +30,14 @@ def command(
     The models are recorded; repository, tools, sandbox, checks, gates and commit are real. No key, no network. The
     folder is kept; killed, it goes on with `fairwitness resume` in it. With --lie the gates stop it: exit code 1.
     """
-    from fairwitness.app.demo import prepare, prepare_autopilot, prepare_forge
     from fairwitness.cli.foreground import carry_here
     from fairwitness.cli.screens.run import how
+    from fairwitness.demo.start import prepare
 
     asked = how(plain, as_lines, as_json)
     if lie + forge + autopilot > 1:
         raise click.UsageError("--lie, --forge and --autopilot are three demos; choose one")
-    if autopilot or forge:
-        prepared = prepare_autopilot(folder) if autopilot else prepare_forge(folder)
-    else:
-        prepared = prepare(folder, lie=lie)
+    prepared = prepare("autopilot" if autopilot else "forge" if forge else "feature", folder, lie=lie)
     is_told = not (as_lines or as_json)
     if is_told:
         click.echo(f"unpacked in {prepared.repository}")
@@ -54,8 +51,8 @@ def command(
 
 def _roadmap(prepared: "Prepared", asked: "How") -> int:
     """The roadmap up to the person it asks; then with that person's verdict to its end, which is a failed phase."""
-    from fairwitness.app.demo import ends_as_scripted, say_verdict
     from fairwitness.cli.foreground import carry_here
+    from fairwitness.demo.start import ends_as_scripted, say_verdict
 
     root, run_id = prepared.repository, prepared.run_id
     code = carry_here(root, run_id, asked, is_asking=False)
