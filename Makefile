@@ -1,11 +1,15 @@
-# One door to every check: people, pre-commit habits and CI all come through here.
+# Every check goes through here: people, pre-commit habits and CI run the same commands.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-FIXTURES := tests/fixtures/seeds
+PYTEST := $(BIN)/pytest -n 2 --durations=20 --durations-min=1
 AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fairwitness-test-agents
+QUICK := tests/rules tests/contracts tests/kit tests/cli/test_texts.py
+SLICE ?= $(shell sh scripts/slice-number)
+SLICE_SECONDS ?= 420
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real test-agents test-faults check fmt format lint types imports docs docs-write schemas sweep mutate bench lock clean test-kills
+.PHONY: help setup demo quick test check fmt format lint types imports dead docs docs-write schemas full slice \
+  sweep test-kills test-faults test-agents test-real mutate bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -15,22 +19,41 @@ setup: $(READY) ## build .venv with fairwitness, every extra and all developer t
 $(READY): constraints.txt pyproject.toml scripts/setup
 	@PYTHON=$(PYTHON) sh scripts/setup .venv
 
-demo: setup ## a whole run with a recorded team; LIE=1 for one that lies
+demo: setup ## run a whole feature with a recorded team; LIE=1 for a team that lies
 	@$(BIN)/fairwitness demo $(if $(LIE),--lie)
 
-test: setup ## run all tests; branch coverage of contracts and rules must be 100 %
+quick: setup ## test rules, contracts, readers and command texts (30 s): run it at every save
+	$(BIN)/pytest -n 2 -q $(QUICK)
+
+test: setup ## test everything a change can break, a sample of each family (5 min)
+	$(PYTEST)
+
+check: format lint types imports dead docs full slice ## run everything that CI runs (20 min)
+
+full: setup ## test at full width; branch coverage of contracts and rules must be 100 %
 	$(BIN)/coverage erase
-	$(BIN)/pytest -n 2 --cov=fairwitness.contracts --cov=fairwitness.rules --cov-report=
+	FAIRWITNESS_WIDTH=full $(PYTEST) --cov=fairwitness.contracts --cov=fairwitness.rules --cov-report=
 	$(BIN)/coverage report --include='src/fairwitness/contracts/*,src/fairwitness/rules/*' --fail-under=100
 
-test-real: setup ## two published projects verified end to end (needs a registry; minutes)
-	FAIRWITNESS_REAL=1 $(BIN)/pytest tests/real -p no:randomly --timeout=1800
+slice: setup ## run a tenth of the sweeps, chosen by the commit (8 min); SLICE=3 repeats one
+	@FAIRWITNESS_SLICE=$(SLICE) FAIRWITNESS_SLICE_SECONDS=$(SLICE_SECONDS) $(PYTEST) -p no:randomly --maxschedchunk=1 \
+	  --timeout=900 -q || { echo "slice $(SLICE) failed; repeat it with: make slice SLICE=$(SLICE)" >&2; exit 1; }
 
-test-agents: setup ## real agents from npm in the sandbox, with a scripted model (needs a registry; minutes)
+sweep: setup ## run every case of every family except the kill and fault sweeps (an hour)
+	FAIRWITNESS_WIDTH=sweep $(PYTEST) --timeout=1800 --ignore=tests/feature --ignore=tests/forge --ignore=tests/autopilot
+
+test-kills: setup ## kill runs of forge and autopilot at every point, a dozen times each (an hour)
+	FAIRWITNESS_CHAINS=1 $(PYTEST) --timeout=1800 -rP tests/forge/test_kills.py tests/autopilot/test_kills.py
+
+test-faults: setup ## kill a feature run at 150 points; malformed documents and bad agents at every role (an hour)
+	FAIRWITNESS_WIDTH=sweep $(PYTEST) --timeout=1800 tests/feature tests/runs/feature tests/forge
+
+test-agents: setup ## run real agents from npm in the sandbox with a scripted model (needs a registry; 10 min)
 	sh scripts/agents/install $(AGENTS)
 	FAIRWITNESS_AGENTS=$(AGENTS) sh scripts/agents/offline $(BIN)/pytest tests/live -p no:randomly -n 0 --timeout=1800
 
-check: format lint types imports test docs ## everything CI runs
+test-real: setup ## verify two published projects end to end (needs a registry; 6 min)
+	FAIRWITNESS_REAL=1 $(BIN)/pytest tests/real -p no:randomly --timeout=1800
 
 fmt: setup ## format the code in place
 	$(BIN)/ruff format .
@@ -48,25 +71,19 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports --no-cache
 
-docs: setup ## fail when a generated page no longer tells the truth
+dead: setup ## fail when code that nothing uses is not on the allow list
+	$(BIN)/vulture
+
+docs: setup ## fail when a generated page differs from the code
 	$(BIN)/python scripts/docs.py --check
 
-docs-write: setup ## write the generated pages anew
+docs-write: setup ## write the generated pages
 	$(BIN)/python scripts/docs.py
 
 schemas: setup ## export JSON Schemas; a published version is never overwritten
 	$(BIN)/fairwitness schema export schemas
 
-sweep: setup ## the long tests: full-size concurrency, every crash point, every lie on a red base (minutes)
-	FAIRWITNESS_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/ledger tests/store tests/db tests/engine tests/verify tests/dag
-
-test-kills: setup ## Runs of forge and autopilot killed at every point, a dozen times each (about an hour).
-	FAIRWITNESS_CHAINS=1 $(BIN)/pytest -n 2 --timeout=1800 -rP tests/forge/test_kills.py tests/autopilot/test_kills.py
-
-test-faults: setup ## a feature run killed at 150 points, malformed documents and bad agents at every role (an hour)
-	FAIRWITNESS_FULL=1 $(BIN)/pytest -n 2 --timeout=1800 tests/feature tests/runs/feature tests/forge
-
-mutate: ## mutation testing of some rules: make mutate RULES="gates review"
+mutate: ## test some rules by mutation: make mutate RULES="gates review"
 	@sh scripts/mutate $(RULES)
 
 bench: setup ## print ratios against named baselines (not part of check)

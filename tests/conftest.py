@@ -6,14 +6,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fairwitness.db.base import Database
 from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.ledger.ledger import Ledger
 from support import postgres
+from support.collecting import pytest_collection_modifyitems, pytest_runtest_setup
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
+
+# the same examples every time, and no deadline: a busy machine is no failure
+settings.register_profile("fairwitness")
+settings.load_profile("fairwitness")
+
+__all__ = ["pytest_collection_modifyitems", "pytest_runtest_setup"]
 
 OpenDatabase = Callable[[], Database]
 """Opens the test's database; each call a connection of its own."""

@@ -1,4 +1,4 @@
-"""The house is as drawn: rooms with a sentence each, imports that point down, and a fast front door."""
+"""Packages have a docstring each, imports point down, names are not used twice, and commands start fast."""
 
 import ast
 import subprocess
@@ -15,19 +15,19 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 
 
-def _rooms() -> list[str]:
+def _packages() -> list[str]:
     layers = next(contract for contract in CONTRACTS if contract["type"] == "layers")["layers"]
-    return [context.strip() for layer in layers for context in layer.split("|")]
+    return [package.strip() for layer in layers for package in layer.split("|")]
 
 
-def test_all_nine_import_contracts_stand() -> None:
-    assert len(CONTRACTS) == 9
+def test_no_import_contract_is_missing() -> None:
+    assert len(CONTRACTS) == 11
     assert next(contract for contract in CONTRACTS if contract["type"] == "layers")["exhaustive"] is True
 
 
-@pytest.mark.parametrize("context", _rooms())
-def test_every_room_opens_with_a_sentence(context: str) -> None:
-    path = SOURCE / context / "__init__.py" if (SOURCE / context).is_dir() else SOURCE / f"{context}.py"
+@pytest.mark.parametrize("package", _packages())
+def test_every_package_opens_with_a_sentence(package: str) -> None:
+    path = SOURCE / package / "__init__.py" if (SOURCE / package).is_dir() else SOURCE / f"{package}.py"
     docstring = ast.get_docstring(ast.parse(path.read_text()))
     assert docstring is not None
     assert docstring.splitlines()[0].endswith(".")
@@ -43,8 +43,8 @@ def test_every_module_says_what_lives_in_it() -> None:
     assert silent == []
 
 
-def test_no_module_has_grown_a_second_noun() -> None:
-    long = [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if len(path.read_text().splitlines()) > 400]
+def test_no_module_is_longer_than_600_lines() -> None:
+    long = [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if len(path.read_text().splitlines()) > 600]
     assert long == []
 
 

@@ -16,7 +16,7 @@ from fairwitness.cli.exit_codes import ExitCode
 from fairwitness.store.layout import autopilot
 from feature.kills import Grounds
 from feature.remains import assert_alike, assert_same
-from forge.chains import CHAINED, firsts, in_order, middles, share, sweep
+from forge.chains import firsts, in_order, middles, share, sweep
 
 pytestmark = pytest.mark.timeout(1800)  # each process that tests makes its own references first
 
@@ -90,7 +90,7 @@ TOGETHER: tuple[str, ...] = tuple(
 """Points at which it matters that others are at work."""
 ALONE_CHAINS, TOGETHER_CHAINS = 12, 5
 """How many runs the points are dealt out to: about a dozen each."""
-needs_minutes = pytest.mark.skipif(not CHAINED, reason="make test-kills: each takes a minute or two")
+needs_minutes = pytest.mark.width("sweep")  # each takes a minute or two
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,7 @@ def test_a_path_inside_its_folder_is_taken(path: str) -> None:
 NAMES = st.text(alphabet="abAB01.-_/:~^?*[\\ @{\x7fé", min_size=0, max_size=12)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, database=None)
+@settings(max_examples=120)
 @given(NAMES)
 def test_what_we_take_as_a_ref_git_takes_too(name: str) -> None:
     if ids.is_git_ref(name):
@@ -97,7 +97,7 @@ def test_what_we_take_as_a_ref_git_takes_too(name: str) -> None:
         assert asked.returncode == 0, name
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 @given(st.text(max_size=20))
 def test_a_safe_name_is_one_segment_of_a_path_and_of_a_ref(name: str) -> None:
     if ids.is_safe_name(name):

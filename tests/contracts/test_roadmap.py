@@ -76,7 +76,7 @@ def test_an_id_of_a_requirement_has_a_number(word: str) -> None:
 
 
 @pytest.mark.req("A2")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(st.text(max_size=80))
 def test_any_name_has_a_slug_that_can_stand_in_a_path(name: str) -> None:
     slug = phase_slug("6.1", name)

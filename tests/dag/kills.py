@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -16,9 +15,6 @@ from dag import program
 from dag.remains import Content, assert_clean, content_of
 from fairwitness.runs.dispatch.account import STARTED
 from support.graph.team import Task
-
-FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
-"""Set by `make sweep`: every point, where the ordinary tests take a few."""
 
 KILLED = -9
 LIFE_S = 180.0

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from dag import program
-from dag.kills import FULL, KILLED, POINTS, SOMETIMES, TESTS, Drill, Grounds
+from dag.kills import KILLED, POINTS, SOMETIMES, TESTS, Drill, Grounds
 from dag.program import FIVE, FIVE_ALONE, ONE, TWELVE_ALONE
 from dag.remains import TABLES, Content, assert_alike, assert_clean, assert_same, content_of, git
 from fairwitness.errors import UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch.account import STARTED
 from support.graph.team import RUN, TWELVE, Task
+from support.ladder import SWEEP, widened
 
 pytestmark = pytest.mark.timeout(600)  # each process that tests lays its own references first
 
@@ -72,11 +73,11 @@ def test_a_run_that_nobody_kills_passes_every_point_and_none_that_is_not_listed(
 @pytest.mark.req("P16")
 @pytest.mark.req("X4")
 @pytest.mark.req("F10")
-@pytest.mark.parametrize(("point", "passage"), EVERY if FULL else FEW_ALONE)
+@pytest.mark.parametrize(("point", "passage"), widened(EVERY, FEW_ALONE))
 def test_killed_at_any_point_a_run_of_settled_order_ends_as_if_nothing_had_happened(
     grounds: Grounds, point: str, passage: str
 ) -> None:
-    tasks = TWELVE_ALONE if FULL and passage == "middle" else FIVE_ALONE
+    tasks = TWELVE_ALONE if SWEEP and passage == "middle" else FIVE_ALONE
     drill = killed_at(grounds, tasks, point, passage)
     found = drill.end()
     assert_same(found, grounds.reference(tasks).content)
@@ -86,11 +87,11 @@ def test_killed_at_any_point_a_run_of_settled_order_ends_as_if_nothing_had_happe
 @pytest.mark.req("P16")
 @pytest.mark.req("X4")
 @pytest.mark.req("F10")
-@pytest.mark.parametrize(("point", "passage"), EVERY if FULL else FEW)
+@pytest.mark.parametrize(("point", "passage"), widened(EVERY, FEW))
 def test_killed_at_any_point_while_four_work_a_run_ends_with_the_same_files_and_courses(
     grounds: Grounds, point: str, passage: str
 ) -> None:
-    tasks = TWELVE if FULL and passage == "middle" else FIVE
+    tasks = TWELVE if SWEEP and passage == "middle" else FIVE
     drill = killed_at(grounds, tasks, point, passage)
     found = drill.end()
     assert_alike(found, grounds.reference(tasks).content, contested=CONTESTED)
@@ -102,7 +103,7 @@ def test_killed_at_any_point_while_four_work_a_run_ends_with_the_same_files_and_
 @pytest.mark.req("F10")
 @pytest.mark.timeout(3600)
 def test_a_run_of_settled_order_that_dies_again_and_again_ends_as_if_nothing_had_happened(grounds: Grounds) -> None:
-    tasks = TWELVE_ALONE if FULL else FIVE_ALONE
+    tasks = TWELVE_ALONE if SWEEP else FIVE_ALONE
     reference = grounds.reference(tasks).content
     drill = grounds.drill(tasks)
     found = die_often(drill)
@@ -117,7 +118,7 @@ def test_a_run_of_settled_order_that_dies_again_and_again_ends_as_if_nothing_had
 def test_a_run_of_four_at_a_time_that_dies_again_and_again_ends_with_the_same_files_and_courses(
     grounds: Grounds,
 ) -> None:
-    tasks = TWELVE if FULL else FIVE
+    tasks = TWELVE if SWEEP else FIVE
     reference = grounds.reference(tasks).content
     drill = grounds.drill(tasks)
     found = die_often(drill)
@@ -139,7 +140,7 @@ def test_killed_while_it_makes_good_a_kill_a_run_ends_as_if_nothing_had_happened
 
 def die_often(drill: Drill) -> Content:
     """Hundreds of lives that do a little each; in the ordinary tests a dozen that do more."""
-    if FULL:
+    if SWEEP:
         assert len(list(drill.die_often(1))) > 100
     else:
         assert all(drill.live(f"#{60 + number}").is_killed for number in range(12))

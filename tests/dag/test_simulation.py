@@ -4,7 +4,6 @@ The watch of the simulation looks at every event, child, start and landing; a ru
 error. Here it is said which worlds it watches over.
 """
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -27,16 +26,15 @@ from support.graph.sim_worlds import (
     rough_world,
     steady_pair,
 )
+from support.ladder import SWEEP
 
-FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
-"""The long sweep: `make sweep`."""
 IN_A_GROUP = 10
-ROUGH = 2000 if FULL else 120
-STEADY_PAIRS = 1000 if FULL else 60
-LARGE = (1, 2, 3, 4) if FULL else (1,)
+ROUGH = 2000 if SWEEP else 120
+STEADY_PAIRS = 1000 if SWEEP else 60
+LARGE = (1, 2, 3, 4) if SWEEP else (1,)
 HUGE = 10_000
 
-pytestmark = pytest.mark.timeout(1800 if FULL else 240)
+pytestmark = pytest.mark.timeout(1800 if SWEEP else 240)
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +93,7 @@ def test_crashes_pauses_people_and_growth_do_not_change_what_is_merged(seeds: ra
 def _small(crashes: dict[int, Blow] | None = None) -> GraphWorld:
     """An attempt that fails, a conflict and its helper, a merge that turns red, and a refinery that takes one in."""
     told = Told({(Fault.AGENT, "t1", 1, False), (Fault.CLASH, "t2", 1), (Fault.RED_MERGED, "r1", 1)})
-    dag = simple_dag(t1="", t2="", r1="t1", **({"t3": "r1", "t4": "t2"} if FULL else {}))
+    dag = simple_dag(t1="", t2="", r1="t1", **({"t3": "r1", "t4": "t2"} if SWEEP else {}))
     patient = OPTIONS.model_copy(update={"look_s": 20.0})
     return GraphWorld(dag, verdicts=told, crashes=crashes, options=patient)
 
@@ -111,7 +109,7 @@ def _awaits() -> int:
 def test_at_every_await_the_process_may_die_and_nothing_is_lost_or_paid_twice(blow: Blow) -> None:
     whole = _small()
     whole.run()
-    every = 1 if FULL or blow is Blow.PROCESS else 3
+    every = 1 if SWEEP or blow is Blow.PROCESS else 3
     for place in range(1, _awaits() + 1, every):
         world = _small({place: blow})
         assert world.run().completed, place
@@ -127,7 +125,7 @@ def test_at_every_await_the_process_may_die_and_nothing_is_lost_or_paid_twice(bl
 def test_a_second_crash_on_the_way_back_changes_nothing_either() -> None:
     awaits = _awaits()
     rng = chance(7)
-    for _ in range(200 if FULL else 40):
+    for _ in range(200 if SWEEP else 40):
         places = sorted(rng.sample(range(1, awaits), 3))
         world = _small({place + 20 * nth: rng.choice(list(Blow)) for nth, place in enumerate(places)})
         assert world.run().completed, places
@@ -208,7 +206,7 @@ def test_ten_thousand_nodes_with_faults_and_crashes_end_as_the_verdicts_have_it(
     assert world.merged == expected_merged(world.runner.dag, world.ground.verdicts, world.options.max_attempts)
 
 
-@pytest.mark.skipif(not FULL, reason="takes half a minute: make sweep")
+@pytest.mark.width("sweep")
 @pytest.mark.req("F3", "F6", "F10", "X7")
 @pytest.mark.parametrize("shape", ["wide", "deep"])
 def test_ten_thousand_nodes_of_any_shape_are_merged(shape: str) -> None:

@@ -1,6 +1,5 @@
 """What the tests' processes write into a ledger, and how a ledger is checked to be whole afterwards."""
 
-import os
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -13,9 +12,6 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.ledger.verify import verify
 from ledger.samples import RUN, execution
-
-FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
-"""Set by `make sweep`: everything in its full size, where the ordinary tests take a part."""
 
 TIME = "2026-02-26T14:30:00Z"
 TABLES = ("executions", "anvil_checks", "check_sources", "events", "chain")

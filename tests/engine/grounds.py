@@ -17,7 +17,6 @@ from fairwitness.engine.base import JOURNAL_VERSION, Body, Engine, Json
 from support.engine.raw_engine import RawEngine
 
 TESTS = Path(__file__).parents[1]
-FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
 PATIENCE_S = 60.0
 
 

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from engine.flows import Scene, chain_value, flows
-from engine.grounds import FULL, Done, Ground, kill
+from engine.grounds import Done, Ground, kill
 from engine.judging import assert_family_is_whole, outcome
 from fairwitness.engine.base import Json, Outcome, RunStatus, Stranded
+from support.ladder import SWEEP
 
 
 @pytest.mark.req("P16")
@@ -15,13 +16,13 @@ from fairwitness.engine.base import Json, Outcome, RunStatus, Stranded
 def test_killed_in_the_middle_and_at_the_end_of_and_after_each_step_a_run_repeats_only_that_step(
     ground: Ground,
 ) -> None:
-    steps = 8 if FULL else 3
+    steps = 8 if SWEEP else 3
     args: Json = {"steps": steps, "pause_s": 0}
     flow = "chain"
     repeated: dict[str, list[str]] = {}
     for number in range(steps):
         # between its end and its record a step is still in flight
-        inside = ["begin", "end"] if FULL else [("begin", "end")[number % 2]]
+        inside = ["begin", "end"] if SWEEP else [("begin", "end")[number % 2]]
         repeated[f"s{number}"] = inside
         for when in [*inside, "after"]:
             ground.works(run="r", flow=flow, args=args, kill=f"{when} r s{number}")
@@ -35,7 +36,7 @@ def test_killed_in_the_middle_and_at_the_end_of_and_after_each_step_a_run_repeat
 @pytest.mark.req("P16")
 @pytest.mark.timeout(600)
 def test_a_long_run_killed_from_outside_again_and_again_loses_nothing(ground: Ground) -> None:
-    steps, kills = (400, 5) if FULL else (60, 2)
+    steps, kills = (400, 5) if SWEEP else (60, 2)
     flow = "chain"
     for number in range(1, kills + 1):
         with ground.worker(run="r", flow=flow, args={"steps": steps, "pause_s": 0.002}) as process:
@@ -83,7 +84,7 @@ CHILD = {"steps": 2, "pause_s": 0.1}
 @pytest.mark.req("P16")
 @pytest.mark.timeout(600)
 def test_a_parent_killed_while_its_children_run_goes_on_with_them(ground: Ground) -> None:
-    children, kills = (24, 6) if FULL else (6, 1)
+    children, kills = (24, 6) if SWEEP else (6, 1)
     flow = "parent"
     for number in range(1, kills + 1):
         with ground.worker(run="p", flow=flow, args={"children": children, "child": CHILD}, cap=3) as process:

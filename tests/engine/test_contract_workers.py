@@ -8,9 +8,10 @@ from contextlib import ExitStack
 import pytest
 
 from engine.flows import Scene, chain_value, flows
-from engine.grounds import FULL, Done, Ground, Kind, ended, kill
+from engine.grounds import Done, Ground, Kind, ended, kill
 from engine.judging import assert_family_is_whole, outcome
 from fairwitness.engine.base import Json, Outcome, RunStatus
+from support.ladder import widened
 
 
 def family(children: int) -> Json:
@@ -84,7 +85,7 @@ def test_a_database_whose_maker_was_killed_is_made_whole_by_the_next(new_ground:
 
 @pytest.mark.req("P16")
 @pytest.mark.req("X4")
-@pytest.mark.parametrize("ground", list(Kind) if FULL else [Kind.DBOS_SQLITE], indirect=True, ids=str)
+@pytest.mark.parametrize("ground", widened(Kind, [Kind.DBOS_SQLITE]), indirect=True, ids=str)
 def test_a_worker_whose_loop_hangs_is_missed_while_its_process_lives(ground: Ground) -> None:
     with ground.worker(run="p", flow="watches", args={"missed_s": 7.5}, cap=1) as watcher:
         ground.until(lambda _: ground.in_flight(watcher.pid) == {("p/well", "s0")}, watcher)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.flows import chain_value
-from engine.grounds import FULL, Ground, Kind, ended
+from engine.grounds import Ground, Kind, ended
 from engine.judging import outcome
 from engine.test_dbos_engine import on_both, one_step, opened, over, until
 from engine.test_dbos_leases import database_of, give_to, status_of
@@ -20,6 +20,7 @@ from fairwitness.engine.base import Flow, Json, Outcome, RunStatus
 from fairwitness.engine.leases import Leases
 from fairwitness.engine.locks import this_process
 from support import postgres
+from support.ladder import SWEEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def server(postgres_url: str, tmp_path: Path) -> Iterator[Server]:
 @pytest.mark.req("P16")
 @pytest.mark.timeout(400)
 def test_a_server_that_fails_in_the_middle_of_runs_and_comes_back_costs_nothing_but_time(server: Server) -> None:
-    ground, away_s = server.ground, 35.0 if FULL else 1.0
+    ground, away_s = server.ground, 35.0 if SWEEP else 1.0
     args: Json = {"children": 8, "child": {"steps": 2, "pause_s": -1}}
     with ground.worker(run="p", flow="parent", args=args, cap=3) as family:
         ground.until(lambda _: len(ground.in_flight(family.pid)) == 3, family)

@@ -55,8 +55,6 @@ from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.verify.subject import VerifyDeps
 from support import demo_feature as demo
 
-FULL = bool(os.environ.get("FAIRWITNESS_FULL"))
-"""Whether also those are run that take minutes."""
 MARK = "quince-marmalade"
 """Stands in everything that a faulty agent says, so that it can be looked for."""
 TASK = "task-01"

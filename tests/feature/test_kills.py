@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from cli.runner import fairwitness
-from dag.kills import FULL, KILLED
+from dag.kills import KILLED
 from dag.remains import git
 from feature.kills import Drill, Grounds
 from feature.remains import TABLES, assert_alike, assert_same
 from support import demo_feature as demo
+from support.ladder import SWEEP
 
 pytestmark = pytest.mark.timeout(1200)  # each process that tests makes its own references first
 
@@ -72,7 +73,7 @@ EVERY_TOGETHER: tuple[Case, ...] = tuple(
     (point, "middle") for point in POINTS if point.startswith(("dispatch.", "feature.", "git.", "graph.", "verify."))
 )
 OFTEN = range(300, 2100, 100)
-needs_hours = pytest.mark.skipif(not FULL, reason="make test-faults: each takes half a minute")
+needs_hours = pytest.mark.width("sweep")  # each takes half a minute or more
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +156,7 @@ ROLLBACK = (
 
 @pytest.mark.req("P11")
 def test_a_rollback_that_is_killed_anywhere_is_brought_to_its_end_by_the_next(grounds: Grounds) -> None:
-    for point in ROLLBACK if FULL else ROLLBACK[1::4]:
+    for point in ROLLBACK if SWEEP else ROLLBACK[1::4]:
         drill = grounds.ended(alone=True)
         place = drill.repository
         assert drill.command("rollback", drill.run_id, kill_at=point).is_killed, point

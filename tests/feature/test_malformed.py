@@ -18,8 +18,9 @@ from fairwitness.contracts.common.words import Status
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.demo.sessions import RecordedSession
-from feature.grounds import FULL, MARK, PLAN, TASK, Grounds, Run, Turn, as_turns, call, of
+from feature.grounds import MARK, PLAN, TASK, Grounds, Run, Turn, as_turns, call, of
 from support import demo_feature as demo
+from support.ladder import SWEEP
 
 EMPTY = Turn()
 PROSE = Turn(f"All is well with the {MARK}: there is nothing to report.\n\nGood bye.")
@@ -177,7 +178,7 @@ FILES = {
     "implementer": demo.LAYOUT.implementation_report(TASK),
     "code reviewer": demo.LAYOUT.review_verdict("code", SENTINEL),
 }
-KINDS = [few, *([many] if FULL else [])]
+KINDS = [few, *([many] if SWEEP else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +323,7 @@ def test_a_plan_without_its_task_documents_or_beyond_the_limits_is_refused_whole
     assert "Your last plan was refused" in run.transcript("step-4-1-planner-2")
     assert not any(name.startswith(("plan", "tasks/")) for name in grounds.feature_files())
     assert not grounds.marked()
-    if FULL:
+    if SWEEP:
         assert run.carry() is End.COMPLETED
 
 
@@ -355,7 +356,7 @@ def test_what_an_agent_hands_in_that_says_itself_it_failed_is_no_document(ground
     assert not grounds.marked()
     assert MARK not in run.transcript("step-2-1-spec-1")
     assert not any(name.startswith(("plan", "tasks/")) for name in grounds.feature_files())
-    if FULL:
+    if SWEEP:
         assert run.carry() is End.COMPLETED
 
 

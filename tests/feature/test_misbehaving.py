@@ -26,9 +26,10 @@ from fairwitness.contracts.common.ids import baseline_tag
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.errors import NotReady
-from feature.grounds import FULL, MARK, TASK, Grounds, Otherwise, Run, as_turns, call, carry_otherwise, git, of
+from feature.grounds import MARK, TASK, Grounds, Otherwise, Run, as_turns, call, carry_otherwise, git, of
 from feature.grounds import Turn as Played
 from support import demo_feature as demo
+from support.ladder import SWEEP, widened
 
 TESTS, CODE, OTHERS = "tests/test_vouchers.py", "till/vouchers.py", "till/payment.py"
 RUN_TESTS = "python3 -m unittest discover -v -s . -p test_vouchers.py"
@@ -246,7 +247,7 @@ ESCAPES = {
 
 
 @pytest.mark.req("P12", "P16")
-@pytest.mark.parametrize("what", ESCAPES if FULL else list(ESCAPES)[:1])
+@pytest.mark.parametrize("what", widened(ESCAPES, list(ESCAPES)[:1]))
 def test_a_change_outside_of_its_task_voids_the_dispatch(grounds: Grounds, what: str) -> None:
     """Made by a command that may write the worktree, so that no tool could refuse it; it is found afterwards."""
     session = of(Role.IMPLEMENTER)
@@ -271,7 +272,7 @@ def test_a_change_outside_of_its_task_voids_the_dispatch(grounds: Grounds, what:
     assert f"implementation-reports/{TASK}.yaml" not in grounds.feature_files()
     assert not grounds.marked()
     unchanged(grounds, run, before)
-    if FULL:
+    if SWEEP:
         assert run.carry() is End.COMPLETED
         assert set(git_names(grounds, "feature/gift-vouchers")) == {TESTS, CODE}
 
@@ -333,7 +334,7 @@ def test_a_branch_that_somebody_moved_is_not_taken_for_the_runs_work(grounds: Gr
 
 
 @pytest.mark.req("P9", "P16")
-@pytest.mark.skipif(not FULL, reason="another whole run")
+@pytest.mark.width("sweep")
 def test_a_run_goes_by_its_order_wherever_its_refs_are_moved_to(grounds: Grounds) -> None:
     """The baseline is the commit that the order names; a branch that is gone is made again where it was."""
     before = grounds.refs()
@@ -419,7 +420,7 @@ def test_an_implementer_that_hangs_leaves_no_process_and_nothing_in_the_reposito
     unchanged(grounds, run, before)
     assert grounds.files() == files
     assert f"implementation-reports/{TASK}.yaml" not in grounds.feature_files()
-    if FULL:
+    if SWEEP:
         grounds.record(session.role, session.instance, 1, as_turns(session))
         assert run.carry() is End.COMPLETED
 
@@ -540,7 +541,7 @@ def test_an_agent_that_goes_round_in_circles_is_ended_at_its_turns(grounds: Grou
 
 @pytest.mark.req("P12")
 def test_an_agent_that_floods_is_kept_to_a_bounded_record(grounds: Grounds) -> None:
-    lines, answer = 12_000 if FULL else 2_000, of(Role.INTAKE).answer
+    lines, answer = 12_000 if SWEEP else 2_000, of(Role.INTAKE).answer
 
     def flood(job: Job, _asked: int) -> Turn:
         for _ in range(lines):
@@ -556,7 +557,7 @@ def test_an_agent_that_floods_is_kept_to_a_bounded_record(grounds: Grounds) -> N
 
 
 @pytest.mark.req("P12")
-@pytest.mark.skipif(not FULL, reason="takes a minute as long as texts are redacted before they are cut")
+@pytest.mark.width("sweep")
 def test_fifty_megabytes_are_no_answer_and_hold_nothing_up(grounds: Grounds) -> None:
     answer = of(Role.INTAKE).answer
 

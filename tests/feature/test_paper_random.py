@@ -13,9 +13,6 @@ from support.paper.script import Script
 
 _RUNS = settings(
     max_examples=12,
-    deadline=None,
-    derandomize=True,
-    database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

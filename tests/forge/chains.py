@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from dag.kills import FULL
 from feature.kills import Drill, Grounds
 from feature.remains import Content
+from support.ladder import SWEEP
 
-CHAINED = FULL or bool(os.environ.get("FAIRWITNESS_CHAINS"))
+CHAINED = SWEEP or bool(os.environ.get("FAIRWITNESS_CHAINS"))
 """Set by `make test-kills`: every point in chains, where the ordinary tests take a few."""
 
 

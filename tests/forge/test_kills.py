@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from cli.runner import fairwitness
-from dag.kills import FULL, KILLED
+from dag.kills import KILLED
 from dag.remains import git
 from feature.kills import Drill, Grounds
 from feature.remains import assert_alike, assert_same
-from forge.chains import CHAINED, Case, firsts, in_order, middles, share, sweep
+from forge.chains import Case, firsts, in_order, middles, share, sweep
 from forge.kills import FORGE
 from support import demo_forge as demo
 
@@ -91,8 +91,8 @@ HELPED: tuple[str, ...] = (
 OFTEN = range(300, 2100, 150)
 ALONE_CHAINS, TOGETHER_CHAINS = 13, 5
 """How many runs the points are dealt out to: about a dozen each."""
-needs_hours = pytest.mark.skipif(not FULL, reason="make test-faults: each takes a minute")
-needs_minutes = pytest.mark.skipif(not CHAINED, reason="make test-kills: each takes a minute or two")
+needs_hours = pytest.mark.width("sweep")  # each takes half a minute or more
+needs_minutes = pytest.mark.width("sweep")  # each takes a minute or two
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ _FILES = st.dictionaries(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(old=_FILES, new=_FILES)
 def test_composing_diffing_and_checking_out_agree(person: Person, tmp_path: Path, old: object, new: object) -> None:
     shadow = person.shadow()

@@ -95,7 +95,7 @@ _BODIES = st.text(st.characters(exclude_categories=("Cs", "Cc"), include_charact
 _HEADS = st.dictionaries(texts().filter(lambda key: key != "body"), plain_values(), max_size=4)
 
 
-@settings(deadline=None, max_examples=100, derandomize=True, database=None)
+@settings(max_examples=100)
 @given(_HEADS, st.one_of(_BODIES, st.just("---\na: 1\n---\n"), st.just("\n\n")))
 def test_what_is_written_is_read_back_equal(head: dict[str, Any], body: str) -> None:
     value = {**head, "body": body}

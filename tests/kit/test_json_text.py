@@ -176,7 +176,7 @@ def test_places_in_lines_begin_with_the_index_of_the_line() -> None:
     }
 
 
-@settings(deadline=None, max_examples=150, derandomize=True, database=None)
+@settings(max_examples=150)
 @given(plain_values())
 def test_what_is_written_is_read_back_equal(value: Any) -> None:
     assert repr(json_text.parse(json_text.render(value))) == repr(value)

@@ -215,7 +215,7 @@ def test_odd_texts_survive_as_value_key_entry_and_whole_document(text: str) -> N
         assert yaml_text.parse(yaml_text.render(value)) == value
 
 
-@settings(deadline=None, max_examples=200, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(plain_values())
 def test_what_is_written_is_read_back_equal(value: Any) -> None:
     assert repr(yaml_text.parse(yaml_text.render(value))) == repr(value)

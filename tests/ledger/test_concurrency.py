@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from conftest import OpenDatabase
-from db.ledger_jobs import FULL, assert_whole, open_again, write, write_many
+from db.ledger_jobs import assert_whole, open_again, write, write_many
 from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import BUSY_TIMEOUT_MS, SqliteDatabase
 from fairwitness.errors import DatabaseBusy
 from fairwitness.ledger.ledger import Ledger
 from ledger.samples import RUN
+from support.ladder import SWEEP
 
 WRITERS = 16
-ROWS = 1000 if FULL else 60
+ROWS = 1000 if SWEEP else 60
 
 # A server that has imported the ledger forks each process; the test process itself has threads and must not be forked.
 SERVER = multiprocessing.get_context("forkserver")

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from db.children import Call, run_with_fault, run_writer, told, writing_calls
-from db.ledger_jobs import FULL, assert_whole, write
+from db.ledger_jobs import assert_whole, write
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.errors import DatabaseUnusable
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
 from ledger.samples import RUN, execution
 from store.children import strace_works
+from support.ladder import SWEEP
 
 needs_strace = pytest.mark.skipif(not strace_works(), reason="strace is missing or may not trace")
 
@@ -70,7 +71,7 @@ def test_a_writer_killed_at_any_system_call_that_writes_leaves_whole_records(dat
     _, first, rest = writing_calls(fresh_copy(database, "dry"), NEW)
     assert {call for call, _ in first + rest} >= {"pwrite64", "fdatasync", "unlink"}
     after_kill: set[int] = set()
-    for call, number in first + (rest if FULL else [*rest[::5], rest[-1]]):
+    for call, number in first + (rest if SWEEP else [*rest[::5], rest[-1]]):
         copy = fresh_copy(database, f"{call}-{number}")
         assert run_with_fault(copy, NEW, "signal=KILL", call, str(number)).returncode == -9
         after_kill.add(len(assert_recovers(copy)))
@@ -83,7 +84,7 @@ def test_a_writer_killed_at_any_system_call_that_writes_leaves_whole_records(dat
 def test_a_ledger_whose_making_was_killed_at_any_moment_can_be_made_again(tmp_path: Path) -> None:
     (tmp_path / "dry").mkdir()
     opening = writing_calls(tmp_path / "dry" / "evidence.db", NEW).opening
-    for call, number in opening if FULL else opening[:12] + opening[12::16]:
+    for call, number in opening if SWEEP else opening[:12] + opening[12::16]:
         path = tmp_path / f"{call}-{number}" / "evidence.db"
         path.parent.mkdir()
         assert run_with_fault(path, NEW, "signal=KILL", call, str(number)).returncode == -9

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from db.ledger_jobs import FULL, assert_whole, write
+from db.ledger_jobs import assert_whole, write
 from db.power import Image, Operation, cuts, replay
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import DatabaseUnusable
 from fairwitness.ledger.ledger import Ledger
+from support.ladder import SWEEP
 
 RECORDS = 30
 SETTINGS = ("journal_mode", "synchronous", "foreign_keys")
@@ -77,7 +78,7 @@ def test_a_power_cut_takes_back_no_acknowledged_record_and_corrupts_nothing(
     folder.mkdir()
     operations = _operations(statements, disk / "evidence.db")
     points: set[int] = set()
-    for tried, (number, commits, image) in enumerate(cuts(operations, 1 if FULL else 4, seed=7)):
+    for tried, (number, commits, image) in enumerate(cuts(operations, 1 if SWEEP else 4, seed=7)):
         found = _keys_after(_put(image, folder), opened_to_write=tried % 4 == 3)
         safe = {f"k{record}" for record in range(commits - 1)}  # the first commit made the tables
         assert safe <= found, f"lost at operation {number}"

@@ -97,7 +97,7 @@ USAGES = st.builds(
     total_minutes=st.sampled_from([0, 1439, 1440]),
     total_retries=st.sampled_from([0, 9, 10]),
 )
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 
 
 @pytest.mark.req("A4")

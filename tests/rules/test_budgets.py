@@ -171,7 +171,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.req("P12", "A4")
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 @given(STEPS)
 def test_no_dispatch_is_ever_let_through_above_a_cap(steps: list[tuple[str, str, str, int]]) -> None:
     budget = _budget(_tokens(8), _tokens(15), _tokens(20))

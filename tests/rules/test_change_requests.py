@@ -15,7 +15,7 @@ from fairwitness.contracts.forge.status import DagStatus, NodeStatus
 from fairwitness.rules.change_requests import AFTER, Verdict, extension_problems, next_number, verdict_problem
 from fairwitness.rules.dag import apply_overlay, dag_problems
 
-GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=200)
 MOMENT = "2026-02-26T14:30:00Z"
 STATUSES, VERDICTS = st.sampled_from(ChangeRequestStatus), st.sampled_from(Verdict)
 ACTORS = st.sampled_from(["captain", "Ada <ada@example.org>", "fairwitness", "refinery-01"])

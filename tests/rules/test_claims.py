@@ -14,7 +14,7 @@ from fairwitness.contracts.common.words import Assessment
 from fairwitness.rules.claims import Said, claim_differences, mini_differences, plain_command, said_of
 from support.strategies import documents
 
-GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=200)
 COMMAND = "pytest -q tests/test_token.py"
 CRITERION = "Tokens carry their line"
 

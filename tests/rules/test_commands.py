@@ -12,7 +12,7 @@ from fairwitness.rules.commands import MANIFESTS, MOST_SIGNS, Detected, commands
 from fairwitness.rules.roadmap_template import config_template
 from fairwitness.rules.spec_lock import SpecTurn, spec_changes, spec_locks, spec_paths
 
-GENERATED = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=150)
 AT = "2026-02-26T14:30:00Z"
 CARGO = '[package]\nname = "x"\n'
 

@@ -126,7 +126,7 @@ FACTS = st.builds(
 
 
 @pytest.mark.req("P11")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(FACTS, st.sampled_from(Degradation), st.sampled_from(Severity))
 def test_one_more_trouble_never_raises_confidence(
     known: ConfidenceFacts, degradation: Degradation, severity: Severity

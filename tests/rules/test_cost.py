@@ -42,7 +42,7 @@ def test_the_whole_table_of_estimates() -> None:
 
 
 @pytest.mark.req("A9")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(TASKS, st.sampled_from(Complexity), st.sampled_from(PhaseType))
 def test_one_more_task_never_makes_a_phase_cheaper_and_order_does_not_matter(
     tasks: list[Complexity], more: Complexity, kind: PhaseType
@@ -128,7 +128,7 @@ def test_runs_without_a_score_have_no_trend_in_it() -> None:
 
 
 @pytest.mark.req("A9")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=8))
 def test_a_mean_lies_between_the_extremes_whatever_the_rounding(tokens: list[int]) -> None:
     runs = tuple(_run(number + 1, total_estimated_tokens=count) for number, count in enumerate(tokens))

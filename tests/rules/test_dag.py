@@ -115,7 +115,7 @@ IDS = st.sampled_from(["task-001", "task-002", "refinery-001", "task-006", "task
 
 
 @pytest.mark.req("F5")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(IDS, IDS), max_size=5))
 def test_an_overlay_never_removes_a_node_or_an_edge_and_counts_stay_true(edges: list[tuple[str, str]]) -> None:
     dag = _dag()
@@ -226,7 +226,7 @@ def _edges(dag: Dag) -> set[tuple[str, str]]:
 
 
 @pytest.mark.req("F5")
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 @given(st.randoms(use_true_random=False))
 def test_overlays_in_any_legal_order_give_the_same_graph(chance: Random) -> None:
     """An order is legal if each overlay comes after those that bring the nodes it names. The order is that of the
@@ -287,7 +287,7 @@ NEW_NODES = st.lists(st.sampled_from(["task-006", "task-007", "task-008"]), max_
 
 
 @pytest.mark.req("F5")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(NEW_NODES, st.lists(st.tuples(IDS, IDS), max_size=3)), max_size=4))
 def test_the_effective_graph_never_loses_a_node_or_edge_and_has_no_problem(
     grown: list[tuple[list[str], list[tuple[str, str]]]],
@@ -322,7 +322,7 @@ REFINERY = {"type": "refinery", "agentType": "refinery"}
 
 
 @pytest.mark.req("F5")
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 @given(st.randoms(use_true_random=False))
 def test_all_overlays_at_once_are_judged_as_one_after_the_other(chance: Random) -> None:
     """Also on a graph that has a problem of its own, and where a later overlay would cure what an earlier one lacks."""
@@ -434,7 +434,7 @@ def test_a_node_goes_back_to_the_queue_until_its_last_attempt(lost: NodeState) -
 
 
 @pytest.mark.req("F3", "F10")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from(NodeState), max_size=40), st.integers(1, 4))
 def test_no_row_of_moves_goes_beyond_the_attempts_or_out_of_merged(moves: list[NodeState], most: int) -> None:
     node = _at(NodeState.PENDING, 1, most)

@@ -23,7 +23,7 @@ from fairwitness.rules.diagnostics import (
 )
 from fairwitness.rules.flags import CYCLES
 
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 PATHS = frozenset({"src/auth/login.py", "Makefile"})
 
 

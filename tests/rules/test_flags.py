@@ -15,7 +15,7 @@ from fairwitness.rules.flags import CYCLES, Takes, asking, course, flag_problems
 from fairwitness.rules.scoring import flag_conflicts
 from support.fixtures import value_of
 
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 STATUSES = {
     "1": PhaseStatus.COMPLETED,
     "2": PhaseStatus.FAILED,

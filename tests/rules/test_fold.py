@@ -19,7 +19,7 @@ from fairwitness.rules.fold_forge import fold_forge
 from fairwitness.rules.fold_phase import autopilot_event
 from rules.fold_streams import DAG, FEATURE, FEATURE_RUN, FORGE, FORGE_RUN, PILOT, PILOT_RUN, SETUP, stream
 
-GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=100)
 
 Fold = Callable[[list[Envelope], Any], Any]
 STREAMS: dict[str, tuple[list[Envelope], Fold]] = {

@@ -1,7 +1,7 @@
 """The fold of an autopilot run passes over what the graphs of its phases tell, and over nothing else."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
@@ -51,7 +51,6 @@ def test_an_event_of_a_graph_changes_nothing_but_where_the_fold_is(kind: str) ->
 @given(
     st.dictionaries(st.integers(1, len(PILOT)), st.lists(st.sampled_from(EVERY), min_size=1, max_size=3), max_size=4)
 )
-@settings(deadline=None)
 def test_a_run_is_the_same_wherever_its_graphs_tell_something(told: dict[int, list[str]]) -> None:
     envelopes: list[Envelope] = []
     for place, envelope in enumerate(WHOLE, 1):

@@ -364,7 +364,7 @@ def _history(chance: Random) -> list[Said]:
 
 
 @pytest.mark.req("F6")
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_the_counts_that_follow_each_event_are_those_of_the_whole_graph(chance: Random) -> None:
     events = stream(Workflow.FORGE, FORGE_RUN, _history(chance))
@@ -379,7 +379,7 @@ def test_the_counts_that_follow_each_event_are_those_of_the_whole_graph(chance: 
 
 
 @pytest.mark.req("F6")
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_folding_on_is_folding_everything_and_leaves_the_earlier_state_as_it_was(chance: Random) -> None:
     events = stream(Workflow.FORGE, FORGE_RUN, _history(chance))

@@ -116,7 +116,7 @@ courses = st.builds(
 
 
 @pytest.mark.req("F9", "F4")
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 @given(courses, st.sampled_from(ApprovalMode), st.sampled_from(Decider))
 def test_every_course_has_a_next_move_that_no_person_and_no_request_is_passed_over_by(
     course: Course, mode: ApprovalMode, decider: Decider
@@ -343,7 +343,7 @@ def _status(said: list[Said], dag: Dag) -> ForgeState:
 
 
 @pytest.mark.req("F9", "F4", "F6", "F10")
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60)
 @given(st.randoms(use_true_random=False))
 def test_whatever_captain_people_and_refineries_do_a_run_goes_by_its_status_files_and_asks_nothing_twice(
     chance: Random,
@@ -364,7 +364,7 @@ def test_whatever_captain_people_and_refineries_do_a_run_goes_by_its_status_file
 
 
 @pytest.mark.req("F6")
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60)
 @given(st.randoms(use_true_random=False))
 def test_going_on_from_any_point_is_going_from_the_beginning(chance: Random) -> None:
     story = Story(chance)

@@ -137,7 +137,7 @@ class _World:
 
 
 @pytest.mark.req("F3", "F5", "F10", "X7")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(st.randoms(use_true_random=False))
 def test_after_every_move_and_overlay_the_frontier_answers_as_the_plain_rules_do(chance: Random) -> None:
     world = _World(chance)
@@ -166,7 +166,7 @@ def test_after_every_move_and_overlay_the_frontier_answers_as_the_plain_rules_do
 
 
 @pytest.mark.req("F10")
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_it_goes_by_what_it_is_told_even_if_no_run_could_get_there(chance: Random) -> None:
     world = _World(chance)
@@ -180,7 +180,7 @@ def test_it_goes_by_what_it_is_told_even_if_no_run_could_get_there(chance: Rando
 
 
 @pytest.mark.req("F9", "F10")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(st.randoms(use_true_random=False), st.integers(0, 100))
 def test_every_run_ends_with_at_most_its_attempts_and_never_before_its_dependencies(
     chance: Random, failing: int

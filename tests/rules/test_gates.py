@@ -46,7 +46,7 @@ from rules.build import (
     votes,
 )
 
-QUICK = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=150)
 STANDARD = Size.STANDARD
 
 

@@ -11,7 +11,7 @@ NODES = st.sampled_from("abcdefgh")
 GRAPHS = st.dictionaries(NODES, st.lists(NODES, max_size=4), max_size=8)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@settings(max_examples=400)
 @given(GRAPHS)
 def test_a_ring_is_named_exactly_when_there_is_one(graph: dict[str, list[str]]) -> None:
     ring = find_cycle(graph)

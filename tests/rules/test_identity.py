@@ -317,7 +317,7 @@ def test_what_a_test_is_a_part_of(id_: str, outer: list[str]) -> None:
 OUTCOMES = st.sampled_from(Outcome)
 IDS = st.sampled_from(["t.py", "t.py::a", "t.py::b", "t.py::A::c", "u.py::a", "m.C.t", "m", "x > y", "x"])
 ITEMS = st.lists(st.builds(_item, IDS, OUTCOMES), max_size=8)
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=300)
 
 
 @pytest.mark.req("P9", "X1")

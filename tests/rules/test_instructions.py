@@ -20,7 +20,7 @@ from fairwitness.rules.instructions import (
     statements,
 )
 
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 PERSON = "Ada <ada@example.com>"
 PUSH = "- Agents MUST NOT push to `main`."
 OLD = """\

@@ -25,7 +25,7 @@ from fairwitness.rules.integrity_evidence import (
 from fairwitness.rules.scoring import RubberStamp
 from support.fixtures import value_of
 
-GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=100)
 Change = Callable[[dict[str, Any]], None]
 CRITERION = "Tokens carry their line"
 

@@ -183,7 +183,7 @@ def test_what_judges_a_change_is_an_oracle_and_what_it_is_made_of_is_not() -> No
 
 
 @pytest.mark.req("X1")
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 @given(st.text(max_size=40), st.sampled_from(["tests", "__tests__", "spec", "TESTS"]))
 def test_every_path_has_a_kind_and_everything_in_a_test_folder_judges(path: str, folder: str) -> None:
     kind_of_path(path)
@@ -384,7 +384,7 @@ VALUES = st.recursive(
 
 
 @pytest.mark.req("X1")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(
     st.dictionaries(st.sampled_from(["name", "jest", "scripts", "dependencies"]), VALUES),
     st.dictionaries(st.sampled_from(["name", "jest", "scripts", "dependencies"]), VALUES),

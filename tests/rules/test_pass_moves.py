@@ -4,7 +4,7 @@
 from itertools import takewhile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -112,7 +112,6 @@ def _last(results: list[StepResult], step: StepName) -> StepResult | None:
 
 @pytest.mark.req("A3")
 @given(PASSES, st.lists(_results(STEPS), max_size=6), USED, BREAKERS)
-@settings(deadline=None)
 def test_whatever_stands_in_the_ledger_there_is_one_way_on(
     asked: PhasePass, results: list[StepResult], used: Retries, limits: BreakerSettings
 ) -> None:
@@ -131,7 +130,6 @@ def test_whatever_stands_in_the_ledger_there_is_one_way_on(
 
 @pytest.mark.req("A3", "A4")
 @given(st.data(), PASSES, USED, BREAKERS)
-@settings(deadline=None)
 def test_every_pass_ends_within_its_bounds(
     data: st.DataObject, asked: PhasePass, used: Retries, limits: BreakerSettings
 ) -> None:
@@ -151,7 +149,6 @@ def test_every_pass_ends_within_its_bounds(
 
 @pytest.mark.req("A3", "A4")
 @given(st.data(), PASSES, USED, BREAKERS)
-@settings(deadline=None)
 def test_no_step_runs_after_a_halt(
     data: st.DataObject, asked: PhasePass, used: Retries, limits: BreakerSettings
 ) -> None:
@@ -166,7 +163,6 @@ def test_no_step_runs_after_a_halt(
 
 @pytest.mark.req("A3")
 @given(st.data(), USED, BREAKERS)
-@settings(deadline=None)
 def test_nothing_is_carried_out_before_its_plan_was_checked(
     data: st.DataObject, used: Retries, limits: BreakerSettings
 ) -> None:
@@ -185,7 +181,6 @@ def test_nothing_is_carried_out_before_its_plan_was_checked(
 
 @pytest.mark.req("A3", "A20")
 @given(st.data(), PASSES, USED, BREAKERS)
-@settings(deadline=None)
 def test_nothing_is_rated_before_it_was_verified_and_a_judge_let_it_go_on(
     data: st.DataObject, asked: PhasePass, used: Retries, limits: BreakerSettings
 ) -> None:
@@ -233,7 +228,6 @@ def test_the_longest_pass_is_just_as_long_as_the_bound() -> None:
 
 @pytest.mark.req("A3")
 @given(st.data(), st.sampled_from([PassKind.CYCLE, PassKind.PART]), USED, BREAKERS)
-@settings(deadline=None)
 def test_a_cycle_and_a_part_go_by_the_plan_that_stands(
     data: st.DataObject, kind: PassKind, used: Retries, limits: BreakerSettings
 ) -> None:

@@ -40,7 +40,7 @@ def _roadmap(**dependencies: str) -> tuple[RoadmapPhase, ...]:
 
 DIAMOND = _roadmap(p1="", p2="1", p3="1", p4="2 3", p5="")
 STATUSES = st.dictionaries(st.sampled_from(["1", "2", "3", "4", "5"]), st.sampled_from(PhaseStatus))
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 
 
 @pytest.mark.req("A2")

@@ -17,7 +17,7 @@ from fairwitness.rules.rating import CONTRADICTED, UNSHOWN, settle
 from fairwitness.rules.scoring import mean_score
 from support.strategies import documents
 
-GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=100)
 SHOWN, UNSEEN = "src/token.py:12 -- line: int", "I looked at it"
 UNCLAIMED: Any = object()
 

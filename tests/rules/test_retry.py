@@ -270,7 +270,7 @@ CALLS = st.lists(
 
 
 @pytest.mark.req("P12", "P14")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(CALLS, st.integers(1, 5))
 def test_no_more_than_the_cap_runs_and_the_order_of_calls_does_not_matter(calls: list[CallFacts], cap: int) -> None:
     decision = _under_way(*calls, max_concurrent=cap)

@@ -71,7 +71,7 @@ def test_every_severity_has_its_verdict() -> None:
 
 
 @pytest.mark.req("P7")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(FINDINGS, st.tuples(st.sampled_from(Category), st.sampled_from(Severity)))
 def test_one_more_finding_never_makes_a_verdict_milder(
     findings: list[tuple[Category, Severity]], more: tuple[Category, Severity]
@@ -81,7 +81,7 @@ def test_one_more_finding_never_makes_a_verdict_milder(
 
 
 @pytest.mark.req("P7")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(FINDINGS)
 def test_a_derived_verdict_has_no_problem_and_does_not_depend_on_order(
     findings: list[tuple[Category, Severity]],
@@ -304,7 +304,7 @@ def test_it_does_not_matter_which_perspective_says_what() -> None:
 
 
 @pytest.mark.req("P7")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(
     st.tuples(*[st.sampled_from(list(SAYS.values())) for _ in Perspective]),
     st.integers(0, 2),

@@ -184,8 +184,8 @@ def test_a_persons_settings_have_the_first_word_and_the_first_match_holds() -> N
         ("Xa/b", "Xa/b", True),
     ],
 )
-def test_globs_stay_in_their_folder_unless_told(pattern: str, path: str, deps: bool) -> None:
-    assert matches(pattern, path) is deps
+def test_globs_stay_in_their_folder_unless_told(pattern: str, path: str, means: bool) -> None:
+    assert matches(pattern, path) is means
 
 
 @pytest.mark.req("P8")
@@ -219,7 +219,7 @@ FILES = st.lists(
 
 
 @pytest.mark.req("P8")
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150)
 @given(st.sampled_from(Risk), FILES, st.builds(_file, st.sampled_from(["src/a.py", "src/auth.py"])))
 def test_the_effective_risk_is_never_below_the_plan_nor_below_any_file(
     planned: Risk, files: list[ChangedFile], more: ChangedFile

@@ -14,7 +14,7 @@ from fairwitness.rules.roadmap import all_dependents, read_roadmap
 from fairwitness.rules.roadmap_template import ROADMAP_TEMPLATE
 from rules.roadmap_texts import chained, listed, phase_text, roadmaps, written
 
-GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=100)
 PIECES = st.sampled_from(
     [
         *(

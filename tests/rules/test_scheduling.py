@@ -30,7 +30,7 @@ from fairwitness.rules.scheduling import (
     ways_to_the_end,
 )
 
-GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=200)
 
 
 def _dag(**dependencies: str) -> Dag:
@@ -338,7 +338,7 @@ def _dags(draw: st.DrawFn) -> Dag:
 
 
 @pytest.mark.req("F9", "F10")
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 @given(_dags(), st.integers(0, 40), st.randoms(use_true_random=False))
 def test_every_graph_runs_to_its_end_and_completes_when_nothing_fails(dag: Dag, failing: int, chance: Random) -> None:
     """A small engine: start what is ready, end what runs, push, let refineries take in and promote themselves."""
@@ -388,7 +388,7 @@ def test_every_graph_runs_to_its_end_and_completes_when_nothing_fails(dag: Dag, 
 
 
 @pytest.mark.req("F10")
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 @given(_dags(), st.randoms(use_true_random=False))
 def test_a_run_is_going_exactly_while_somebody_is_left_who_can_move(dag: Dag, chance: Random) -> None:
     """Whatever legal moves were made: without work under way, a start or a merge that is due, nobody waits on."""

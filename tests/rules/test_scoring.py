@@ -41,7 +41,7 @@ from fairwitness.rules.scoring import (
     worth_gaps,
 )
 
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 
 
 def _facts(

@@ -76,7 +76,7 @@ def test_why_a_helper_may_not_be_started(who: Role, wanted: str, depth: int, sta
 
 
 @pytest.mark.req("F8", "P12")
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(
     st.sampled_from(Role),
     st.one_of(st.sampled_from([role.value for role in Role]), st.text(max_size=12)),

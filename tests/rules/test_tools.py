@@ -30,7 +30,7 @@ SCOPE = Scope(
 )
 WIDE = SCOPE.model_copy(update={"writes": ("**",)})
 BUILDERS = [role for role in Role if POLICIES[role].source]
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 
 GOOD: dict[Tool, ToolCall] = {
     Tool.RUN_IN_TERMINAL: ToolCall(tool="run_in_terminal", argv=("git", "diff")),

@@ -89,7 +89,7 @@ PATHS = st.sets(st.sampled_from(["a.py", "b.py", "src/c.py", "d.md", "e", "f", "
 
 
 @pytest.mark.req("F2")
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100)
 @given(PATHS, PATHS, st.booleans(), st.booleans())
 def test_there_is_a_difference_exactly_if_files_differ_or_a_claimed_green_was_red(
     told: set[str], changed: set[str], is_green: bool, is_red: bool

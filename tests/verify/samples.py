@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, Self
 
+import pytest
 from pydantic import BaseModel, ConfigDict, model_validator
 
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -135,19 +136,22 @@ def samples() -> tuple[Sample, ...]:
     )
 
 
-FULL = "FAIRWITNESS_FULL" in os.environ
-"""Whether every change is tried on every base, as `make sweep` does."""
 LIES_EACH = 2
 
 
-def chosen(*, honest: bool) -> list[tuple[Sample, str, bool]]:
-    """Sample, change and whether the base is red: everything in a sweep.
+def cases(*, honest: bool) -> list[tuple[Sample, str, bool, tuple[pytest.MarkDecorator, ...]]]:
+    """Sample, change, whether the base is red, and the marks: what is not chosen runs only in a sweep."""
+    few = _chosen(honest=honest)
+    every = [(sample, name, red) for sample in samples() for name, red in sample.proposals(honest=honest)]
+    return [(*each, () if each in few else (pytest.mark.width("sweep"),)) for each in every]
 
-    Otherwise the first honest change of each sample, on a green and on a red base in turn, and of its lies the one
+
+def _chosen(*, honest: bool) -> list[tuple[Sample, str, bool]]:
+    """What runs below the sweep.
+
+    The first honest change of each sample, on a green and on a red base in turn, and of its lies the one
     with the most that nobody told before, and another if that still tells something new.
     """
-    if FULL:
-        return [(sample, name, red) for sample in samples() for name, red in sample.proposals(honest=honest)]
     told: set[str] = set()
     picked: list[tuple[Sample, str, bool]] = []
     for number, sample in enumerate(samples()):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verify.samples import SAMPLES, SUFFIX, Sample, chosen, samples
+from verify.samples import SAMPLES, SUFFIX, Sample, cases, samples
 from verify.samples import export as exported
 from verify.toolchains import installed, require, run
 
@@ -28,8 +28,8 @@ each_sample = pytest.mark.parametrize("sample", samples(), ids=lambda sample: st
 
 def _changes(*, honest: bool) -> list[object]:
     return [
-        pytest.param(sample, name, red, id=f"{sample.name}-{name}")
-        for sample, name, red in chosen(honest=honest)
+        pytest.param(sample, name, red, id=f"{sample.name}-{name}", marks=marks)
+        for sample, name, red, marks in cases(honest=honest)
         if not red or sample.changes[name].bases == ("red",)
     ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from cli.runner import fairwitness
 from verify.belongings import belongings, leave_things_about
-from verify.samples import Change, Repository, Sample, build, chosen
+from verify.samples import Change, Repository, Sample, build, cases
 from verify.toolchains import installed, require, search_path
 
 BAD = {"broken", "new and failing", "vanished", "silenced"}
@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.req("P9")]
 
 def _cases(*, honest: bool) -> list[object]:
     return [
-        pytest.param(sample, name, red, id=f"{sample.name}-{name}{'-on-red' if red else ''}")
-        for sample, name, red in chosen(honest=honest)
+        pytest.param(sample, name, red, id=f"{sample.name}-{name}{'-on-red' if red else ''}", marks=marks)
+        for sample, name, red, marks in cases(honest=honest)
     ]
 
 

@@ -154,7 +154,7 @@ _ATTACKS = st.sampled_from(
 _HOSTILE = st.lists(st.one_of(_ATTACKS, st.text(max_size=20)), max_size=12).map("".join)
 
 
-@settings(deadline=None, max_examples=60, derandomize=True, database=None)
+@settings(max_examples=60)
 @given(st.lists(_HOSTILE, min_size=1, max_size=3))
 def test_hostile_text_cannot_leave_its_box(texts: list[str]) -> None:
     brief = _changed(Role.REVIEWER, inputs=tuple(PromptSection(title="A file", text=text) for text in texts))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairwitness.agents.toolset.globs import Ignored, alternatives, matches
 
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 
 
 @pytest.mark.parametrize(

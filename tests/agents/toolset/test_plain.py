@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairwitness.agents.toolset.plain import Veil, head_and_tail, one_line, short_line, spelled, without_codes
 
-GENERATED = settings(max_examples=500, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=500)
 
 
 @GENERATED

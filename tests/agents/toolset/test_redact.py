@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 from fairwitness.agents.redact import Redactor, redact
 from fairwitness.errors import UsageError
 
-GENERATED = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=300)
 
 PEM = (
     "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nMIIEow"

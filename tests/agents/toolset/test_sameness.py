@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.agents.sameness import digest, same
 
-GENERATED = settings(max_examples=400, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=400)
 ROOT = "/tmp/fairwitness-tree-x1y2z3ab/tree"
 
 

@@ -15,7 +15,7 @@ from fairwitness.contracts.agents.dispatch import Denial, Layer
 from fairwitness.contracts.common.tools import Allowed, Refused, Role, Scope, Tool, ToolCall
 from fairwitness.errors import NotReady
 
-GENERATED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=100)
 
 
 @pytest.mark.req("X3")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fairwitness.contracts.verify.checks import Discovered, Language, Project
 from fairwitness.runs.autopilot.environments import NOBODYS, project_of
 
-GENERATED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+GENERATED = settings(max_examples=200)
 
 
 def project(root: str, language: Language) -> Project:

@@ -29,7 +29,7 @@ from runs.autopilot.written import COMMIT, NOW, PHASE, RUN, SEEN
 from runs.feature.reading import Seen, seen
 from support.strategies import documents
 
-generated = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+generated = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 WIDE = Limits(bytes=10**8, depth=100, nodes=10**7)
 
 

@@ -161,7 +161,7 @@ TEXTS = st.one_of(
 
 @pytest.mark.req("A6")
 @given(TEXTS, TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_text_leaves_its_element_or_the_page(one: str, other: str) -> None:
     criterion = PlanCriterion.model_construct(criterion=one, command=other)
     tasks = [

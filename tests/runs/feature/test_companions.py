@@ -28,7 +28,7 @@ from support.strategies import documents
 
 DAY = date(2026, 2, 26)
 FEATURE_PARTS = ("Directions", "Common requirements", "Functional requirements", "Acceptance criteria", "Edge cases")
-generated = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+generated = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 def _ours(page: str, level: str = "## ") -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def _is_ours_alone(text: str, *, tables: tuple[tuple[int, ...], ...] = ()) -> No
 
 @pytest.mark.req("P6")
 @given(TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_text_becomes_a_heading_a_tag_or_a_table(text: str) -> None:
     blocks = (line(text), prose(text), item(Markdown("**a**"), text), texts((text, text), ""), fenced(text))
     for block in (*blocks, items([item(Markdown("x"), text), Markdown("- y")], "")):
@@ -56,7 +56,7 @@ def test_no_text_becomes_a_heading_a_tag_or_a_table(text: str) -> None:
 
 @pytest.mark.req("P6")
 @given(TEXTS, TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_text_breaks_a_table(one: str, other: str) -> None:
     drawn = table(("A", "B", "C"), [(one, other, code(one)), (cell(other), listed((one, other)), "x")], "")
     _is_ours_alone(_framed(drawn), tables=((3, 3, 3),))
@@ -64,7 +64,7 @@ def test_no_text_breaks_a_table(one: str, other: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_heading_of_ours_stays_one_line_whatever_title_it_carries(text: str) -> None:
     rendered = seen(f"### Task {line(text)}: {line(text)}\n\nthe end\n")
     assert len(rendered.headings) == 1

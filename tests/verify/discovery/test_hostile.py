@@ -194,7 +194,7 @@ FOLDERS = st.sampled_from(["", "src/", "api/", "api/tests/", "packages/a/", "pkg
 
 
 @pytest.mark.req("X5")
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(
         st.builds("{}{}".format, FOLDERS, st.sampled_from([*NAMES, "__init__.py", "a.js"])), CONTENT, max_size=8

@@ -13,7 +13,7 @@ from fairwitness.verify.reports.found import message, spelled
 from fairwitness.verify.reports.reader import READERS
 from verify.reports.reading import REAL, SAMPLES
 
-QUICK = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=150)
 CONTENTS = {name: (SAMPLES / name).read_bytes() for name in REAL}
 WORDS = st.sampled_from(
     [

@@ -1,0 +1,125 @@
+"""How much of each test family a run takes: a sample, the full width, or everything (docs/testing.md).
+
+`make test` takes a sample, CI the full width, `make sweep` everything. A slice is what the full width leaves out,
+divided by ten: CI runs one slice per landing, chosen by the commit, and each slice holds cases of every family.
+
+Two marks say what is left out below the sweep:
+
+- `@pytest.mark.width("full")` or `("sweep")`: the narrowest run that takes this test.
+- `@pytest.mark.family(sample=1, full=20)`: how many cases of a parametrized test a run takes, spread evenly.
+"""
+
+import os
+import time
+import zlib
+from collections.abc import Collection, Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import pytest
+
+SLICES = 10
+
+
+class Width(StrEnum):
+    """How much a test run takes, narrowest first."""
+
+    SAMPLE = "sample"
+    FULL = "full"
+    SWEEP = "sweep"
+
+
+class Slice(NamedTuple):
+    """One tenth of what the full width leaves out, and how long it may take."""
+
+    number: int
+    seconds: float
+
+
+def _asked_slice() -> Slice | None:
+    number = os.environ.get("FAIRWITNESS_SLICE")
+    return Slice(int(number) % SLICES, float(os.environ.get("FAIRWITNESS_SLICE_SECONDS", "inf"))) if number else None
+
+
+SLICE = _asked_slice()
+WIDTH = Width.SWEEP if SLICE else Width(os.environ.get("FAIRWITNESS_WIDTH", "sample"))
+SWEEP = WIDTH is Width.SWEEP
+"""True where a test that loops over cases itself should loop over all of them."""
+_ORDER = list(Width)
+_STARTED = time.monotonic()
+
+
+def sized(sample: int, full: int, sweep: int) -> int:
+    """Return the number that belongs to the present width."""
+    return {Width.SAMPLE: sample, Width.FULL: full, Width.SWEEP: sweep}[WIDTH]
+
+
+def widened(every: Iterable[Any], few: Collection[Any]) -> list[Any]:
+    """Return all cases for `parametrize`, of which runs below the sweep take only the few."""
+    return [case if case in few else _in_sweep(case) for case in every]
+
+
+def _in_sweep(case: Any) -> Any:
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=pytest.mark.width("sweep"))
+
+
+def choose(
+    items: list[pytest.Item], *, width: Width = WIDTH, number: int | None = SLICE.number if SLICE else None
+) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests that a run takes, in order, and those it leaves out; a number asks for that slice."""
+    if number is not None:
+        taken = _slice(items, number)
+        kept = set(map(id, taken))
+    else:
+        kept = {id(item) for family in _families(items) for item in _taken(family, width)}
+        taken = [item for item in items if id(item) in kept]
+    return taken, [item for item in items if id(item) not in kept]
+
+
+def is_out_of_time() -> bool:
+    """Return True once a slice has used its time; tests that have not begun are then skipped."""
+    return SLICE is not None and time.monotonic() - _STARTED > SLICE.seconds
+
+
+def _families(items: Iterable[pytest.Item]) -> list[list[pytest.Item]]:
+    """Return the cases of each test function, in the order of their ids so that every process sees the same."""
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return [sorted(cases, key=lambda item: item.nodeid) for _, cases in sorted(families.items())]
+
+
+def _taken(family: list[pytest.Item], width: Width) -> list[pytest.Item]:
+    cases = [item for item in family if _ORDER.index(width) >= _ORDER.index(_narrowest(item))]
+    counts = family[0].get_closest_marker("family")
+    if counts is None or width is Width.SWEEP:
+        return cases
+    return spread(cases, int(counts.kwargs[width.value]))
+
+
+def _narrowest(item: pytest.Item) -> Width:
+    mark = item.get_closest_marker("width")
+    return Width.SAMPLE if mark is None else Width(mark.args[0])
+
+
+def spread(cases: list[pytest.Item], count: int) -> list[pytest.Item]:
+    """Return so many of the cases, at even distances, the first and the last among them."""
+    if count >= len(cases):
+        return cases
+    if count <= 1:
+        return cases[:count]
+    return [cases[round(number * (len(cases) - 1) / (count - 1))] for number in range(count)]
+
+
+def _slice(items: Iterable[pytest.Item], number: int) -> list[pytest.Item]:
+    """Return one slice: of every family one case first, then the others, so that a cut-off leaves no family out."""
+    ranked = []
+    for family in _families(items):
+        wide = set(map(id, _taken(family, Width.FULL)))
+        left = [item for item in family if id(item) not in wide]
+        if not left:
+            continue
+        mine = [item for place, item in enumerate(left) if place % SLICES == number] or [left[number % len(left)]]
+        ranked += [(rank, zlib.crc32(f"{number} {item.nodeid}".encode()), item) for rank, item in enumerate(mine)]
+    return [item for _, _, item in sorted(ranked, key=lambda each: each[:2])]

@@ -1,0 +1,85 @@
+"""Each width takes what it should of every family, and ten slices together leave nothing out."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from support.fixtures import ROOT
+
+CASES = """
+import pytest
+
+@pytest.mark.family(sample=2, full=5)
+@pytest.mark.parametrize("number", range(40))
+def test_many(number): ...
+
+@pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.width("sweep"))])
+def test_few(number): ...
+
+@pytest.mark.width("full")
+def test_wide(): ...
+
+@pytest.mark.width("sweep")
+def test_long(): ...
+
+def test_plain(): ...
+"""
+
+
+CHOOSE = """
+import json, sys
+import pytest
+from support import ladder
+
+class Keep:
+    def pytest_collection_modifyitems(self, items):
+        self.items = list(items)
+
+keep = Keep()
+options = ["--collect-only", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider", "-c", "pytest.ini"]
+assert pytest.main(options, plugins=[keep]) == 0
+widths = {width.value: ladder.choose(keep.items, width=width, number=None) for width in ladder.Width}
+slices = {str(number): ladder.choose(keep.items, number=number) for number in range(ladder.SLICES)}
+names = {key: [item.name for item in taken] for key, (taken, _left) in (widths | slices).items()}
+json.dump(names, open("chosen.json", "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What every width and every slice takes of `CASES`."""
+    folder = tmp_path_factory.mktemp("ladder")
+    (folder / "test_cases.py").write_text(CASES)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = family\n  width\n")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FAIRWITNESS_")}
+    environment["PYTHONPATH"] = str(ROOT / "tests")
+    subprocess.run([sys.executable, "-c", CHOOSE], cwd=folder, env=environment, capture_output=True, check=True)
+    read: dict[str, list[str]] = json.loads((folder / "chosen.json").read_text())
+    return read
+
+
+def test_a_sample_takes_a_few_of_each_family_and_nothing_long(chosen: dict[str, list[str]]) -> None:
+    assert set(chosen["sample"]) == {"test_many[0]", "test_many[9]", "test_few[1]", "test_plain"}
+
+
+def test_the_full_width_takes_more_of_each_family(chosen: dict[str, list[str]]) -> None:
+    taken = chosen["full"]
+    assert sum(name.startswith("test_many") for name in taken) == 5
+    assert {name for name in taken if not name.startswith("test_many")} == {"test_few[1]", "test_wide", "test_plain"}
+
+
+def test_ten_slices_are_what_the_full_width_leaves_out(chosen: dict[str, list[str]]) -> None:
+    slices = [chosen[str(number)] for number in range(10)]
+    assert set().union(*slices) == set(chosen["sweep"]) - set(chosen["full"])
+
+
+def test_every_slice_begins_with_a_case_of_each_family(chosen: dict[str, list[str]]) -> None:
+    for number in range(10):
+        assert sorted(name.partition("[")[0] for name in chosen[str(number)][:3]) == [
+            "test_few",
+            "test_long",
+            "test_many",
+        ]
