@@ -16,7 +16,7 @@ from fairwitness.contracts.graph.orders import (
     Worked,
 )
 from fairwitness.dag.flows import graph_flows
-from fairwitness.engine.base import RunStatus
+from fairwitness.engine.base import ExecutionStatus
 from support.graph.sim import OPTIONS, GraphWorld
 from support.graph.sim_desk import BUDGET_USED_UP
 from support.graph.sim_faults import Blow, Climate, Fault, Told
@@ -44,7 +44,7 @@ def _attempt(world: GraphWorld, order: AttemptOrder = ORDER) -> Kept:
 
 def _result(world: GraphWorld, order: AttemptOrder = ORDER) -> AttemptResult:
     kept = _attempt(world, order)
-    assert kept.status is RunStatus.DONE
+    assert kept.status is ExecutionStatus.DONE
     return AttemptResult.model_validate_json(kept.value)
 
 
@@ -88,7 +88,7 @@ def test_a_step_that_raises_is_told_with_its_name_and_the_worktree_is_left(step:
 
 def test_when_the_worktree_cannot_be_left_the_flow_fails() -> None:
     kept = _attempt(_world((Fault.RAISES, "t1", 1, False, "leave")))
-    assert kept.status is RunStatus.FAILED
+    assert kept.status is ExecutionStatus.FAILED
     assert "leave" in kept.error
 
 

@@ -11,7 +11,7 @@ from fairwitness.contracts.forge.dag import AddedEdge, Dag, DagOverlay, NodeStat
 from fairwitness.contracts.forge.events import MergeStarted, NodeChanged, RunStarted, TaskVerified
 from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, GraphEnd, GraphOptions
 from fairwitness.dag.executor import STALLED
-from fairwitness.engine.base import RunStatus
+from fairwitness.engine.base import ExecutionStatus
 from fairwitness.errors import EventsBroken
 from support.graph.sim import OPTIONS, GraphWorld
 from support.graph.sim_desk import BUDGET_USED_UP, TAKEN_OUT
@@ -226,7 +226,7 @@ def test_when_nothing_can_be_merged_nothing_is_started_either() -> None:
     assert list(world.runner.run.queue) == ["t1", "t2"]
 
 
-def _merging(world: GraphWorld, status: RunStatus) -> None:
+def _merging(world: GraphWorld, status: ExecutionStatus) -> None:
     """The world as a killed executor left it: t1 is proven, its first batch was submitted, and ended like this."""
     order = AttemptOrder(run_id=RUN, node="t1", attempt=1, branch="b", target=OPTIONS.target)
     world.git.begin(order)
@@ -244,8 +244,8 @@ def _merging(world: GraphWorld, status: RunStatus) -> None:
     world.engine.flows[f"{RUN}/m/1"] = Kept(f"{RUN}/m/1", MERGE, "null", RUN, status, error="it broke")
 
 
-@pytest.mark.parametrize("status", [RunStatus.FAILED, RunStatus.CANCELLED])
-def test_a_merge_that_failed_before_this_life_is_no_reason_to_stop(status: RunStatus) -> None:
+@pytest.mark.parametrize("status", [ExecutionStatus.FAILED, ExecutionStatus.CANCELLED])
+def test_a_merge_that_failed_before_this_life_is_no_reason_to_stop(status: ExecutionStatus) -> None:
     world = _world(simple_dag(t1=""))
     _merging(world, status)
     assert world.run().completed

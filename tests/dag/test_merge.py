@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, MergeMember, MergeOrder, MergeResult, TargetMove
-from fairwitness.engine.base import RunStatus
+from fairwitness.engine.base import ExecutionStatus
 from support.graph.sim import OPTIONS, GraphWorld
 from support.graph.sim_desk import TAKEN_OUT
 from support.graph.sim_faults import Blow, Fault, Told
@@ -42,7 +42,7 @@ def _merge(world: GraphWorld, order: MergeOrder) -> Kept:
 
 def _result(world: GraphWorld, order: MergeOrder) -> MergeResult:
     kept = _merge(world, order)
-    assert kept.status is RunStatus.DONE
+    assert kept.status is ExecutionStatus.DONE
     return MergeResult.model_validate_json(kept.value)
 
 
@@ -183,7 +183,7 @@ def test_a_step_that_raises_fails_the_flow(step: str) -> None:
     world = _world((Fault.MERGE_RAISES, 1, step))
     before = world.git.tip
     kept = _merge(world, _order(world, "t1"))
-    assert kept.status is RunStatus.FAILED
+    assert kept.status is ExecutionStatus.FAILED
     assert f"{step} of batch 1" in kept.error
     assert world.git.tip == before
 

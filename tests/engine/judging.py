@@ -4,13 +4,13 @@ import asyncio
 
 from engine.flows import Scene, chain_value, flows
 from engine.grounds import Ground
-from fairwitness.engine.base import Outcome, RunStatus
+from fairwitness.engine.base import ExecutionStatus, RunOutcome
 
 
-def outcome(ground: Ground, run: str) -> Outcome:
+def outcome(ground: Ground, run: str) -> RunOutcome:
     """How a run ended, asked by a client."""
 
-    async def ask() -> Outcome | None:
+    async def ask() -> RunOutcome | None:
         engine = ground.make(flows(Scene(ground.log, "")))
         await engine.open(worker=False)
         try:
@@ -26,7 +26,7 @@ def outcome(ground: Ground, run: str) -> Outcome:
 def assert_family_is_whole(ground: Ground, children: int, *, repeats: int) -> None:
     """Every child done with its value, and no more repeats than steps that were in flight."""
     value = chain_value(2)
-    assert outcome(ground, "p") == Outcome(RunStatus.DONE, [value] * children)
+    assert outcome(ground, "p") == RunOutcome(ExecutionStatus.DONE, [value] * children)
     steps = {(f"p/{number}", key) for number in range(children) for key in ("s0", "s1")}
     assert ground.count("end").keys() == {*steps, ("p", "plan"), ("p", "report")}
     begun = ground.count("begin")

@@ -7,7 +7,7 @@ import pytest
 from engine.flows import Scene, chain_value, flows
 from engine.grounds import Done, Ground, kill
 from engine.judging import assert_family_is_whole, outcome
-from fairwitness.engine.base import Json, Outcome, RunStatus, Stranded
+from fairwitness.engine.base import Json, RunOutcome, ExecutionStatus, StrandedRun
 from support.ladder import SWEEP
 
 
@@ -28,7 +28,7 @@ def test_killed_in_the_middle_and_at_the_end_of_and_after_each_step_a_run_repeat
             ground.works(run="r", flow=flow, args=args, kill=f"{when} r s{number}")
             flow = ""
     ground.works(run="r")
-    assert outcome(ground, "r") == Outcome(RunStatus.DONE, chain_value(steps))
+    assert outcome(ground, "r") == RunOutcome(ExecutionStatus.DONE, chain_value(steps))
     assert ground.count("begin") == {("r", key): 1 + len(inside) for key, inside in repeated.items()}
     assert ground.count("end") == {("r", key): 1 + inside.count("end") for key, inside in repeated.items()}
 
@@ -45,7 +45,7 @@ def test_a_long_run_killed_from_outside_again_and_again_loses_nothing(ground: Gr
             kill(process)
         flow = ""
     ground.works(run="r")
-    assert outcome(ground, "r") == Outcome(RunStatus.DONE, chain_value(steps))
+    assert outcome(ground, "r") == RunOutcome(ExecutionStatus.DONE, chain_value(steps))
     assert ground.count("end").keys() == {("r", f"s{number}") for number in range(steps)}
     assert sum(ground.count("begin").values()) <= steps + kills
     assert max(ground.count("begin").values()) <= 1 + kills
@@ -61,7 +61,7 @@ def test_a_gate_outlives_its_worker_and_takes_an_answer_while_nothing_runs(groun
         ground.until(lambda done: any(one.what == "asks" for one in done), process)
         kill(process)
 
-    async def ask() -> tuple[tuple[Stranded, ...], bool, bool]:
+    async def ask() -> tuple[tuple[StrandedRun, ...], bool, bool]:
         engine = ground.make(flows(Scene(ground.log, "")))
         await engine.open(worker=False)
         try:
@@ -74,7 +74,7 @@ def test_a_gate_outlives_its_worker_and_takes_an_answer_while_nothing_runs(groun
     assert stranded[0].next_step
     assert (first, second) == (True, False)
     ground.works(run="r")
-    assert outcome(ground, "r") == Outcome(RunStatus.DONE, "yes")
+    assert outcome(ground, "r") == RunOutcome(ExecutionStatus.DONE, "yes")
     assert ground.count("end") == {("r", "before"): 1, ("r", "last"): 1}
 
 

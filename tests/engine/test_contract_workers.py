@@ -10,7 +10,7 @@ import pytest
 from engine.flows import Scene, chain_value, flows
 from engine.grounds import Done, Ground, Kind, ended, kill
 from engine.judging import assert_family_is_whole, outcome
-from fairwitness.engine.base import Json, Outcome, RunStatus
+from fairwitness.engine.base import Json, RunOutcome, ExecutionStatus
 from support.ladder import widened
 
 
@@ -80,7 +80,7 @@ def test_a_database_whose_maker_was_killed_is_made_whole_by_the_next(new_ground:
         new_ground.until(lambda _: new_ground.is_begun(), maker)
         kill(maker)
     new_ground.works(run="r", flow="chain", args={"steps": 2, "pause_s": 0})
-    assert outcome(new_ground, "r") == Outcome(RunStatus.DONE, chain_value(2))
+    assert outcome(new_ground, "r") == RunOutcome(ExecutionStatus.DONE, chain_value(2))
 
 
 @pytest.mark.req("P16")
@@ -114,7 +114,7 @@ def _stranded(ground: Ground) -> set[str]:
 @pytest.mark.req("P16")
 @pytest.mark.req("X4")
 def test_a_client_in_another_process_submits_answers_and_cancels(ground: Ground) -> None:
-    async def control(worker: "subprocess.Popen[str]") -> tuple[Outcome, bool, bool]:
+    async def control(worker: "subprocess.Popen[str]") -> tuple[RunOutcome, bool, bool]:
         engine = ground.make(flows(Scene(ground.log, "")))
         await engine.open(worker=False)
         try:
@@ -131,9 +131,9 @@ def test_a_client_in_another_process_submits_answers_and_cancels(ground: Ground)
     with ground.worker(run="g", flow="gated", cap=2) as worker:
         cancelled, first, second = asyncio.run(control(worker))
         assert ended(worker) == 0
-    assert cancelled == Outcome(RunStatus.CANCELLED, error=cancelled.error)
+    assert cancelled == RunOutcome(ExecutionStatus.CANCELLED, error=cancelled.error)
     assert (first, second) == (True, False)
-    assert outcome(ground, "g") == Outcome(RunStatus.DONE, "yes")
-    assert {outcome(ground, f"p/{number}").status for number in range(4)} == {RunStatus.CANCELLED}
+    assert outcome(ground, "g") == RunOutcome(ExecutionStatus.DONE, "yes")
+    assert {outcome(ground, f"p/{number}").status for number in range(4)} == {ExecutionStatus.CANCELLED}
     assert ground.count("begin") == {("g", "before"): 1, ("g", "last"): 1, ("p", "plan"): 1} | ground.count("left")
     assert {line.pid for line in ground.done() if line.what == "begin"} == {worker.pid}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.grounds import Ground, Kind
-from fairwitness.engine.base import Body, EngineError, Flow, Json, RunStatus, StepFailed
+from fairwitness.engine.base import Body, EngineError, ExecutionStatus, Flow, Json, StepError
 from fairwitness.engine.dbos_engine import DbosEngine
 from support.fixtures import ROOT
 
@@ -42,7 +42,7 @@ async def until(holds: Callable[[], object], patience_s: float = 20.0) -> None:
         await asyncio.sleep(0.01)
 
 
-async def over(engine: DbosEngine, run_id: str) -> tuple[RunStatus, Json, str]:
+async def over(engine: DbosEngine, run_id: str) -> tuple[ExecutionStatus, Json, str]:
     """How a run ended, once it has."""
     end = time.monotonic() + 20.0
     while (outcome := await engine.outcome(run_id)) is None:
@@ -72,12 +72,12 @@ def test_a_second_worker_in_one_process_is_refused_until_the_first_is_closed(gro
                 await engine.open(worker=True)
             await second.open(worker=False)
             await second.submit("r", "one", 1)
-            assert await over(second, "r") == (RunStatus.DONE, 1, "")
+            assert await over(second, "r") == (ExecutionStatus.DONE, 1, "")
             await second.close()
         await second.open(worker=True)
         assert await asyncio.to_thread(lambda: 7) == 7, "the loop has its threads back"
         await second.submit("s", "one", 2)
-        assert await over(second, "s") == (RunStatus.DONE, 2, "")
+        assert await over(second, "s") == (ExecutionStatus.DONE, 2, "")
         await second.close()
         assert await asyncio.to_thread(lambda: 7) == 7
         with pytest.raises(EngineError, match="not open"):
@@ -120,9 +120,9 @@ def test_nothing_is_printed_whatever_happens(ground: Ground, capfd: pytest.Captu
         async with opened(ground, {"bad": bad, "hangs": hangs}) as engine:
             for run in ("bad", "hangs"):
                 await engine.submit(run, run, None)
-            assert await over(engine, "bad") == (RunStatus.FAILED, None, "ValueError: this run fails")
+            assert await over(engine, "bad") == (ExecutionStatus.FAILED, None, "ValueError: this run fails")
             await engine.cancel("hangs")
-            assert (await over(engine, "hangs"))[0] is RunStatus.CANCELLED
+            assert (await over(engine, "hangs"))[0] is ExecutionStatus.CANCELLED
         async with opened(ground, {}, worker=False) as engine:
             assert len(await engine.runs()) == 2
 
@@ -133,14 +133,14 @@ def test_nothing_is_printed_whatever_happens(ground: Ground, capfd: pytest.Captu
 @on_a_file
 def test_a_file_is_logged_ahead_and_synced_and_holds_json_alone(ground: Ground) -> None:
     async def body(flow: Flow, args: Json) -> Json:
-        with contextlib.suppress(StepFailed):
+        with contextlib.suppress(StepError):
             await flow.step("bad", lambda: give({1, 2}))  # type: ignore[arg-type]  # no JSON, on purpose
         return await flow.step("good", lambda: give({"sign": "\u2713 \ud800 \0"}))
 
     async def main() -> None:
         async with opened(ground, {"body": body}) as engine:
             await engine.submit("r", "body", [1.5])
-            assert await over(engine, "r") == (RunStatus.DONE, {"sign": "\u2713 \ud800 \0"}, "")
+            assert await over(engine, "r") == (ExecutionStatus.DONE, {"sign": "\u2713 \ud800 \0"}, "")
             assert engine._opened is not None
             assert engine._opened.store.engine is not None
             with engine._opened.store.engine.connect() as connection:
@@ -189,7 +189,7 @@ def test_what_a_kill_left_of_a_file_being_made_is_no_hindrance(ground: Ground) -
     async def main() -> None:
         async with opened(ground, {"one": one_step}) as engine:
             await engine.submit("r", "one", 1)
-            assert await over(engine, "r") == (RunStatus.DONE, 1, "")
+            assert await over(engine, "r") == (ExecutionStatus.DONE, 1, "")
 
     asyncio.run(main())
     assert not Path(f"{ground.address}.partial").exists()
@@ -204,7 +204,7 @@ def test_a_path_may_hold_signs_that_mean_something_in_an_address(ground: Ground)
         engine = DbosEngine(folder / "engine.db", {"one": one_step})
         await engine.open(worker=True)
         await engine.submit("r", "one", 1)
-        assert await over(engine, "r") == (RunStatus.DONE, 1, "")
+        assert await over(engine, "r") == (ExecutionStatus.DONE, 1, "")
         await engine.close()
 
     asyncio.run(main())
@@ -238,12 +238,12 @@ def test_a_run_whose_steps_do_not_fit_is_named_and_goes_on_when_they_do_again(gr
             await engine.submit("r", "body", None)
             await until(lambda: ran == ["a", "b"])
             await engine.answer("r", "wait", None)
-            assert (await over(engine, "r"))[0] is RunStatus.DONE
+            assert (await over(engine, "r"))[0] is ExecutionStatus.DONE
             await engine.rerun_from("r", "wait")
             await asyncio.sleep(0.2)
         async with opened(ground, {"body": body("b", "a", "wait", "c")}) as engine:
             status, _, error = await over(engine, "r")
-            assert status is RunStatus.FAILED
+            assert status is ExecutionStatus.FAILED
             assert "asks for step b at 1, but in its journal a stands there" in error
             (stranded,) = await engine.audit()
             assert (stranded.run_id, stranded.reason) == ("r", error)
@@ -251,7 +251,7 @@ def test_a_run_whose_steps_do_not_fit_is_named_and_goes_on_when_they_do_again(gr
         async with opened(ground, {"body": body("a", "b", "wait", "c")}) as engine:
             await engine.resume("r")
             assert await engine.answer("r", "wait", None)
-            assert await over(engine, "r") == (RunStatus.DONE, ["a", "b", "wait", "c"], "")
+            assert await over(engine, "r") == (ExecutionStatus.DONE, ["a", "b", "wait", "c"], "")
             assert await engine.audit() == ()
         assert ran == ["a", "b", "c", "c"]
 
@@ -266,14 +266,14 @@ def test_a_step_inside_a_step_is_refused(ground: Ground) -> None:
 
         try:
             return await flow.step("outer", outer)
-        except StepFailed as failed:
+        except StepError as failed:
             return failed.kind, failed.message
 
     async def main() -> None:
         async with opened(ground, {"body": body}) as engine:
             await engine.submit("r", "body", None)
             assert await over(engine, "r") == (
-                RunStatus.DONE,
+                ExecutionStatus.DONE,
                 ["EngineError", "run r asks for step inner inside step outer"],
                 "",
             )
@@ -323,7 +323,7 @@ def test_work_that_will_not_end_is_named_and_what_it_had_is_not_handed_over(grou
             await asyncio.sleep(0.5)
             assert begun == [1], "it is not run beside itself"
             (run,) = await engine.runs()
-            assert run.status is RunStatus.RUNNING
+            assert run.status is ExecutionStatus.RUNNING
         enough.append(1)
         await asyncio.sleep(0.1)
 

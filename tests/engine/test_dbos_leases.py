@@ -18,15 +18,15 @@ from engine.test_dbos_engine import on_a_file, on_both, one_step, opened, over, 
 from fairwitness.db.base import Database, Value
 from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
-from fairwitness.engine.audit import stranded
-from fairwitness.engine.base import EngineError, Flow, Json, RunInfo, RunStatus
+from fairwitness.engine.base import EngineError, ExecutionStatus, Flow, Json, RunInfo
 from fairwitness.engine.bodies import Bodies
+from fairwitness.engine.dbos_engine import stranded
 from fairwitness.engine.gates import Gates
 from fairwitness.engine.leases import DEAD_AFTER_S, Leases
-from fairwitness.engine.locks import FileLock, Process, is_gone, this_process
+from fairwitness.engine.locks import FileLock, ProcessIdentity, is_gone, this_process
 from fairwitness.engine.tables import Tables, tables_of
 
-ELSEWHERE = Process("another-machine", 4711, "1")
+ELSEWHERE = ProcessIdentity("another-machine", 4711, "1")
 
 
 @contextlib.contextmanager
@@ -138,19 +138,19 @@ def test_of_many_takers_one_takes_and_what_it_runs_is_not_queued_again(ground: G
     make(ground, *runs)
     takers = 6
     with contextlib.ExitStack() as stack:
-        offices = [stack.enter_context(database_of(ground)) for _ in range(takers)]
-        database, tables = offices[0]
+        connections = [stack.enter_context(database_of(ground)) for _ in range(takers)]
+        database, tables = connections[0]
         Leases(database, tables).join("dead", replace(this_process(), started="1"), 4)
         give_to(database, tables, "dead", *runs)
-        seen = [Leases(*office).all()[0] for office in offices]
+        seen = [Leases(*connected).all()[0] for connected in connections]
         gate = threading.Barrier(takers)
         took: list[int] = []
 
         def take(number: int) -> None:
             gate.wait()
-            if Leases(*offices[number]).take_over(seen[number]):
+            if Leases(*connections[number]).take_over(seen[number]):
                 took.append(number)
-                give_to(*offices[number], f"taker-{number}", *runs)
+                give_to(*connections[number], f"taker-{number}", *runs)
 
         threads = [threading.Thread(target=take, args=(number,)) for number in range(takers)]
         for thread in threads:
@@ -176,7 +176,7 @@ def test_a_worker_elsewhere_that_fell_silent_is_taken_over_by_one_that_works(gro
                 await asyncio.sleep(0.8)
                 assert await engine.outcome("r") is None, "it is given its time"
                 change(database, f"UPDATE {tables.lease} SET heartbeat = heartbeat - 31 WHERE executor = 'silent'")
-                assert (await over(engine, "r"))[0] is RunStatus.DONE
+                assert (await over(engine, "r"))[0] is ExecutionStatus.DONE
                 assert await engine.outcome("theirs") is None
                 assert await engine.audit() == ()
 
@@ -211,7 +211,7 @@ def test_a_worker_taken_for_dead_stops_what_it_runs_and_goes_on_as_if_it_had_jus
                 (lease,) = leases.all()
                 while not await asyncio.to_thread(leases.take_over, lease):
                     (lease,) = leases.all()
-            assert await over(engine, "r") == (RunStatus.DONE, 1, "")
+            assert await over(engine, "r") == (ExecutionStatus.DONE, 1, "")
             with database_of(ground) as (database, tables):
                 await until(lambda: [one.executor for one in Leases(database, tables).all()] == [lease.executor])
 
@@ -234,9 +234,9 @@ def test_a_run_whose_worker_left_no_trace_is_named_and_can_be_resumed(ground: Gr
             assert found.next_step == "fairwitness resume r"
             await engine.resume("r")
             await engine.resume("s")
-            assert (await over(engine, "r"))[0] is RunStatus.DONE
+            assert (await over(engine, "r"))[0] is ExecutionStatus.DONE
             await engine.resume("r")
-            assert (await over(engine, "r"))[0] is RunStatus.DONE
+            assert (await over(engine, "r"))[0] is ExecutionStatus.DONE
             assert await engine.outcome("s") is None, "a living worker's run is left alone"
 
     asyncio.run(main())
@@ -279,12 +279,12 @@ def test_a_gate_keeps_the_first_answer_and_its_first_time(ground: Ground) -> Non
         assert gates.answer("r", "early", '"yes"')
         assert not gates.answer("r", "early", '"no"')
         gates.ask("r", "early", None)
-        assert gates.told([]) == []
-        assert gates.told(["other"]) == []
-        assert sorted(gates.told(["r", "other"])) == [("r", "brief", None), ("r", "early", '"yes"')]
+        assert gates.answered([]) == []
+        assert gates.answered(["other"]) == []
+        assert sorted(gates.answered(["r", "other"])) == [("r", "brief", None), ("r", "early", '"yes"')]
         assert gates.answer("r", "brief", "null")
         gates.forget("r", ["early"])
-        assert gates.told(["r"]) == [("r", "brief", "null")]
+        assert gates.answered(["r"]) == [("r", "brief", "null")]
         assert gates.answer("r", "early", "1")
 
 
@@ -304,7 +304,7 @@ def test_one_worker_on_a_file_takes_over_and_another_when_it_is_gone(ground: Gro
                 (found,) = await engine.audit()
                 assert found.reason == "its worker dead is dead"
                 lock.release()
-                assert (await over(engine, "r"))[0] is RunStatus.DONE
+                assert (await over(engine, "r"))[0] is ExecutionStatus.DONE
 
         asyncio.run(main())
 
@@ -328,30 +328,30 @@ def test_a_child_of_a_cancelled_parent_does_not_begin(ground: Ground) -> None:
         async with opened(ground, flows, worker=False) as engine:
             await engine.submit("p", "parent", None)
             await engine.cancel("p")
-            office = engine._office
-            await office.submit("p/late", "child", 1, ("p",))
-            await office.submit("p/late/1", "child", 2, ("p", "p/late"))
+            connected = engine._database
+            await connected.submit("p/late", "child", 1, ("p",))
+            await connected.submit("p/late/1", "child", 2, ("p", "p/late"))
         async with opened(ground, flows) as engine:
-            assert (await over(engine, "p/late"))[0] is RunStatus.CANCELLED
-            assert (await over(engine, "p/late/1"))[0] is RunStatus.CANCELLED
+            assert (await over(engine, "p/late"))[0] is ExecutionStatus.CANCELLED
+            assert (await over(engine, "p/late/1"))[0] is ExecutionStatus.CANCELLED
         assert ran == []
 
     asyncio.run(main())
 
 
 def test_the_audit_names_what_goes_on_no_more_and_nothing_else() -> None:
-    def run(name: str, status: RunStatus, version: str = "1", flow: str = "f") -> RunInfo:
+    def run(name: str, status: ExecutionStatus, version: str = "1", flow: str = "f") -> RunInfo:
         return RunInfo(name, flow, status, version, "alive" if name != "lost" else "dead")
 
     runs = [
-        run("queued", RunStatus.QUEUED),
-        run("running", RunStatus.RUNNING),
-        run("lost", RunStatus.RUNNING),
-        run("old", RunStatus.QUEUED, version="0"),
-        run("old but done", RunStatus.DONE, version="0"),
-        run("without a body", RunStatus.RUNNING, flow="gone"),
-        run("misfit", RunStatus.FAILED),
-        run("failed", RunStatus.FAILED),
+        run("queued", ExecutionStatus.QUEUED),
+        run("running", ExecutionStatus.RUNNING),
+        run("lost", ExecutionStatus.RUNNING),
+        run("old", ExecutionStatus.QUEUED, version="0"),
+        run("old but done", ExecutionStatus.DONE, version="0"),
+        run("without a body", ExecutionStatus.RUNNING, flow="gone"),
+        run("misfit", ExecutionStatus.FAILED),
+        run("failed", ExecutionStatus.FAILED),
     ]
     found = {one.run_id: one for one in stranded(runs, {"misfit"}, {"alive"}, {"f"}, "1")}
     assert set(found) == {"lost", "old", "without a body", "misfit"}

@@ -16,7 +16,7 @@ from engine.grounds import Ground, Kind, ended
 from engine.judging import outcome
 from engine.test_dbos_engine import on_both, one_step, opened, over, until
 from engine.test_dbos_leases import database_of, give_to, status_of
-from fairwitness.engine.base import Flow, Json, Outcome, RunStatus
+from fairwitness.engine.base import ExecutionStatus, Flow, Json, RunOutcome
 from fairwitness.engine.leases import Leases
 from fairwitness.engine.locks import this_process
 from support import postgres
@@ -70,8 +70,8 @@ def test_a_server_that_fails_in_the_middle_of_runs_and_comes_back_costs_nothing_
             # who has waited in vain for long looks again only after as long a time
             patience_s = 60 + 3 * away_s
             assert ended(chain, patience_s=patience_s) == ended(family, patience_s=patience_s) == 0
-    assert outcome(ground, "p") == Outcome(RunStatus.DONE, [chain_value(2)] * 8)
-    assert outcome(ground, "r") == Outcome(RunStatus.DONE, chain_value(40))
+    assert outcome(ground, "p") == RunOutcome(ExecutionStatus.DONE, [chain_value(2)] * 8)
+    assert outcome(ground, "r") == RunOutcome(ExecutionStatus.DONE, chain_value(40))
     begun = ground.count("begin")
     assert len(begun) == 2 + 8 * 2 + 40
     in_flight = 3 + 4 + 1  # children of both workers, and a step of the chain
@@ -106,7 +106,7 @@ def test_a_gate_and_a_wait_for_children_outlive_their_server(server: Server) -> 
             await asyncio.sleep(0.5)
             await asyncio.to_thread(server.start)
             assert await engine.answer("p/1", "go", "still here")
-            assert await over(engine, "p") == (RunStatus.DONE, "still here", "")
+            assert await over(engine, "p") == (ExecutionStatus.DONE, "still here", "")
             assert asked == ["p/1"], "nobody began it again"
 
     asyncio.run(main())
@@ -122,20 +122,20 @@ def test_a_run_that_its_worker_has_and_does_nothing_for_is_queued_again(ground: 
             await client.submit("lost", "one", 1)
             await client.submit("other", "one", 1)
         async with opened(ground, {"one": one_step, "held": held}) as engine:
-            shift = engine._shift
-            assert shift is not None
+            worker = engine._worker
+            assert worker is not None
             await engine.submit("held", "held", None)
             with database_of(ground) as (database, tables):
                 Leases(database, tables).join("somebody", this_process(), 4)
-                give_to(database, tables, shift._executor, "lost")
+                give_to(database, tables, worker._executor, "lost")
                 give_to(database, tables, "somebody", "other")
-                await until(lambda: "held" in shift._places)
+                await until(lambda: "held" in worker._bodies)
                 for moment, status in {1000.0: "PENDING", 1014.0: "PENDING", 1016.0: "ENQUEUED"}.items():
-                    await shift._watch.tidy(moment)
+                    await worker._watch.tidy(moment)
                     assert status_of(database, tables, "lost") == status, "it is given its time, and no more"
                 assert status_of(database, tables, "other") == "PENDING", "another worker's is none of our business"
                 assert status_of(database, tables, "held") == "PENDING", "nor is one that only waits"
             await engine.answer("held", "go", "on")
-            assert await over(engine, "held") == (RunStatus.DONE, "on", "")
+            assert await over(engine, "held") == (ExecutionStatus.DONE, "on", "")
 
     asyncio.run(main())

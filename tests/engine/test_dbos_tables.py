@@ -12,10 +12,10 @@ from engine.grounds import Ground, Kind
 from engine.test_dbos_engine import give, on_both, opened, over, until
 from engine.test_dbos_leases import change, database_of, give_to, make
 from fairwitness.db.base import Database, Dialect
-from fairwitness.engine.base import Flow, Json, RunStatus
+from fairwitness.engine.base import ExecutionStatus, Flow, Json
 from fairwitness.engine.dbos_engine import DbosEngine
-from fairwitness.engine.found import WORDS_OF_ENDING, WORDS_OF_WAITING
 from fairwitness.engine.leases import Leases
+from fairwitness.engine.run_row import ENDED_STATUSES, OPEN_STATUSES
 from fairwitness.engine.tables import SCHEMA, Tables, make_tables
 
 TOUCHED = {
@@ -46,7 +46,7 @@ def test_a_database_from_before_a_column_came_is_brought_up_to_date_and_keeps_it
     async def main() -> None:
         async with opened(ground, {"parent": parent, "child": child}) as engine:
             await engine.submit("p", "parent", None)
-            assert await over(engine, "p") == (RunStatus.DONE, ["p/child"], "")
+            assert await over(engine, "p") == (ExecutionStatus.DONE, ["p/child"], "")
 
     make(ground)
     with database_of(ground) as (database, tables):
@@ -111,14 +111,14 @@ def test_the_librarys_table_of_runs_has_the_columns_that_we_touch(ground: Ground
 
 def test_we_know_every_word_for_the_status_of_a_run() -> None:
     words = {status.value for status in WorkflowStatusString}
-    assert {*WORDS_OF_WAITING, *WORDS_OF_ENDING} == words
-    assert set(WORDS_OF_WAITING) == {word for word in words if workflow_is_active(word)}
+    assert {*OPEN_STATUSES, *ENDED_STATUSES} == words
+    assert set(OPEN_STATUSES) == {word for word in words if workflow_is_active(word)}
 
 
 def test_the_library_looks_into_a_queue_when_the_event_it_was_given_lets_it() -> None:
     assert list(inspect.signature(queue_worker_thread).parameters) == ["stop_event", "dbos", "queue"]
     names = queue_worker_thread.__code__.co_names
-    assert {"is_set", "wait"} <= set(names), "a bell stands in for the event"
+    assert {"is_set", "wait"} <= set(names), "a wake-up stands in for the event"
 
 
 @on_both
@@ -143,11 +143,11 @@ def test_a_child_begins_when_it_is_submitted_or_another_ends_and_not_only_at_the
         await engine.open(worker=True)
         try:
             await engine.submit("p", "parent", None)
-            library = engine._office.control._client
+            library = engine._database.control._client
             await library.register_queue_async("fairwitness-children", polling_interval_sec=600, worker_concurrency=1)
             await asyncio.sleep(0.3)  # the look that was due before
             await engine.answer("p", "go", None)
-            assert await over(engine, "p") == (RunStatus.DONE, "all", "")
+            assert await over(engine, "p") == (ExecutionStatus.DONE, "all", "")
         finally:
             await engine.close()
 
@@ -198,7 +198,7 @@ def test_the_library_says_who_took_a_run_and_when_and_counts_its_steps_from_one(
             assert 0 <= now - row["started_at_epoch_ms"] / 1000 + 0.01 < 20
             await engine.answer("r", "second", None)
             await over(engine, "r")
-            steps = await engine._office.control.steps("r")
+            steps = await engine._database.control.steps("r")
             assert steps == [(1, "first", False), (2, "second", False)]
 
     asyncio.run(main())

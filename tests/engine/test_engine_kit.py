@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.engine.base import Body, EngineError, Flow, Json, Outcome
+from fairwitness.engine.base import Body, EngineError, Flow, Json, RunOutcome
 from support.engine.case import Make
 from support.engine.kit import BY_NAME, CASES, check_engine
 from support.engine.raw_engine import RawEngine
@@ -107,7 +107,7 @@ class Restarting(Lying):
 class Patient(Lying):
     """Waits for all children where one would do."""
 
-    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
         found = await self.flow.wait(child_ids, timeout_s=timeout_s if not 0 < timeout_s < math.inf else 0)
         end = time.monotonic() + min(timeout_s, 5.0)
         while len(found) < max(len(child_ids), 1) and time.monotonic() < end:
@@ -119,14 +119,14 @@ class Patient(Lying):
 class Impatient(Lying):
     """Does not wait for children at all."""
 
-    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
         return await self.flow.wait(child_ids, timeout_s=timeout_s if not 0 < timeout_s < math.inf else 0)
 
 
 class Deaf(Lying):
     """Goes on waiting for children when it is told to leave."""
 
-    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
         await asyncio.sleep(min(timeout_s, 3.5))
         return await self.flow.wait(child_ids, timeout_s=0)
 
@@ -236,7 +236,7 @@ def with_flow(lying: type[Lying], path: Path) -> Make:
         (Forgetful, "replay-is-the-first-run", "the works ran"),
         (Raw, "replay-is-the-first-run", "the first run saw"),
         (Trusting, "swapped-keys-run-nothing", "the run ended"),
-        (Keyless, "a-repeated-key-raises-at-once", "ended Outcome"),
+        (Keyless, "a-repeated-key-raises-at-once", "ended RunOutcome"),
         (Hasty, "attempts-are-counted", "ended without step"),
         (Careless, "out-of-time-is-cancelled-and-awaited", "what happened"),
         (Lenient, "what-is-no-json-is-refused-at-every-door", "4 of 5 doors"),

@@ -6,7 +6,7 @@ of it is proven like any other attempt.
 
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, Candidate, Prepared, Proof, Worked
 from fairwitness.dag.ports import AttemptPort
-from fairwitness.engine.base import Flow, Json, StepFailed
+from fairwitness.engine.base import Flow, Json, StepError
 
 _SHOWN = 5
 _MACHINE = frozenset({"NotReady", "DatabaseUnusable", "DatabaseBusy", "DiskRefused", "MemoryError"})
@@ -18,7 +18,7 @@ async def attempt(flow: Flow, bench: AttemptPort, order: AttemptOrder) -> Attemp
     """Makes the attempt. A step that raises ends it; where the machine is at fault, nothing else is started either."""
     try:
         result = await _made(flow, bench, order)
-    except StepFailed as error:
+    except StepError as error:
         reason = f"{error.key}: {error.message or error.kind}"
         is_machine = error.kind in _MACHINE or _FULL in error.message
         result = AttemptResult(verified=False, reason=reason, halt=reason if is_machine else None)

@@ -14,7 +14,7 @@ from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState
 from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS, AttemptResult, GraphEnd, GraphOptions, MergeResult
 from fairwitness.dag.children import Child, Children
 from fairwitness.dag.ports import GraphPorts
-from fairwitness.engine.base import Flow, Outcome, RunStatus
+from fairwitness.engine.base import ExecutionStatus, Flow, RunOutcome
 from fairwitness.errors import EventsBroken
 from fairwitness.rules import graph_moves
 from fairwitness.rules.frontier import Frontier
@@ -90,7 +90,7 @@ class Executor:
             await self._give_up_lost(wanted)
         return None
 
-    async def _hear(self, ended: Mapping[str, Outcome]) -> None:
+    async def _hear(self, ended: Mapping[str, RunOutcome]) -> None:
         """Takes in how children ended, with a record for each."""
         for id_, outcome in ended.items():
             # asked anew each time: an executor that was taken for dead may have heard of it already
@@ -102,13 +102,13 @@ class Executor:
             else:
                 await self._attempt_ended(child.node, outcome)
 
-    async def _attempt_ended(self, node: str, outcome: Outcome) -> None:
+    async def _attempt_ended(self, node: str, outcome: RunOutcome) -> None:
         status = self._run.nodes[node]
-        if outcome.status is RunStatus.CANCELLED:  # by `_give_up_lost`, or the whole run would be cancelled
+        if outcome.status is ExecutionStatus.CANCELLED:  # by `_give_up_lost`, or the whole run would be cancelled
             since = await self._runner.moment_ago(self._options.stale_after_s)
             await self._record(lambda now: graph_moves.lost(status, since, now))
             return
-        if outcome.status is RunStatus.DONE:
+        if outcome.status is ExecutionStatus.DONE:
             result = AttemptResult.model_validate(outcome.value)
         else:
             result = AttemptResult(verified=False, reason=outcome.error or "its flow failed")
@@ -116,8 +116,8 @@ class Executor:
         is_collected = node in self._collected
         await self._record(lambda now: graph_moves.attempt_ended(status, result, is_collected=is_collected, now=now))
 
-    async def _merge_ended(self, id_: str, outcome: Outcome) -> None:
-        if outcome.status is RunStatus.DONE:
+    async def _merge_ended(self, id_: str, outcome: RunOutcome) -> None:
+        if outcome.status is ExecutionStatus.DONE:
             result = MergeResult.model_validate(outcome.value)
         else:
             # nobody knows how far it came; the next batch finds what it did, and whether merged work is still there
@@ -127,11 +127,11 @@ class Executor:
         if await self._record(
             lambda now: graph_moves.merge_ended(self._run, self._dependencies, self._options.target, result, now)
         ):
-            self._merges_lost = self._merges_lost + 1 if outcome.status is RunStatus.CANCELLED else 0
+            self._merges_lost = self._merges_lost + 1 if outcome.status is ExecutionStatus.CANCELLED else 0
 
-    def _why_no_merge(self, id_: str, outcome: Outcome) -> str | None:
+    def _why_no_merge(self, id_: str, outcome: RunOutcome) -> str | None:
         """Why nothing more should be merged, if a merge ended like this; None if the next batch may do better."""
-        if outcome.status is RunStatus.CANCELLED:  # by `_give_up_lost`, too
+        if outcome.status is ExecutionStatus.CANCELLED:  # by `_give_up_lost`, too
             lost = self._merges_lost + 1
             # of a run with several graphs the numbers of attempts say nothing about how often to try
             most = self._options.max_attempts if self._options.phase is None else DEFAULT_ATTEMPTS

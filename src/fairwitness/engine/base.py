@@ -37,7 +37,7 @@ class ChangedOrder(EngineError):
     one that is recorded. Nothing was run, and the run fails, also if the body caught this."""
 
 
-class StepFailed(EngineError):
+class StepError(EngineError):
     """A step raised; the same in the first run and in every replay."""
 
     def __init__(self, key: str, kind: str, message: str) -> None:
@@ -45,7 +45,7 @@ class StepFailed(EngineError):
         self.key, self.kind, self.message = key, kind, message
 
 
-class RunStatus(StrEnum):
+class ExecutionStatus(StrEnum):
     """How a run of a flow stands."""
 
     QUEUED = "queued"
@@ -61,7 +61,7 @@ class RunInfo:
 
     id: str
     flow: str
-    status: RunStatus
+    status: ExecutionStatus
     version: str
     executor: str | None
     """The process that has it; None while nobody does."""
@@ -79,16 +79,16 @@ class StepInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run or a child ended: its value, or why there is none."""
 
-    status: RunStatus
+    status: ExecutionStatus
     value: Json = None
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Stranded:
+class StrandedRun:
     """A run that goes on by itself no more, why, and the command that repairs it."""
 
     run_id: str
@@ -107,7 +107,7 @@ class Flow(Protocol):
     async def step(
         self, key: str, work: Callable[[], Awaitable[Json]], *, timeout_s: float | None = None, attempts: int = 1
     ) -> Json:
-        """Runs the work once and records what it gave; on replay gives what is recorded. `StepFailed` if it raised.
+        """Runs the work once and records what it gave; on replay gives what is recorded. `StepError` if it raised.
 
         Cancelled or out of time, the work's task is cancelled and awaited before anything else happens. A step inside
         the work of a step is refused.
@@ -124,11 +124,11 @@ class Flow(Protocol):
         """Starts a child under an id of the caller's choice; again it changes nothing. It is no step."""
         ...
 
-    async def outcome(self, child_id: str) -> Outcome | None:
+    async def outcome(self, child_id: str) -> RunOutcome | None:
         """How a child ended; None while it has not. Looked up each time, never recorded."""
         ...
 
-    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
         """Waits until at least one of these children has ended or the time is up, and gives the outcomes of all that
         have ended by then. Of none at all it waits out the time; without time it only looks.
 
@@ -196,7 +196,7 @@ class Engine(Protocol):
         """
         ...
 
-    async def outcome(self, run_id: str) -> Outcome | None:
+    async def outcome(self, run_id: str) -> RunOutcome | None:
         """How a run ended; None while it has not."""
         ...
 
@@ -208,6 +208,6 @@ class Engine(Protocol):
         """The recorded steps of a run."""
         ...
 
-    async def audit(self) -> tuple[Stranded, ...]:
+    async def audit(self) -> tuple[StrandedRun, ...]:
         """Runs of another version, of dead workers that nobody took over, and runs whose steps no longer fit."""
         ...

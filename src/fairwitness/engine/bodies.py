@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from fairwitness.db.base import Database, Transaction
-from fairwitness.engine.found import WORDS_OF_ENDING
+from fairwitness.engine.run_row import ENDED_STATUSES
 from fairwitness.engine.tables import Tables, batched
 
 
@@ -82,7 +82,7 @@ class Bodies:
 
     def ended(self, run_ids: Collection[str]) -> frozenset[str]:
         """Those of some runs that have ended."""
-        return self._standing(run_ids, WORDS_OF_ENDING)
+        return self._standing(run_ids, ENDED_STATUSES)
 
     def cancelled(self, run_ids: Collection[str]) -> frozenset[str]:
         """Those of some runs that were cancelled."""

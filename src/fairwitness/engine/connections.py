@@ -12,9 +12,9 @@ _IDLE_IN_TRANSACTION_MS = 60_000
 _CONNECT_S = 10
 
 
-def connect(place: Path | str) -> Any:
+def connect(location: Path | str) -> Any:
     """The connections of one process, made as they are needed."""
-    return _to_file(place) if isinstance(place, Path) else _to_server(place)
+    return _to_file(location) if isinstance(location, Path) else _to_server(location)
 
 
 def _to_file(path: Path) -> Any:

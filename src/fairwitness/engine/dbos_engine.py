@@ -6,28 +6,62 @@ can be any number.
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from fairwitness.engine.audit import stranded
 from fairwitness.engine.base import (
     JOURNAL_VERSION,
     Body,
     EngineError,
+    ExecutionStatus,
     Json,
-    Outcome,
     RunInfo,
-    RunStatus,
+    RunOutcome,
     StepInfo,
-    Stranded,
+    StrandedRun,
 )
-from fairwitness.engine.found import Found
+from fairwitness.engine.database import ENDED, EngineDatabase, error_text, set_up_lock
 from fairwitness.engine.json_values import check_name, encode
 from fairwitness.engine.locks import this_process
-from fairwitness.engine.office import ENDED, Office, set_up_lock, told
-from fairwitness.engine.shift import Shift
+from fairwitness.engine.run_row import RunRow
+from fairwitness.engine.worker import EngineWorker
 from fairwitness.kit.killpoints import killpoint
+
+
+def stranded(
+    runs: Iterable[RunInfo], misfits: Collection[str], living: Collection[str], flows: Collection[str], version: str
+) -> tuple[StrandedRun, ...]:
+    """Looks at every run with what is known of the workers that live and the flows there are."""
+    found = []
+    for run in runs:
+        reason = _reason(run, run.id in misfits, living, flows, version)
+        if reason is not None:
+            found.append(StrandedRun(run.id, *reason))
+    return tuple(found)
+
+
+def _reason(
+    run: RunInfo, is_misfit: bool, living: Collection[str], flows: Collection[str], version: str
+) -> tuple[str, str] | None:
+    if is_misfit:
+        return (
+            run.error or "its steps no longer fit",
+            f"put its steps back as they were, then: fairwitness resume {run.id}",
+        )
+    if run.status not in (ExecutionStatus.QUEUED, ExecutionStatus.RUNNING):
+        return None
+    if run.version != version:
+        return (
+            f"it is of version {run.version}, and this engine of version {version}",
+            f"start a worker of version {run.version}, or: fairwitness cancel {run.id}",
+        )
+    if run.flow not in flows:
+        return f"there is no flow {run.flow}", f"use a Fair Witness that has it, or: fairwitness cancel {run.id}"
+    if run.status is ExecutionStatus.RUNNING and run.executor not in living:
+        return f"its worker {run.executor} is dead", f"fairwitness resume {run.id}"
+    return None
+
 
 _SET_UP_S = 60.0
 _THREADS = 4
@@ -55,8 +89,8 @@ class DbosEngine:
         self._version = version
         self._cap = cap
         self._threads: ThreadPoolExecutor | None = None
-        self._opened: Office | None = None
-        self._shift: Shift | None = None
+        self._opened: EngineDatabase | None = None
+        self._worker: EngineWorker | None = None
 
     async def open(self, *, worker: bool) -> None:
         """As a worker it takes runs from the queue and recovers those of the dead; otherwise it only controls."""
@@ -71,14 +105,14 @@ class DbosEngine:
             if lock is not None:
                 await lock.acquire(_SET_UP_S)
             self._opened = await loop.run_in_executor(
-                self._threads, Office, self._where, self._flows, self._version, self._threads
+                self._threads, EngineDatabase, self._where, self._flows, self._version, self._threads
             )
             if self._opened.is_new:  # once launched, the library looks for new queues only now and again
                 await self._opened.control.make_queues(self._cap)
             if worker:
-                shift = Shift(self._opened, self._flows, self._executor or _name(), self._cap)
-                await shift.begin()
-                self._shift = shift
+                started = EngineWorker(self._opened, self._flows, self._executor or _name(), self._cap)
+                await started.begin()
+                self._worker = started
         except BaseException:
             self._let_go()
             raise
@@ -91,8 +125,8 @@ class DbosEngine:
         if self._threads is None:
             return
         try:
-            if self._shift is not None:
-                await self._shift.end(grace_s)
+            if self._worker is not None:
+                await self._worker.end(grace_s)
         finally:
             self._let_go()
 
@@ -111,7 +145,7 @@ class DbosEngine:
             _at_work = None
             # The library made its own threads those of the loop, and they ended with it.
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
-        self._shift = None
+        self._worker = None
         if self._opened is not None:
             self._opened.close()
             self._opened = None
@@ -120,86 +154,86 @@ class DbosEngine:
             self._threads = None
 
     @property
-    def _office(self) -> Office:
+    def _database(self) -> EngineDatabase:
         if self._opened is None:
             raise EngineError("the engine is not open", next_step="open it first")
         return self._opened
 
     async def submit(self, run_id: str, flow: str, args: Json) -> None:
         """Starts a run under an id of the caller's choice; again it changes nothing."""
-        await self._office.submit(run_id, flow, args)
+        await self._database.submit(run_id, flow, args)
 
     async def answer(self, run_id: str, gate: str, value: Json) -> bool:
         """Answers a gate; only the first answer counts."""
         text = encode(value)
         check_name(gate)
-        await self._office.known(run_id)
-        is_first = await self._office.call(self._office.gates.answer, run_id, gate, text)
+        await self._database.known(run_id)
+        is_first = await self._database.call(self._database.gates.answer, run_id, gate, text)
         killpoint("engine.gate.answered")
         self._look()
         return is_first
 
     async def cancel(self, run_id: str) -> None:
         """Ends a run and its children; whoever works on them finds out within a moment."""
-        await self._office.known(run_id)
-        await self._office.cancel(run_id)
+        await self._database.known(run_id)
+        await self._database.cancel(run_id)
         self._look()
 
     async def rerun_from(self, run_id: str, key: str) -> None:
         """Forgets the steps of an ended run from a key on, with the answers they had, and goes on from there."""
         run = await self._ended(run_id)
-        steps = await self._office.control.steps(run_id, whole=False)
+        steps = await self._database.control.steps(run_id, whole=False)
         position = next((position for position, name, _ in steps if name == key), None)
         if position is None:
             raise EngineError(f"run {run_id} has no step {key}", next_step="take one of its recorded steps")
         forgotten = [name for at, name, _ in steps if at >= position]
-        await self._office.call(self._office.gates.forget, run_id, forgotten)
-        await self._office.control.rewind(run, position, self._version)
+        await self._database.call(self._database.gates.forget, run_id, forgotten)
+        await self._database.control.rewind(run, position, self._version)
 
     async def resume(self, run_id: str) -> None:
         """Goes on with a run that failed or was cancelled, with all it recorded but the failure of its last step."""
-        run = await self._office.known(run_id)
-        if run.status in (RunStatus.FAILED, RunStatus.CANCELLED):
-            steps = await self._office.control.steps(run_id)
+        run = await self._database.known(run_id)
+        if run.status in (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED):
+            steps = await self._database.control.steps(run_id)
             last, _, failed = steps[-1] if steps else (0, "", False)
             try:
-                await self._office.control.rewind(run, last if failed else last + 1, self._version)
+                await self._database.control.rewind(run, last if failed else last + 1, self._version)
             except EngineError:
-                if (await self._office.known(run_id)).status in ENDED:  # and not resumed by another just now
+                if (await self._database.known(run_id)).status in ENDED:  # and not resumed by another just now
                     raise
-        elif run.status is RunStatus.RUNNING:
-            await self._office.call(self._office.leases.adopt, run_id)
+        elif run.status is ExecutionStatus.RUNNING:
+            await self._database.call(self._database.leases.adopt, run_id)
 
-    async def _ended(self, run_id: str) -> Found:
-        run = await self._office.known(run_id)
+    async def _ended(self, run_id: str) -> RunRow:
+        run = await self._database.known(run_id)
         if run.status not in ENDED:
             raise EngineError(f"run {run_id} has not ended", next_step=f"cancel {run_id} first")
         return run
 
-    async def outcome(self, run_id: str) -> Outcome | None:
+    async def outcome(self, run_id: str) -> RunOutcome | None:
         """How a run ended; None while it has not."""
-        return await self._office.outcome(run_id)
+        return await self._database.outcome(run_id)
 
     async def runs(self) -> tuple[RunInfo, ...]:
         """Every run, oldest first, children included."""
-        return tuple(_info(run) for run in await self._office.control.all())
+        return tuple(_info(run) for run in await self._database.control.all())
 
     async def steps(self, run_id: str) -> tuple[StepInfo, ...]:
         """The recorded steps of a run."""
-        return tuple(StepInfo(key, failed) for _, key, failed in await self._office.control.steps(run_id))
+        return tuple(StepInfo(key, failed) for _, key, failed in await self._database.control.steps(run_id))
 
-    async def audit(self) -> tuple[Stranded, ...]:
+    async def audit(self) -> tuple[StrandedRun, ...]:
         """Runs that go on by themselves no more."""
-        leases = await self._office.call(self._office.leases.all)
+        leases = await self._database.call(self._database.leases.all)
         living = {lease.executor for lease in leases if not lease.is_dead}
-        runs = await self._office.control.all()
+        runs = await self._database.control.all()
         misfits = {run.id for run in runs if run.error is not None and run.error.kind == "ChangedOrder"}
-        return stranded(map(_info, runs), misfits, living, self._office.flows, self._version)
+        return stranded(map(_info, runs), misfits, living, self._database.flows, self._version)
 
     def _look(self) -> None:
         """A worker in this very process need not wait for its next look."""
-        if _at_work is not None and _at_work._shift is not None:
-            _at_work._shift.look()
+        if _at_work is not None and _at_work._worker is not None:
+            _at_work._worker.look()
 
 
 def _place(url_or_path: str | Path) -> Path | str:
@@ -215,6 +249,6 @@ def _name() -> str:
     return f"{me.host.partition('/')[0]}-{me.pid}-{me.started}-{secrets.token_hex(4)}"
 
 
-def _info(run: Found) -> RunInfo:
-    executor = run.executor if run.status is RunStatus.RUNNING else None
-    return RunInfo(run.id, run.flow, run.status, run.version, executor, told(run.error), run.parent)
+def _info(run: RunRow) -> RunInfo:
+    executor = run.executor if run.status is ExecutionStatus.RUNNING else None
+    return RunInfo(run.id, run.flow, run.status, run.version, executor, error_text(run.error), run.parent)

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.engine.base import DEEPEST_GENERATION, ChangedOrder, EngineError, Json
-from fairwitness.engine.bell import Bell, Bells
 from fairwitness.engine.connections import connect
-from fairwitness.engine.found import RUNS, WORDS_OF_ENDING, WORDS_OF_WAITING, Found, found_of, queue_of
 from fairwitness.engine.json_values import Encoded, JsonSerializer
+from fairwitness.engine.queue_wakeup import QueueWakeup, QueueWakeups
+from fairwitness.engine.run_row import ENDED_STATUSES, OPEN_STATUSES, RUNS, RunRow, queue_of, run_row
 from fairwitness.engine.tables import SCHEMA, batched
 from fairwitness.kit.killpoints import killpoint
 
@@ -78,22 +78,22 @@ def _quiet() -> None:
         logger.addHandler(logging.NullHandler())
 
 
-class Store:
+class JournalStore:
     """Where the library keeps its journal: a file or a server."""
 
-    def __init__(self, place: Path | str) -> None:
+    def __init__(self, location: Path | str) -> None:
         _quiet()
-        self.engine = connect(place)
+        self.engine = connect(location)
 
     def dispose(self) -> None:
         """Lets go of it."""
         self.engine.dispose()
 
 
-class Control:
+class DbosControl:
     """The calls that need no worker."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: JournalStore) -> None:
         from dbos import DBOSClient
 
         self._client = DBOSClient(
@@ -138,34 +138,32 @@ class Control:
                 list(above),
             )
 
-    async def find(self, run_id: str, *, whole: bool = True) -> Found | None:
+    async def find(self, run_id: str, *, whole: bool = True) -> RunRow | None:
         """One run."""
         listed = await self._client.list_workflows_async(workflow_ids=[run_id], load_input=False, load_output=whole)
-        return found_of(listed[0]) if listed else None
+        return run_row(listed[0]) if listed else None
 
-    async def ended(self, run_ids: Collection[str]) -> list[Found]:
+    async def ended(self, run_ids: Collection[str]) -> list[RunRow]:
         """Those of some runs that have ended, whole."""
         listed = []
         for ids in batched(run_ids):
-            listed += await self._client.list_workflows_async(
-                workflow_ids=ids, status=WORDS_OF_ENDING, load_input=False
-            )
-        return [found_of(one) for one in listed]
+            listed += await self._client.list_workflows_async(workflow_ids=ids, status=ENDED_STATUSES, load_input=False)
+        return [run_row(one) for one in listed]
 
-    async def all(self) -> list[Found]:
+    async def all(self) -> list[RunRow]:
         """Every run, oldest first. Only of failed ones is it told what they left."""
         listed = await self._client.list_workflows_async(load_input=False, load_output=False)
         failed = await self._client.list_workflows_async(status="ERROR", load_input=False)
-        errors = {one.workflow_id: found_of(one) for one in failed}
-        return [errors.get(one.workflow_id) or found_of(one) for one in listed]
+        errors = {one.workflow_id: run_row(one) for one in failed}
+        return [errors.get(one.workflow_id) or run_row(one) for one in listed]
 
-    async def waiting_children(self) -> list[Found]:
+    async def waiting_children(self) -> list[RunRow]:
         """Children that have not ended."""
         queues = [queue_of(generation) for generation in range(1, DEEPEST_GENERATION + 1)]
         listed = await self._client.list_workflows_async(
-            queue_name=queues, status=WORDS_OF_WAITING, load_input=False, load_output=False
+            queue_name=queues, status=OPEN_STATUSES, load_input=False, load_output=False
         )
-        return [found_of(one) for one in listed]
+        return [run_row(one) for one in listed]
 
     async def steps(self, run_id: str, *, whole: bool = True) -> list[tuple[int, str, bool]]:
         """Position, key and failure of each recorded step; not whole, the failure is not looked at."""
@@ -179,7 +177,7 @@ class Control:
         """Ends runs that have not ended."""
         await self._client.cancel_workflows_async(list(run_ids))
 
-    async def rewind(self, run: Found, position: int, version: str) -> None:
+    async def rewind(self, run: RunRow, position: int, version: str) -> None:
         """Forgets what an ended run recorded from a position on, and queues it."""
         with _our_errors():
             await self._client.rewind_workflow_async(
@@ -199,10 +197,10 @@ def _serializer() -> Any:
     return JsonSerializer()
 
 
-class Worker:
+class DbosWorker:
     """The library at work in this process. There can be one: it keeps itself in a variable of its module."""
 
-    def __init__(self, store: Store, executor: str, version: str) -> None:
+    def __init__(self, store: JournalStore, executor: str, version: str) -> None:
         from dbos import DBOS, DBOSConfig
 
         config = DBOSConfig(
@@ -218,7 +216,7 @@ class Worker:
         )
         self._library = DBOS
         self._instance = DBOS(config=config)
-        self._bells = Bells(self._look)
+        self._wakeups = QueueWakeups(self._look)
 
     def launch(self, flows: Collection[str], start: Start) -> None:
         """Begins to take runs. They run on the loop of whoever calls."""
@@ -252,20 +250,20 @@ class Worker:
         except (error.DBOSWorkflowCancelledError, error.DBOSWorkflowConflictIDError) as lost:
             raise asyncio.CancelledError(str(lost)) from None
 
-    def ring(self, generation: int) -> None:
+    def wake(self, generation: int) -> None:
         """There is room for children of a generation: looks for some now."""
-        self._bells.ring(generation)
+        self._wakeups.wake(generation)
 
-    def _look(self, bell: Bell, generation: int) -> None:
+    def _look(self, wakeup: QueueWakeup, generation: int) -> None:
         from dbos._queue import queue_worker_thread
 
         queue = self._library.retrieve_queue(queue_of(generation))
         if queue is not None:
-            queue_worker_thread(bell, self._instance, queue)
+            queue_worker_thread(wakeup, self._instance, queue)
 
     def destroy(self) -> None:
         """Ends its threads. Not on the loop, which they may be waiting for."""
-        self._bells.end()
+        self._wakeups.end()
         self._library.destroy(destroy_registry=True)
 
 

@@ -14,7 +14,7 @@ NO_ANSWER = "null"
 """What a gate is told when its time is up: from then on every answer is too late."""
 
 
-class Told(NamedTuple):
+class GateAnswer(NamedTuple):
     """A gate that is waited for, and what it was told; None if its time is up."""
 
     run_id: str
@@ -54,7 +54,7 @@ class Gates:
             )
         )
 
-    def told(self, run_ids: Collection[str]) -> list[Told]:
+    def answered(self, run_ids: Collection[str]) -> list[GateAnswer]:
         """The gates of some runs that were answered or have no time left."""
         if not run_ids:
             return []
@@ -64,7 +64,7 @@ class Gates:
             f"AND (answer IS NOT NULL OR until <= {self._tables.now})",
             tuple(run_ids),
         )
-        return [Told(*row) for row in rows]
+        return [GateAnswer(*row) for row in rows]
 
     def forget(self, run_id: str, gates: Collection[str]) -> None:
         """Takes gates back as if they had never been opened, and with them those that nobody answered."""

@@ -1,11 +1,15 @@
 """Who works: a row with a heartbeat for every worker, and the one transaction that takes over what a dead one had."""
 
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairwitness.db.base import Database, Transaction
 from fairwitness.engine.base import EngineError
-from fairwitness.engine.locks import Process, is_gone
+from fairwitness.engine.locks import FileLock, ProcessIdentity, is_gone, this_process
 from fairwitness.engine.tables import Tables
+from fairwitness.kit.killpoints import killpoint
 
 HEARTBEAT_S = 5.0
 DEAD_AFTER_S = 30.0
@@ -17,7 +21,7 @@ class Lease:
     """One worker, when it was last heard of, and at which of its heartbeats."""
 
     executor: str
-    process: Process
+    process: ProcessIdentity
     silent_s: float
     epoch: int
     cap: int
@@ -37,7 +41,7 @@ class Leases:
         self._database = database
         self._tables = tables
 
-    def join(self, executor: str, process: Process, cap: int) -> None:
+    def join(self, executor: str, process: ProcessIdentity, cap: int) -> None:
         """A worker's first sign of life. It comes before anything is taken from a queue."""
         table, now = self._tables.lease, self._tables.now
         joined = self._database.write(
@@ -71,7 +75,7 @@ class Leases:
             f"FROM {self._tables.lease}"
         )
         return [
-            Lease(executor, Process(host, pid, started), silent_s, epoch, cap)
+            Lease(executor, ProcessIdentity(host, pid, started), silent_s, epoch, cap)
             for executor, host, pid, started, silent_s, epoch, cap in rows
         ]
 
@@ -131,3 +135,66 @@ class Leases:
             f"UPDATE {self._tables.run} SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL "  # noqa: S608
             "WHERE status = 'PENDING'"
         )
+
+
+_LOOK_S = 0.5
+_GIVE_UP_S = DEAD_AFTER_S - HEARTBEAT_S
+"""Without a heartbeat for so long, others are about to take over: what runs here is stopped first."""
+
+
+class LeaseKeeper:
+    """The lease of one worker."""
+
+    def __init__(
+        self, leases: Leases, executor: str, cap: int, lock: FileLock | None, lost: Callable[[], None]
+    ) -> None:
+        self._leases = leases
+        self._executor = executor
+        self._process = this_process()
+        self._cap = cap
+        self._lock = lock
+        self._lost = lost
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="fairwitness-engine-lease", daemon=True)
+
+    def join(self) -> int:
+        """Takes over what the dead had, and becomes a worker; gives the largest cap of all there are."""
+        self.take_over()
+        self._leases.join(self._executor, self._process, self._cap)
+        killpoint("engine.lease.joined")
+        self._thread.start()
+        return max(lease.cap for lease in self._leases.all())
+
+    def leave(self, *, hand_over: bool) -> None:
+        """Is no worker any more. What is not handed over stays this process's until it ends."""
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if hand_over:
+            self._leases.leave(self._executor)
+            killpoint("engine.lease.left")
+        if self._lock is not None:
+            self._lock.release()
+
+    def take_over(self) -> None:
+        """Whatever dead workers had is queued again. On one file, one worker at a time does this."""
+        if self._lock is None or self._lock.try_acquire():
+            for lease in self._leases.all():
+                if lease.is_dead:
+                    self._leases.take_over(lease)
+                    killpoint("engine.lease.taken-over")
+
+    def _keep(self) -> None:
+        heard = time.monotonic()
+        while not self._end.wait(_LOOK_S):
+            try:
+                if time.monotonic() - heard >= HEARTBEAT_S:
+                    if not self._leases.beat(self._executor):
+                        # Taken for dead: its bodies find their places gone and stop; it goes on as if it had just come.
+                        self._leases.join(self._executor, self._process, self._cap)
+                    killpoint("engine.lease.beat")
+                    heard = time.monotonic()
+                self.take_over()
+            except Exception:  # noqa: BLE001  # a database or disk that is busy or away; the next look may find it
+                if self._lock is None and time.monotonic() - heard > _GIVE_UP_S:
+                    self._lost()

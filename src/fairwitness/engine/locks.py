@@ -13,7 +13,7 @@ _PAUSE_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessIdentity:
     """A process, told apart from all that had or will have its number."""
 
     host: str
@@ -21,12 +21,12 @@ class Process:
     started: str
 
 
-def this_process() -> Process:
+def this_process() -> ProcessIdentity:
     """The process that asks."""
-    return Process(_host(), os.getpid(), _started(os.getpid()))
+    return ProcessIdentity(_host(), os.getpid(), _started(os.getpid()))
 
 
-def is_gone(process: Process) -> bool | None:
+def is_gone(process: ProcessIdentity) -> bool | None:
     """Whether a process has ended; None if it is on another machine and cannot be looked at."""
     if process.host != _host():
         return None

@@ -13,7 +13,7 @@ from fairwitness.contracts.autopilot.passes import PassMove, PassMoveKind, Phase
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.dag.executor import carry_out
 from fairwitness.dag.ports import GraphPorts
-from fairwitness.engine.base import Body, Flow, Json, RunStatus
+from fairwitness.engine.base import Body, ExecutionStatus, Flow, Json
 from fairwitness.errors import NotReady
 from fairwitness.rules.run_moves import RunMove, RunMoveKind
 
@@ -130,15 +130,15 @@ async def _passed(flow: Flow, move: RunMove, turn: int) -> Json:
     for life in count(1):
         child = f"{flow.run_id}/p/{move.phase}-{move.number}/{turn}.{life}"
         before = await flow.outcome(child)
-        if before is not None and before.status is not RunStatus.DONE:
+        if before is not None and before.status is not ExecutionStatus.DONE:
             continue
         await flow.submit(child, PASS_FLOW, args)
         while not (ended := await flow.wait([child], timeout_s=_LOOK_S)):
             if (await flow.silent([child])).get(child, 0.0) > _SILENT_S:
                 await flow.cancel(child)
-        if ended[child].status is RunStatus.CANCELLED:
+        if ended[child].status is ExecutionStatus.CANCELLED:
             continue  # its worker was lost: the next one takes over what it left
-        if ended[child].status is RunStatus.FAILED:
+        if ended[child].status is ExecutionStatus.FAILED:
             raise NotReady(
                 f"phase {move.phase} cannot go on: {ended[child].error}",
                 next_step=f"mend that, then: fairwitness resume {flow.run_id}",

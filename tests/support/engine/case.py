@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairwitness.engine.base import JOURNAL_VERSION, Body, Engine, EngineError, Flow, Json, Outcome, RunInfo
+from fairwitness.engine.base import JOURNAL_VERSION, Body, Engine, EngineError, Flow, Json, RunInfo, RunOutcome
 
 PATIENCE_S = 20.0
 """How long anything that must happen may take, on a busy machine."""
@@ -135,7 +135,7 @@ async def until(holds: Callable[[], bool | Awaitable[bool]], says: str, *, withi
         await asyncio.sleep(_LOOK_S)
 
 
-async def ended(engine: Engine, run_id: str, *, within_s: float = PATIENCE_S) -> Outcome:
+async def ended(engine: Engine, run_id: str, *, within_s: float = PATIENCE_S) -> RunOutcome:
     """How a run ended, once it has."""
     end = time.monotonic() + within_s
     while (outcome := await engine.outcome(run_id)) is None:

@@ -5,7 +5,7 @@ import math
 import time
 from collections import Counter
 
-from fairwitness.engine.base import DEEPEST_GENERATION, EngineError, Flow, Json, RunStatus
+from fairwitness.engine.base import DEEPEST_GENERATION, EngineError, ExecutionStatus, Flow, Json
 from support.engine.case import (
     Case,
     Make,
@@ -61,14 +61,14 @@ async def _wait_gives_all_that_have_ended_and_records_nothing(make: Make) -> Non
 
         await flow.step("graph", graph)
         outside = await flow.wait(ids[2:], timeout_s=60)
-        return [child_id for child_id, outcome in outside.items() if outcome.status is RunStatus.CANCELLED]
+        return [child_id for child_id, outcome in outside.items() if outcome.status is ExecutionStatus.CANCELLED]
 
     async with at_work(make({"parent": parent, "child": _gated})) as engine:
         await engine.submit("p", "parent", None)
         await until(_told(engine, told, 1), "the children are waited for")
         expect(await engine.answer("p/1", "go", "fail") and await engine.answer("p/0", "go", 1), "they are told to end")
-        expect((await ended(engine, "p/0")).status is RunStatus.DONE, "the first is done")
-        expect((await ended(engine, "p/1")).status is RunStatus.FAILED, "the second failed")
+        expect((await ended(engine, "p/0")).status is ExecutionStatus.DONE, "the first is done")
+        expect((await ended(engine, "p/1")).status is ExecutionStatus.FAILED, "the second failed")
         held.set()
         await until(_told(engine, told, 4), "the others are waited for", within_s=_SOON_S)
         await engine.cancel("p/2")
@@ -123,7 +123,7 @@ async def _wait_is_cancelled_at_once(make: Make) -> None:
             await until(lambda: left[2:] == ["waits"], "the run goes on where it was")
             await engine.cancel(run)
             await until(lambda: left[2:] == ["waits", "left"], f"cancelled {where}: {left}", within_s=_SOON_S)
-            expect((await ended(engine, run)).status is RunStatus.CANCELLED, "and so it ends")
+            expect((await ended(engine, run)).status is ExecutionStatus.CANCELLED, "and so it ends")
 
 
 async def _only_who_was_taken_and_lives_can_be_silent(make: Make) -> None:
@@ -146,13 +146,13 @@ async def _only_who_was_taken_and_lives_can_be_silent(make: Make) -> None:
 
     async with at_work(make({"parent": parent, "child": _gated}, cap=1)) as engine:
         await engine.submit("p", "parent", None)
-        await until(_is(engine, "p/0", RunStatus.RUNNING), "the first child runs")
+        await until(_is(engine, "p/0", ExecutionStatus.RUNNING), "the first child runs")
         await engine.answer("p/0", "go", None)
         outcome = await ended(engine, "p")
-        expect(outcome.status is RunStatus.DONE, f"the parent ended {outcome}")
+        expect(outcome.status is ExecutionStatus.DONE, f"the parent ended {outcome}")
 
 
-def _is(engine, run_id: str, status: RunStatus):  # type: ignore[no-untyped-def]  # a condition to wait for
+def _is(engine, run_id: str, status: ExecutionStatus):  # type: ignore[no-untyped-def]  # a condition to wait for
     async def holds() -> bool:
         return any(run.id == run_id and run.status is status for run in await engine.runs())
 
@@ -207,7 +207,7 @@ async def _a_body_ends_its_own_children_and_no_others(make: Make) -> None:
         above = {"p": None, "other": None, "p/short": "p", "p/long": "p"}
         above |= {"p/short/below": "p/short", "p/long/below": "p/long"}
         expect(parents == above, f"who comes of whom: {parents}")
-        expect((await info(engine, "other")).status is RunStatus.RUNNING, "a stranger lives")
+        expect((await info(engine, "other")).status is ExecutionStatus.RUNNING, "a stranger lives")
         expect(await keys(engine, "p") == ["graph"], "cancelling is no step")
 
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter
 
-from fairwitness.engine.base import Body, Flow, Json, RunStatus
+from fairwitness.engine.base import Body, ExecutionStatus, Flow, Json
 from support.engine.case import (
     Case,
     Make,
@@ -36,7 +36,7 @@ async def _only_the_first_answer_counts(make: Make) -> None:
         expect(outcome.value == ["str:'ONE'", "dict(str:'by': str:'first')"], f"the gate gave {outcome.value}")
         expect(not await engine.answer("early", "go", None), "nor does one after the gate")
         expect(await engine.outcome("late") is None, "another run's gate still waits")
-        expect((await info(engine, "late")).status is RunStatus.RUNNING, "and its run is running")
+        expect((await info(engine, "late")).status is ExecutionStatus.RUNNING, "and its run is running")
         expect(await engine.answer("late", "go", None), "until it is answered")
         expect((await ended(engine, "late")).value == ["str:'ONE'", "NoneType:None"], "with nothing, if that is said")
     expect(trace.ran == Counter(one=2), f"what ran: {dict(trace.ran)}")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from fairwitness.engine.base import Body, ChangedOrder, EngineError, Flow, Json, RepeatedKey, RunStatus, StepFailed
+from fairwitness.engine.base import Body, ChangedOrder, EngineError, ExecutionStatus, Flow, Json, RepeatedKey, StepError
 from support.engine.case import (
     Case,
     Make,
@@ -42,7 +42,7 @@ async def _a_repeated_key_raises_at_once(make: Make) -> None:
         for flow in ("bluntly", "slyly"):
             await engine.submit(flow, flow, None)
             outcome = await ended(engine, flow)
-            expect(outcome.status is RunStatus.FAILED, f"a body that repeats a key {flow} ended {outcome}")
+            expect(outcome.status is ExecutionStatus.FAILED, f"a body that repeats a key {flow} ended {outcome}")
             expect("one" in outcome.error and "\n" not in outcome.error, f"the error is {outcome.error!r}")
     expect(trace.ran == Counter(one=2, caught=2), f"what ran: {dict(trace.ran)}")
 
@@ -60,17 +60,17 @@ def _changed(name: str, *asked: str, fits: bool) -> Case:
             outcome = await ended(engine, "r")
             stranded = {one.run_id: one for one in await engine.audit()}
         if fits:
-            expect(outcome.status is RunStatus.DONE, f"the run ended {outcome}")
+            expect(outcome.status is ExecutionStatus.DONE, f"the run ended {outcome}")
             expect(new.ran == Counter(asked[3:]), f"what ran: {dict(new.ran)}")
             return
-        expect(outcome.status is RunStatus.FAILED, f"the run ended {outcome}")
+        expect(outcome.status is ExecutionStatus.FAILED, f"the run ended {outcome}")
         expect(not new.ran, f"nothing was to run, but {dict(new.ran)}")
         expect("r" in stranded and bool(stranded["r"].next_step), f"the audit says {stranded}")
         async with at_work(make({"body": steps_then_gate(old, "one", "two")})) as engine:
             await engine.rerun_from("r", "two")
             await engine.answer("r", "go", "yes")  # given before, kept or not
             outcome = await ended(engine, "r")
-            expect(outcome.status is RunStatus.DONE, f"with the old code again it ended {outcome}")
+            expect(outcome.status is ExecutionStatus.DONE, f"with the old code again it ended {outcome}")
             expect(await engine.audit() == (), "and the audit has nothing to say")
         expect(old.ran == Counter(one=1, two=2), f"what ran: {dict(old.ran)}")
 
@@ -99,7 +99,7 @@ async def _what_cannot_be_meant_is_refused(make: Make) -> None:
 
         try:
             await flow.step("outer", nested)
-        except StepFailed as failed:
+        except StepError as failed:
             expect("inside step outer" in failed.message, f"a step in a step: {failed}")
         for name in names:
             await refused(flow.step(name, trace.work("named")), f"the key {name!r}")
@@ -120,7 +120,7 @@ async def _what_cannot_be_meant_is_refused(make: Make) -> None:
         for name in names:
             await refused(engine.answer("r", name, None), f"an answer to {name!r}")
         outcome = await ended(engine, "r")
-        expect((outcome.status, outcome.value) == (RunStatus.DONE, "still here"), f"the run ended {outcome}")
+        expect((outcome.status, outcome.value) == (ExecutionStatus.DONE, "still here"), f"the run ended {outcome}")
         expect(await keys(engine, "r") == ["outer", "last"], "what was refused is not recorded")
     expect(trace.ran == Counter(last=1), f"what ran: {dict(trace.ran)}")
     await refused(engine.runs(), "an engine that is closed")

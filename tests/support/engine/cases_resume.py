@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from fairwitness.engine.base import EngineError, Flow, Json, RunStatus
+from fairwitness.engine.base import EngineError, ExecutionStatus, Flow, Json
 from support.engine.case import Case, Make, Trace, at_work, ended, expect, info, reached, refused
 
 
@@ -30,12 +30,14 @@ async def _resume_asks_for_the_failed_step_again(make: Make) -> None:
         is_full[0] = False
         await engine.resume("r")
         outcome = await ended(engine, "r")
-        expect((outcome.status, outcome.value) == (RunStatus.DONE, "yes"), f"freed, it went on and ended {outcome}")
+        expect(
+            (outcome.status, outcome.value) == (ExecutionStatus.DONE, "yes"), f"freed, it went on and ended {outcome}"
+        )
         expect(trace.ran == Counter(early=1, write=3, caught=3), f"what ran: {dict(trace.ran)}")
         failed = [(step.key, step.failed) for step in await engine.steps("r")]
         expect(failed == [("early", True), ("ok", False), ("write", False)], f"recorded: {failed}")
         await engine.resume("r")
-        expect((await info(engine, "r")).status is RunStatus.DONE, "what is done stays done")
+        expect((await info(engine, "r")).status is ExecutionStatus.DONE, "what is done stays done")
         await refused(engine.resume("nobody"), "going on with nothing")
 
 
@@ -53,11 +55,11 @@ async def _resume_goes_on_with_what_was_cancelled(make: Make) -> None:
         await engine.answer("r", "early", 1)
         await reached(engine, "r", "early")
         await engine.cancel("r")
-        expect((await ended(engine, "r")).status is RunStatus.CANCELLED, "it is cancelled")
+        expect((await ended(engine, "r")).status is ExecutionStatus.CANCELLED, "it is cancelled")
         expect(await engine.answer("r", "late", 2), "an answer is kept meanwhile")
         await engine.resume("r")
         outcome = await ended(engine, "r")
-        expect((outcome.status, outcome.value) == (RunStatus.DONE, [1, 2]), f"it went on and ended {outcome}")
+        expect((outcome.status, outcome.value) == (ExecutionStatus.DONE, [1, 2]), f"it went on and ended {outcome}")
         await engine.submit("new", "body", None)
         await reached(engine, "new", "one")
     expect(trace.ran == Counter(one=2), f"what ran: {dict(trace.ran)}")

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from fairwitness.engine.base import Body, Flow, Json, RunStatus
+from fairwitness.engine.base import Body, ExecutionStatus, Flow, Json
 from support.engine.case import (
     Case,
     Make,
@@ -31,19 +31,19 @@ async def _a_submitted_run_is_one(make: Make) -> None:
         await engine.submit("a", "body", {"quite": "different"})
         await refused(engine.submit("a", "other", None), "another flow under the id of a run")
         told = [(run.id, run.flow, run.status, run.executor) for run in await engine.runs()]
-        queued = RunStatus.QUEUED
+        queued = ExecutionStatus.QUEUED
         expect(told == [("a", "body", queued, None), ("b", "body", queued, None)], f"there are {told}")
         await asyncio.sleep(0.3)
         expect(not trace.ran, "a client took work from the queue")
     async with at_work(make(flows)) as engine:
         await reached(engine, "a", "one")
         running = await info(engine, "a")
-        expect(running.status is RunStatus.RUNNING and running.executor is not None, f"it is {running}")
+        expect(running.status is ExecutionStatus.RUNNING and running.executor is not None, f"it is {running}")
         for run in ("a", "b"):
             await engine.answer(run, "go", None)
-            expect((await ended(engine, run)).status is RunStatus.DONE, f"{run} is done")
+            expect((await ended(engine, run)).status is ExecutionStatus.DONE, f"{run} is done")
             await engine.submit(run, "body", None)
-        expect((await info(engine, "a")).status is RunStatus.DONE, "submitted once more, a run stays done")
+        expect((await info(engine, "a")).status is ExecutionStatus.DONE, "submitted once more, a run stays done")
     expect(trace.ran == Counter(one=2), f"what ran: {dict(trace.ran)}")
 
 
@@ -102,7 +102,7 @@ def _children(name: str, children: int, cap: int, *, in_a_step: bool) -> Case:
             outcome = await ended(engine, "p")
             told = [run.id for run in await engine.runs()]
             expect(await keys(engine, "p") == (["graph"] if in_a_step else []), "children are no steps")
-        expect(outcome.status is RunStatus.DONE, f"the parent ended {outcome}")
+        expect(outcome.status is ExecutionStatus.DONE, f"the parent ended {outcome}")
         assert isinstance(outcome.value, list)
         for number, (status, value, error) in enumerate(outcome.value):
             if number == 1:
@@ -145,7 +145,7 @@ async def _cancel_reaches_the_children_and_the_running_step(make: Make) -> None:
     async with at_work(make({"parent": parent, "child": child}, cap=2)) as engine:
         await engine.submit("p", "parent", None)
         await until(lambda: {"begin 1", "begin 2"} <= set(happened), "two children run")
-        expect((await ended(engine, "p/0")).status is RunStatus.DONE, "the first child is done")
+        expect((await ended(engine, "p/0")).status is ExecutionStatus.DONE, "the first child is done")
         async with at_the_terminal(make({"parent": parent, "child": child})) as client:
             await client.cancel("p")
         await until(lambda: {"left 1", "left 2"} <= set(happened), "the steps that ran are cancelled and awaited")
@@ -158,7 +158,7 @@ async def _cancel_reaches_the_children_and_the_running_step(make: Make) -> None:
             expect(found.value == status, f"{run} is {found}")
         await engine.cancel("p")
         await engine.cancel("p/0")
-        expect((await ended(engine, "p/0")).status is RunStatus.DONE, "what is done stays done")
+        expect((await ended(engine, "p/0")).status is ExecutionStatus.DONE, "what is done stays done")
         await asyncio.sleep(0.2)
         expect(await keys(engine, "p/1") == [], "a cancelled step is not recorded")
     expect(sum(line in ("begin 3", "never") for line in happened) == 0, f"what happened: {happened}")
@@ -175,16 +175,16 @@ async def _what_is_cancelled_while_nothing_runs_stays_so(make: Make) -> None:
         for run in ("begun", "new"):
             await engine.cancel(run)
             await engine.answer(run, "go", None)
-            expect((await ended(engine, run)).status is RunStatus.CANCELLED, f"{run} is cancelled at once")
+            expect((await ended(engine, run)).status is ExecutionStatus.CANCELLED, f"{run} is cancelled at once")
     async with at_work(make(flows)) as engine:
         await engine.submit("last", "body", None)
         await reached(engine, "last", "one")
         await asyncio.sleep(0.2)
         for run in ("begun", "new"):
-            expect((await info(engine, run)).status is RunStatus.CANCELLED, f"{run} stays cancelled")
+            expect((await info(engine, run)).status is ExecutionStatus.CANCELLED, f"{run} stays cancelled")
         await engine.rerun_from("begun", "one")
         await engine.answer("begun", "go", None)
-        expect((await ended(engine, "begun")).status is RunStatus.DONE, "until somebody wants it again")
+        expect((await ended(engine, "begun")).status is ExecutionStatus.DONE, "until somebody wants it again")
     expect(trace.ran == Counter(one=3), f"what ran: {dict(trace.ran)}")
 
 
@@ -210,27 +210,29 @@ async def _rerun_forgets_from_a_key_on(make: Make) -> None:
         await engine.submit("r", "body", None)
         await refused(engine.rerun_from("r", "one"), "a rerun of what has not ended")
         await engine.answer("r", "ok", "first")
-        expect((await ended(engine, "r")).status is RunStatus.FAILED, "the second step fails the run")
+        expect((await ended(engine, "r")).status is ExecutionStatus.FAILED, "the second step fails the run")
         await refused(engine.rerun_from("r", "three"), "a rerun from a step that is none")
-        expect((await ended(engine, "r")).status is RunStatus.FAILED, "and that changes nothing")
+        expect((await ended(engine, "r")).status is ExecutionStatus.FAILED, "and that changes nothing")
         fails[0] = False
         await engine.rerun_from("r", "two")
         outcome = await ended(engine, "r")
-        expect((outcome.status, outcome.value) == (RunStatus.DONE, "first"), f"from the failed step on: {outcome}")
+        expect(
+            (outcome.status, outcome.value) == (ExecutionStatus.DONE, "first"), f"from the failed step on: {outcome}"
+        )
         expect(trace.ran == Counter(one=1, two=2), f"what ran: {dict(trace.ran)}")
         await engine.rerun_from("r", "ok")
-        await until(_is(engine, "r", RunStatus.RUNNING), "the run goes on")
+        await until(_is(engine, "r", ExecutionStatus.RUNNING), "the run goes on")
         expect(await engine.outcome("r") is None, "the gate asks again")
         expect(await engine.answer("r", "ok", "second"), "and takes an answer")
         expect((await ended(engine, "r")).value == "second", "which counts")
         expect(await keys(engine, "r") == ["one", "ok", "two"], "the journal is whole")
         await engine.rerun_from("r", "one")
         await engine.cancel("r")
-        expect((await ended(engine, "r")).status is RunStatus.CANCELLED, "it can be cancelled too")
+        expect((await ended(engine, "r")).status is ExecutionStatus.CANCELLED, "it can be cancelled too")
     expect(trace.ran["two"] == 3, f"what ran: {dict(trace.ran)}")
 
 
-def _is(engine, run_id: str, status: RunStatus):  # type: ignore[no-untyped-def]  # a condition to wait for
+def _is(engine, run_id: str, status: ExecutionStatus):  # type: ignore[no-untyped-def]  # a condition to wait for
     async def holds() -> bool:
         return (await info(engine, run_id)).status is status
 

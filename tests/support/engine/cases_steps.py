@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from fairwitness.engine.base import Flow, Json, RunStatus, StepFailed
+from fairwitness.engine.base import ExecutionStatus, Flow, Json, StepError
 from support.engine.case import (
     Case,
     Make,
@@ -49,7 +49,7 @@ async def _replay_is_the_first_run(make: Make) -> None:
     async with at_work(make({"body": body})) as engine:
         expect(await engine.answer("r", "go", (1, 2)), "the first answer counts")
         outcome = await ended(engine, "r")
-        expect(outcome.status is RunStatus.DONE, f"the run ended {outcome}")
+        expect(outcome.status is ExecutionStatus.DONE, f"the run ended {outcome}")
         expect(outcome.value == ["end", [1]], f"its value is {outcome.value!r}")
         expect(await keys(engine, "r") == [*_VALUES, "moment", "go"], "the steps are recorded in order")
     expect(len(trace.saw) == 2, f"the body was gone through {len(trace.saw)} times")
@@ -73,7 +73,7 @@ async def _a_failed_step_fails_the_same(make: Make) -> None:
         for key, error in errors.items():
             try:
                 await flow.step(key, trace.work(key, error))
-            except StepFailed as failed:
+            except StepError as failed:
                 trace.sees([failed.key, failed.kind, failed.message, str(failed)])
         await flow.gate("go")
         await flow.step("last", trace.work("last", OSError("for good")))
@@ -85,7 +85,7 @@ async def _a_failed_step_fails_the_same(make: Make) -> None:
     async with at_work(make({"body": body})) as engine:
         await engine.answer("r", "go", None)
         outcome = await ended(engine, "r")
-        expect(outcome.status is RunStatus.FAILED, f"the run ended {outcome.status}")
+        expect(outcome.status is ExecutionStatus.FAILED, f"the run ended {outcome.status}")
         expect("step last failed: OSError: for good" in outcome.error, f"its error is {outcome.error!r}")
         expect((await info(engine, "r")).error == outcome.error, "runs and outcome tell the same error")
         failed = [step.key for step in await engine.steps("r") if step.failed]
@@ -111,7 +111,7 @@ async def _attempts_are_counted(make: Make) -> None:
         trace.sees(await flow.step("lucky", third_time, attempts=5))
         try:
             await flow.step("never", trace.work("never", OSError("no")), attempts=3)
-        except StepFailed as failed:
+        except StepError as failed:
             trace.sees(str(failed))
         await flow.gate("go")
         return None
@@ -125,7 +125,7 @@ async def _attempts_are_counted(make: Make) -> None:
     expect(trace.saw[0] == ["str:'at last'", "str:'step never failed: OSError: no'"], f"the body saw {trace.saw[0]}")
     expect(trace.saw[0] == trace.saw[1], f"on replay it saw {trace.saw[1]}")
     expect(trace.ran == Counter(lucky=3, never=3), f"the works ran {dict(trace.ran)}")
-    expect(outcome.status is RunStatus.DONE, f"the run ended {outcome}")
+    expect(outcome.status is ExecutionStatus.DONE, f"the run ended {outcome}")
 
 
 async def _a_step_out_of_time_is_cancelled_and_awaited(make: Make) -> None:
@@ -144,7 +144,7 @@ async def _a_step_out_of_time_is_cancelled_and_awaited(make: Make) -> None:
         trace.begins()
         try:
             await flow.step("slow", slow, timeout_s=0.05, attempts=2)
-        except StepFailed as failed:
+        except StepError as failed:
             happened.append(failed.kind)
         trace.sees(await flow.step("quick", trace.work("quick", 1), timeout_s=60))
         return happened

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from fairwitness.engine.base import EngineError, Flow, Json, Outcome, RunStatus, StepFailed
+from fairwitness.engine.base import EngineError, ExecutionStatus, Flow, Json, RunOutcome, StepError
 from support.engine.case import Case, Make, Trace, at_work, ended, expect, reached, spelled
 
 
@@ -71,7 +71,7 @@ async def _what_is_json_goes_through_every_door_alike(make: Make) -> None:
     async with at_work(make({"body": body})) as engine:
         await engine.answer("r", "go", None)
         outcome = await ended(engine, "r")
-        expect(outcome.status is RunStatus.DONE, f"the run ended {str(outcome)[:300]}")
+        expect(outcome.status is ExecutionStatus.DONE, f"the run ended {str(outcome)[:300]}")
     first, second = trace.saw
     expect(first == second, "the first run and the replay saw other values")
     args, *rest = first
@@ -89,7 +89,7 @@ async def _what_is_no_json_is_refused_at_every_door(make: Make) -> None:
         for name, value in REFUSED.items():
             try:
                 await flow.step(name, Trace().work(name, value()))
-            except StepFailed as failed:
+            except StepError as failed:
                 sentences[name].append(failed.message)
         return None
 
@@ -117,11 +117,11 @@ async def _what_is_no_json_is_refused_at_every_door(make: Make) -> None:
                     expect(False, f"{name} was taken")
             await engine.submit(f"gives: {name}", "gives", name)
         for name in REFUSED:
-            outcome: Outcome = await ended(engine, f"gives: {name}")
-            expect(outcome.status is RunStatus.FAILED, f"a body that gives {name} ended {outcome.status}")
+            outcome: RunOutcome = await ended(engine, f"gives: {name}")
+            expect(outcome.status is ExecutionStatus.FAILED, f"a body that gives {name} ended {outcome.status}")
             sentences[name].append(outcome.error)
         for flow in ("steps", "submits"):
-            expect((await ended(engine, flow)).status is RunStatus.DONE, f"{flow} ended")
+            expect((await ended(engine, flow)).status is ExecutionStatus.DONE, f"{flow} ended")
         expect(not [run for run in await engine.runs() if run.id.startswith(("args", "child"))], "nothing was begun")
     for name, said in sentences.items():
         expect(len(said) == _DOORS, f"{name} was refused at {len(said)} of {_DOORS} doors: {said}")

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from fairwitness.engine.base import Flow, Json, RunStatus
+from fairwitness.engine.base import ExecutionStatus, Flow, Json
 from support.engine.case import (
     Case,
     Make,
@@ -39,7 +39,7 @@ async def _another_version_is_named_and_not_run(make: Make) -> None:
         expect([one.run_id for one in await engine.audit()] == ["old"], "and names no other")
         expect((await info(engine, "old")).version == "1", "the run is still of its version")
     async with at_work(make(flows, version="1")) as engine:
-        expect((await ended(engine, "old")).status is RunStatus.DONE, "a worker of its version ends it")
+        expect((await ended(engine, "old")).status is ExecutionStatus.DONE, "a worker of its version ends it")
         expect([one.run_id for one in await engine.audit()] == ["new"], "now the other one is stranded")
     expect(old.ran == Counter(one=1), f"what ran: {dict(old.ran)}")
 
@@ -88,7 +88,9 @@ async def _closing_leaves_nothing_and_loses_nothing(make: Make) -> None:
         for run in ("short", "long"):
             await engine.answer(run, "go", None)
             outcome = await ended(engine, run)
-            expect((outcome.status, outcome.value) == (RunStatus.DONE, "done"), f"{run} went on and ended {outcome}")
+            expect(
+                (outcome.status, outcome.value) == (ExecutionStatus.DONE, "done"), f"{run} went on and ended {outcome}"
+            )
     expect(happened.count("begin") == 2, f"the step that had ended ran again: {happened}")
 
 

@@ -17,12 +17,12 @@ from fairwitness.engine.base import (
     Body,
     ChangedOrder,
     EngineError,
+    ExecutionStatus,
     Json,
-    Outcome,
     RunInfo,
-    RunStatus,
+    RunOutcome,
     StepInfo,
-    Stranded,
+    StrandedRun,
 )
 from fairwitness.engine.json_values import decode, encode, tellable
 from fairwitness.errors import DatabaseBusy
@@ -143,7 +143,7 @@ class RawEngine:
         """Goes on with a run that failed or was cancelled, with all it recorded but the failure of its last step."""
         self._journal.resume(run_id, self._version, self._leases.all())
 
-    async def outcome(self, run_id: str) -> Outcome | None:
+    async def outcome(self, run_id: str) -> RunOutcome | None:
         """How a run ended; None while it has not."""
         return outcomes_of(self._journal, [run_id]).get(run_id)
 
@@ -155,19 +155,21 @@ class RawEngine:
         """The recorded steps of a run."""
         return tuple(StepInfo(step.key, step.failed) for step in self._journal.recorded(run_id).values())
 
-    async def audit(self) -> tuple[Stranded, ...]:
+    async def audit(self) -> tuple[StrandedRun, ...]:
         """Runs that go on by themselves no more."""
         dead = {worker.executor for worker in self._leases.dead(_now())}
         found = []
         for run, fits in self._journal.runs():
-            waits = run.status in (RunStatus.QUEUED, RunStatus.RUNNING)
+            waits = run.status in (ExecutionStatus.QUEUED, ExecutionStatus.RUNNING)
             if not fits:
-                found.append(Stranded(run.id, run.error or "", f"rerun {run.id} from a step that still fits"))
+                found.append(StrandedRun(run.id, run.error or "", f"rerun {run.id} from a step that still fits"))
             elif waits and run.version != self._version:
                 reason = f"it is of version {run.version}, and this engine of version {self._version}"
-                found.append(Stranded(run.id, reason, f"start a worker of version {run.version}, or cancel {run.id}"))
+                found.append(
+                    StrandedRun(run.id, reason, f"start a worker of version {run.version}, or cancel {run.id}")
+                )
             elif waits and run.executor in dead:
-                found.append(Stranded(run.id, f"its worker {run.executor} is dead", "start a worker"))
+                found.append(StrandedRun(run.id, f"its worker {run.executor} is dead", "start a worker"))
         return tuple(found)
 
     @property
@@ -252,7 +254,7 @@ class RawEngine:
         if flow.misfit is not None:  # also when the body caught it
             value, error = None, tellable(flow.misfit)
         fits = not isinstance(flow.misfit, ChangedOrder)
-        status = RunStatus.DONE if error is None else RunStatus.FAILED
+        status = ExecutionStatus.DONE if error is None else ExecutionStatus.FAILED
         with contextlib.suppress(NotOurs):
             runner.journal.finish(claimed.id, runner.executor, Ending(status, value, error, fits))
 

@@ -8,15 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from fairwitness.engine.base import (
-    ChangedOrder,
-    EngineError,
-    Json,
-    Outcome,
-    RepeatedKey,
-    RunStatus,
-    StepFailed,
-)
+from fairwitness.engine.base import ChangedOrder, EngineError, ExecutionStatus, Json, RepeatedKey, RunOutcome, StepError
 from fairwitness.engine.json_values import decode, encode, tellable
 from fairwitness.kit.clock import system_clock
 from support.engine.raw_gates import Gates
@@ -92,12 +84,12 @@ class RawFlow:
                 child_id, flow, encode(args), self.runner.version, parent=(self.run_id, self.runner.executor)
             )
 
-    async def outcome(self, child_id: str) -> Outcome | None:
+    async def outcome(self, child_id: str) -> RunOutcome | None:
         """How a child ended."""
         self._go_on()
         return outcomes_of(self.runner.journal, [child_id]).get(child_id)
 
-    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
         """Until one of these children has ended or the time is up."""
         if timeout_s != 0:  # without any time: what is known now
             _check_time(f"waiting of {self.run_id}", timeout_s)
@@ -221,7 +213,7 @@ class RawFlow:
         value = decode(step.result)
         if step.failed:
             assert isinstance(value, list)
-            raise StepFailed(step.key, str(value[0]), str(value[1]))
+            raise StepError(step.key, str(value[0]), str(value[1]))
         return value
 
 
@@ -240,10 +232,10 @@ def _failure(key: str, error: BaseException) -> Recorded:
     return Recorded(key, failed=True, result=encode([type(error).__name__, tellable(error)]))
 
 
-def outcomes_of(journal: Journal, runs: Collection[str]) -> dict[str, Outcome]:
+def outcomes_of(journal: Journal, runs: Collection[str]) -> dict[str, RunOutcome]:
     """How those of some runs ended that have."""
     return {
-        run: Outcome(RunStatus(status), None if value is None else decode(value), error or "")
+        run: RunOutcome(ExecutionStatus(status), None if value is None else decode(value), error or "")
         for run, status, value, error in journal.ended(runs)
     }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairwitness.db.base import Row, Transaction
 from fairwitness.db.sqlite import SqliteDatabase
-from fairwitness.engine.base import DEEPEST_GENERATION, EngineError, RunInfo, RunStatus
+from fairwitness.engine.base import DEEPEST_GENERATION, EngineError, ExecutionStatus, RunInfo
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS raw_run (
@@ -52,7 +52,7 @@ class Recorded:
 class Ending:
     """How a run ended."""
 
-    status: RunStatus
+    status: ExecutionStatus
     value: str | None
     error: str | None
     fits: bool
@@ -190,7 +190,7 @@ class Journal:
         """Forgets the steps of an ended run from a key on, with the answers they had, and queues it."""
 
         def work(transaction: Transaction) -> None:
-            if known_status(transaction, run) in (RunStatus.QUEUED, RunStatus.RUNNING):
+            if known_status(transaction, run) in (ExecutionStatus.QUEUED, ExecutionStatus.RUNNING):
                 raise EngineError(f"run {run} has not ended", next_step=f"cancel {run} first")
             found = transaction.run("SELECT position FROM raw_step WHERE run = ? AND key = ?", (run, key))
             if not found:
@@ -210,11 +210,11 @@ class Journal:
 
         def work(transaction: Transaction) -> None:
             status = known_status(transaction, run)
-            if status in (RunStatus.FAILED, RunStatus.CANCELLED):
+            if status in (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED):
                 last = "SELECT MAX(position) FROM raw_step WHERE run = ?"
                 transaction.run(f"DELETE FROM raw_step WHERE run = ? AND failed AND position = ({last})", (run, run))
                 _queue_again(transaction, run, version)
-            elif status is RunStatus.RUNNING:
+            elif status is ExecutionStatus.RUNNING:
                 nobodys = f"id = ? AND executor NOT IN {_signs(workers)}"
                 transaction.run(
                     f"UPDATE raw_run SET status = 'queued', executor = NULL WHERE {nobodys}",
@@ -236,7 +236,7 @@ class Journal:
         rows = self.database.read(
             "SELECT id, flow, status, version, executor, error, parent, fits FROM raw_run ORDER BY number"
         )
-        return [(RunInfo(row[0], row[1], RunStatus(row[2]), *row[3:7]), bool(row[7])) for row in rows]
+        return [(RunInfo(row[0], row[1], ExecutionStatus(row[2]), *row[3:7]), bool(row[7])) for row in rows]
 
 
 def still_ours(transaction: Transaction, run: str, executor: str) -> None:
@@ -247,12 +247,12 @@ def still_ours(transaction: Transaction, run: str, executor: str) -> None:
         raise NotOurs(run)
 
 
-def known_status(transaction: Transaction, run: str) -> RunStatus:
+def known_status(transaction: Transaction, run: str) -> ExecutionStatus:
     """How a run stands that there must be."""
     rows = transaction.run("SELECT status FROM raw_run WHERE id = ?", (run,))
     if not rows:
         raise EngineError(f"there is no run {run}", next_step="look at the list of runs")
-    return RunStatus(rows[0][0])
+    return ExecutionStatus(rows[0][0])
 
 
 def _queue_again(transaction: Transaction, run: str, version: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from fairwitness.engine.base import Body, ChangedOrder, EngineError, Json, Outcome, RunStatus, StepFailed
+from fairwitness.engine.base import Body, ChangedOrder, EngineError, ExecutionStatus, Json, RunOutcome, StepError
 from fairwitness.engine.json_values import decode, encode
 from support.graph.sim_faults import Blow, Crash, Fault, Verdicts, Weather
 from support.graph.sim_journal import Kept, Recorded, Trouble, outcome_of
@@ -54,7 +54,7 @@ class SimEngine:
         self.on_submit(kept)
         self._take()
 
-    def ended(self, ids: Collection[str]) -> dict[str, Outcome]:
+    def ended(self, ids: Collection[str]) -> dict[str, RunOutcome]:
         """How those of some flows ended that have."""
         found = ((id_, self.flows.get(id_)) for id_ in ids)
         return {id_: outcome_of(kept) for id_, kept in found if kept is not None and kept.ended}
@@ -75,7 +75,7 @@ class SimEngine:
         task = kept.task
         if kept in self._queue:
             self._queue.remove(kept)
-        self._end(kept, RunStatus.CANCELLED)
+        self._end(kept, ExecutionStatus.CANCELLED)
         if task is not None and self._verdicts.says(Fault.LATE, id_):
             self.timeline.wake(task, delay=self._rng.uniform(0.0, 20.0))
         elif task is not None:
@@ -111,23 +111,23 @@ class SimEngine:
                 continue
             busy += kept.parent is not None
             kept.life += 1
-            kept.status, kept.silent_since = RunStatus.RUNNING, None
+            kept.status, kept.silent_since = ExecutionStatus.RUNNING, None
             self._taken[kept.id] = kept
             delay = self._takes("begin", self._rng)
             kept.task = self.timeline.start(self._carry(kept, SimFlow(self, kept)), kept.id, delay=delay)
         self._queue.extend(kept_waiting)
 
     async def _carry(self, kept: Kept, flow: "SimFlow") -> None:
-        status, value, error = RunStatus.DONE, "null", ""
+        status, value, error = ExecutionStatus.DONE, "null", ""
         try:
             value = encode(await self.bodies[kept.flow](flow, decode(kept.args)))
-        except StepFailed as failure:
-            status, error = RunStatus.FAILED, f"{type(failure).__name__}: {failure}"
+        except StepError as failure:
+            status, error = ExecutionStatus.FAILED, f"{type(failure).__name__}: {failure}"
         if flow.is_ours():
             kept.value, kept.error = value, error
             self._end(kept, status)
 
-    def _end(self, kept: Kept, status: RunStatus) -> None:
+    def _end(self, kept: Kept, status: ExecutionStatus) -> None:
         del self._open[kept.id]
         self._taken.pop(kept.id, None)
         kept.status, kept.task = status, None
@@ -167,13 +167,13 @@ class SimEngine:
     def _take_over(self, lost: list[Kept], *, everything: bool, delay: float) -> None:
         for kept in lost:
             del self._taken[kept.id]
-            kept.status, kept.task = RunStatus.QUEUED, None
+            kept.status, kept.task = ExecutionStatus.QUEUED, None
             kept.life += 1
         self._is_down = self._is_down or everything
 
         def again() -> None:
             self._is_down = self._is_down and not everything
-            self._queue.extendleft(kept for kept in reversed(lost) if kept.status is RunStatus.QUEUED)
+            self._queue.extendleft(kept for kept in reversed(lost) if kept.status is ExecutionStatus.QUEUED)
             self._take()
 
         self.timeline.later(delay, again)
@@ -219,7 +219,7 @@ class SimFlow:
         if step.key != key:
             raise ChangedOrder(f"run {self.kept.id} asks for step {key} where {step.key} stands")
         if step.kind is not None:
-            raise StepFailed(key, step.kind, step.text)
+            raise StepError(key, step.kind, step.text)
         return decode(step.text)
 
     async def gate(self, key: str, *, timeout_s: float | None = None) -> Json:
@@ -232,11 +232,11 @@ class SimFlow:
         self.engine.submit(child_id, flow, args, self.kept.id)
         await self._breath()
 
-    async def outcome(self, child_id: str) -> Outcome | None:
+    async def outcome(self, child_id: str) -> RunOutcome | None:
         """How a child ended."""
         return (await self.wait([child_id], timeout_s=0)).get(child_id)
 
-    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
         """Until one of these children has ended or the time is up."""
         await self._breath()
         ended = self.engine.ended(child_ids)

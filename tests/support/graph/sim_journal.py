@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fairwitness.engine.base import Outcome, RunStatus
+from fairwitness.engine.base import ExecutionStatus, RunOutcome
 from fairwitness.engine.json_values import decode
 from support.graph.sim_time import Task
 
-_ENDED = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
+_ENDED = frozenset({ExecutionStatus.DONE, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 
 
 class Trouble(Exception):
@@ -35,7 +35,7 @@ class Kept:
     flow: str
     args: str
     parent: str | None
-    status: RunStatus = RunStatus.QUEUED
+    status: ExecutionStatus = ExecutionStatus.QUEUED
     journal: list[Recorded] = field(default_factory=list)
     value: str = "null"
     error: str = ""
@@ -50,6 +50,6 @@ class Kept:
         return self.status in _ENDED
 
 
-def outcome_of(kept: Kept) -> Outcome:
+def outcome_of(kept: Kept) -> RunOutcome:
     """How a flow ended."""
-    return Outcome(kept.status, decode(kept.value), kept.error)
+    return RunOutcome(kept.status, decode(kept.value), kept.error)

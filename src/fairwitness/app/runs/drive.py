@@ -16,7 +16,7 @@ from fairwitness.app.views.run import End, RunLook
 from fairwitness.app.views.workers import has_engine
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.forge.status import DagStatus
-from fairwitness.engine.base import EngineError, Outcome, RunStatus
+from fairwitness.engine.base import EngineError, ExecutionStatus, RunOutcome
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.clock import spell, system_clock
@@ -156,7 +156,7 @@ def _is_cleared(root: Path, run_id: str) -> bool:
     async def asked() -> bool:
         async with engine_at(root, worker=False) as engine:
             outcome = await engine.outcome(run_id)
-            return outcome is not None and outcome.status is RunStatus.DONE
+            return outcome is not None and outcome.status is ExecutionStatus.DONE
 
     return asyncio.run(asked())
 
@@ -199,9 +199,9 @@ async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
     await engine.submit(run_id, FLOWS[look.workflow], {"run_id": run_id})
     await deliver_answers(engine, root, run_id, look.workflow)
     outcome = await engine.outcome(run_id)
-    if outcome is not None and outcome.status is RunStatus.DONE and is_final(look):
+    if outcome is not None and outcome.status is ExecutionStatus.DONE and is_final(look):
         return  # nothing is left to be done
-    if outcome is not None and outcome.status is RunStatus.DONE:
+    if outcome is not None and outcome.status is ExecutionStatus.DONE:
         # it has ended, but not as it should: its last decision is taken again
         decided = [step.key for step in await engine.steps(run_id) if step.key.startswith(DECIDE)]
         await engine.rerun_from(run_id, decided[-1])
@@ -225,7 +225,7 @@ async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop
         if end is not None or loop.time() - asked > _ASK_S:
             asked = loop.time()
             outcome = await engine.outcome(followed.run_id)
-            if outcome is not None and end is not None and outcome.status is not RunStatus.FAILED:
+            if outcome is not None and end is not None and outcome.status is not ExecutionStatus.FAILED:
                 return end  # a run clears its folders after its last event
             if outcome is not None:
                 ended_at = ended_at or loop.time()
@@ -244,9 +244,9 @@ def _patience(look: RunLook) -> float:
     return _LAST_EVENT_S if look.status == "paused" else _SETTLED_S
 
 
-def _refuse_lost(run_id: str, outcome: Outcome, seconds: float) -> None:
+def _refuse_lost(run_id: str, outcome: RunOutcome, seconds: float) -> None:
     """A flow that ended without a last event in the ledger: nobody will write one any more."""
-    if outcome.status is RunStatus.FAILED or seconds > _LAST_EVENT_S:
+    if outcome.status is ExecutionStatus.FAILED or seconds > _LAST_EVENT_S:
         why = outcome.error or f"its flow is {outcome.status.value}"
         raise NotReady(
             f"run {run_id} cannot go on here: {why}", next_step=f"mend that, then: fairwitness resume {run_id}"

@@ -10,7 +10,7 @@ from fairwitness.app.repository import looking
 from fairwitness.app.runs.drive import deliver_answers, engine_at, listening
 from fairwitness.app.views.detail import look_at
 from fairwitness.app.views.run import End
-from fairwitness.engine.base import JOURNAL_VERSION, RunStatus
+from fairwitness.engine.base import JOURNAL_VERSION, ExecutionStatus
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.engine.leases import DEAD_AFTER_S, HEARTBEAT_S
 from fairwitness.ledger import glance as ledger
@@ -18,7 +18,7 @@ from fairwitness.ledger import glance as ledger
 _LOOK_S = 0.5
 _TAKEN_OVER_S = DEAD_AFTER_S + 3 * HEARTBEAT_S
 _WORKFLOWS = {flow: workflow for workflow, flow in FLOWS.items()}
-_GOING = (RunStatus.QUEUED, RunStatus.RUNNING)
+_GOING = (ExecutionStatus.QUEUED, ExecutionStatus.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,9 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from fairwitness.engine.base import (
-    ChangedOrder,
-    EngineError,
-    Json,
-    Outcome,
-    RepeatedKey,
-    StepFailed,
-)
+from fairwitness.engine.base import ChangedOrder, EngineError, Json, RepeatedKey, RunOutcome, StepError
 from fairwitness.engine.json_values import Encoded, check_name, decode, encode, tellable
-from fairwitness.engine.place import OwnCancellation, Place
+from fairwitness.engine.running_body import OwnCancellation, RunningBody
 from fairwitness.kit.clock import system_clock
 from fairwitness.kit.killpoints import killpoint
 
@@ -45,7 +38,7 @@ class FlowEngine(Protocol):
         """Those of some runs that have ended: a look that costs little."""
         ...
 
-    async def outcomes(self, run_ids: Collection[str]) -> dict[str, Outcome]:
+    async def outcomes(self, run_ids: Collection[str]) -> dict[str, RunOutcome]:
         """How those of some runs ended that have."""
         ...
 
@@ -57,11 +50,11 @@ class FlowEngine(Protocol):
 class DbosFlow:
     """One body's way through its journal."""
 
-    def __init__(self, runner: FlowEngine, place: Place, recorded: Mapping[int, str]) -> None:
+    def __init__(self, runner: FlowEngine, running: RunningBody, recorded: Mapping[int, str]) -> None:
         self._runner = runner
-        self._place = place
+        self._running = running
         self._recorded = dict(recorded)
-        self._stands = {key: position for position, key in recorded.items()}
+        self._positions = {key: position for position, key in recorded.items()}
         self._asked: set[str] = set()
         self.misfit: EngineError | None = None
         """Why the code does not fit the journal. From then on nothing of this body counts, also if it caught it."""
@@ -69,7 +62,7 @@ class DbosFlow:
     @property
     def run_id(self) -> str:
         """The run this body belongs to."""
-        return self._place.run_id
+        return self._running.run_id
 
     async def step(
         self, key: str, work: Callable[[], Awaitable[Json]], *, timeout_s: float | None = None, attempts: int = 1
@@ -84,7 +77,7 @@ class DbosFlow:
             failed = Encoded("")
             for _ in range(attempts):
                 try:
-                    return _good(encode(await self._place.do(_marked(key, work), timeout_s)))
+                    return _good(encode(await self._running.do(_marked(key, work), timeout_s)))
                 except OwnCancellation as error:
                     failed = _bad("CancelledError", error)
                 except Exception as error:  # noqa: BLE001  # whatever a step raises is recorded
@@ -100,7 +93,7 @@ class DbosFlow:
 
         async def wait() -> Encoded:
             await self._runner.ask(self.run_id, key, timeout_s)
-            return _good(await self._place.wait_for(key))
+            return _good(await self._running.wait_for(key))
 
         return await self._recorded_result(key, wait)
 
@@ -109,12 +102,12 @@ class DbosFlow:
         self._go_on()
         await self._runner.start_child(self.run_id, child_id, flow, args)
 
-    async def outcome(self, child_id: str) -> Outcome | None:
+    async def outcome(self, child_id: str) -> RunOutcome | None:
         """How a child ended."""
         self._go_on()
         return (await self._runner.outcomes(await self._runner.ended([child_id]))).get(child_id)
 
-    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, Outcome]:
+    async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
         """Until one of these children has ended or the time is up."""
         if timeout_s != 0:  # without any time: what is known now
             self._check_time("waiting for children", timeout_s)
@@ -122,7 +115,7 @@ class DbosFlow:
         children = frozenset(child_ids)
         ended = await self._runner.ended(children)
         if not ended and timeout_s > 0:
-            ended = await self._place.wait_for_one(children, timeout_s)
+            ended = await self._running.wait_for_one(children, timeout_s)
         return await self._runner.outcomes(ended)
 
     async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
@@ -164,7 +157,7 @@ class DbosFlow:
     def _go_on(self) -> None:
         if self.misfit is not None:
             raise self.misfit
-        self._place.go_on()
+        self._running.go_on()
 
     def _next(self, key: str) -> None:
         """The next place in the journal must hold this key, and no other place may."""
@@ -183,7 +176,7 @@ class DbosFlow:
                 )
             )
         self._asked.add(key)
-        there, stands = self._recorded.get(position, key), self._stands.get(key, position)
+        there, stands = self._recorded.get(position, key), self._positions.get(key, position)
         if there != key or stands != position:
             found = f"{there} stands there" if there != key else f"it stands at {stands}"
             self._misfits(
@@ -207,7 +200,7 @@ class DbosFlow:
         found = decode(result.text) if isinstance(result, Encoded) else result
         assert isinstance(found, dict)
         if not found["ok"]:
-            raise StepFailed(key, str(found["kind"]), str(found["message"]))
+            raise StepError(key, str(found["kind"]), str(found["message"]))
         value: Json = found["value"]
         return value
 

@@ -11,15 +11,15 @@ from fairwitness.db.base import Database
 from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.engine import dbos_library
-from fairwitness.engine.base import DEEPEST_GENERATION, EngineError, Json, Outcome, RunStatus
+from fairwitness.engine.base import DEEPEST_GENERATION, EngineError, ExecutionStatus, Json, RunOutcome
 from fairwitness.engine.bodies import Bodies
 from fairwitness.engine.connections import is_away
-from fairwitness.engine.dbos_library import Control, Store
-from fairwitness.engine.found import Found
+from fairwitness.engine.dbos_library import DbosControl, JournalStore
 from fairwitness.engine.gates import Gates
 from fairwitness.engine.json_values import RecordedError, check_name, decode, encode
 from fairwitness.engine.leases import Leases
 from fairwitness.engine.locks import FileLock
+from fairwitness.engine.run_row import RunRow
 from fairwitness.engine.tables import is_prepared, make_tables
 from fairwitness.errors import DatabaseBusy, FairWitnessError
 from fairwitness.kit.killpoints import killpoint
@@ -27,17 +27,17 @@ from fairwitness.kit.killpoints import killpoint
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ENDED = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
+ENDED = frozenset({ExecutionStatus.DONE, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 _BUSY_TIMEOUT_MS = 30_000
 _AWAY_S = 0.25
-_OWN_ERRORS = frozenset({"EngineError", "RepeatedKey", "ChangedOrder", "StepFailed"})
+_OWN_ERRORS = frozenset({"EngineError", "RepeatedKey", "ChangedOrder", "StepError"})
 
 
-class Office:
+class EngineDatabase:
     """What both a worker and a mere client need. All calls that wait do so in its threads."""
 
-    def __init__(self, place: Path | str, flows: Collection[str], version: str, threads: ThreadPoolExecutor) -> None:
-        self.place = place
+    def __init__(self, location: Path | str, flows: Collection[str], version: str, threads: ThreadPoolExecutor) -> None:
+        self.location = location
         self.flows = frozenset(flows)
         self.version = version
         self._threads = threads
@@ -50,27 +50,28 @@ class Office:
         """Whether calls wait for a server that is away, as those of the library do."""
         self.is_new = False
         """Whether its queues have yet to be made."""
-        if isinstance(place, Path):
-            if not place.exists():
-                dbos_library.make_file(place)
+        if isinstance(location, Path):
+            if not location.exists():
+                dbos_library.make_file(location)
                 self.is_new = True
-            self._database: Database = SqliteDatabase(place, busy_timeout_ms=_BUSY_TIMEOUT_MS)
+            self._database: Database = SqliteDatabase(location, busy_timeout_ms=_BUSY_TIMEOUT_MS)
         else:
-            self._database = PostgresDatabase(place)
+            self._database = PostgresDatabase(location)
         try:
             if not is_prepared(self._database):
-                if isinstance(place, Path):
+                if isinstance(location, Path):
                     raise EngineError(
-                        f"{place} is not an engine's database", next_step="name another file; this one was not touched"
+                        f"{location} is not an engine's database",
+                        next_step="name another file; this one was not touched",
                     )
-                dbos_library.make_schema(place)
+                dbos_library.make_schema(location)
                 self.is_new = True
             tables = make_tables(self._database)
             self.leases = Leases(self._database, tables)
             self.bodies = Bodies(self._database, tables)
             self.gates = Gates(self._database, tables)
-            self.store = Store(place)
-            self.control = Control(self.store)
+            self.store = JournalStore(location)
+            self.control = DbosControl(self.store)
         except BaseException:
             self._database.close()
             raise
@@ -115,7 +116,7 @@ class Office:
         await self.control.enqueue(run_id, flow, value, self.version, above)
         killpoint("engine.queued")
 
-    async def known(self, run_id: str, *, whole: bool = False) -> Found:
+    async def known(self, run_id: str, *, whole: bool = False) -> RunRow:
         """A run there must be."""
         check_name(run_id)
         found = await self.control.find(run_id, whole=whole)
@@ -123,11 +124,11 @@ class Office:
             raise EngineError(f"there is no run {run_id}", next_step="look at the list of runs")
         return found
 
-    async def outcome(self, run_id: str) -> Outcome | None:
+    async def outcome(self, run_id: str) -> RunOutcome | None:
         """How a run ended; None while it has not."""
         return (await self.outcomes([run_id])).get(run_id)
 
-    async def outcomes(self, run_ids: Collection[str]) -> dict[str, Outcome]:
+    async def outcomes(self, run_ids: Collection[str]) -> dict[str, RunOutcome]:
         """How those of some runs ended that have."""
         return {found.id: _outcome(found) for found in await self.control.ended(run_ids)}
 
@@ -143,23 +144,23 @@ class Office:
             doomed = {child.id for child in await self.control.waiting_children() if child.parent in ended} - ended
 
 
-def _outcome(found: Found) -> Outcome:
-    value = found.value if found.status is RunStatus.DONE else None
-    return Outcome(found.status, value, told(found.error) or "")
+def _outcome(found: RunRow) -> RunOutcome:
+    value = found.value if found.status is ExecutionStatus.DONE else None
+    return RunOutcome(found.status, value, error_text(found.error) or "")
 
 
-def told(error: RecordedError | None) -> str | None:
+def error_text(error: RecordedError | None) -> str | None:
     """An error in words; of our own ones their sentence is enough."""
     if error is None:
         return None
     return error.message if error.kind in _OWN_ERRORS else f"{error.kind}: {error.message}"
 
 
-def recovery_lock(place: Path | str) -> FileLock | None:
+def recovery_lock(location: Path | str) -> FileLock | None:
     """Whoever holds it is the one worker on a file that takes over from the dead; a server needs none."""
-    return FileLock(place.with_name(f"{place.name}-recovery")) if isinstance(place, Path) else None
+    return FileLock(location.with_name(f"{location.name}-recovery")) if isinstance(location, Path) else None
 
 
-def set_up_lock(place: Path | str) -> FileLock | None:
+def set_up_lock(location: Path | str) -> FileLock | None:
     """Held while a file is opened, since the library changes its tables outside of any transaction."""
-    return FileLock(place.with_name(f"{place.name}-setup")) if isinstance(place, Path) else None
+    return FileLock(location.with_name(f"{location.name}-setup")) if isinstance(location, Path) else None

@@ -7,7 +7,7 @@ from typing import Any
 from fairwitness.engine.base import Json
 
 
-class Place:
+class RunningBody:
     """Where a body works. Everything it waits for is known here, so that it can be ended in order."""
 
     def __init__(self, run_id: str) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fairwitness.engine.base import Json, RunStatus
+from fairwitness.engine.base import ExecutionStatus, Json
 from fairwitness.engine.json_values import RecordedError
 
 RUNS, CHILDREN = "fairwitness-runs", "fairwitness-children"
@@ -11,26 +11,26 @@ RUNS, CHILDREN = "fairwitness-runs", "fairwitness-children"
 their own, so each generation of them has a queue with the cap: nobody takes the room of those it waits for."""
 
 _STATUS = {
-    "ENQUEUED": RunStatus.QUEUED,
-    "DELAYED": RunStatus.QUEUED,
-    "PENDING": RunStatus.RUNNING,
-    "SUCCESS": RunStatus.DONE,
-    "ERROR": RunStatus.FAILED,
-    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": RunStatus.FAILED,
-    "CANCELLED": RunStatus.CANCELLED,
+    "ENQUEUED": ExecutionStatus.QUEUED,
+    "DELAYED": ExecutionStatus.QUEUED,
+    "PENDING": ExecutionStatus.RUNNING,
+    "SUCCESS": ExecutionStatus.DONE,
+    "ERROR": ExecutionStatus.FAILED,
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": ExecutionStatus.FAILED,
+    "CANCELLED": ExecutionStatus.CANCELLED,
 }
-WORDS_OF_WAITING = ["ENQUEUED", "DELAYED", "PENDING"]
-WORDS_OF_ENDING = [status for status in _STATUS if status not in WORDS_OF_WAITING]
+OPEN_STATUSES = ["ENQUEUED", "DELAYED", "PENDING"]
+ENDED_STATUSES = [status for status in _STATUS if status not in OPEN_STATUSES]
 """What the library says of runs that have not ended, and of those that have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RunRow:
     """One run as the library has it."""
 
     id: str
     flow: str
-    status: RunStatus
+    status: ExecutionStatus
     version: str
     executor: str | None
     parent: str | None
@@ -45,13 +45,13 @@ def queue_of(generation: int) -> str:
     return RUNS if generation == 0 else CHILDREN if generation == 1 else f"{CHILDREN}-{generation}"
 
 
-def found_of(status: Any) -> Found:
+def run_row(status: Any) -> RunRow:
     """A run as it was read."""
     error, attributes = status.error, status.attributes or {}
     parent = attributes.get("parent")
     if status.status == "MAX_RECOVERY_ATTEMPTS_EXCEEDED":
         error = RecordedError("EngineError", "it was begun too often")
-    return Found(
+    return RunRow(
         id=status.workflow_id,
         flow=status.name,
         status=_STATUS[status.status],

@@ -5,16 +5,103 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import ParamSpec, TypeVar
 
-from fairwitness.engine.base import Body, EngineError, Json, Outcome
-from fairwitness.engine.dbos_library import Worker
-from fairwitness.engine.flow import DbosFlow
+from fairwitness.engine.base import Body, EngineError, Json, RunOutcome
+from fairwitness.engine.database import EngineDatabase, recovery_lock
+from fairwitness.engine.dbos_flow import DbosFlow
+from fairwitness.engine.dbos_library import DbosWorker
+from fairwitness.engine.gates import NO_ANSWER
 from fairwitness.engine.json_values import Encoded, RecordedError, encode, tellable
-from fairwitness.engine.keeper import Keeper
-from fairwitness.engine.office import Office, recovery_lock
-from fairwitness.engine.place import Place
-from fairwitness.engine.watch import Watch
+from fairwitness.engine.leases import HEARTBEAT_S, LeaseKeeper
+from fairwitness.engine.running_body import RunningBody
 from fairwitness.errors import FairWitnessError
 from fairwitness.kit.killpoints import killpoint
+
+_LOOK_S = 0.1
+_ADRIFT_S = 15.0
+"""So long the library may take between claiming a run and beginning it."""
+
+
+class DatabaseWatch:
+    """Over the places of one worker, and over what its library is doing for which run."""
+
+    def __init__(
+        self,
+        database: EngineDatabase,
+        executor: str,
+        bodies: Mapping[str, RunningBody],
+        tasks: Mapping[asyncio.Task[object], str],
+    ) -> None:
+        self._database = database
+        self._executor = executor
+        self._bodies = bodies
+        self._tasks = tasks
+        self._wakeup = asyncio.Event()
+        self._adrift: dict[str, float] = {}
+        """Runs that are this worker's, but that nothing is done for; since when."""
+
+    def look(self) -> None:
+        """Looks at once."""
+        self._wakeup.set()
+
+    async def go_on(self) -> None:
+        """Looks until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        beaten = loop.time()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):  # wait_for may swallow the cancellation that ends this
+                    await self._wakeup.wait()
+            self._wakeup.clear()
+            with contextlib.suppress(FairWitnessError):  # a database that cannot be used; the next look may find it
+                if loop.time() - beaten >= HEARTBEAT_S:
+                    beaten = loop.time()
+                    if self._bodies:
+                        # From this loop and no thread of its own: a body that hangs it shall be missed.
+                        await self._database.call(self._database.bodies.beat, self._executor)
+                        killpoint("engine.body.beat")
+                    await self.tidy(beaten)
+                if self._bodies:
+                    await self._look_once()
+
+    async def tidy(self, now: float) -> None:
+        """Queues runs again that are this worker's and that nothing is done for: the library could not begin them or
+        could not write how they ended, or their bodies were stopped while the server was away."""
+        taken = await self._database.call(self._database.bodies.taken, self._executor)
+        at_work = {*self._tasks.values(), *self._bodies}
+        self._adrift = {run_id: self._adrift.get(run_id, now) for run_id in taken - at_work}
+        for run_id, since in self._adrift.items():
+            if now - since >= _ADRIFT_S:
+                await self._database.call(self._database.leases.give_back, run_id, self._executor)
+
+    async def _look_once(self) -> None:
+        # Those that begin while we look are not in what we read.
+        bodies = dict(self._bodies)
+        kept = await self._database.call(self._database.bodies.kept, self._executor)
+        for run_id, running in bodies.items():
+            if run_id not in kept:
+                running.stop()
+        waiting = [run_id for run_id, running in bodies.items() if running.gates]
+        for run_id, gate, answer in await self._database.call(self._database.gates.answered, waiting):
+            waited = bodies[run_id].gates.get(gate)
+            if waited is None or waited.done():
+                continue
+            if answer is None:
+                await self._database.call(self._database.gates.answer, run_id, gate, NO_ANSWER)
+                self.look()  # whoever was first, the next look finds what the gate was told
+            else:
+                waited.set_result(answer)
+        await self._look_at_children(bodies)
+
+    async def _look_at_children(self, bodies: Mapping[str, RunningBody]) -> None:
+        """Wakes bodies of whose children one has ended."""
+        awaited = {news: children for running in bodies.values() for news, children in running.children.items()}
+        wanted = frozenset().union(*awaited.values())
+        if wanted:
+            ended = await self._database.call(self._database.bodies.ended, wanted)
+            for news, children in awaited.items():
+                if not news.done() and not children.isdisjoint(ended):
+                    news.set_result(children & ended)
+
 
 _ENTER_S = 0.1
 _LAST_WORDS_S = 1.0
@@ -24,16 +111,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Shift:
+class EngineWorker:
     """From the first run that a worker takes to its last."""
 
-    def __init__(self, office: Office, flows: Mapping[str, Body], executor: str, cap: int) -> None:
-        self._office = office
-        office.cap = cap
+    def __init__(self, database: EngineDatabase, flows: Mapping[str, Body], executor: str, cap: int) -> None:
+        self._database = database
+        database.cap = cap
         self._flows = dict(flows)
         self._executor = executor
         self._cap = cap
-        self._places: dict[str, Place] = {}
+        self._bodies: dict[str, RunningBody] = {}
         self._children: dict[str, tuple[str, ...]] = {}
         """Those that run here, with the runs they come of."""
         self._tasks: dict[asyncio.Task[object], str] = {}
@@ -42,32 +129,32 @@ class Shift:
         self._leaving: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self._loop = asyncio.get_running_loop()
-        self._watch = Watch(office, executor, self._places, self._tasks)
-        self._keeper = Keeper(office.leases, executor, cap, recovery_lock(office.place), self._lost)
-        self._worker: Worker | None = None
+        self._watch = DatabaseWatch(database, executor, self._bodies, self._tasks)
+        self._lease_keeper = LeaseKeeper(database.leases, executor, cap, recovery_lock(database.location), self._lost)
+        self._worker: DbosWorker | None = None
         self._watching: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
         """Joins the workers first and takes runs then: nothing is ever run by a process without a lease."""
-        largest_cap = await self._office.call(self._keeper.join)
+        largest_cap = await self._database.call(self._lease_keeper.join)
         try:
-            self._worker = Worker(self._office.store, self._executor, self._office.version)
+            self._worker = DbosWorker(self._database.store, self._executor, self._database.version)
             self._worker.launch(self._flows, self._start)
             # Only now: a newer library brings its tables up to date when it is launched.
-            await self._office.control.make_queues(largest_cap)
+            await self._database.control.make_queues(largest_cap)
         except BaseException:
             await self._leave(hand_over=True)
             raise
-        self._office.is_patient = True
+        self._database.is_patient = True
         self._watching = asyncio.create_task(self._watch.go_on())
         self._watching.add_done_callback(lambda _: self._stop_all())  # bodies are never left without it
 
     async def end(self, grace_s: float) -> None:
         """No further step begins; steps that run may end in time, and what is left is cancelled."""
         self._is_closing = True
-        self._office.is_patient = False
-        for place in self._places.values():
-            place.close()
+        self._database.is_patient = False
+        for running in self._bodies.values():
+            running.close()
         await self._ended(grace_s)
         self._stop_all()
         await self._ended(max(grace_s, _LAST_WORDS_S))
@@ -76,7 +163,7 @@ class Shift:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait({self._watching})
-        left = sorted(self._places)
+        left = sorted(self._bodies)
         await self._leave(hand_over=not left)
         if self._watching is not None and not self._watching.cancelled():
             self._watching.result()  # what ended it before its time
@@ -87,7 +174,7 @@ class Shift:
 
     async def _ended(self, patience_s: float) -> None:
         """Until every body ended, or patience did."""
-        endings = [asyncio.create_task(place.ended.wait()) for place in self._places.values()]
+        endings = [asyncio.create_task(running.ended.wait()) for running in self._bodies.values()]
         if endings:
             _, late = await asyncio.wait(endings, timeout=patience_s)
             for ending in late:
@@ -95,16 +182,16 @@ class Shift:
 
     async def _leave(self, *, hand_over: bool) -> None:
         if self._worker is not None:
-            await self._office.call(self._worker.destroy)
-        await self._office.call(self._keeper.leave, hand_over=hand_over)
+            await self._database.call(self._worker.destroy)
+        await self._database.call(self._lease_keeper.leave, hand_over=hand_over)
 
     def _lost(self) -> None:
         """Called by the keeper's thread when others are about to take over."""
         self._loop.call_soon_threadsafe(self._stop_all)
 
     def _stop_all(self) -> None:
-        for place in self._places.values():
-            place.stop()
+        for running in self._bodies.values():
+            running.stop()
 
     def look(self) -> None:
         """Looks at once at what bodies were told."""
@@ -124,8 +211,8 @@ class Shift:
             return await self._run(run_id, flow, args)
         # The queue knows one cap for all workers, the largest.
         if not self._has_room(generation) and run_id not in self._children:
-            await self._call(self._office.leases.give_back, run_id, self._executor)
-            self._ring(generation)  # somebody may have ended meanwhile
+            await self._call(self._database.leases.give_back, run_id, self._executor)
+            self._wake(generation)  # somebody may have ended meanwhile
             raise asyncio.CancelledError(f"there is no room for {run_id}")
         self._children[run_id] = above
         try:
@@ -133,12 +220,12 @@ class Shift:
             return await self._run(run_id, flow, args)
         finally:
             self._children.pop(run_id, None)
-            task.add_done_callback(lambda _: self._ring(generation))  # the library counts it until then
+            task.add_done_callback(lambda _: self._wake(generation))  # the library counts it until then
 
-    def _ring(self, generation: int) -> None:
+    def _wake(self, generation: int) -> None:
         """Does not wait for the library's next look where a child could begin now."""
         if self._worker is not None and not self._is_closing and self._has_room(generation):
-            self._worker.ring(generation)
+            self._worker.wake(generation)
 
     def _has_room(self, generation: int) -> bool:
         return sum(len(above) == generation for above in self._children.values()) < self._cap
@@ -146,32 +233,32 @@ class Shift:
     async def _run(self, run_id: str, flow: str, args: Json) -> Encoded:
         """From its first step or from where it was to its end."""
         await self._enter(run_id)
-        place = self._places[run_id] = Place(run_id)
+        running = self._bodies[run_id] = RunningBody(run_id)
         if self._is_closing:  # while it waited to enter
-            place.close()
+            running.close()
         try:
-            steps = await self._office.control.steps(run_id, whole=False)
+            steps = await self._database.control.steps(run_id, whole=False)
             journal = {position: key for position, key, _ in steps}
-            return await self._body(DbosFlow(self, place, journal), self._flows[flow], args)
+            return await self._body(DbosFlow(self, running, journal), self._flows[flow], args)
         finally:
-            leaving = asyncio.create_task(self._give_back(place))
+            leaving = asyncio.create_task(self._give_back(running))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
 
-    async def _give_back(self, place: Place) -> None:
+    async def _give_back(self, running: RunningBody) -> None:
         """The place of a body that has ended, while the library writes how: nobody waits for it but the next body."""
         with contextlib.suppress(FairWitnessError):  # one that cannot be given back goes with this worker
-            await self._office.call(self._office.bodies.leave, place.run_id, self._executor)
+            await self._database.call(self._database.bodies.leave, running.run_id, self._executor)
         killpoint("engine.body.left")
-        del self._places[place.run_id]
-        place.ended.set()
+        del self._bodies[running.run_id]
+        running.ended.set()
 
     async def _enter(self, run_id: str) -> None:
         """Waits until an older body of the same run has ended, here or elsewhere."""
         while True:
             if self._is_closing:
                 raise asyncio.CancelledError("the engine is closing")
-            older = self._places.get(run_id)
+            older = self._bodies.get(run_id)
             if older is not None:
                 older.stop()
                 await older.ended.wait()
@@ -184,7 +271,7 @@ class Shift:
         """The place of a run; of two who begin it here at once, the second waits for the first."""
         self._entering.add(run_id)
         try:
-            is_ours = await self._call(self._office.bodies.enter, run_id, self._executor)
+            is_ours = await self._call(self._database.bodies.enter, run_id, self._executor)
         finally:
             self._entering.discard(run_id)
         if is_ours:
@@ -193,9 +280,9 @@ class Shift:
 
     async def _refuse_orphan(self, run_id: str, above: tuple[str, ...]) -> None:
         """A child that was submitted while those it comes of were being cancelled does not begin."""
-        cancelled = await self._call(self._office.bodies.cancelled, above)
+        cancelled = await self._call(self._database.bodies.cancelled, above)
         if cancelled:
-            await self._office.cancel(run_id)
+            await self._database.cancel(run_id)
             raise asyncio.CancelledError(f"{', '.join(sorted(cancelled))} was cancelled")
 
     async def _body(self, flow: DbosFlow, body: Body, args: Json) -> Encoded:
@@ -213,7 +300,7 @@ class Shift:
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """For a body. It waits for a server that is away; when it can wait no longer, that is no failure of the run."""
         try:
-            return await self._office.call(function, *args, **kwargs)
+            return await self._database.call(function, *args, **kwargs)
         except FairWitnessError:
             if self._is_closing:
                 raise asyncio.CancelledError("the engine is closing") from None
@@ -226,32 +313,32 @@ class Shift:
 
     async def ask(self, run_id: str, gate: str, timeout_s: float | None) -> None:
         """Opens a gate."""
-        await self._call(self._office.gates.ask, run_id, gate, timeout_s)
+        await self._call(self._database.gates.ask, run_id, gate, timeout_s)
         killpoint("engine.gate.asked")
         self.look()
 
     async def start_child(self, parent: str, child_id: str, flow: str, args: Json) -> None:
         """Queues a child, once."""
         above = (*self._children.get(parent, ()), parent)
-        await self._office.submit(child_id, flow, args, above)
-        self._ring(len(above))
+        await self._database.submit(child_id, flow, args, above)
+        self._wake(len(above))
 
     async def cancel_child(self, parent: str, child_id: str) -> None:
         """Ends a child and whatever came of it; nobody else's."""
-        child = await self._office.known(child_id)
+        child = await self._database.known(child_id)
         if child.parent != parent:
             raise EngineError(f"{child_id} is no child of {parent}", next_step="cancel children of this run only")
-        await self._office.cancel(child_id)
+        await self._database.cancel(child_id)
         self.look()
 
     async def ended(self, run_ids: Collection[str]) -> frozenset[str]:
         """Those of some runs that have ended."""
-        return await self._call(self._office.bodies.ended, run_ids)
+        return await self._call(self._database.bodies.ended, run_ids)
 
-    async def outcomes(self, run_ids: Collection[str]) -> dict[str, Outcome]:
+    async def outcomes(self, run_ids: Collection[str]) -> dict[str, RunOutcome]:
         """How those of some runs ended that have."""
-        return await self._office.outcomes(run_ids)
+        return await self._database.outcomes(run_ids)
 
     async def silent(self, run_ids: Collection[str]) -> dict[str, float]:
         """How long those of some runs that somebody has have given no sign of life."""
-        return await self._call(self._office.bodies.silent, run_ids)
+        return await self._call(self._database.bodies.silent, run_ids)

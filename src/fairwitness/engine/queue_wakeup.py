@@ -8,59 +8,59 @@ from typing import TypeAlias
 _BREATH_S = 0.01
 """Between two looks: what the first one took must have begun, or the second would count it as room."""
 
-Look: TypeAlias = Callable[["Bell", int], None]
+Look: TypeAlias = Callable[["QueueWakeup", int], None]
 """Looks into the queue of a generation each time the bell has been waited for, until the bell is set."""
 
 
-class Bell(threading.Event):
+class QueueWakeup(threading.Event):
     """Given to the library as the event that ends a look-out. It waits to be rung instead of for a time."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._rung = threading.Event()
+        self._woken = threading.Event()
         self._waited = 0.0
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """There is reason to look."""
-        self._rung.set()
+        self._woken.set()
 
     def set(self) -> None:
         """There is nothing to look for any more."""
         super().set()
-        self._rung.set()
+        self._woken.set()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until it is rung; True if it was for the last time."""
-        self._rung.wait()
+        self._woken.wait()
         if not self.is_set():
             time.sleep(max(0.0, self._waited + _BREATH_S - time.monotonic()))
-        self._rung.clear()
+        self._woken.clear()
         self._waited = time.monotonic()
         return self.is_set()
 
 
-class Bells:
+class QueueWakeups:
     """One for each generation of children that ever had reason to ring."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
-        self._bells: dict[int, tuple[Bell, threading.Thread]] = {}
+        self._wakeups: dict[int, tuple[QueueWakeup, threading.Thread]] = {}
 
-    def ring(self, generation: int) -> None:
+    def wake(self, generation: int) -> None:
         """Has the queue of a generation looked into, soon and elsewhere."""
-        bell, thread = self._bells.get(generation, (None, None))
-        if bell is None or thread is None or not thread.is_alive():
-            bell = Bell()
+        wakeup, thread = self._wakeups.get(generation, (None, None))
+        if wakeup is None or thread is None or not thread.is_alive():
+            wakeup = QueueWakeup()
             thread = threading.Thread(
-                target=self._look, args=(bell, generation), name="fairwitness-engine-bell", daemon=True
+                target=self._look, args=(wakeup, generation), name="fairwitness-engine-wakeup", daemon=True
             )
-            self._bells[generation] = bell, thread
+            self._wakeups[generation] = wakeup, thread
             thread.start()
-        bell.ring()
+        wakeup.wake()
 
     def end(self) -> None:
         """Looks no more; what is being looked at is waited for."""
-        for bell, _ in self._bells.values():
-            bell.set()
-        for _, thread in self._bells.values():
+        for wakeup, _ in self._wakeups.values():
+            wakeup.set()
+        for _, thread in self._wakeups.values():
             thread.join()
