@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench.measure import report
-from fairwitness.git.merging import Clean, merge_test
+from fairwitness.git.merge import Clean, merge_test
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees

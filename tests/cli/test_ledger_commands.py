@@ -13,7 +13,7 @@ from cli.runner import FAIRWITNESS, fairwitness
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.words import Severity, Verdict, Workflow
 from fairwitness.contracts.feature.review import Category, Perspective
-from fairwitness.git.heads import kept_heads
+from fairwitness.git.ledger_heads import kept_heads
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.ledger.export import exported
 from fairwitness.ledger.glance import KNOWN_VERSION

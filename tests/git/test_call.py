@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.git.call import GitDir, GitFailed, Guard
+from fairwitness.git.call import ConfigGuard, GitDir, GitFailed
 from git.person import Person
 
 
@@ -71,7 +71,7 @@ def test_nothing_of_our_own_environment_reaches_git(git: GitDir, person: Person,
 def test_a_guard_sees_content_existence_and_kind_and_never_waits(tmp_path: Path) -> None:
     file, missing = tmp_path / "config", tmp_path / "missing"
     file.write_text("a")
-    guard = Guard.over((file, missing))
+    guard = ConfigGuard.over((file, missing))
     guard.check()
     file.touch()
     guard.check()

@@ -11,9 +11,18 @@ import pytest
 
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git import quarantine
-from fairwitness.git.candidates import Already, Candidates, Clash, Landed, Marked, Member, Stacked, candidate_ref
+from fairwitness.git.candidates import (
+    AlreadyLanded,
+    Candidates,
+    LandedCommit,
+    MarkedMerge,
+    StackConflict,
+    Stacked,
+    StackMember,
+    candidate_ref,
+)
 from fairwitness.git.identity import FALLBACK
-from fairwitness.git.merging import Moved, turn
+from fairwitness.git.merge import TargetMoved, target_lock
 from fairwitness.git.reachability import lost
 from git.person import Person, picture
 
@@ -36,15 +45,17 @@ def candidates_of(person: Person) -> Candidates:
     return Candidates(person.open(), person.shadow())
 
 
-def stack(person: Person, *names: str, onto: str = "target") -> tuple[tuple[Stacked, ...], tuple[Clash, ...]]:
+def stack(person: Person, *names: str, onto: str = "target") -> tuple[tuple[Stacked, ...], tuple[StackConflict, ...]]:
     """Stacks branches by name as batch 1."""
-    members = [Member(name, person.git("rev-parse", name)) for name in names]
+    members = [StackMember(name, person.git("rev-parse", name)) for name in names]
     return candidates_of(person).stack(
         onto, members, run_id=RUN, batch=1, message=lambda member: f"Merge {member.name}", identity=FALLBACK
     )
 
 
-def land(person: Person, expected: str, commit: str, target: str = "target") -> Landed | Moved | Already:
+def land(
+    person: Person, expected: str, commit: str, target: str = "target"
+) -> LandedCommit | TargetMoved | AlreadyLanded:
     """Lands as a merge does."""
     state = person.home.parent / "state"
     return candidates_of(person).land(target, expected, commit, state / "locks", ours=state / "worktrees")
@@ -72,7 +83,7 @@ def test_members_are_stacked_one_by_one_and_the_target_stays(forked: Person) -> 
 def test_a_member_that_clashes_is_set_aside_and_the_next_one_is_tried(forked: Person) -> None:
     stacked, clashes = stack(forked, "b", "clash", "c")
     assert [member.name for member in stacked] == ["b", "c"]
-    assert clashes == (Clash("clash", ("b",)),)
+    assert clashes == (StackConflict("clash", ("b",)),)
     assert forked.git("show", f"{stacked[-1].commit}:b") == "2"
     assert forked.git("rev-parse", f"{stacked[1].commit}^1") == stacked[0].commit
 
@@ -93,7 +104,7 @@ def test_a_member_of_another_history_is_set_aside_with_no_path(forked: Person) -
     forked.git("checkout", "-q", "main")
     (only,), clashes = stack(forked, "alien", "b")
     assert only.name == "b"
-    assert clashes == (Clash("alien", ()),)
+    assert clashes == (StackConflict("alien", ()),)
 
 
 def test_stacking_again_takes_the_commits_that_are_held(forked: Person) -> None:
@@ -156,7 +167,7 @@ def test_a_conflict_is_handed_on_with_its_markers(forked: Person) -> None:
     clean = candidates_of(forked).marked(target, [b, target], "Merge", FALLBACK)
     assert clean.conflicted == ()
     assert forked.git("rev-parse", f"{clean.commit}^@").split() == [target, b]
-    assert candidates_of(forked).marked(target, [target], "m", FALLBACK) == Marked(
+    assert candidates_of(forked).marked(target, [target], "m", FALLBACK) == MarkedMerge(
         target, forked.git("rev-parse", "target^{tree}"), ()
     )
 
@@ -164,10 +175,10 @@ def test_a_conflict_is_handed_on_with_its_markers(forked: Person) -> None:
 def test_a_green_candidate_lands_and_landing_again_finds_it(forked: Person) -> None:
     target = forked.git("rev-parse", "target")
     (first, top), _ = stack(forked, "b", "c")
-    assert land(forked, target, first.commit) == Landed(first.commit, first.tree)
-    assert land(forked, target, first.commit) == Already(first.commit)
-    assert land(forked, first.commit, top.commit) == Landed(top.commit, top.tree)
-    assert land(forked, target, first.commit) == Already(top.commit)
+    assert land(forked, target, first.commit) == LandedCommit(first.commit, first.tree)
+    assert land(forked, target, first.commit) == AlreadyLanded(first.commit)
+    assert land(forked, first.commit, top.commit) == LandedCommit(top.commit, top.tree)
+    assert land(forked, target, first.commit) == AlreadyLanded(top.commit)
     assert forked.git("rev-parse", "target") == top.commit
 
 
@@ -175,9 +186,9 @@ def test_a_target_that_moved_or_went_is_an_answer(forked: Person) -> None:
     target = forked.git("rev-parse", "target")
     (top,), _ = stack(forked, "b")
     forked.git("branch", "-f", "target", "c")
-    assert land(forked, target, top.commit) == Moved(target, forked.git("rev-parse", "c"))
+    assert land(forked, target, top.commit) == TargetMoved(target, forked.git("rev-parse", "c"))
     forked.git("branch", "-D", "target")
-    assert land(forked, target, top.commit) == Moved(target, None)
+    assert land(forked, target, top.commit) == TargetMoved(target, None)
 
 
 def test_a_candidate_that_would_take_commits_away_does_not_land(forked: Person) -> None:
@@ -201,13 +212,13 @@ def test_a_persons_checkout_keeps_a_candidate_out_but_one_of_ours_does_not(
                 land(forked, target, top.commit)
             forked.git("worktree", "remove", "--force", str(place))
             forked.git("branch", "-f", "target", target)
-    assert isinstance(land(forked, target, top.commit), Landed)
+    assert isinstance(land(forked, target, top.commit), LandedCommit)
 
 
 def test_landing_waits_for_its_turn(forked: Person) -> None:
     target, locks = forked.git("rev-parse", "target"), forked.home.parent / "state" / "locks"
     (top,), _ = stack(forked, "b")
-    with turn(locks, "refs/heads/target"), pytest.raises(NotReady, match="another process merges into target"):
+    with target_lock(locks, "refs/heads/target"), pytest.raises(NotReady, match="another process merges into target"):
         candidates_of(forked).land("target", target, top.commit, locks, patience_s=0.05)
 
 
@@ -237,14 +248,14 @@ def test_a_process_killed_anywhere_is_finished_by_the_next(forked: Person, point
     target = forked.git("rev-parse", "target")
     code = textwrap.dedent(f"""
         from pathlib import Path
-        from fairwitness.git.candidates import Candidates, Member
+        from fairwitness.git.candidates import Candidates, StackMember
         from fairwitness.git.identity import FALLBACK
         from fairwitness.git.repository import Repository
         from fairwitness.git.shadow import Shadow
         repository = Repository.open(Path({str(forked.folder)!r}))
         state = Path({str(state)!r})
         candidates = Candidates(repository, Shadow.open(state / "shadow", repository))
-        members = [Member(name, repository.commit(name)) for name in ("b", "clash", "c")]
+        members = [StackMember(name, repository.commit(name)) for name in ("b", "clash", "c")]
         stacked, clashes = candidates.stack(
             {target!r}, members, run_id={RUN!r}, batch=1, message=lambda member: member.name, identity=FALLBACK
         )

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.git.changes import TEXT_LIMIT, FileChange, Line
-from fairwitness.git.shadow import Entry, Shadow
+from fairwitness.git.changes import TEXT_LIMIT, DiffLine, FileChange
+from fairwitness.git.objects import TreeEntry
+from fairwitness.git.shadow import Shadow
 from git.person import Person
 
 
@@ -19,7 +20,7 @@ def _diff(shadow: Shadow, old: dict[str, bytes], new: dict[str, bytes]) -> dict[
 
 
 def _tree(shadow: Shadow, files: dict[str, bytes], mode: str = "100644") -> str:
-    entries = {path: Entry(mode, shadow.add_blob(content)) for path, content in files.items()}
+    entries = {path: TreeEntry(mode, shadow.add_blob(content)) for path, content in files.items()}
     return shadow.compose(shadow.empty_tree(), entries)
 
 
@@ -29,9 +30,9 @@ def test_lines_carry_their_numbers_on_both_sides(shadow: Shadow) -> None:
     change = _diff(shadow, {"x": old}, {"x": new})["x"]
     assert change.status == "M"
     assert [(hunk.removed, hunk.added) for hunk in change.hunks] == [
-        ((Line(2, "b"),), (Line(2, "B"), Line(3, "BB"))),
-        ((Line(4, "d"),), ()),
-        ((), (Line(6, "f"),)),
+        ((DiffLine(2, "b"),), (DiffLine(2, "B"), DiffLine(3, "BB"))),
+        ((DiffLine(4, "d"),), ()),
+        ((), (DiffLine(6, "f"),)),
     ]
 
 
@@ -44,9 +45,9 @@ def test_added_removed_empty_and_binary_files(shadow: Shadow) -> None:
     assert {path: change.status for path, change in changes.items()} == {
         **{"gone": "D", "new": "A", "bin": "M", "empty": "A", "new bin": "A", "was empty": "M"}
     }
-    assert changes["gone"].removed == (Line(1, "1"), Line(2, "2"))
-    assert changes["new"].added == (Line(1, "1"),)
-    assert changes["was empty"].added == (Line(1, "now"),)
+    assert changes["gone"].removed == (DiffLine(1, "1"), DiffLine(2, "2"))
+    assert changes["new"].added == (DiffLine(1, "1"),)
+    assert changes["was empty"].added == (DiffLine(1, "now"),)
     assert {path for path, change in changes.items() if change.is_binary} == {"bin", "new bin"}
     assert changes["empty"].hunks == changes["bin"].hunks == ()
     assert changes["gone"].new_entry is None
@@ -58,13 +59,13 @@ def test_text_that_looks_like_a_patch_is_text(shadow: Shadow) -> None:
     changes = _diff(shadow, {"x": b"1\n", "y": tricky}, {"x": tricky, "y": b"1"})
     assert [line.text for line in changes["x"].added] == tricky.decode().splitlines()
     assert [line.text for line in changes["y"].removed] == tricky.decode().splitlines()
-    assert changes["y"].added == (Line(1, "1"),)
+    assert changes["y"].added == (DiffLine(1, "1"),)
 
 
 def test_line_ends_and_other_bytes_stay_visible(shadow: Shadow) -> None:
     changes = _diff(shadow, {"x": b"a\nb\n", "y": b"\xff\n"}, {"x": b"a\r\nb\n", "y": b"\xfe\n"})
-    assert changes["x"].added == (Line(1, "a\r"),)
-    assert changes["y"].added == (Line(1, "\ufffd"),)
+    assert changes["x"].added == (DiffLine(1, "a\r"),)
+    assert changes["y"].added == (DiffLine(1, "\ufffd"),)
 
 
 def test_a_rename_is_a_removed_and_an_added_file_that_names_its_origin(shadow: Shadow) -> None:
@@ -80,8 +81,8 @@ def test_a_rename_is_a_removed_and_an_added_file_that_names_its_origin(shadow: S
 def test_kinds_and_modes_change_too(shadow: Shadow) -> None:
     blob = shadow.add_blob(b"x")
     commit = "1" * 40
-    base = {"link": Entry("100644", blob), "run": Entry("100644", blob), "sub": Entry("160000", commit)}
-    head = {"link": Entry("120000", blob), "run": Entry("100755", blob), "sub": Entry("160000", "2" * 40)}
+    base = {"link": TreeEntry("100644", blob), "run": TreeEntry("100644", blob), "sub": TreeEntry("160000", commit)}
+    head = {"link": TreeEntry("120000", blob), "run": TreeEntry("100755", blob), "sub": TreeEntry("160000", "2" * 40)}
     old, new = (shadow.compose(shadow.empty_tree(), entries) for entries in (base, head))
     changes = {change.path: change for change in shadow.diff(old, new)}
     assert {path: change.status for path, change in changes.items()} == {"link": "T", "run": "M", "sub": "M"}
@@ -99,7 +100,7 @@ def test_attributes_of_the_change_cannot_declare_a_text_binary(shadow: Shadow) -
         {"t.py": b"assert x\n"},
         {"t.py": b"assert True\n", ".gitattributes": b"*.py binary -diff\n* export-ignore\n"},
     )
-    assert changes["t.py"].added == (Line(1, "assert True"),)
+    assert changes["t.py"].added == (DiffLine(1, "assert True"),)
 
 
 def test_a_file_too_large_to_be_read_by_lines_counts_as_binary(shadow: Shadow) -> None:

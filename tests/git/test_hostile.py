@@ -10,7 +10,7 @@ import pytest
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.call import GitFailed
 from fairwitness.git.identity import FALLBACK, read_identity
-from fairwitness.git.merging import Clean, merge_test
+from fairwitness.git.merge import Clean, merge_test
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktree, Worktrees

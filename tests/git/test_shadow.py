@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fairwitness.errors import UsageError
 from fairwitness.git.call import GitFailed
-from fairwitness.git.objects import path_problem
-from fairwitness.git.shadow import Entry, Shadow
+from fairwitness.git.objects import TreeEntry, path_problem
+from fairwitness.git.shadow import Shadow
 from git.person import Person, picture
 
 ODD = {
@@ -115,7 +115,7 @@ def _possible(files: object) -> dict[str, tuple[str, bytes]]:
 
 
 def _tree(shadow: Shadow, files: dict[str, tuple[str, bytes]]) -> str:
-    entries = {path: Entry(mode, shadow.add_blob(content)) for path, (mode, content) in files.items()}
+    entries = {path: TreeEntry(mode, shadow.add_blob(content)) for path, (mode, content) in files.items()}
     return shadow.compose(shadow.empty_tree(), entries)
 
 
@@ -136,7 +136,7 @@ def _patched(old: bytes, removed: tuple[tuple[int, str], ...], added: tuple[tupl
 
 def test_a_folder_replaces_a_file_and_the_other_way_round(person: Person) -> None:
     shadow = person.shadow()
-    blob = Entry("100644", shadow.add_blob(b"x"))
+    blob = TreeEntry("100644", shadow.add_blob(b"x"))
     tree = shadow.compose(shadow.empty_tree(), {"a": blob, "b/c": blob, "b/d": blob})
     swapped = shadow.compose(tree, {"a/deep/er": blob, "b": blob})
     assert [*shadow.entries(swapped)] == ["a/deep/er", "b"]
@@ -153,7 +153,7 @@ def test_paths_that_would_leave_or_rule_a_folder_are_never_written(person: Perso
     shadow = person.shadow()
     blob = shadow.add_blob(b"x")
     with pytest.raises(UsageError, match="cannot stand in a tree"):
-        shadow.compose(shadow.empty_tree(), {path: Entry("100644", blob)})
+        shadow.compose(shadow.empty_tree(), {path: TreeEntry("100644", blob)})
     name, *rest = path.split("/") if path[0] != "/" else ["", "x"]
     inner = blob
     for part in reversed(rest):
@@ -240,7 +240,7 @@ def test_submodules_stay_at_their_commit_and_are_checked_out_empty(person: Perso
     person.git("commit", "-qm", "sub")
     repository, shadow = person.open(), person.shadow()
     tree = repository.tree_of("HEAD")
-    assert shadow.entries(tree)["sub"] == Entry("160000", commit)
+    assert shadow.entries(tree)["sub"] == TreeEntry("160000", commit)
     shadow.checkout(tree, tmp_path / "out")
     assert [*(tmp_path / "out" / "sub").iterdir()] == []
     assert shadow.snapshot(tmp_path / "out", tree) == tree
@@ -326,7 +326,7 @@ def test_what_is_added_stays_out_of_the_persons_store(person: Person) -> None:
     before = picture(person.folder)
     shadow = person.shadow()
     blob = shadow.add_blob(b"only ours\n")
-    tree = shadow.compose(person.open().tree_of("HEAD"), {"ours": Entry("100644", blob)})
+    tree = shadow.compose(person.open().tree_of("HEAD"), {"ours": TreeEntry("100644", blob)})
     assert person.git("cat-file", "-e", tree, check=False) == ""
     assert picture(person.folder) == before
 

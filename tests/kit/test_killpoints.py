@@ -9,14 +9,14 @@ import pytest
 
 PASSES = """
 import sys, threading
-from fairwitness.kit.killpoints import reach
+from fairwitness.kit.killpoints import killpoint
 for name in sys.argv[1:]:
     if name.startswith("thread:"):
         thread = threading.Thread(target=reach, args=(name.removeprefix("thread:"),))
         thread.start()
         thread.join()
     else:
-        reach(name)
+        killpoint(name)
     print(name, flush=True)
 """
 

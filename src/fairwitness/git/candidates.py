@@ -15,7 +15,7 @@ from fairwitness.git import quarantine
 from fairwitness.git.call import GitFailed
 from fairwitness.git.commits import commit_tree, delete_ref, move_ref
 from fairwitness.git.identity import Identity
-from fairwitness.git.merging import PATIENCE_S, Moved, merged_tree, refuse_checked_out, target_ref, turn
+from fairwitness.git.merge import PATIENCE_S, TargetMoved, merged_tree, refuse_checked_out, target_lock, target_ref
 from fairwitness.git.quarantine import Quarantined
 from fairwitness.git.reachability import unheld
 from fairwitness.git.repository import Repository
@@ -26,7 +26,7 @@ from fairwitness.kit.text import visible
 PREFIX = "refs/fairwitness/candidates/"
 
 
-class Member(NamedTuple):
+class StackMember(NamedTuple):
     """A commit that waits to be merged, under the name its owner knows it by."""
 
     name: str
@@ -43,14 +43,14 @@ class Stacked:
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class StackConflict:
     """A member that does not fit onto those before it; no path at all means that it has no history in common."""
 
     name: str
     paths: tuple[str, ...]
 
 
-class Marked(NamedTuple):
+class MarkedMerge(NamedTuple):
     """A merge as far as it went: conflicting files hold git's markers."""
 
     commit: str
@@ -59,7 +59,7 @@ class Marked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandedCommit:
     """The target now is the commit."""
 
     commit: str
@@ -67,13 +67,13 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True)
-class Already:
+class AlreadyLanded:
     """The target held the commit before: a step repeated after a kill, or somebody else's merge."""
 
     tip: str
 
 
-class Held(NamedTuple):
+class HeldStack(NamedTuple):
     """A stack that is held, by the number of its batch."""
 
     batch: int
@@ -90,14 +90,14 @@ class Candidates:
     def stack(
         self,
         onto: str,
-        members: Sequence[Member],
+        members: Sequence[StackMember],
         *,
         run_id: str,
         batch: int,
-        message: Callable[[Member], str],
+        message: Callable[[StackMember], str],
         identity: Identity,
         sign: bool = False,
-    ) -> tuple[tuple[Stacked, ...], tuple[Clash, ...]]:
+    ) -> tuple[tuple[Stacked, ...], tuple[StackConflict, ...]]:
         """Merges members one after the other; one that conflicts is set aside and the next is tried on the same top.
 
         A member that descends from the top is the new top itself, and one that the top holds already adds nothing.
@@ -108,19 +108,19 @@ class Candidates:
         store = self.shadow.into_store(self.repository)
         before = self._merges(self.repository.ref(ref), top)
         stacked: list[Stacked] = []
-        clashes: list[Clash] = []
+        clashes: list[StackConflict] = []
         for member in members:
             commit = self.repository.commit(member.commit)
             base = self.repository.merge_base(top, commit)
             if base is None:
-                clashes.append(Clash(member.name, ()))
+                clashes.append(StackConflict(member.name, ()))
                 continue
             if base == top:
                 top = commit
             elif base != commit:
                 tree, paths = merged_tree(store, top, commit)
                 if paths is not None:
-                    clashes.append(Clash(member.name, paths))
+                    clashes.append(StackConflict(member.name, paths))
                     continue
                 top = before.get((tree, top, commit)) or commit_tree(
                     store, tree, [top, commit], message(member), identity, sign=sign
@@ -131,12 +131,12 @@ class Candidates:
         killpoint("git.candidate.held")
         return tuple(stacked), tuple(clashes)
 
-    def held(self, run_id: str) -> tuple[Held, ...]:
+    def held(self, run_id: str) -> tuple[HeldStack, ...]:
         """Every stack of a run that still has its ref, by batch."""
         under = f"{PREFIX}{_run(run_id)}/"
         listed = self.repository.git.run("for-each-ref", "--format=%(refname) %(objectname)", under).decode()
         pairs = (line.split(" ") for line in listed.splitlines())
-        return tuple(sorted(Held(int(ref.removeprefix(under)), commit) for ref, commit in pairs))
+        return tuple(sorted(HeldStack(int(ref.removeprefix(under)), commit) for ref, commit in pairs))
 
     def drop(self, run_id: str, batch: int) -> Quarantined | None:
         """Lets a stack go; if it held more than merges of what others hold too, that goes to quarantine first."""
@@ -149,7 +149,7 @@ class Candidates:
             raise GitFailed(f"{ref} moved while it was dropped", next_step="drop it again")
         return kept
 
-    def marked(self, onto: str, commits: Sequence[str], message: str, identity: Identity) -> Marked:
+    def marked(self, onto: str, commits: Sequence[str], message: str, identity: Identity) -> MarkedMerge:
         """The merge of some commits onto another, finished or not: for whoever has to solve the conflict.
 
         Without anything to merge it is the commit itself. No ref holds the new commit yet.
@@ -164,7 +164,7 @@ class Candidates:
             conflicted |= dict.fromkeys(paths or ())
             # git merges commits only, so what is merged so far stands as one until the last is in
             top = commit_tree(store, tree, parents[:number], message, identity)
-        return Marked(top, self.repository.tree_of(top), tuple(conflicted))
+        return MarkedMerge(top, self.repository.tree_of(top), tuple(conflicted))
 
     def land(
         self,
@@ -175,7 +175,7 @@ class Candidates:
         *,
         ours: Path | None = None,
         patience_s: float = PATIENCE_S,
-    ) -> Landed | Moved | Already:
+    ) -> LandedCommit | TargetMoved | AlreadyLanded:
         """Moves a branch forward from the commit that the evidence was made with, in one step, one process at a time.
 
         `ours` is the folder of our worktrees: an agent that checks the target out there keeps nobody from landing.
@@ -186,17 +186,17 @@ class Candidates:
             raise UsageError(
                 f"{visible(commit)} does not hold all of {visible(expected)}", next_step="stack it on the target first"
             )
-        with turn(locks, ref, patience_s):
+        with target_lock(locks, ref, patience_s):
             tip = self.repository.ref(ref)
             if tip is not None and self.repository.is_ancestor(end, tip):
-                return Already(tip)
+                return AlreadyLanded(tip)
             if tip != start:
-                return Moved(start, tip)
+                return TargetMoved(start, tip)
             refuse_checked_out(self.repository, ref, ours=ours)
             if not move_ref(self.repository, ref, end, start, why="candidate"):
-                return Moved(start, self.repository.ref(ref))
+                return TargetMoved(start, self.repository.ref(ref))
             killpoint("git.landed")
-        return Landed(end, self.repository.tree_of(end))
+        return LandedCommit(end, self.repository.tree_of(end))
 
     def _merges(self, top: str | None, onto: str) -> dict[tuple[str, str, str], str]:
         """The merge commits that an earlier try has written, by their tree and their two parents."""

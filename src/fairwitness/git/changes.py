@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from fairwitness.git.call import GitFailed, text_of
-from fairwitness.git.objects import GITLINK, Entry, Objects
+from fairwitness.git.objects import GITLINK, Objects, TreeEntry
 
 Status = Literal["A", "M", "D", "T"]
 TEXT_LIMIT = 16 << 20
@@ -19,7 +19,7 @@ _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "-r", "-z")
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     """One line of a text, counted from 1, without its newline."""
 
     number: int
@@ -30,8 +30,8 @@ class Line(NamedTuple):
 class Hunk:
     """Lines next to each other that went, and those that came in their place."""
 
-    removed: tuple[Line, ...]
-    added: tuple[Line, ...]
+    removed: tuple[DiffLine, ...]
+    added: tuple[DiffLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,19 @@ class FileChange:
 
     status: Status
     path: str
-    old_entry: Entry | None
-    new_entry: Entry | None
+    old_entry: TreeEntry | None
+    new_entry: TreeEntry | None
     is_binary: bool
     hunks: tuple[Hunk, ...] = ()
     renamed_from: str | None = None
 
     @property
-    def added(self) -> tuple[Line, ...]:
+    def added(self) -> tuple[DiffLine, ...]:
         """Every line that came."""
         return tuple(line for hunk in self.hunks for line in hunk.added)
 
     @property
-    def removed(self) -> tuple[Line, ...]:
+    def removed(self) -> tuple[DiffLine, ...]:
         """Every line that went."""
         return tuple(line for hunk in self.hunks for line in hunk.removed)
 
@@ -77,8 +77,8 @@ def _raw(objects: Objects, base: str, head: str) -> Iterator[FileChange]:
         yield FileChange(
             status=status[letter],
             path=text_of(path),
-            old_entry=Entry(old_mode, old) if old_mode != "000000" else None,
-            new_entry=Entry(new_mode, new) if new_mode != "000000" else None,
+            old_entry=TreeEntry(old_mode, old) if old_mode != "000000" else None,
+            new_entry=TreeEntry(new_mode, new) if new_mode != "000000" else None,
             is_binary=False,
         )
 
@@ -117,11 +117,11 @@ def _with_lines(change: FileChange, contents: dict[str, bytes], modified: Iterat
     return replace(change, hunks=(Hunk(old, new),) if old or new else ())
 
 
-def _lines(content: bytes) -> tuple[Line, ...]:
+def _lines(content: bytes) -> tuple[DiffLine, ...]:
     rows = content.split(b"\n")
     if not rows[-1]:
         rows.pop()
-    return tuple(Line(number, _text(row)) for number, row in enumerate(rows, start=1))
+    return tuple(DiffLine(number, _text(row)) for number, row in enumerate(rows, start=1))
 
 
 def _text(row: bytes) -> str:
@@ -153,13 +153,13 @@ def _hunks(patch: bytes) -> Iterator[Hunk]:
         if header is None:
             raise GitFailed("git printed a patch that cannot be read", next_step="report it with your version of git")
         at += 1
-        sides: dict[bytes, list[Line]] = {b"-": [], b"+": []}
+        sides: dict[bytes, list[DiffLine]] = {b"-": [], b"+": []}
         number = {b"-": int(header[1]), b"+": int(header[3])}
         left = {b"-": int(header[2] or 1), b"+": int(header[4] or 1)}
         while at < len(rows) and (rows[at][:1] == b"\\" or left.get(rows[at][:1], 0)):
             sign = rows[at][:1]
             if sign != b"\\":  # "\ No newline at end of file" is no line of either side
-                sides[sign].append(Line(number[sign], _text(rows[at][1:])))
+                sides[sign].append(DiffLine(number[sign], _text(rows[at][1:])))
                 number[sign] += 1
                 left[sign] -= 1
             at += 1

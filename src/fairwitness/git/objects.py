@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairwitness.errors import UsageError
-from fairwitness.git.call import GitDir, bytes_of, text_of
-from fairwitness.git.process import GitFailed
+from fairwitness.git.call import GitDir, GitFailed, bytes_of, text_of
 from fairwitness.kit.text import visible
 
 FILE, EXECUTABLE, SYMLINK, GITLINK = "100644", "100755", "120000", "160000"
@@ -24,7 +23,7 @@ _ODD_GIT = frozenset({".git", "git~1"})
 _IGNORED_BY_MAC = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """What a tree holds at a path: the kind of thing (`100644`, `160000`, …) and the id of its content."""
 
     mode: str
@@ -44,14 +43,14 @@ class Objects:
         """The id that no object has."""
         return "0" * (64 if self.object_format == "sha256" else 40)
 
-    def entries(self, tree: str) -> dict[str, Entry]:
+    def entries(self, tree: str) -> dict[str, TreeEntry]:
         """Everything a tree holds, by path; submodules are there with mode 160000."""
         listed = self.git.run("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", _id(tree))
         found = {}
         for row in listed.split(b"\0")[:-1]:
             about, _, path = row.partition(b"\t")
             mode, _, id_ = about.split(b" ")
-            found[text_of(path)] = Entry(mode.decode(), id_.decode())
+            found[text_of(path)] = TreeEntry(mode.decode(), id_.decode())
         return found
 
     def tree_of(self, commit: str) -> str:
@@ -110,7 +109,7 @@ class Objects:
         """The tree of nothing."""
         return self.git.run("mktree").decode().strip()
 
-    def compose(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
+    def compose(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
         """A tree with some paths replaced, added or (None) removed."""
         for path, entry in changes.items():
             problem = path_problem(path)
@@ -184,7 +183,7 @@ def fill(git: GitDir) -> None:
     git.run("checkout-index", "--all", "--force", "--index", "--quiet", timeout_s=600)
 
 
-def set_entries(git: GitDir, changes: Mapping[str, Entry | None], null: str) -> None:
+def set_entries(git: GitDir, changes: Mapping[str, TreeEntry | None], null: str) -> None:
     """Puts entries into an index, or takes them out; removals go first, so that a folder can replace a file."""
     gone = [f"0 {null}\t".encode() + bytes_of(path) + b"\0" for path, entry in changes.items() if entry is None]
     there = [

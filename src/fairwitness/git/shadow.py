@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairwitness.git import changes, indexes, snapshots
-from fairwitness.git.changes import FileChange, Hunk, Line
-from fairwitness.git.objects import Entry, Objects
-from fairwitness.git.plain import lay_out
+from fairwitness.git.bare_repository import lay_out
+from fairwitness.git.changes import FileChange
+from fairwitness.git.objects import Objects
 from fairwitness.git.repository import Repository
-from fairwitness.git.snapshots import Taken
-
-__all__ = ["Entry", "FileChange", "Hunk", "Line", "Objects", "Shadow", "Taken"]
+from fairwitness.git.snapshots import FolderSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Shadow(Objects):
         """A folder as it is now as a tree; what its .gitignore files name is left out unless the base has it."""
         return self.take(folder, base_tree).tree
 
-    def take(self, folder: Path, base_tree: str) -> Taken:
+    def take(self, folder: Path, base_tree: str) -> FolderSnapshot:
         """The same, and the nested repositories that were left out."""
         with self.index(base_tree) as git:
             return snapshots.take(self, git, folder.absolute())

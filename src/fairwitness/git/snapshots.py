@@ -4,7 +4,9 @@ All of it happens under a git directory of ours with an index of ours, so there 
 Nested repositories are named but never entered; submodules stay at the commit the index has for them.
 """
 
+import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,16 +15,55 @@ from typing import NamedTuple
 
 from fairwitness.errors import UsageError
 from fairwitness.git.call import GitDir, GitFailed, bytes_of, text_of
-from fairwitness.git.lfs import POINTER_LIMIT, is_content_of, pointer
-from fairwitness.git.objects import GITLINK, Entry, Objects, set_entries, write_tree
+from fairwitness.git.objects import GITLINK, Objects, TreeEntry, set_entries, write_tree
 from fairwitness.kit.text import visible
+
+POINTER_LIMIT = 1024
+_POINTER = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-[^\n]+\n)*oid sha256:([0-9a-f]{64})\nsize ([0-9]{1,18})\n"
+)
+_CHUNK = 1 << 20
+
+
+class Pointer(NamedTuple):
+    """The file that a pointer stands for: its hash and size."""
+
+    sha256: str
+    size: int
+
+
+def pointer(content: bytes) -> Pointer | None:
+    """The pointer that a blob is, or None.
+
+    >>> pointer(b"version https://git-lfs.github.com/spec/v1\\noid sha256:" + b"a" * 64 + b"\\nsize 12\\n").size
+    12
+    >>> pointer(b"version 1") is None
+    True
+    """
+    found = _POINTER.fullmatch(content) if len(content) <= POINTER_LIMIT else None
+    return Pointer(found[1].decode(), int(found[2])) if found else None
+
+
+def is_content_of(file: Path, wanted: Pointer) -> bool:
+    """True if a plain file holds exactly what the pointer stands for."""
+    handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if os.fstat(handle).st_size != wanted.size:
+            return False
+        sum_ = hashlib.sha256()
+        while piece := os.read(handle, _CHUNK):
+            sum_.update(piece)
+        return sum_.hexdigest() == wanted.sha256
+    finally:
+        os.close(handle)
+
 
 FILE_LIMIT = 1 << 30
 """Bytes of the largest file that is read into a tree."""
 _TIMEOUT_S = 600.0
 
 
-class Taken(NamedTuple):
+class FolderSnapshot(NamedTuple):
     """A folder as a tree, and the nested repositories in it, whose files are not in the tree."""
 
     tree: str
@@ -30,7 +71,7 @@ class Taken(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FolderChanges:
     """What in a folder differs from an index."""
 
     changed: tuple[str, ...]
@@ -41,7 +82,7 @@ class Found:
 
 def take(
     objects: Objects, git: GitDir, folder: Path, *, enter_embedded: bool = False, large_files: bool = False
-) -> Taken:
+) -> FolderSnapshot:
     """Brings the index that `git` names up to the folder, and writes it as a tree.
 
     With `enter_embedded` the files of nested repositories are taken as plain files: for keeping what would be lost.
@@ -55,10 +96,10 @@ def take(
     )
     set_entries(git, dict.fromkeys(found.removed), objects.null)
     _add(git, folder, [*(path for path in found.changed if path not in same), *found.untracked, *nested])
-    return Taken(write_tree(git), found.embedded)
+    return FolderSnapshot(write_tree(git), found.embedded)
 
 
-def look(git: GitDir, folder: Path) -> Found:
+def look(git: GitDir, folder: Path) -> FolderChanges:
     """How a folder differs from an index; tells more files than differ, never fewer."""
     _distrust(git)
     changed: list[str] = []
@@ -72,7 +113,7 @@ def look(git: GitDir, folder: Path) -> Found:
     others = _split(git.run("ls-files", "--others", "-z", "--exclude-standard", timeout_s=_TIMEOUT_S))
     embedded = tuple(path.rstrip("/") for path in others if path.endswith("/"))
     untracked = tuple(path for path in others if not path.endswith("/"))
-    return Found(tuple(changed), tuple(removed), untracked, embedded)
+    return FolderChanges(tuple(changed), tuple(removed), untracked, embedded)
 
 
 def _add(git: GitDir, folder: Path, paths: Iterable[str]) -> None:
@@ -97,13 +138,13 @@ def _distrust(git: GitDir) -> None:
         git.run("update-index", "--no-assume-unchanged", "-z", "--stdin", stdin=marked)
 
 
-def _entries(git: GitDir) -> dict[str, Entry]:
+def _entries(git: GitDir) -> dict[str, TreeEntry]:
     found = {}
     for row in git.run("ls-files", "--stage", "-z").split(b"\0")[:-1]:
         about, _, path = row.partition(b"\t")
         mode, id_, stage = about.decode().split(" ")
         if stage == "0":
-            found[text_of(path)] = Entry(mode, id_)
+            found[text_of(path)] = TreeEntry(mode, id_)
     return found
 
 

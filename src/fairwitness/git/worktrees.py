@@ -4,32 +4,140 @@ An agent writes there, so nothing in the folder is believed: the git directory i
 written and read under a configuration of ours, and the branch, not the folder's HEAD, tells where the attempt stands.
 """
 
+import errno
+import hashlib
+import itertools
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from fairwitness.contracts.common.ids import attempt_branch, attempt_name, is_git_ref, is_safe_name, run_ref, sub_branch
+from fairwitness.errors import UsageError
 from fairwitness.git import quarantine
-from fairwitness.git.admin import admin_of, can_be_made, make_admin, unfinished_of
-from fairwitness.git.call import GitFailed
+from fairwitness.git.call import GitFailed, bytes_of
 from fairwitness.git.commits import commit_tree, delete_ref, move_ref
 from fairwitness.git.folders import open_up, remove
 from fairwitness.git.identity import FALLBACK, Identity
 from fairwitness.git.objects import fill
-from fairwitness.git.places import POOL, Worktree, worktree_of
-from fairwitness.git.pool import LIMIT, Pool
 from fairwitness.git.quarantine import Quarantined
 from fairwitness.git.reachability import in_quarantine
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.git.snapshots import Taken, take
+from fairwitness.git.snapshots import FolderSnapshot, take
+from fairwitness.git.worktree_pool import POOL_LIMIT, Pool
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.text import visible
 
-__all__ = ["Committed", "Worktree", "Worktrees"]
+POOL, ASIDE = "pool", "aside"
+"""Folders beside the worktrees, whose names all have a `--`."""
+_LONGEST_NAME = 200
 
 
-class Committed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """Where one attempt works."""
+
+    run: str
+    task: str
+    attempt: int
+    branch: str
+    folder: Path
+    sub: str | None = None
+    """Who works beside the attempt, on a branch of its own; None for the attempt itself."""
+
+    @property
+    def ref(self) -> str:
+        """The branch in full."""
+        return f"refs/heads/{self.branch}"
+
+    @property
+    def name(self) -> str:
+        """One word for it."""
+        return _joined(self.task, attempt_name(self.attempt), self.sub)
+
+    @property
+    def mark(self) -> Path:
+        """A file that names the branch, written once everything stands; before that no agent has seen the folder."""
+        return self.folder.with_name(f"{self.folder.name}.ready")
+
+    @property
+    def aside(self) -> Path:
+        """Where its folder comes from the pool or is made ready for it; what stands here belongs to nobody."""
+        return self.folder.parent / ASIDE / self.run / self.folder.name
+
+
+def worktree_of(root: Path, prefix: str, run_id: str, task: str, attempt: int, sub: str | None) -> Worktree:
+    """The worktree of an attempt, or of who works beside it; `UsageError` for names that git would not take."""
+    run = run_ref(run_id)
+    branch = attempt_branch(task, attempt, prefix=f"{prefix}/{run}")
+    if sub is not None:
+        branch = sub_branch(branch, sub)
+    names = (run, task, *([] if sub is None else [sub]))
+    if not (all(is_safe_name(name) for name in names) and attempt > 0 and is_git_ref(branch)):
+        raise UsageError(
+            f"{visible(branch)!r} cannot name a branch", next_step="name run and task by letters, digits and '-'"
+        )
+    name = _joined(run, task, attempt_name(attempt), sub)
+    if len(name) > _LONGEST_NAME or any("--" in part for part in names):  # run and task could be told apart elsewhere
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(branch.encode()).hexdigest()[:16]}"
+    return Worktree(run, task, attempt, branch, Path(os.path.realpath(root)) / name, sub)
+
+
+def _joined(*names: str | None) -> str:
+    return "--".join(name for name in names if name is not None)
+
+
+_TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
+
+
+def admin_of(common_dir: Path, folder: Path) -> Path | None:
+    """What the repository keeps of the worktree in a folder; None if it knows of none."""
+    wanted = os.fsencode(folder / ".git")
+    for place in sorted((common_dir / "worktrees").glob("*")):
+        try:
+            if (place / "gitdir").read_bytes().rstrip(b"\n") == wanted:
+                return place
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # another process makes it or takes it away
+    return None
+
+
+def unfinished_of(common_dir: Path, folder: Path) -> Path:
+    """Where it is written first; what stands there was left by a killed process."""
+    return common_dir / f"fairwitness-{folder.name}.new"
+
+
+def can_be_made(common_dir: Path) -> bool:
+    """True if refs are kept in files: other stores want more beside a worktree than is written here."""
+    return not (common_dir / "reftable").exists()
+
+
+def make_admin(common_dir: Path, folder: Path, branch: str, index: Path) -> None:
+    """Makes a folder that holds the files of a commit a worktree on a branch."""
+    new = unfinished_of(common_dir, folder)
+    remove(new)
+    new.mkdir()
+    (new / "commondir").write_bytes(b"../..\n")
+    (new / "HEAD").write_bytes(bytes_of(f"ref: refs/heads/{branch}\n"))
+    (new / "gitdir").write_bytes(os.fsencode(folder / ".git") + b"\n")
+    shutil.copy2(index, new / "index")
+    killpoint("git.admin.begun")
+    for number in itertools.count():
+        place = common_dir / "worktrees" / (f"{folder.name}{number}" if number else folder.name)
+        place.parent.mkdir(exist_ok=True)  # git takes the last one's away
+        (folder / ".git").write_bytes(b"gitdir: " + os.fsencode(place) + b"\n")
+        try:
+            new.rename(place)
+        except OSError as error:
+            if error.errno not in {*_TAKEN, errno.ENOENT} or not new.exists():
+                raise
+        else:
+            return
+
+
+class AttemptCommit(NamedTuple):
     """Where an attempt stands after its files were committed."""
 
     commit: str
@@ -48,7 +156,7 @@ class Worktrees:
     shadow: Shadow
     root: Path
     prefix: str = "fairwitness"
-    pooled: int = LIMIT
+    pooled: int = POOL_LIMIT
     """How many folders are kept for the next attempts."""
 
     @property
@@ -141,7 +249,7 @@ class Worktrees:
         *,
         only: frozenset[str] | None = None,
         sign: bool = False,
-    ) -> Committed:
+    ) -> AttemptCommit:
         """Commits the folder as it is: what git would add, but with no hook, filter or monitor of anybody's.
 
         With `only` other paths stay as the branch has them.
@@ -155,7 +263,7 @@ class Worktrees:
             found = objects.entries(tree)
             tree = objects.compose(old_tree, {path: found.get(path) for path in sorted(only)})
         if tree == old_tree:
-            return Committed(tip, old_tree, is_new=False, embedded=taken.embedded)
+            return AttemptCommit(tip, old_tree, is_new=False, embedded=taken.embedded)
         commit = commit_tree(objects, tree, [tip], message, identity, sign=sign)
         killpoint("git.commit.written")
         if not move_ref(self.repository, worktree.ref, commit, tip, why="attempt"):
@@ -163,7 +271,7 @@ class Worktrees:
                 f"{worktree.branch} moved while its files were committed",
                 next_step="see who else works in the worktree",
             )
-        return Committed(commit, tree, is_new=True, embedded=taken.embedded)
+        return AttemptCommit(commit, tree, is_new=True, embedded=taken.embedded)
 
     def remove(
         self, worktree: Worktree, target: str, identity: Identity = FALLBACK, *, keep_branch: bool = False
@@ -225,7 +333,7 @@ class Worktrees:
         objects = self.shadow.into_store(self.repository)
         return commit_tree(objects, taken.tree, [tip], f"Left uncommitted in {worktree.name}", identity)
 
-    def _take(self, worktree: Worktree, old_tree: str, *, enter_embedded: bool = False) -> Taken:
+    def _take(self, worktree: Worktree, old_tree: str, *, enter_embedded: bool = False) -> FolderSnapshot:
         """The folder as a tree in the person's store, and the index of the worktree brought up to it."""
         objects = self.shadow.into_store(self.repository)
         with objects.index(old_tree) as git:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fairwitness.contracts.verify.checks import CheckSpec
 from fairwitness.contracts.verify.results import RED, Evidence, Outcome, Ran
-from fairwitness.git.objects import Entry
+from fairwitness.git.objects import TreeEntry
 from fairwitness.verify.cascade import Checked, ask_all
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.model import Change, Tell
@@ -84,7 +84,7 @@ def _ask(
     harness: Harness, checked: Checked, spec: CheckSpec, tree: str, canaries: tuple[Canary, ...], tell: Tell
 ) -> Ran:
     files = {
-        spec.in_repository(canary.path): Entry("100644", harness.shadow.add_blob(canary.content.encode()))
+        spec.in_repository(canary.path): TreeEntry("100644", harness.shadow.add_blob(canary.content.encode()))
         for canary in canaries
     }
     question = Question(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from fairwitness.contracts.verify.report import FindingLine
 from fairwitness.git.changes import FileChange
-from fairwitness.git.objects import Entry
+from fairwitness.git.objects import TreeEntry
 from fairwitness.git.shadow import Shadow
 from fairwitness.verify.inspections.declared import outside
 from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule
@@ -57,11 +57,11 @@ def changed_texts(shadow: Shadow, change: Change) -> Texts:
     )
 
 
-def _plain(file: FileChange) -> list[Entry]:
+def _plain(file: FileChange) -> list[TreeEntry]:
     return [entry for entry in (file.old_entry, file.new_entry) if entry is not None and entry.mode.startswith("100")]
 
 
-def _text(entry: Entry | None, contents: Mapping[str, bytes]) -> str | None:
+def _text(entry: TreeEntry | None, contents: Mapping[str, bytes]) -> str | None:
     return contents[entry.id].decode(errors="replace") if entry is not None and entry.id in contents else None
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection
 
 from fairwitness.git.changes import FileChange
-from fairwitness.git.objects import Entry
+from fairwitness.git.objects import TreeEntry
 from fairwitness.git.shadow import Shadow
 from fairwitness.rules.oracle import PathKind, is_oracle, kind_of_path
 
@@ -29,7 +29,7 @@ def protected_tree(
     accepted: Callable[[str], bool],
 ) -> str:
     """The head's tree with the base's oracle files; the head's own tree if there is nothing to protect."""
-    changes: dict[str, Entry | None] = {}
+    changes: dict[str, TreeEntry | None] = {}
     for file in files:
         kind = kind_of_path(file.path)
         if accepted(file.path):
@@ -44,7 +44,7 @@ def protected_tree(
 
 def red_tree(shadow: Shadow, base: str, files: tuple[FileChange, ...]) -> str:
     """The base's tree with the head's tests."""
-    changes: dict[str, Entry | None] = {}
+    changes: dict[str, TreeEntry | None] = {}
     for file in files:
         if kind_of_path(file.path) in _WITH_TESTS:
             changes[file.path] = file.new_entry
@@ -58,7 +58,7 @@ def production(files: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
     return tuple(file for file in files if kind_of_path(file.path) is PathKind.PRODUCTION)
 
 
-def _rust(shadow: Shadow, *, code: Entry | None, tests: Entry | None, path: str) -> Entry | None:
+def _rust(shadow: Shadow, *, code: TreeEntry | None, tests: TreeEntry | None, path: str) -> TreeEntry | None:
     """A file of one version's code and another's unit tests; None if there is nothing to put together."""
     if not path.endswith(".rs") or code is None or tests is None:
         return None

@@ -13,11 +13,11 @@ from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.forge.events import MergeFinished, TaskVerified
 from fairwitness.contracts.graph.orders import Prepared
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.git.candidates import Candidates, Member, Stacked
+from fairwitness.git.candidates import Candidates, Stacked, StackMember
 from fairwitness.git.commits import commit_tree
 from fairwitness.git.identity import FALLBACK, Identity
-from fairwitness.git.merging import merged_tree
-from fairwitness.git.objects import FILE, Entry, Objects
+from fairwitness.git.merge import merged_tree
+from fairwitness.git.objects import FILE, Objects, TreeEntry
 from fairwitness.git.reachability import lost
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
@@ -78,8 +78,8 @@ class Flight:
 
     def made(self, parents: Sequence[str], message: str, **files: str) -> str:
         """A commit with some other files than its first parent; no ref knows it."""
-        changes: dict[str, Entry | None] = {
-            name: Entry(FILE, self.store.add_blob(content.encode())) for name, content in files.items()
+        changes: dict[str, TreeEntry | None] = {
+            name: TreeEntry(FILE, self.store.add_blob(content.encode())) for name, content in files.items()
         }
         tree = self.store.compose(self.repository.tree_of(parents[0]), changes)
         return commit_tree(self.store, tree, parents, message, FALLBACK)
@@ -101,7 +101,7 @@ class Flight:
         onto = tip_of(self.log, self.repository)
         stacked, _ = self.world.candidates.stack(
             onto,
-            [Member(f"task-{number}", commit) for number, commit in enumerate(commits)],
+            [StackMember(f"task-{number}", commit) for number, commit in enumerate(commits)],
             run_id=RUN,
             batch=1,
             message=lambda member: f"fairwitness: merge {member.name}\n\nRun-Id: {RUN}\n",

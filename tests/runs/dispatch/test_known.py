@@ -9,7 +9,7 @@ import pytest
 
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import FairWitnessError
-from fairwitness.git.objects import FILE, Entry
+from fairwitness.git.objects import FILE, TreeEntry
 from fairwitness.runs.dispatch.audit import audit
 from fairwitness.runs.dispatch.known import Known, read
 from fairwitness.runs.dispatch.seen import see
@@ -89,11 +89,11 @@ def test_what_git_read_otherwise_than_we_did_is_not_remembered(world: World) -> 
     known = Known()
     content = read(str(world.folder), {"README.md": FILE}, {}, "sha1")
     blob = world.shadow.add_blob(b"a shop\n")
-    tree = world.shadow.compose(world.shadow.empty_tree(), {"README.md": Entry(FILE, blob)})
-    known.keep(content, {"README.md": Entry(FILE, world.shadow.add_blob(b"written meanwhile\n"))}, tree)
+    tree = world.shadow.compose(world.shadow.empty_tree(), {"README.md": TreeEntry(FILE, blob)})
+    known.keep(content, {"README.md": TreeEntry(FILE, world.shadow.add_blob(b"written meanwhile\n"))}, tree)
     known.keep(content, {}, tree)
     assert known.tree(content) is None
-    known.keep(content, {"README.md": Entry(FILE, blob)}, tree)
+    known.keep(content, {"README.md": TreeEntry(FILE, blob)}, tree)
     assert known.tree(content) == tree
 
 

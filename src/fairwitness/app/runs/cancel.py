@@ -24,7 +24,7 @@ from fairwitness.engine.base import EngineError
 from fairwitness.errors import NotReady
 from fairwitness.git import quarantine
 from fairwitness.git.identity import read_identity
-from fairwitness.git.sweeping import sweep
+from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules import graph_moves
 from fairwitness.rules.forge_course import course_of

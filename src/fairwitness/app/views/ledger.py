@@ -12,7 +12,7 @@ from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.db.migrations import check_version
 from fairwitness.errors import DatabaseUnusable, UsageError
-from fairwitness.git.heads import kept_heads
+from fairwitness.git.ledger_heads import kept_heads
 from fairwitness.kit import json_text
 from fairwitness.kit.text import visible
 from fairwitness.ledger.chain import Head

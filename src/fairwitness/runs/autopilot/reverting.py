@@ -11,9 +11,9 @@ from fairwitness.contracts.common.base import Contract, Maybe, Text
 from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.call import text_of
-from fairwitness.git.candidates import Landed
+from fairwitness.git.candidates import LandedCommit
 from fairwitness.git.commits import commit_tree, move_ref
-from fairwitness.git.merging import merged_tree, target_ref
+from fairwitness.git.merge import merged_tree, target_ref
 from fairwitness.git.repository import Repository
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
@@ -176,7 +176,7 @@ def _revert(log: AutopilotLog, repo: RepoContext, tip: str, begin: str, message:
         killpoint("autopilot.target")
     commit = commit_tree(store, repository.tree_of(begin), [tip], message, repo.identity)
     answer = repo.candidates.land(target, tip, commit, repo.locks, ours=repo.worktrees.root)
-    if not isinstance(answer, Landed):
+    if not isinstance(answer, LandedCommit):
         raise NotReady(
             f"somebody moved {target} while it was taken back; nothing of it was changed",
             next_step=f"leave {target} to the run, then: fairwitness resume {log.run_id}",

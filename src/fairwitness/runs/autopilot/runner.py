@@ -7,7 +7,7 @@ from fairwitness.contracts.autopilot.passes import PassMove, PhasePass
 from fairwitness.contracts.autopilot.words import PhaseStatus
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.errors import UsageError
-from fairwitness.git.sweeping import sweep
+from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.run_moves import RunFacts, RunMove, RunMoveKind, next_move
 from fairwitness.runs.autopilot.audits import audit

@@ -14,7 +14,7 @@ from fairwitness.contracts.common.ids import relative_path_problem
 from fairwitness.contracts.common.tools import POLICIES, Policy, Role, Scope
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.call import bytes_of, text_of
-from fairwitness.git.objects import SYMLINK, Entry
+from fairwitness.git.objects import SYMLINK, TreeEntry
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.text import visible
 from fairwitness.rules.tools import may_write, path_problem
@@ -46,7 +46,7 @@ class Audit(NamedTuple):
 class _Moved(NamedTuple):
     path: str
     change: Change
-    entry: Entry | None
+    entry: TreeEntry | None
 
 
 def audit(
@@ -74,7 +74,7 @@ def audit(
 def _judged(
     shadow: Shadow, folder: Path, start: Seen, now: Seen, policy: Policy, scope: Scope, base_tree: str | None
 ) -> Audit:
-    before: dict[str, Entry] = {}
+    before: dict[str, TreeEntry] = {}
     moved: tuple[_Moved, ...] = ()
     if start.tree != now.tree:  # one tree has one content
         before = shadow.entries(start.tree)
@@ -100,7 +100,7 @@ def _judged(
     )
 
 
-def _moves(before: dict[str, Entry], after: dict[str, Entry]) -> Iterable[_Moved]:
+def _moves(before: dict[str, TreeEntry], after: dict[str, TreeEntry]) -> Iterable[_Moved]:
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
         if old == new:
@@ -131,7 +131,7 @@ def _name_problem(path: str) -> str | None:
     return relative_path_problem(path)
 
 
-def _byproducts(shadow: Shadow, before: dict[str, Entry], paths: Collection[str]) -> frozenset[str]:
+def _byproducts(shadow: Shadow, before: dict[str, TreeEntry], paths: Collection[str]) -> frozenset[str]:
     """Which of these paths are caches, or ignored by the rules that stood when the dispatch began."""
     open_paths = [path for path in paths if path_problem(path) is None]
     caches = {path for path in open_paths if CACHES.intersection(path.split("/")[:-1])}

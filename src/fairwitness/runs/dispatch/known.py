@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fairwitness.git.call import bytes_of
-from fairwitness.git.objects import SYMLINK, Entry
+from fairwitness.git.objects import SYMLINK, TreeEntry
 
 _CHUNK = 1 << 20
 
@@ -35,7 +35,7 @@ class Known:
         """The tree that holds a content; None if it was never stored here."""
         return self._trees.get(content.digest)
 
-    def keep(self, content: Content, entries: Mapping[str, Entry], tree: str) -> None:
+    def keep(self, content: Content, entries: Mapping[str, TreeEntry], tree: str) -> None:
         """Remembers a tree, if git stored what was read."""
         if {path: entry.id for path, entry in entries.items()} == content.ids:
             self._trees[content.digest] = tree

@@ -8,8 +8,8 @@ import asyncio
 from pathlib import Path
 
 from fairwitness.agents.toolset.model import GitReader
+from fairwitness.git.bare_repository import lay_out
 from fairwitness.git.call import GitDir
-from fairwitness.git.plain import lay_out
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.text import visible

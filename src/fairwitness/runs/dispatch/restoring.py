@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairwitness.errors import StoreError
 from fairwitness.git.call import GitFailed, text_of
-from fairwitness.git.objects import EXECUTABLE, SYMLINK, Entry
+from fairwitness.git.objects import EXECUTABLE, SYMLINK, TreeEntry
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.files import replace_file
 from fairwitness.kit.text import visible
@@ -46,7 +46,7 @@ def _remove(folder: Path, path: str) -> None:
         above = above.parent
 
 
-def _write(shadow: Shadow, folder: Path, path: str, entry: Entry) -> None:
+def _write(shadow: Shadow, folder: Path, path: str, entry: TreeEntry) -> None:
     content = shadow.blob(entry.id, limit=FILE_LIMIT)
     if entry.mode == SYMLINK:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

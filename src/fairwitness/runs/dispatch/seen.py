@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairwitness.git.call import GitFailed, bytes_of
-from fairwitness.git.objects import EXECUTABLE, FILE, SYMLINK, Entry, path_problem, set_entries, write_tree
+from fairwitness.git.objects import EXECUTABLE, FILE, SYMLINK, TreeEntry, path_problem, set_entries, write_tree
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.text import visible
 from fairwitness.runs.dispatch.known import Known, read
@@ -75,7 +75,7 @@ def see(shadow: Shadow, folder: Path, *, most: int = ENTRIES, known: Known | Non
         raise GitFailed(f"{visible(top)} holds {len(odd)} things that are no files", next_step="see what made them")
     tree = None if known is None or content is None else known.tree(content)
     if tree is None:
-        entries = {path: Entry(SYMLINK, shadow.add_blob(target)) for path, target in targets.items()}
+        entries = {path: TreeEntry(SYMLINK, shadow.add_blob(target)) for path, target in targets.items()}
         entries |= _hashed(shadow, folder.absolute(), files)
         with shadow.index() as git:
             set_entries(git, entries, shadow.null)
@@ -109,7 +109,7 @@ def _walk(top: str, most: int) -> Iterator[_Found]:
                     yield _Found(path, entry.stat(follow_symlinks=False))
 
 
-def _hashed(shadow: Shadow, folder: Path, files: dict[str, str]) -> dict[str, Entry]:
+def _hashed(shadow: Shadow, folder: Path, files: dict[str, str]) -> dict[str, TreeEntry]:
     """Each file as its bytes are: no filter, no line ends, no encoding of anybody's."""
     if not files:
         return {}
@@ -117,7 +117,7 @@ def _hashed(shadow: Shadow, folder: Path, files: dict[str, str]) -> dict[str, En
     printed = shadow.git.run(
         "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=given, timeout_s=_TIMEOUT_S
     ).split()
-    return {path: Entry(mode, id_.decode()) for (path, mode), id_ in zip(files.items(), printed, strict=True)}
+    return {path: TreeEntry(mode, id_.decode()) for (path, mode), id_ in zip(files.items(), printed, strict=True)}
 
 
 def _quoted(path: str) -> bytes:

@@ -13,11 +13,11 @@ from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.feature.order import KeepArtifacts
 from fairwitness.errors import UsageError
 from fairwitness.git.call import GitFailed, text_of
+from fairwitness.git.checkout_switch import CheckoutMove, CheckoutPosition, checkout_position, switch
 from fairwitness.git.commits import commit_tree, move_ref
 from fairwitness.git.identity import read_identity
-from fairwitness.git.objects import FILE, Entry
+from fairwitness.git.objects import FILE, TreeEntry
 from fairwitness.git.repository import Repository
-from fairwitness.git.switching import Move, Standing, standing, switch
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible, visible_lines
 from fairwitness.ledger.export import exported
@@ -183,10 +183,10 @@ def _artifacts(context: FeatureContext, work: str) -> str:
     context.files.put(layout.ledger, contents[layout.ledger])
     killpoint("feature.commit.sealed")
     tree = repository.tree_of(work)
-    changes: dict[str, Entry | None] = {
+    changes: dict[str, TreeEntry | None] = {
         path: None for path in objects.entries(tree) if path.startswith(f"{layout.folder}/")
     }
-    changes |= {path: Entry(FILE, objects.add_blob(content)) for path, content in contents.items()}
+    changes |= {path: TreeEntry(FILE, objects.add_blob(content)) for path, content in contents.items()}
     message = f"docs: keep the documents of {context.order.slug}\n\nRun-Id: {context.run_id}\n"
     top = commit_tree(objects, objects.compose(tree, changes), [work], message, read_identity(repository))
     return _keep(context, "artifacts", top)
@@ -234,10 +234,10 @@ def _branch(context: FeatureContext, work: str, top: str) -> str:
 def _switched(context: FeatureContext, branch: str, top: str) -> str | None:
     """None if the checkout is on the branch now; otherwise why it stays where it is."""
     order, repository = context.order, context.repository
-    there = Standing(top, branch)
+    there = CheckoutPosition(top, branch)
     if not order.finish.checkout:
-        return None if standing(repository) == there else "the settings leave the checkout where it is"
-    here = Standing(repository.commit(order.base_commit), order.base_branch)
-    why_not = switch(repository, context.shadow, Move(here, there, context.layout.folder))
+        return None if checkout_position(repository) == there else "the settings leave the checkout where it is"
+    here = CheckoutPosition(repository.commit(order.base_commit), order.base_branch)
+    why_not = switch(repository, context.shadow, CheckoutMove(here, there, context.layout.folder))
     killpoint("feature.commit.switched")
     return why_not

@@ -11,12 +11,12 @@ from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.errors import UsageError
 from fairwitness.git.call import GitFailed, text_of
+from fairwitness.git.checkout_switch import CheckoutMove, CheckoutPosition, checkout_position, release, switch
 from fairwitness.git.commits import commit_tree, delete_ref, move_ref
 from fairwitness.git.identity import read_identity
-from fairwitness.git.merging import checked_out, merged_tree
+from fairwitness.git.merge import checked_out, merged_tree
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.git.switching import Move, Standing, release, standing, switch
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
@@ -53,7 +53,7 @@ class _Run(NamedTuple):
     work: str
     top: str
     """The last commit of the run: the one with its documents if there is one."""
-    base: Standing
+    base: CheckoutPosition
     slug: str
     folder: str
 
@@ -80,7 +80,7 @@ def rollback(
     run = _known(repository, ledger, run_id)
     release(repository, shadow)
     ours = {name: tip for name, tip in branches_of(repository, run.slug).items() if tip in (run.work, run.top)}
-    here = standing(repository)
+    here = checkout_position(repository)
     others = _holders(repository, run, here) - set(ours)
     reverted_by = None
     if others:
@@ -107,7 +107,7 @@ def rollback(
         branches=() if others else tuple(sorted(ours)),
         reverted_by=reverted_by,
         was_done=not is_new,
-        now_on=str(standing(repository)),
+        now_on=str(checkout_position(repository)),
         restore=restore_command(run_id) if has_snapshot else None,
     )
 
@@ -124,7 +124,7 @@ def _known(repository: Repository, ledger: Ledger, run_id: str) -> _Run:
             f"the ref that keeps the commit of run {run_id} is gone or holds another",
             next_step=f"git update-ref {kept_name(run_id)} {seen.subject}",
         )
-    base = Standing(seen.detail["base_commit"], seen.detail["base_branch"])
+    base = CheckoutPosition(seen.detail["base_commit"], seen.detail["base_branch"])
     return _Run(run_id, work, artifacts or work, base, seen.detail["slug"], seen.detail["folder"])
 
 
@@ -133,7 +133,7 @@ def kept_name(run_id: str) -> str:
     return f"refs/fairwitness/committed/{run_ref(run_id)}/work"
 
 
-def _holders(repository: Repository, run: _Run, here: Standing) -> set[str]:
+def _holders(repository: Repository, run: _Run, here: CheckoutPosition) -> set[str]:
     """Every branch that holds the work; "HEAD" for a checkout that is on none and has gone beyond it."""
     listed = repository.git.run("for-each-ref", "--format=%(refname:lstrip=2)", f"--contains={run.work}", "refs/heads/")
     found = set(text_of(listed).splitlines())
@@ -143,13 +143,13 @@ def _holders(repository: Repository, run: _Run, here: Standing) -> set[str]:
     return found
 
 
-def _removed(repository: Repository, shadow: Shadow, run: _Run, ours: dict[str, str], here: Standing) -> bool:
+def _removed(repository: Repository, shadow: Shadow, run: _Run, ours: dict[str, str], here: CheckoutPosition) -> bool:
     """Takes the branch away, and a checkout that is on it back; False if there was nothing left to do."""
     is_new = repository.ref(run.kept) is None
     on_it = here.commit in (run.work, run.top) and (here.branch is None or here.branch in ours)
     _refuse_elsewhere(repository, ours)
     if on_it:
-        why_not = switch(repository, shadow, Move(here, _back_to(repository, run), run.folder))
+        why_not = switch(repository, shadow, CheckoutMove(here, _back_to(repository, run), run.folder))
         if why_not is not None:
             raise UsageError(
                 f"{visible(here.branch or 'the commit')} is checked out and cannot be left: {why_not}",
@@ -170,13 +170,13 @@ def _keep(repository: Repository, run: _Run) -> None:
     killpoint("feature.rollback.kept")
 
 
-def _back_to(repository: Repository, run: _Run) -> Standing:
+def _back_to(repository: Repository, run: _Run) -> CheckoutPosition:
     """The branch that the run began on, wherever it is now, unless it is gone or checked out elsewhere."""
     branch = run.base.branch
     tip = None if branch is None else repository.ref(f"refs/heads/{branch}")
     if tip is None or f"refs/heads/{branch}" in dict(checked_out(repository)):
-        return Standing(run.base.commit, None)
-    return Standing(tip, branch)
+        return CheckoutPosition(run.base.commit, None)
+    return CheckoutPosition(tip, branch)
 
 
 def _refuse_elsewhere(repository: Repository, ours: dict[str, str]) -> None:
@@ -195,7 +195,7 @@ def _reverted(
     shadow: Shadow,
     ledger: Ledger,
     run: _Run,
-    here: Standing,
+    here: CheckoutPosition,
     others: set[str],
     *,
     revert: bool,
@@ -220,7 +220,7 @@ def _reverted(
             next_step=f"git switch {shlex.quote(wanted)}, then: {_command(run)} --revert",
         )
     commit = _revert_commit(repository, shadow, ledger, run, here.commit, clock)
-    why_not = switch(repository, shadow, Move(here, Standing(commit, here.branch), run.folder))
+    why_not = switch(repository, shadow, CheckoutMove(here, CheckoutPosition(commit, here.branch), run.folder))
     if why_not is not None:
         raise UsageError(
             f"the work of run {run.run_id} is not taken back: {why_not}",

@@ -4,7 +4,7 @@ from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.feature.order import KeepArtifacts
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.git.sweeping import sweep
+from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.export import exported
 from fairwitness.rules.feature_moves import visit_of

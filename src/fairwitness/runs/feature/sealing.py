@@ -9,7 +9,7 @@ from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.feature.events import Committed
 from fairwitness.contracts.verify.report import Side, Subject
 from fairwitness.errors import UsageError
-from fairwitness.git.heads import KeptHead, keep_head
+from fairwitness.git.ledger_heads import KeptHead, keep_head
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.dispatch.account import ENDED
 from fairwitness.runs.feature.bundle import assemble

@@ -13,12 +13,12 @@ from fairwitness.contracts.common.ids import is_safe_name, run_ref
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.errors import AlreadyWritten, UsageError
 from fairwitness.git.baselines import keep_baseline
+from fairwitness.git.checkout_switch import checkout_position, operation
 from fairwitness.git.commits import commit_tree, move_ref
 from fairwitness.git.identity import Identity
 from fairwitness.git.indexes import staged_tree, worktree_tree
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.git.switching import operation, standing
 from fairwitness.kit import files
 from fairwitness.kit.clock import Clock
 from fairwitness.kit.killpoints import killpoint
@@ -69,7 +69,7 @@ def look(repository: Repository) -> Hygiene:
             f"{visible(str(repository.git_dir))} is a bare repository, so no feature is begun in it",
             next_step="go to a checkout of it: git clone, or git worktree add",
         )
-    now, under_way = standing(repository), operation(repository)
+    now, under_way = checkout_position(repository), operation(repository)
     if now.commit != repository.head:
         repository = Repository.open(repository.top)
     is_dirty = under_way is not None or repository.is_dirty()
@@ -104,7 +104,7 @@ def keep_dirty(repository: Repository, shadow: Shadow, run_id: str, identity: Id
     ref = snapshot_ref(run_id)
     if repository.ref(ref) is not None:
         return ref  # kept as it was when the run began
-    head = standing(repository).commit
+    head = checkout_position(repository).commit
     if head is None:
         raise UsageError("the repository has no commits yet", next_step="commit something first")
     objects = shadow.into_store(repository)

@@ -13,7 +13,7 @@ from fairwitness.contracts.forge.status import RunState, RunStatus
 from fairwitness.contracts.graph.forge import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, GraphEnd, MergeOrder, Prepared, Proof
 from fairwitness.git import quarantine
-from fairwitness.git.sweeping import sweep
+from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.json_text import render
 from fairwitness.kit.killpoints import killpoint

@@ -18,9 +18,9 @@ from fairwitness.contracts.graph.orders import (
     TargetMove,
 )
 from fairwitness.git import quarantine
-from fairwitness.git.candidates import Already, Landed, Member
+from fairwitness.git.candidates import AlreadyLanded, LandedCommit, StackMember
 from fairwitness.git.commits import move_ref
-from fairwitness.git.merging import Moved
+from fairwitness.git.merge import TargetMoved
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.graph.repo_context import Prove, RepoContext, run_blocking, run_blocking_stoppable
 
@@ -69,7 +69,7 @@ class MergeRunner:
             )
         stacked, clashes = self._repo.candidates.stack(
             onto,
-            [Member(member.node, member.commit) for member in order.members],
+            [StackMember(member.node, member.commit) for member in order.members],
             run_id=self._run_id,
             batch=order.batch,
             message=lambda member: f"fairwitness: merge {member.name}\n\nRun-Id: {self._run_id}\n",
@@ -108,9 +108,9 @@ class MergeRunner:
             order.target, stack.onto, candidate.commit, self._repo.locks, ours=self._repo.worktrees.root
         )
         match answer:
-            case Landed(commit=tip) | Already(tip=tip):
+            case LandedCommit(commit=tip) | AlreadyLanded(tip=tip):
                 return Landing(landed=True, tip=tip)
-            case Moved(expected=expected, found=found):
+            case TargetMoved(expected=expected, found=found):
                 tip = found or self.settled_tip(order.target)
                 return Landing(landed=False, tip=tip, moved=TargetMove(expected=expected, found=found))
 

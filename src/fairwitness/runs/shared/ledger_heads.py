@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.feature.events import HeadRecorded
-from fairwitness.git.heads import KeptHead, keep_head
+from fairwitness.git.ledger_heads import KeptHead, keep_head
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
 

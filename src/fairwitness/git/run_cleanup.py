@@ -12,16 +12,15 @@ from fairwitness.git.candidates import Candidates
 from fairwitness.git.commits import move_ref
 from fairwitness.git.folders import remove
 from fairwitness.git.identity import FALLBACK, Identity
-from fairwitness.git.merging import checked_out_by_people
-from fairwitness.git.places import ASIDE
+from fairwitness.git.merge import checked_out_by_people
 from fairwitness.git.quarantine import Quarantined
-from fairwitness.git.worktrees import Worktree, Worktrees
+from fairwitness.git.worktrees import ASIDE, Worktree, Worktrees
 
 _ATTEMPT = re.compile(r"(?P<task>[^/]+)/attempt-(?P<attempt>[1-9][0-9]*)(?:--(?P<sub>[^/]+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class RunCleanup:
     """What became of a run's branches."""
 
     removed: tuple[str, ...]
@@ -30,7 +29,7 @@ class Swept:
     """Branches that a person has checked out: they stay until somebody removes them."""
 
 
-def sweep(worktrees: Worktrees, run_id: str, target: str, identity: Identity = FALLBACK) -> Swept:
+def sweep(worktrees: Worktrees, run_id: str, target: str, identity: Identity = FALLBACK) -> RunCleanup:
     """Takes away every attempt and candidate of a run; what is not in the target commit goes to quarantine first.
 
     The target itself is never touched. A worktree whose branch is gone is kept as a change of the target.
@@ -51,7 +50,7 @@ def sweep(worktrees: Worktrees, run_id: str, target: str, identity: Identity = F
         kept.append(worktrees.remove(worktree, commit, identity))
         removed.append(worktree.branch)
     remove(Path(os.path.realpath(worktrees.root)) / ASIDE / run_ref(run_id))
-    return Swept(tuple(removed), tuple(each for each in kept if each is not None), tuple(left))
+    return RunCleanup(tuple(removed), tuple(each for each in kept if each is not None), tuple(left))
 
 
 def _attempts(worktrees: Worktrees, run_id: str) -> list[Worktree]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.git.candidates import Candidates, Member
+from fairwitness.git.candidates import Candidates, StackMember
 from fairwitness.git.identity import FALLBACK
 from fairwitness.git.reachability import lost
+from fairwitness.git.run_cleanup import RunCleanup, sweep
 from fairwitness.git.shadow import Shadow
-from fairwitness.git.sweeping import Swept, sweep
 from fairwitness.git.worktrees import Worktrees
 from git.person import Person
 
@@ -55,7 +55,7 @@ def test_a_run_is_taken_away_and_everything_it_made_is_kept(busy: Person) -> Non
     ]
     Candidates(worktrees.repository, worktrees.shadow).stack(
         "target",
-        [Member("a", made[0]), Member("b", made[2])],
+        [StackMember("a", made[0]), StackMember("b", made[2])],
         run_id=RUN,
         batch=1,
         message=lambda member: member.name,
@@ -77,7 +77,7 @@ def test_a_run_is_taken_away_and_everything_it_made_is_kept(busy: Person) -> Non
     assert busy.git(*REFS, "refs/fairwitness/candidates") == ""
     assert len(busy.git("worktree", "list").splitlines()) == 1
     assert {path.name for path in worktrees.root.iterdir()} <= {"pool", "aside"}
-    assert sweep(worktrees, RUN, "target") == Swept((), (), ()), "a repeated step finds nothing to do"
+    assert sweep(worktrees, RUN, "target") == RunCleanup((), (), ()), "a repeated step finds nothing to do"
 
 
 def test_nothing_of_another_run_or_person_is_touched(busy: Person) -> None:
@@ -115,7 +115,7 @@ def test_a_branch_that_a_person_looks_at_stays(busy: Person, tmp_path: Path) -> 
     worktrees.release(worktree, "main", keep_branch=True)
     busy.git("worktree", "add", "-q", str(tmp_path / "look"), worktree.branch)
     swept = sweep(worktrees, RUN, "target")
-    assert swept == Swept((), (), (worktree.branch,))
+    assert swept == RunCleanup((), (), (worktree.branch,))
     busy.git("worktree", "remove", str(tmp_path / "look"))
     assert sweep(worktrees, RUN, "target").removed == (worktree.branch,)
 
@@ -157,7 +157,7 @@ def _in_a_process(person: Person, call: str, point: str) -> int:
         from pathlib import Path
         from fairwitness.git.repository import Repository
         from fairwitness.git.shadow import Shadow
-        from fairwitness.git.sweeping import sweep
+        from fairwitness.git.run_cleanup import sweep
         from fairwitness.git.worktrees import Worktrees
         repository = Repository.open(Path({str(person.folder)!r}))
         state = Path({str(person.folder / ".fairwitness")!r})

@@ -7,7 +7,7 @@ import pytest
 
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.call import GitFailed, git
-from fairwitness.git.heads import KeptHead, keep_head, kept_heads
+from fairwitness.git.ledger_heads import KeptHead, keep_head, kept_heads
 
 
 @pytest.fixture

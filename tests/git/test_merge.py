@@ -12,7 +12,7 @@ import pytest
 
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.identity import FALLBACK
-from fairwitness.git.merging import Clean, Conflict, Merged, MergeQueue, Moved, checked_out, merge_test, turn
+from fairwitness.git.merge import Clean, Conflict, Merged, MergeQueue, TargetMoved, checked_out, merge_test, target_lock
 from fairwitness.git.shadow import Shadow
 from git.person import Person, picture
 
@@ -37,7 +37,7 @@ def queue_of(person: Person) -> MergeQueue:
 
 def merge(
     person: Person, branch: str, target: str = "target", expected: str | None = None
-) -> Merged | Conflict | Moved:
+) -> Merged | Conflict | TargetMoved:
     """Merges as Fair Witness does."""
     return queue_of(person).merge(branch, target, message=f"Merge {branch}", identity=FALLBACK, expected=expected)
 
@@ -84,7 +84,7 @@ def test_a_conflict_and_a_moved_target_are_answers_and_change_nothing(forked: Pe
     target, main = forked.git("rev-parse", "target"), forked.git("rev-parse", "main")
     before = picture(forked.folder)
     assert merge(forked, "clash") == Conflict(("a b",))
-    assert merge(forked, "clean", expected=main) == Moved(main, target)
+    assert merge(forked, "clean", expected=main) == TargetMoved(main, target)
     assert picture(forked.folder) == before
 
 
@@ -125,7 +125,7 @@ def test_merges_into_one_target_take_turns(forked: Person) -> None:
         forked.git("checkout", "-q", "-b", name, "main")
         forked.commit(name, **{name: "1\n"})
     forked.git("checkout", "-q", "main")
-    answers: list[Merged | Conflict | Moved] = []
+    answers: list[Merged | Conflict | TargetMoved] = []
     workers = [threading.Thread(target=lambda name=name: answers.append(merge(forked, name))) for name in names]
     for worker in workers:
         worker.start()
@@ -138,7 +138,10 @@ def test_merges_into_one_target_take_turns(forked: Person) -> None:
 
 def test_whoever_waits_too_long_is_told(forked: Person) -> None:
     queue = queue_of(forked)
-    with turn(queue.locks, "refs/heads/target", 1), pytest.raises(NotReady, match="another process merges into target"):
+    with (
+        target_lock(queue.locks, "refs/heads/target", 1),
+        pytest.raises(NotReady, match="another process merges into target"),
+    ):
         queue.merge("clean", "target", message="m", identity=FALLBACK, patience_s=0.05)
 
 
@@ -148,7 +151,7 @@ def test_a_merge_killed_anywhere_loses_no_commit(forked: Person, point: str) -> 
     code = textwrap.dedent(f"""
         from pathlib import Path
         from fairwitness.git.identity import FALLBACK
-        from fairwitness.git.merging import MergeQueue
+        from fairwitness.git.merge import MergeQueue
         from fairwitness.git.repository import Repository
         from fairwitness.git.shadow import Shadow
         repository = Repository.open(Path({str(forked.folder)!r}))

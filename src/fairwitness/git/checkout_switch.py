@@ -17,8 +17,8 @@ from fairwitness.errors import AlreadyWritten
 from fairwitness.git.call import GitDir, GitFailed, bytes_of, failed, text_of
 from fairwitness.git.commits import move_ref
 from fairwitness.git.indexes import copied_index
-from fairwitness.git.merging import checked_out, turn
-from fairwitness.git.objects import GITLINK, Entry, path_problem, set_entries, write_tree
+from fairwitness.git.merge import checked_out, target_lock
+from fairwitness.git.objects import GITLINK, TreeEntry, path_problem, set_entries, write_tree
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.snapshots import unmerged
@@ -40,10 +40,10 @@ _CONFIG = "filemode|symlinks|ignorecase|autocrlf|eol|precomposeunicode"
 _MARK = b"fairwitness switches this checkout"
 _TIMEOUT_S = 600.0
 
-Entries = Mapping[str, Entry]
+Entries = Mapping[str, TreeEntry]
 
 
-class Standing(NamedTuple):
+class CheckoutPosition(NamedTuple):
     """Where a checkout is: its commit (None before the first) and its branch (None if HEAD is detached)."""
 
     commit: str | None
@@ -54,22 +54,22 @@ class Standing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class CheckoutMove:
     """From where to where; `apart` is a folder whose changes are ours and stay as they are."""
 
-    old: Standing
-    new: Standing
+    old: CheckoutPosition
+    new: CheckoutPosition
     apart: str
 
 
-class _Refused(Exception):
+class _SwitchRefused(Exception):
     """Why a checkout stays where it is."""
 
 
-def standing(repository: Repository) -> Standing:
+def checkout_position(repository: Repository) -> CheckoutPosition:
     """Where the checkout is now, which may be elsewhere than when the repository was opened."""
     branch = text_of(repository.git.ask("symbolic-ref", "--quiet", "HEAD").out.strip()).removeprefix("refs/heads/")
-    return Standing(repository.ref("HEAD^{commit}"), branch or None)
+    return CheckoutPosition(repository.ref("HEAD^{commit}"), branch or None)
 
 
 def operation(repository: Repository) -> str | None:
@@ -86,13 +86,13 @@ def release(repository: Repository, shadow: Shadow) -> None:
                 lock.unlink()
 
 
-def switch(repository: Repository, shadow: Shadow, move: Move) -> str | None:
+def switch(repository: Repository, shadow: Shadow, move: CheckoutMove) -> str | None:
     """Brings the checkout there; what keeps it from that otherwise. Repeated after a kill, it goes on.
 
     If both sides name the same branch, the branch itself moves along.
     """
     lock = repository.git_dir / "index.lock"
-    if standing(repository) == move.new and not _is_ours(lock):
+    if checkout_position(repository) == move.new and not _is_ours(lock):
         return None
     if repository.top is None:
         return "the repository has no checkout"
@@ -106,7 +106,7 @@ def switch(repository: Repository, shadow: Shadow, move: Move) -> str | None:
         killpoint("git.switch.locked")
         try:
             _go(repository, shadow, repository.top, move)
-        except _Refused as refused:
+        except _SwitchRefused as refused:
             return str(refused)
         finally:
             lock.unlink(missing_ok=True)
@@ -115,7 +115,7 @@ def switch(repository: Repository, shadow: Shadow, move: Move) -> str | None:
 
 
 def _turn(repository: Repository, shadow: Shadow) -> contextlib.AbstractContextManager[None]:
-    return turn(shadow.git.path / "locks", str(repository.git_dir))
+    return target_lock(shadow.git.path / "locks", str(repository.git_dir))
 
 
 def _is_ours(lock: Path) -> bool:
@@ -124,12 +124,12 @@ def _is_ours(lock: Path) -> bool:
     return False
 
 
-def _go(repository: Repository, shadow: Shadow, top: Path, move: Move) -> None:
-    now = standing(repository)
+def _go(repository: Repository, shadow: Shadow, top: Path, move: CheckoutMove) -> None:
+    now = checkout_position(repository)
     if now == move.new:
         return
     if now != move.old or now.commit is None or move.new.commit is None:
-        raise _Refused(f"the checkout is on {now}, not on {move.old}")
+        raise _SwitchRefused(f"the checkout is on {now}, not on {move.old}")
     _refuse_unusual(repository, top, move)
     before, after = (shadow.entries(repository.tree_of(commit)) for commit in (now.commit, move.new.commit))
     with copied_index(shadow, repository) as copy:
@@ -142,7 +142,7 @@ def _go(repository: Repository, shadow: Shadow, top: Path, move: Move) -> None:
         git.ask("update-index", "-q", "--refresh", timeout_s=_TIMEOUT_S)
         answer = git.ask("read-tree", "-m", "-u", here, there, timeout_s=_TIMEOUT_S)
         if answer.code:
-            raise _Refused(f"git does not write the files: {answer.words}")
+            raise _SwitchRefused(f"git does not write the files: {answer.words}")
         killpoint("git.switch.written")
         new = repository.git_dir / "index.fairwitness"
         shutil.copy2(git.env["GIT_INDEX_FILE"], new)  # with its time, by which git tells files changed just then
@@ -157,37 +157,37 @@ class _Trees(NamedTuple):
     apart: str
 
 
-def _refuse_unusual(repository: Repository, top: Path, move: Move) -> None:
+def _refuse_unusual(repository: Repository, top: Path, move: CheckoutMove) -> None:
     """What is rare enough to be left to the person."""
     under_way = operation(repository)
     if under_way is not None:
-        raise _Refused(f"a {under_way} is under way in the checkout")
+        raise _SwitchRefused(f"a {under_way} is under way in the checkout")
     if repository.index_file != repository.git_dir / "index":
-        raise _Refused("a git hook is at work in the checkout")
+        raise _SwitchRefused("a git hook is at work in the checkout")
     if move.new.branch is not None:
         for ref, where in checked_out(repository):
             if ref == f"refs/heads/{move.new.branch}" and os.path.realpath(where) != os.path.realpath(top):
-                raise _Refused(f"{visible(move.new.branch)} is checked out in {visible(where)}")
+                raise _SwitchRefused(f"{visible(move.new.branch)} is checked out in {visible(where)}")
 
 
-def _bring_index(shadow: Shadow, repository: Repository, git: GitDir, trees: _Trees) -> dict[str, Entry]:
+def _bring_index(shadow: Shadow, repository: Repository, git: GitDir, trees: _Trees) -> dict[str, TreeEntry]:
     """Brings our copy of the index up to the files, and tells what it holds then; refuses what would be lost."""
     conflicts = unmerged(git)
     if conflicts:
-        raise _Refused(f"the index holds an unresolved conflict: {visible(conflicts[0])}")
+        raise _SwitchRefused(f"the index holds an unresolved conflict: {visible(conflicts[0])}")
     if any(row[:1] in b"Ss" for row in git.run("ls-files", "-t", "-z").split(b"\0")[:-1]):
-        raise _Refused("it is a sparse checkout")
+        raise _SwitchRefused("it is a sparse checkout")
     staged = shadow.entries(write_tree(git))
     present = shadow.entries(shadow.worktree_tree(repository))
     stands = dict(present)
     for path in sorted({*staged, *present, *trees.before}):
         known = (trees.before.get(path), trees.after.get(path))
         if staged.get(path) not in known:
-            raise _Refused(f"something is staged in the checkout: {visible(path)}")
+            raise _SwitchRefused(f"something is staged in the checkout: {visible(path)}")
         if present.get(path) in known:
             continue
         if not path.startswith(f"{trees.apart}/") or known[0] != known[1]:
-            raise _Refused(f"the checkout has uncommitted changes: {visible(path)}")
+            raise _SwitchRefused(f"the checkout has uncommitted changes: {visible(path)}")
         if known[0] is None:
             stands.pop(path)
         else:
@@ -197,36 +197,36 @@ def _bring_index(shadow: Shadow, repository: Repository, git: GitDir, trees: _Tr
     return stands
 
 
-def _refuse_in_the_way(shadow: Shadow, git: GitDir, top: Path, stands: dict[str, Entry], after: Entries) -> None:
+def _refuse_in_the_way(shadow: Shadow, git: GitDir, top: Path, stands: dict[str, TreeEntry], after: Entries) -> None:
     """Ignored files where the new commit has some: only those with the same content may be replaced."""
     found = []
     for path, entry in after.items():
         problem = path_problem(path)
         if problem is not None:
-            raise _Refused(f"the new commit holds {visible(path)!r}: {problem}")
+            raise _SwitchRefused(f"the new commit holds {visible(path)!r}: {problem}")
         if entry.mode == GITLINK and stands.get(path) != entry:
-            raise _Refused(f"the new commit changes the submodule {visible(path)}")
+            raise _SwitchRefused(f"the new commit changes the submodule {visible(path)}")
         if path in stands:
             continue
         for parent in Path(path).parents[:-1]:
             place = top / parent
             if str(parent) not in stands and (place.is_symlink() or (place.exists() and not place.is_dir())):
-                raise _Refused(f"{visible(str(parent))} is in the way")
+                raise _SwitchRefused(f"{visible(str(parent))} is in the way")
         place = top / path
         if place.is_dir() and not place.is_symlink():
             inside = (os.path.relpath(f"{at}/{name}", top) for at, _, names in os.walk(place) for name in names)
             if any(name not in stands for name in inside):
-                raise _Refused(f"files in {visible(path)} are in the way")
+                raise _SwitchRefused(f"files in {visible(path)} are in the way")
         elif os.path.lexists(place) and not any(str(parent) in stands for parent in Path(path).parents):
             found.append(path)
     if any(entry.mode == GITLINK and path not in after for path, entry in stands.items()):
-        raise _Refused("the new commit removes a submodule")
+        raise _SwitchRefused("the new commit removes a submodule")
     if found:
         git.run("update-index", "--add", "-z", "--stdin", stdin=b"".join(bytes_of(path) + b"\0" for path in found))
         now = shadow.entries(write_tree(git))
         for path in found:
             if now.get(path) != after[path]:
-                raise _Refused(f"{visible(path)} is not committed and would be overwritten")
+                raise _SwitchRefused(f"{visible(path)} is not committed and would be overwritten")
 
 
 def _refuse_converted(repository: Repository, shadow: Shadow, changed: list[str], trees: tuple[str, str]) -> None:
@@ -234,7 +234,7 @@ def _refuse_converted(repository: Repository, shadow: Shadow, changed: list[str]
     info = repository.common_dir / "info" / "attributes"
     lines = info.read_bytes().split(b"\n") if info.is_file() else []
     if changed and any(line.strip()[:1] not in (b"", b"#") for line in lines):
-        raise _Refused(f"{visible(str(info))} says how files are written")
+        raise _SwitchRefused(f"{visible(str(info))} says how files are written")
     for tree in trees:
         with shadow.index(tree) as index:
             answer = index.run(
@@ -244,10 +244,10 @@ def _refuse_converted(repository: Repository, shadow: Shadow, changed: list[str]
         said = answer.split(b"\0")[:-1]
         for path, value in zip(said[::3], said[2::3], strict=True):
             if value not in (b"unspecified", b"unset"):
-                raise _Refused(f"{visible(text_of(path))} is written by the filter {visible(text_of(value))}")
+                raise _SwitchRefused(f"{visible(text_of(path))} is written by the filter {visible(text_of(value))}")
 
 
-def _set_head(repository: Repository, move: Move) -> None:
+def _set_head(repository: Repository, move: CheckoutMove) -> None:
     commit, branch = move.new
     assert commit is not None
     message = ("-m", f"fairwitness: switch to {branch or commit}")

@@ -51,7 +51,7 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class TargetMoved:
     """Somebody else moved the target; what was verified against its old commit has to be verified again."""
 
     expected: str
@@ -100,14 +100,14 @@ class MergeQueue:
         fast_forward: bool = True,
         sign: bool = False,
         patience_s: float = PATIENCE_S,
-    ) -> Merged | Conflict | Moved:
+    ) -> Merged | Conflict | TargetMoved:
         """Brings a commit into a branch that nobody has checked out.
 
         `expected` is the target's commit that the evidence was made with: if it has moved, nothing is merged.
         """
         ref = target_ref(target)
         commit = self.repository.commit(branch)
-        with turn(self.locks, ref, patience_s):
+        with target_lock(self.locks, ref, patience_s):
             killpoint("git.merge.locked")
             tip = self.repository.ref(ref)
             if tip is None:
@@ -115,13 +115,13 @@ class MergeQueue:
             if self.repository.is_ancestor(commit, tip):
                 return Merged(tip, self.repository.tree_of(tip), "already")
             if expected is not None and tip != expected:
-                return Moved(expected, tip)
+                return TargetMoved(expected, tip)
             refuse_checked_out(self.repository, ref)
             return self._merge(ref, tip, commit, message, identity, fast_forward=fast_forward, sign=sign)
 
     def _merge(
         self, ref: str, tip: str, commit: str, message: str, identity: Identity, *, fast_forward: bool, sign: bool
-    ) -> Merged | Conflict | Moved:
+    ) -> Merged | Conflict | TargetMoved:
         how: Literal["fast-forward", "merge"] = "fast-forward"
         if not (fast_forward and self.repository.is_ancestor(tip, commit)):
             test = merge_test(self.shadow, tip, commit)
@@ -133,13 +133,13 @@ class MergeQueue:
             how = "merge"
         killpoint("git.merge.committed")
         if not move_ref(self.repository, ref, commit, tip, why=how):
-            return Moved(tip, self.repository.ref(ref))
+            return TargetMoved(tip, self.repository.ref(ref))
         killpoint("git.merge.moved")
         return Merged(commit, self.repository.tree_of(commit), how)
 
 
 @contextlib.contextmanager
-def turn(locks: Path, ref: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+def target_lock(locks: Path, ref: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
     """Waits for the lock of one target; it goes when the process does."""
     import fcntl  # here and not above: not every system has it
 
