@@ -12,7 +12,7 @@ import sys, threading
 from fairwitness.kit.killpoints import killpoint
 for name in sys.argv[1:]:
     if name.startswith("thread:"):
-        thread = threading.Thread(target=reach, args=(name.removeprefix("thread:"),))
+        thread = threading.Thread(target=killpoint, args=(name.removeprefix("thread:"),))
         thread.start()
         thread.join()
     else:

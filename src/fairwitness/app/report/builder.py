@@ -21,7 +21,7 @@ from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.feature.facts import FeatureFacts
 from fairwitness.db.base import Read
 from fairwitness.errors import EventsBroken, NotStored, StoreError, UsageError
-from fairwitness.git.heads import kept_heads
+from fairwitness.git.ledger_heads import kept_heads
 from fairwitness.kit import files
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.glance import Event
