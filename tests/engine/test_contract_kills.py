@@ -7,7 +7,7 @@ import pytest
 from engine.flows import Scene, chain_value, flows
 from engine.grounds import Done, Ground, kill
 from engine.judging import assert_family_is_whole, outcome
-from fairwitness.engine.base import Json, RunOutcome, ExecutionStatus, StrandedRun
+from fairwitness.engine.base import ExecutionStatus, Json, RunOutcome, StrandedRun
 from support.ladder import SWEEP
 
 

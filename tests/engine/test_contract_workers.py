@@ -10,7 +10,7 @@ import pytest
 from engine.flows import Scene, chain_value, flows
 from engine.grounds import Done, Ground, Kind, ended, kill
 from engine.judging import assert_family_is_whole, outcome
-from fairwitness.engine.base import Json, RunOutcome, ExecutionStatus
+from fairwitness.engine.base import ExecutionStatus, Json, RunOutcome
 from support.ladder import widened
 
 
