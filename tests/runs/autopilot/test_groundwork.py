@@ -16,8 +16,7 @@ from fairwitness.runs.autopilot.groundwork import (
     write_codebase_analysis,
 )
 from fairwitness.runs.autopilot.ignored import gitignore_with, is_our_gitignore
-from fairwitness.runs.autopilot.learnings import Learnings
-from fairwitness.runs.autopilot.pages_learnings import fresh_learnings
+from fairwitness.runs.autopilot.learnings import Learnings, fresh_learnings
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
 from runs.autopilot.logbook import Logbook, killed_everywhere

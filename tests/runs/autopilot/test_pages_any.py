@@ -18,13 +18,19 @@ from fairwitness.contracts.autopilot.visual import VisualBugReport
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.kit.documents import Format, read
 from fairwitness.kit.limits import Limits
+from fairwitness.runs.autopilot.learnings import failure_entry, fresh_learnings, learnings_with
 from fairwitness.runs.autopilot.pages_codebase import codebase_page
-from fairwitness.runs.autopilot.pages_judgement import DIVERGENCE, OWN_EVIDENCE, judge_page, scorecard_page
-from fairwitness.runs.autopilot.pages_learnings import failure_entry, fresh_learnings, learnings_with
+from fairwitness.runs.autopilot.pages_judgement import (
+    DIVERGENCE,
+    OWN_EVIDENCE,
+    judge_page,
+    read_verification_head,
+    scorecard_page,
+    verification_page,
+    visual_bugs_page,
+)
 from fairwitness.runs.autopilot.pages_phase import post_mortem_file, triage_file
 from fairwitness.runs.autopilot.pages_run import completion_page
-from fairwitness.runs.autopilot.pages_verification import read_verified, verification_page
-from fairwitness.runs.autopilot.pages_visual import visual_bugs_page
 from runs.autopilot.written import COMMIT, NOW, PHASE, RUN, SEEN
 from runs.feature.reading import Seen, seen
 from support.strategies import documents
@@ -45,7 +51,7 @@ def _parts(page: str) -> tuple[str, ...]:
 def test_any_verification_can_be_shown_and_passes_only_with_evidence(said: Any, ran: Any) -> None:
     verifier, result = VerifierReturn.model_validate(said), ExecutionResult.model_validate(ran)
     page = verification_page(PHASE, verifier, (result,), run_id=RUN, commit=COMMIT, at=NOW, passed=True, checks=SEEN)
-    head = read_verified(page)
+    head = read_verification_head(page)
     assert head is not None
     assert head.pass_ is (verifier.pass_ and result.assessment is Assessment.PASS)
     assert _parts(page.split("\n---\n", 1)[1])[0] == "# Verification of phase 5: Line numbers"

@@ -5,8 +5,8 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.discuss import DiscussContext
 from fairwitness.contracts.autopilot.visual import RegressionStatus, VisualAssessment, VisualBugReport
-from fairwitness.runs.autopilot.pages_context import Discussion, context_page
-from fairwitness.runs.autopilot.pages_visual import ASSESSMENTS, REGRESSIONS, visual_bugs_page
+from fairwitness.runs.autopilot.pages_judgement import ASSESSMENTS, REGRESSIONS, visual_bugs_page
+from fairwitness.runs.autopilot.pages_phase import Discussion, context_page
 from runs.autopilot.written import PHASE, phase
 from runs.feature.reading import HOSTILE, seen
 from support.fixtures import value_of

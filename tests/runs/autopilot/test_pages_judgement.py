@@ -6,14 +6,23 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.autopilot.facts import PathItem, PathProblems
 from fairwitness.contracts.autopilot.score import ScoreBand
 from fairwitness.contracts.autopilot.words import FailureCategory, Recommendation
-from fairwitness.runs.autopilot.pages_confidence import Cycle, Doubted, confidence_page, standing
-from fairwitness.runs.autopilot.pages_judgement import BANDS, DIVERGENCE, OWN_EVIDENCE, judge_page, scorecard_page
+from fairwitness.runs.autopilot.pages_judgement import (
+    BANDS,
+    DIVERGENCE,
+    OWN_EVIDENCE,
+    ConfidenceDiagnostic,
+    Cycle,
+    confidence_page,
+    diagnostic_status,
+    judge_page,
+    scorecard_page,
+)
 from fairwitness.runs.autopilot.wording import CATEGORIES, RECOMMENDS
 from runs.autopilot.written import PHASE, content_verifier, executed, judge, phase, rating, verifier
 from runs.feature.reading import HOSTILE, seen
 
 VAGUE = PathItem(file="src/token.py", deficiency="improve the code", impact="better")
-DOUBTED = Doubted(
+DOUBTED = ConfidenceDiagnostic(
     score=8.2,
     threshold=9.0,
     force_incomplete=True,
@@ -259,11 +268,11 @@ def test_a_criterion_that_was_said_twice_counts_by_the_worse_word() -> None:
 def test_how_a_doubted_phase_goes_on() -> None:
     passed = {"force_incomplete": False, "threshold": 7.0}
     assert [
-        standing(DOUBTED),
-        standing(DOUBTED.model_copy(update={"force_incomplete": False})),
-        standing(DOUBTED.model_copy(update=passed)),
-        standing(DOUBTED.model_copy(update=passed | {"cycles": DOUBTED.cycles[:1]})),
-        standing(DOUBTED.model_copy(update=passed | {"cycles": ()})),
+        diagnostic_status(DOUBTED),
+        diagnostic_status(DOUBTED.model_copy(update={"force_incomplete": False})),
+        diagnostic_status(DOUBTED.model_copy(update=passed)),
+        diagnostic_status(DOUBTED.model_copy(update=passed | {"cycles": DOUBTED.cycles[:1]})),
+        diagnostic_status(DOUBTED.model_copy(update=passed | {"cycles": ()})),
     ] == snapshot(["force_incomplete", "below_threshold", "remediated_to_8.2", "passed", "passed"])
 
 

@@ -7,7 +7,7 @@ from fairwitness.contracts.autopilot.phase_record import HumanVerdict
 from fairwitness.contracts.autopilot.postmortem import PostMortem
 from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord
 from fairwitness.kit.markdown import Markdown
-from fairwitness.runs.autopilot.pages_learnings import (
+from fairwitness.runs.autopilot.learnings import (
     ENTRIES,
     HEADER,
     debug_entry,

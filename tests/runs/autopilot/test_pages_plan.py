@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
 from fairwitness.contracts.autopilot.returns import PlannerReturn
 from fairwitness.contracts.autopilot.words import Complexity
-from fairwitness.runs.autopilot.pages_plan import plan_page, task_element
+from fairwitness.runs.autopilot.pages_phase import plan_page, task_element
 from runs.autopilot.written import PHASE, phase, plan_task, planner
 from runs.feature.reading import HOSTILE, seen
 

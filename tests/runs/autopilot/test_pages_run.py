@@ -13,8 +13,18 @@ from fairwitness.contracts.autopilot.state import State
 from fairwitness.contracts.autopilot.words import RunStatus
 from fairwitness.kit.documents import Format, read
 from fairwitness.rules.cost import trend
-from fairwitness.runs.autopilot.pages_metrics import metrics_file, metrics_with, run_part, trend_file, trend_part
-from fairwitness.runs.autopilot.pages_run import LAST_EVENTS, POSITIONS, completion_file, completion_page, halt_page
+from fairwitness.runs.autopilot.pages_run import (
+    LAST_EVENTS,
+    POSITIONS,
+    completion_file,
+    completion_page,
+    halt_page,
+    metrics_file,
+    metrics_with,
+    run_part,
+    trend_file,
+    trend_part,
+)
 from runs.autopilot.written import NOW
 from runs.feature.reading import HOSTILE, seen
 from support.fixtures import value_of

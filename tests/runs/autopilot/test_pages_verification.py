@@ -7,7 +7,12 @@ from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.verifying import VerifierReturn
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.kit.documents import Format, read
-from fairwitness.runs.autopilot.pages_verification import ASSESSED, Verified, read_verified, verification_page
+from fairwitness.runs.autopilot.pages_judgement import (
+    ASSESSED,
+    VerificationHead,
+    read_verification_head,
+    verification_page,
+)
 from runs.autopilot.written import COMMIT, NOW, RUN, SEEN, content_verifier, executed, phase, verifier
 from runs.feature.reading import HOSTILE, seen
 
@@ -195,7 +200,7 @@ It reports no result of a command for a single criterion.
 def test_the_head_says_pass_only_if_everything_does() -> None:
     good, bad = content_verifier(), verifier()
     heads = {
-        name: read_verified(page)
+        name: read_verification_head(page)
         for name, page in {
             "all of it": _page(good, executed()),
             "the rules say no": _page(good, executed(), passed=False),
@@ -220,8 +225,8 @@ def test_the_head_says_pass_only_if_everything_does() -> None:
 
 @pytest.mark.req("A6")
 def test_a_verification_covers_one_commit_of_one_phase_in_one_run() -> None:
-    head = read_verified(_page(content_verifier(), executed()))
-    assert head == Verified.model_validate(
+    head = read_verification_head(_page(content_verifier(), executed()))
+    assert head == VerificationHead.model_validate(
         {"phase": "5", "run_id": RUN, "commit": COMMIT, "verified": NOW, "pass": True}
     )
     assert head.covers(phase="5", run_id=RUN, commit=COMMIT)
@@ -237,7 +242,7 @@ def test_a_verification_covers_one_commit_of_one_phase_in_one_run() -> None:
     ["", "# Verification\n\nverified: yes", "---\nverified: 2026-02-09T16:45:00Z\npass: true\n---\n", "---\na\n---"],
 )
 def test_a_head_that_is_not_ours_verifies_nothing(text: str) -> None:
-    assert read_verified(text) is None
+    assert read_verification_head(text) is None
 
 
 @pytest.mark.req("A15")
@@ -306,6 +311,6 @@ def test_no_text_of_a_verifier_or_of_a_command_becomes_a_part_of_the_page(text: 
     assert rendered.headings[1:] == SECTIONS
     assert [rows[0] for rows in rendered.tables] == [6, 3, 3, 2, 4, 3, 5]
     assert all(len(set(rows)) == 1 for rows in rendered.tables)
-    head = read_verified(page)
+    head = read_verification_head(page)
     assert head is not None
     assert not head.pass_

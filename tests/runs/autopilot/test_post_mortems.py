@@ -21,9 +21,8 @@ from fairwitness.contracts.autopilot.phase_return import PhaseReturn
 from fairwitness.contracts.autopilot.postmortem import PostMortem, RootCause, TimelineStatus
 from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord, StepName
 from fairwitness.kit.markdown import Markdown
-from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.learnings import Learnings, fresh_learnings
 from fairwitness.runs.autopilot.log import happened, pass_name
-from fairwitness.runs.autopilot.pages_learnings import fresh_learnings
 from fairwitness.runs.autopilot.post_mortems import (
     PREVENTION,
     attempted_fixes,

@@ -28,9 +28,8 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import after_resume
 from fairwitness.rules.flags import Asking, asking
 from fairwitness.rules.run_moves import verdict_gate
-from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.learnings import Learnings, verdict_entry
 from fairwitness.runs.autopilot.log import RESUMED, AutopilotLog, Told, happened, put_events
-from fairwitness.runs.autopilot.pages_learnings import verdict_entry
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store
 

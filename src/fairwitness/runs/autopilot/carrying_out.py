@@ -13,7 +13,7 @@ from fairwitness.errors import NotReady
 from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.done import Done, Span, first_line, over_budget
 from fairwitness.runs.autopilot.graph_runner import BUDGET
-from fairwitness.runs.autopilot.pages_execution import LoggedTask, execution_page
+from fairwitness.runs.autopilot.pages_phase import LoggedTask, execution_page
 from fairwitness.runs.autopilot.task_checks import failures
 from fairwitness.runs.autopilot.tasks import PlannedNode, begin_graph, deviations, graphs_of, logged, rest_of
 from fairwitness.runs.graph.repo_context import run_blocking

@@ -13,7 +13,7 @@ from fairwitness.kit.markdown import Markdown, code, counted, page, table
 from fairwitness.rules.cost import run_metrics
 from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.runs.autopilot.log import AutopilotLog
-from fairwitness.runs.autopilot.pages_metrics import run_part, trend_part
+from fairwitness.runs.autopilot.pages_run import run_part, trend_part
 from fairwitness.store.layout import autopilot
 
 _TOLD = ("phase_skipped", "phase_failed", "human_verdict_recorded")

@@ -25,8 +25,7 @@ from fairwitness.rules.run_moves import is_at_its_end
 from fairwitness.runs.autopilot.auditing import AUDIT
 from fairwitness.runs.autopilot.completion import completion_of, ordinary_page
 from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
-from fairwitness.runs.autopilot.pages_metrics import metrics_file, metrics_with
-from fairwitness.runs.autopilot.pages_run import completion_file, completion_page, halt_page
+from fairwitness.runs.autopilot.pages_run import completion_file, completion_page, halt_page, metrics_file, metrics_with
 from fairwitness.runs.autopilot.state_file import StateFile, archive, archive_beside
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot

@@ -4,14 +4,80 @@ The file belongs to one run: its beginning empties it once. What others add to i
 beside the run, stays; what the run itself learned is put back wherever it is missing.
 """
 
+from fairwitness.contracts.autopilot.facts import RoadmapPhase
+from fairwitness.contracts.autopilot.phase_record import HumanVerdict
+from fairwitness.contracts.autopilot.postmortem import PostMortem
+from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord
 from fairwitness.contracts.common.base import Contract, Text
 from fairwitness.errors import StoreError
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.kit.markdown import Markdown
+from fairwitness.kit.markdown import Markdown, code, line
 from fairwitness.runs.autopilot.log import AutopilotLog
-from fairwitness.runs.autopilot.pages_learnings import ENTRIES, HEADER, fresh_learnings, learnings_with
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
+
+HEADER = "# Learnings (current run)"
+ENTRIES = 200
+"""How many entries are kept: the newest."""
+
+_ENTRY = "\n### "
+
+
+def fresh_learnings() -> str:
+    """The file as every run begins it."""
+    return f"{HEADER}\n"
+
+
+def failure_entry(post_mortem: PostMortem) -> Markdown:
+    """What a failed phase teaches the next one."""
+    kind = post_mortem.root_cause.category.value
+    return Markdown(
+        f"### Phase {post_mortem.phase_id} failure -- {kind}\n"
+        f"**Prevention rule:** {_sentence(post_mortem.prevention_rule)}\n"
+        f"**Context:** Phase {post_mortem.phase_id} ({line(post_mortem.phase_name)}) ended in `{kind}`, seen by its "
+        f"step {post_mortem.root_cause.step.value}. Recorded: {post_mortem.timestamp}.\n"
+        f"**Cause:** {_sentence(post_mortem.root_cause.description)}"
+    )
+
+
+def verdict_entry(phase: RoadmapPhase, verdict: HumanVerdict) -> Markdown:
+    """What a person's verdict says about how sure the run may be by itself."""
+    head = f"### Human Verdict: Phase {phase.id} -- {verdict.verdict.value.upper()} (confidence calibration)"
+    issues = "; ".join(verdict.issues)
+    if verdict.verdict is HumanWord.PASS:
+        said = f"found nothing wrong{f', but noted: {line(issues)}' if issues else ''}"
+        lesson = "A phase like this one can be settled without a person; be surer next time."
+    else:
+        said = f"found: {line(issues)}" if issues else "did not pass it, and named no issue"
+        lesson = f"Check phases like this one more strictly{f', above all for: {line(issues)}' if issues else ''}."
+    return Markdown(
+        f"{head}\n"
+        f"Phase {phase.id} ({line(phase.name)}) was put to a person, who {said}.\n"
+        f"**Calibration:** {lesson}\n"
+        f"**Recorded:** {verdict.timestamp}"
+    )
+
+
+def debug_entry(slug: str, kind: FailureCategory, *, rule: str, root_cause: str, at: str) -> Markdown:
+    """What a resolved debug session teaches."""
+    return Markdown(
+        f"### Debug session: {code(slug)} -- {kind.value}\n"
+        f"**Prevention rule:** {_sentence(rule)}\n"
+        f"**Context:** Root cause: {_sentence(root_cause)} Recorded: {at}."
+    )
+
+
+def _sentence(text: str) -> str:
+    said = line(text)
+    return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def learnings_with(text: str, entry: Markdown) -> str:
+    """The file with one more entry; the same entry never stands twice, and the oldest make room for new ones."""
+    entries = [Markdown(f"### {part.strip()}") for part in text.split(_ENTRY)[1:]]
+    kept = [*(each for each in entries if each != entry), entry][-ENTRIES:]
+    return "\n\n".join((HEADER, *kept)) + "\n"
+
 
 LEARNING, EMPTIED = "learning", "learnings-emptied"
 _LIMIT = 1 << 20

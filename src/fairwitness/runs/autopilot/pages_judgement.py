@@ -2,13 +2,30 @@
 
 from collections.abc import Iterator, Sequence
 
+from pydantic import Field, ValidationError
+
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.facts import RoadmapPhase
+from fairwitness.contracts.autopilot.facts import PathItem, PathProblems, RoadmapPhase
+from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.rating import RatingReturn, ScorecardItem
 from fairwitness.contracts.autopilot.returns import JudgeReturn
 from fairwitness.contracts.autopilot.score import ScoreBand
-from fairwitness.contracts.autopilot.verifying import VerifierReturn
-from fairwitness.contracts.autopilot.words import Recommendation
+from fairwitness.contracts.autopilot.verifying import (
+    CheckReport,
+    CheckReports,
+    PhaseCriterion,
+    PhaseCriterionStatus,
+    VerifierReturn,
+    VisualTestResults,
+)
+from fairwitness.contracts.autopilot.visual import RegressionStatus, ScreenshotResult, VisualAssessment, VisualBugReport
+from fairwitness.contracts.autopilot.words import Recommendation, Threshold
+from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Flag, Texts, Timestamp
+from fairwitness.contracts.common.ids import AutopilotRunId, Commit, PhaseId
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.errors import BadDocument
+from fairwitness.kit import front_matter
+from fairwitness.kit.documents import Format, read
 from fairwitness.kit.markdown import (
     ROWS,
     Markdown,
@@ -22,8 +39,211 @@ from fairwitness.kit.markdown import (
     table,
     texts,
 )
-from fairwitness.runs.autopilot.pages_verification import ASSESSED
-from fairwitness.runs.autopilot.wording import milliseconds, of_ten, recommendation, title
+from fairwitness.rules.scoring import tenths
+from fairwitness.runs.autopilot.wording import category, check_word, milliseconds, of_ten, recommendation, title
+
+OUTPUT = 200
+"""Characters of what a command printed that fit into a table."""
+
+ASSESSED: dict[Assessment, Markdown] = {
+    Assessment.PASS: Markdown("VERIFIED"),
+    Assessment.FAIL: Markdown("**FAILED**"),
+    Assessment.TIMEOUT: Markdown("**TIMEOUT**"),
+    Assessment.VIOLATION: Markdown("**VIOLATION**"),
+    Assessment.LOST: Markdown("**LOST**"),
+}
+
+
+class VerificationHead(Contract):
+    """The head of `VERIFICATION.md`: which commit of which run was verified when, and whether it passed."""
+
+    phase: PhaseId
+    run_id: AutopilotRunId
+    commit: Commit
+    verified: Timestamp
+    pass_: Flag = Field(alias="pass")
+
+    def covers(self, *, phase: str, run_id: str, commit: str) -> bool:
+        """True if exactly this commit of this phase passed in this run: only then is there nothing left to do."""
+        return self.pass_ and (self.phase, self.run_id, self.commit) == (phase, run_id, commit)
+
+
+def verification_page(
+    phase: RoadmapPhase,
+    verifier: VerifierReturn,
+    executed: Sequence[ExecutionResult],
+    *,
+    run_id: str,
+    commit: str,
+    at: str,
+    passed: bool,
+    checks: AutomatedChecks,
+) -> str:
+    """`VERIFICATION.md`; `checks` are as the harness saw them.
+
+    `passed` is the rules' word, and holds only if something was run and all of it passed.
+    """
+    shown = bool(executed) and all(result.assessment is Assessment.PASS for result in executed)
+    head = VerificationHead.model_validate(
+        {
+            "phase": phase.id,
+            "run_id": run_id,
+            "commit": commit,
+            "verified": at,
+            "pass": passed and verifier.pass_ and shown,
+        }
+    )
+    body = page(_verification(phase, head, verifier, executed, checks), whole="the verifier's return and the ledger")
+    return front_matter.render({**head.plain(), "body": "\n" + body})
+
+
+def read_verification_head(text: str) -> VerificationHead | None:
+    """The head of a page, or None if it is not one of ours: then the phase counts as not verified."""
+    try:
+        head = read(text.encode(errors="replace"), Format.MARKDOWN).value
+        return VerificationHead.model_validate({key: value for key, value in head.items() if key != front_matter.BODY})
+    except (BadDocument, ValidationError):
+        return None
+
+
+def _verification(
+    phase: RoadmapPhase,
+    head: VerificationHead,
+    verifier: VerifierReturn,
+    executed: Sequence[ExecutionResult],
+    checks: AutomatedChecks,
+) -> Iterator[Markdown]:
+    yield title("Verification", phase)
+    yield Markdown(f"**{'Passed' if head.pass_ else 'Not passed'}** at commit {code(head.commit)}, {head.verified}.")
+    yield Markdown(
+        f"The verifier says {'pass' if verifier.pass_ else '**fail**'}. It did not hear the executor; what it says is "
+        "a claim."
+    )
+    yield Markdown("## Sandbox Execution Results")
+    yield Markdown("Run by Fair Witness itself, inside its bounds: this is evidence.")
+    yield table(
+        ("Criterion", "Command", "Exit Code", "Output (truncated)", "Assessment", "Took"),
+        [_executed_row(result) for result in executed],
+        "No evidence: Fair Witness ran no command for this phase.",
+    )
+    if any(result.assessment not in (Assessment.PASS, Assessment.FAIL) for result in executed):
+        yield Markdown(
+            "A command that timed out, broke its bounds or was lost has shown nothing; it counts as missing."
+        )
+    yield Markdown("## Automated checks")
+    words = (("compile", checks.compile), ("tests", checks.tests), ("lint", checks.lint), ("build", checks.build))
+    told = "; ".join(f"{name}: {check_word('n/a' if word is None else word)}" for name, word in words)
+    yield Markdown(f"Run by Fair Witness itself: {told}.")
+    yield Markdown("As the verifier has them:")
+    yield automated_checks(verifier.automated_checks)
+    yield Markdown("## Acceptance criteria")
+    yield table(
+        ("Criterion", "Status", "Evidence, as the verifier has it"),
+        [(each.criterion, criterion_status(each.status), each.evidence) for each in verifier.criteria_results],
+        "",
+    )
+    yield Markdown("## Failures")
+    classified = {each.failure: each.category for each in verifier.failure_categories}
+    failures = dict.fromkeys((*verifier.failures, *classified))
+    yield table(
+        ("Failure", "Category"),
+        [
+            (each, category(classified[each]) if each in classified else Markdown("**not classified**"))
+            for each in failures
+        ],
+        "The verifier names none.",
+    )
+    yield Markdown("## Scope creep")
+    yield texts(verifier.scope_creep, "The verifier saw nothing that no requirement asks for.")
+    if verifier.visual_test_results is not None:
+        yield Markdown("## Visual tests")
+        yield from _visual_results(verifier.visual_test_results)
+    if verifier.autonomous_confidence is not None or verifier.deferral_evidence:
+        yield Markdown("## What only a person could settle")
+        yield from _deferral(verifier)
+    yield Markdown("## Commands the verifier says it ran")
+    yield items([Markdown(f"- {line(each)}") for each in verifier.commands_run], "")
+    yield _claimed(verifier)
+
+
+def _executed_row(result: ExecutionResult) -> tuple[str, ...]:
+    said = " · stderr: ".join(part for part in (result.stdout_truncated, result.stderr_truncated) if part.strip())
+    if not result.stdout_truncated.strip() and said:
+        said = f"stderr: {said}"
+    return (
+        result.criterion,
+        code(result.command),
+        "none" if result.exit_code is None else str(result.exit_code),
+        cell(said or "it printed nothing", OUTPUT),
+        ASSESSED[result.assessment],
+        milliseconds(result.duration_ms),
+    )
+
+
+def automated_checks(checks: CheckReports) -> Markdown:
+    """The project's own commands, as the verifier reports them."""
+    reports: tuple[tuple[str, CheckReport | None], ...] = (
+        ("compile", checks.compile),
+        ("lint", checks.lint),
+        ("build", checks.build),
+        ("tests", checks.tests),
+    )
+    rows = [
+        (name, check_word(report.status), report.detail or "nothing was said")
+        if report is not None
+        else (name, Markdown("**not reported**"), "the verifier says nothing about it")
+        for name, report in reports
+    ]
+    return table(("Check", "Result", "Details"), rows, "")
+
+
+def criterion_status(status: PhaseCriterionStatus) -> Markdown:
+    """How a criterion of a phase came out; a failure stands out."""
+    return Markdown("verified" if status is PhaseCriterionStatus.VERIFIED else "**failed**")
+
+
+def _visual_results(results: VisualTestResults) -> Iterator[Markdown]:
+    if not results.infrastructure_available:
+        yield Markdown("There was nothing to look with: no browser, or the application did not start.")
+        return
+    yield Markdown(f"{results.routes_passed} of {counted(results.routes_tested, 'route')} looked right.")
+    yield table(
+        ("Route", "Kind", "Severity", "What is wrong"),
+        [(code(each.route), each.type.value, each.severity.value, each.description) for each in results.issues_found],
+        "No issue was found.",
+    )
+    yield items([Markdown(f"- {code(each)}") for each in results.screenshots], "No screenshot was kept.")
+
+
+def _deferral(verifier: VerifierReturn) -> Iterator[Markdown]:
+    sure = verifier.autonomous_confidence
+    yield Markdown(f"How sure the verifier is without a person: {'not said' if sure is None else of_ten(sure)}.")
+    yield table(
+        ("Criterion", "Tried", "Why it did not suffice"),
+        [
+            (each.criterion, "; ".join(each.methods_attempted), each.why_insufficient)
+            for each in verifier.deferral_evidence or ()
+        ],
+        "It names no criterion that needs one.",
+    )
+
+
+def _claimed(verifier: VerifierReturn) -> Markdown:
+    return table(
+        ("Criterion", "Command", "Exit Code", "Output", "Assessment"),
+        [
+            (
+                each.criterion,
+                code(each.command),
+                "none" if each.exit_code is None else str(each.exit_code),
+                each.output or "it printed nothing",
+                each.assessment.value,
+            )
+            for each in verifier.execution_results or ()
+        ],
+        "It reports no result of a command for a single criterion.",
+    )
+
 
 DIVERGENCE = "## Divergence from the verifier"
 OWN_EVIDENCE = "## Independent evidence"
@@ -97,7 +317,7 @@ def _scorecard(phase: RoadmapPhase, rating: RatingReturn, executed: Sequence[Exe
     yield table(
         ("#", "Criterion", "Score", "Run by Fair Witness"),
         [
-            (str(number), item.criterion, of_ten(item.score), _run(runs.get(_key(item))))
+            (str(number), item.criterion, of_ten(item.score), _run_result(runs.get(_run_key(item))))
             for number, item in enumerate(rating.scorecard, start=1)
         ],
         "",
@@ -107,24 +327,24 @@ def _scorecard(phase: RoadmapPhase, rating: RatingReturn, executed: Sequence[Exe
     yield Markdown("## Criteria")
     for number, item in enumerate(rating.scorecard[:ROWS], start=1):
         yield Markdown(f"### {number}. {line(item.criterion)}")
-        yield items(list(_item(item, runs.get(_key(item)))), "")
+        yield items(list(_scorecard_lines(item, runs.get(_run_key(item)))), "")
     yield Markdown("## Tests")
-    yield _tests(rating)
+    yield _test_coverage(rating)
     yield Markdown("## Side effects")
     yield texts(rating.side_effects, "The rater saw none.")
     yield Markdown("## Commands the rater says it ran")
     yield texts(rating.commands_run, "")
 
 
-def _key(item: ScorecardItem) -> tuple[str, str]:
+def _run_key(item: ScorecardItem) -> tuple[str, str]:
     return item.criterion, item.verification_command
 
 
-def _run(result: ExecutionResult | None) -> Markdown:
+def _run_result(result: ExecutionResult | None) -> Markdown:
     return Markdown("**not run**") if result is None else ASSESSED[result.assessment]
 
 
-def _item(item: ScorecardItem, result: ExecutionResult | None) -> Iterator[Markdown]:
+def _scorecard_lines(item: ScorecardItem, result: ExecutionResult | None) -> Iterator[Markdown]:
     yield Markdown(f"- Score: {of_ten(item.score)}")
     yield Markdown(f"- Command: {code(item.verification_command)}")
     yield Markdown(f"- Printed, as the rater has it: {cell(item.command_output)}")
@@ -146,11 +366,202 @@ def _item(item: ScorecardItem, result: ExecutionResult | None) -> Iterator[Markd
     yield Markdown(f"- Why: {line(item.justification)}")
 
 
-def _tests(rating: RatingReturn) -> Markdown:
+def _test_coverage(rating: RatingReturn) -> Markdown:
     coverage = rating.test_coverage
     if coverage is None:
         return Markdown("The rater says nothing about tests.")
     return Markdown(
         f"{coverage.tasks_with_tests} of {counted(coverage.tasks_total, 'task')} have tests of their own; "
         f"{coverage.assertions_passed} of {counted(coverage.assertions_total, 'assertion')} held."
+    )
+
+
+_CRITERION_FAILED = PhaseCriterionStatus.FAILED
+
+
+class Cycle(Contract):
+    """One remediation cycle: number 0 is the phase as it first came."""
+
+    number: Count
+    score: AlignmentScore
+    changes: Texts
+    remaining: Texts
+
+
+class ConfidenceDiagnostic(Contract):
+    """A phase below nine with all that was said of it; where a step did not run, nothing was said."""
+
+    score: AlignmentScore
+    threshold: Threshold
+    force_incomplete: Flag
+    judge: JudgeReturn | None
+    verifier: VerifierReturn | None
+    rating: RatingReturn | None
+    usable: tuple[PathItem, ...]
+    """The ways up: each names a file, what is wrong in it and what mending it brings."""
+    refused: tuple[PathProblems, ...]
+    """What was named as a way up and is none."""
+    cycles: tuple[Cycle, ...]
+
+
+def diagnostic_status(doubted: ConfidenceDiagnostic) -> str:
+    """How the phase goes on, as the diagnostic calls it."""
+    if doubted.force_incomplete:
+        return "force_incomplete"
+    if tenths(doubted.score) < tenths(doubted.threshold):
+        return "below_threshold"
+    return f"remediated_to_{doubted.score:.1f}" if any(cycle.number for cycle in doubted.cycles) else "passed"
+
+
+def confidence_page(phase: RoadmapPhase, doubted: ConfidenceDiagnostic) -> str:
+    """The diagnostic; what was refused as a way up is shown as what it is, and not counted."""
+    return page(_confidence(phase, doubted), whole="the returns of the phase")
+
+
+def _confidence(phase: RoadmapPhase, doubted: ConfidenceDiagnostic) -> Iterator[Markdown]:
+    yield title("Confidence diagnostic", phase)
+    yield items(
+        [
+            Markdown(f"- **Score:** {of_ten(doubted.score)}, by the rater"),
+            Markdown(f"- **Threshold:** {of_ten(doubted.threshold)}"),
+            Markdown(f"- **Status:** `{diagnostic_status(doubted)}`"),
+        ],
+        "",
+    )
+    yield Markdown("## Judge Concerns")
+    if doubted.judge is None:
+        yield Markdown("No judge was heard.")
+    else:
+        yield texts(doubted.judge.concerns, "")
+    yield Markdown("## Acceptance Criteria Status")
+    yield _criteria(doubted)
+    yield Markdown("## Automated Check Results")
+    if doubted.verifier is None:
+        yield Markdown("No verifier was heard.")
+    else:
+        yield automated_checks(doubted.verifier.automated_checks)
+    yield Markdown("## Path to 9.0/10")
+    yield from _path_to_nine(doubted)
+    if doubted.cycles:
+        yield Markdown("## Remediation History")
+        yield table(
+            ("Cycle", "Score", "Changes Made", "Remaining Issues"),
+            [
+                (
+                    "0 (initial)" if cycle.number == 0 else str(cycle.number),
+                    of_ten(cycle.score),
+                    "; ".join(cycle.changes) or "none",
+                    "; ".join(cycle.remaining) or "none",
+                )
+                for cycle in doubted.cycles
+            ],
+            "",
+        )
+
+
+def _verified_criteria(doubted: ConfidenceDiagnostic) -> tuple[PhaseCriterion, ...]:
+    return () if doubted.verifier is None else doubted.verifier.criteria_results
+
+
+def _scorecard_items(doubted: ConfidenceDiagnostic) -> tuple[ScorecardItem, ...]:
+    return () if doubted.rating is None else doubted.rating.scorecard
+
+
+def _criteria(doubted: ConfidenceDiagnostic) -> Markdown:
+    """Every criterion the verifier settled or the rater scored; of one that was said twice, the worse."""
+    settled = {
+        each.criterion: each
+        for each in sorted(_verified_criteria(doubted), key=lambda each: each.status is _CRITERION_FAILED)
+    }
+    scored = {each.criterion: each for each in sorted(_scorecard_items(doubted), key=lambda each: -each.score)}
+    rows = []
+    for criterion in dict.fromkeys((*settled, *scored)):
+        result, item = settled.get(criterion), scored.get(criterion)
+        source = result or item
+        rows.append(
+            (
+                criterion,
+                Markdown("**not settled**") if result is None else criterion_status(result.status),
+                "" if source is None else source.evidence,
+                "not rated" if item is None else f"{of_ten(item.score)}: {item.justification}",
+            )
+        )
+    return table(("Criterion", "Status", "Evidence", "Gap, as the rater has it"), rows, "No criterion was looked at.")
+
+
+def _path_to_nine(doubted: ConfidenceDiagnostic) -> Iterator[Markdown]:
+    numbered = [
+        Markdown(f"{number}. **{code(item.file)}**: {line(item.deficiency)} → {line(item.impact)}")
+        for number, item in enumerate(doubted.usable, start=1)
+    ]
+    yield items(numbered, "No way up was named.")
+    if doubted.refused:
+        yield Markdown("Too vague to act on, and not counted:")
+        yield items(
+            [
+                Markdown(f"- {code(each.item.file)}: {line(each.item.deficiency)} ({line('; '.join(each.problems))})")
+                for each in doubted.refused
+            ],
+            "",
+        )
+
+
+REGRESSIONS: dict[RegressionStatus, str] = {
+    RegressionStatus.NEW_ISSUES: "there are issues that the baseline did not have",
+    RegressionStatus.RESOLVED: "issues of the baseline are gone",
+    RegressionStatus.NO_CHANGE: "nothing differs from the baseline, or there is none",
+}
+
+ASSESSMENTS: dict[VisualAssessment, Markdown] = {
+    VisualAssessment.PASS: Markdown("looks right"),
+    VisualAssessment.ISSUES_FOUND: Markdown("**issues found**"),
+    VisualAssessment.ERROR: Markdown("**nothing could be seen**"),
+}
+
+
+def visual_bugs_page(phase: RoadmapPhase, report: VisualBugReport) -> str:
+    """`VISUAL-BUGS.md`."""
+    return page(_visual_bugs(phase, report), whole="the screenshots' results")
+
+
+def _visual_bugs(phase: RoadmapPhase, report: VisualBugReport) -> Iterator[Markdown]:
+    unseen = report.total_routes_tested - report.routes_passed - report.routes_with_issues
+    yield title("Visual bugs", phase)
+    yield Markdown(
+        f"{counted(report.total_routes_tested, 'route')} looked at until {report.timestamp}: {report.routes_passed} "
+        f"look right, {report.routes_with_issues} have issues, {unseen} could not be seen."
+    )
+    yield Markdown(
+        f"Against the baseline: `{report.regression_status.value}` ({REGRESSIONS[report.regression_status]})."
+    )
+    yield Markdown("What an agent saw on a picture is a claim; the pictures are kept.")
+    yield prose(report.summary)
+    yield table(
+        ("Route", "Result", "Issues", "Screenshot"),
+        [
+            (
+                code(each.route),
+                ASSESSMENTS[each.analysis.overall_assessment],
+                str(each.analysis.issues_found),
+                code(each.screenshot_path),
+            )
+            for each in report.screenshots
+        ],
+        "No screenshot is on record.",
+    )
+    for each in report.screenshots[:ROWS]:
+        if each.analysis.issues:
+            yield from _issues(each)
+
+
+def _issues(each: ScreenshotResult) -> Iterator[Markdown]:
+    yield Markdown(f"## Route {code(each.route)}")
+    yield Markdown(f"Taken at {each.capture_timestamp}, {each.viewport.width} by {each.viewport.height} pixels.")
+    yield table(
+        ("Severity", "Kind", "What is wrong", "Where", "What might mend it"),
+        [
+            (issue.severity.value, issue.type.value, issue.description, issue.location, issue.suggested_fix)
+            for issue in each.analysis.issues
+        ],
+        "",
     )

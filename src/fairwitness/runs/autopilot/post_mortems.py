@@ -26,9 +26,8 @@ from fairwitness.contracts.common.problems import Problem
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.rules.graph_run import MOVING
-from fairwitness.runs.autopilot.learnings import Learnings
+from fairwitness.runs.autopilot.learnings import Learnings, failure_entry
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
-from fairwitness.runs.autopilot.pages_learnings import failure_entry
 from fairwitness.runs.autopilot.wording import json_file
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot

@@ -26,7 +26,7 @@ from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
-from fairwitness.runs.autopilot.pages_execution import LoggedTask
+from fairwitness.runs.autopilot.pages_phase import LoggedTask
 from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 
 ATTEMPT = "attempt"

@@ -11,8 +11,7 @@ from fairwitness.rules.pass_moves import PLAN_CONFIDENCE
 from fairwitness.rules.plan_check import is_too_large, plan_problems, scope_problems
 from fairwitness.runs.autopilot.context import PLAN, PLAN_CHECK, RESEARCH, AutopilotContext
 from fairwitness.runs.autopilot.done import Done, Span, answer, asked_span
-from fairwitness.runs.autopilot.pages_phase import research_page
-from fairwitness.runs.autopilot.pages_plan import plan_page
+from fairwitness.runs.autopilot.pages_phase import plan_page, research_page
 from fairwitness.runs.graph.repo_context import run_blocking
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 

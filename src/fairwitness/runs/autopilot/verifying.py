@@ -20,8 +20,7 @@ from fairwitness.rules.scoring import may_defer
 from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.done import Done, Span, answer, asked_span, first_line
 from fairwitness.runs.autopilot.log import pass_name
-from fairwitness.runs.autopilot.pages_judgement import judge_page
-from fairwitness.runs.autopilot.pages_verification import verification_page
+from fairwitness.runs.autopilot.pages_judgement import judge_page, verification_page
 from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
 
 

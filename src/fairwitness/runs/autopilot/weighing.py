@@ -25,8 +25,7 @@ from fairwitness.rules.ways_up import ways_up
 from fairwitness.runs.autopilot.context import JUDGEMENT, RATING, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.lineage import lineage, origin, passes_of, standing_rating
 from fairwitness.runs.autopilot.log import STEP, pass_name
-from fairwitness.runs.autopilot.pages_confidence import Cycle, Doubted, confidence_page
-from fairwitness.runs.autopilot.pages_judgement import judge_page
+from fairwitness.runs.autopilot.pages_judgement import ConfidenceDiagnostic, Cycle, confidence_page, judge_page
 from fairwitness.runs.autopilot.rating import Rated
 from fairwitness.runs.autopilot.returning import commits_since, paths_at, task_counts
 from fairwitness.runs.autopilot.usage import seconds_of
@@ -207,7 +206,7 @@ def write_diagnostic(context: AutopilotContext, weighed: Weighed, *, force_incom
         return None
     phase = weighed.asked.phase
     threshold = course(frozenset(context.order.flags)).threshold_tenths / 10
-    doubted = Doubted(
+    doubted = ConfidenceDiagnostic(
         score=rated.settled.score,
         threshold=threshold,
         force_incomplete=force_incomplete,
