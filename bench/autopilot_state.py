@@ -15,7 +15,7 @@ from fairwitness.contracts.autopilot.words import PhaseType
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store
 
@@ -65,7 +65,7 @@ def _run_of(folder: Path, size: int, kept: int, closing: ExitStack) -> Callable[
     state_file.refresh()
 
     def event() -> None:
-        log.tell(Told(happened(CircuitBreakerClosed, log.now(), reason="it cooled down")))
+        log.tell(LoggedEvent(new_event(CircuitBreakerClosed, log.now(), reason="it cooled down")))
         state_file.refresh()
 
     return event

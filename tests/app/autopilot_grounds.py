@@ -26,7 +26,7 @@ from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustificatio
 from fairwitness.contracts.autopilot.words import RunFlag, RunStatus, StepName
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock
-from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 
 RUN = "run-2026-02-26-143000"
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
@@ -152,7 +152,7 @@ def begun(top: Path, phases: tuple[str, ...] = ("1", "2"), *flags: RunFlag, run_
     return run_id
 
 
-Happening = Callable[[str], Told]
+Happening = Callable[[str], LoggedEvent]
 """Something that happens at a moment."""
 
 
@@ -165,7 +165,7 @@ def tell(top: Path, *happenings: Happening, run_id: str = RUN, clock: Clock | No
 
 def event(kind: type[Event], facts: EventFacts | None = None, **said: Any) -> Happening:
     """An event, with what it says beside itself."""
-    return lambda now: Told(happened(kind, now, **said), facts)
+    return lambda now: LoggedEvent(new_event(kind, now, **said), facts)
 
 
 def started(phase: str) -> Happening:

@@ -36,7 +36,7 @@ from fairwitness.agents.roles import ROLES
 from fairwitness.app.runs.begin_autopilot import WantedPhases, begin_autopilot
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.demo.repository import commit_files
-from fairwitness.runs.autopilot.ignored import gitignore_with
+from fairwitness.runs.autopilot.own_files import gitignore_with
 from feature.grounds import git
 
 Calls = Sequence[tuple[str, Document]]

@@ -11,7 +11,7 @@ from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.autopilot.score import band_of
 from fairwitness.contracts.autopilot.words import PhaseStatus
 from fairwitness.contracts.common.tools import Role
-from fairwitness.runs.autopilot.rating import Rated
+from fairwitness.runs.autopilot.rating import PhaseRating
 from feature.grounds import call, git
 
 pytestmark = pytest.mark.timeout(300)
@@ -110,7 +110,7 @@ def a_score_without_a_decimal_is_no_score(run: Run) -> None:
 
 def a_score_above_its_mean_counts_as_the_mean(run: Run) -> None:
     (row,) = (row for row in run.observations("rating") if row.subject == "2")
-    kept = Rated.model_validate(row.detail["document"])
+    kept = PhaseRating.model_validate(row.detail["document"])
     assert (kept.said.alignment_score, kept.settled.score) == (9.9, 9.3)
     assert kept.settled.discrepancies == ("the score is given as 9.9, and the mean of its scorecard is 9.3",)
     assert [each["alignment_score"] for each in said_of(run, "2", "phase_completed")] == [9.3]

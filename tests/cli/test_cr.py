@@ -18,9 +18,8 @@ from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.documents import ChangeRequest
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.forge.change_requests import emit, extend, request_of
 from fairwitness.runs.forge.log import ForgeLog
-from fairwitness.runs.forge.requests import emit, extend
-from fairwitness.runs.forge.standings import request_of
 
 RUN = "run-2026-02-26-143000"
 ADA = "Ada <ada@example.org>"

@@ -10,7 +10,7 @@ from fairwitness.contracts.common.tools import Role, Tool
 from fairwitness.demo.bundle import DATA, load, repository_files
 from fairwitness.demo.sessions import RecordedSession, read_session
 from fairwitness.errors import BadDocument
-from fairwitness.runs.autopilot.ignored import gitignore_with
+from fairwitness.runs.autopilot.own_files import gitignore_with
 
 DEMOS = ("feature", "forge", "autopilot")
 CASSETTES = {

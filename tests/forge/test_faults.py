@@ -16,8 +16,7 @@ from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
 from fairwitness.rules.change_requests import Verdict
-from fairwitness.runs.forge.requests import decide, emit, extend
-from fairwitness.runs.forge.standings import request_of
+from fairwitness.runs.forge.change_requests import decide, emit, extend, request_of
 from feature.grounds import Turn, call
 from forge.grounds import (
     JOIN,

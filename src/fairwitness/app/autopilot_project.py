@@ -21,7 +21,7 @@ from fairwitness.rules.roadmap import CRITERIA, GOAL, read_roadmap
 from fairwitness.rules.roadmap_fields import is_stub, phase_id_of, plain
 from fairwitness.rules.spec_lock import spec_locks, spec_paths
 from fairwitness.rules.violations import problems_of
-from fairwitness.runs.autopilot.ignored import is_our_gitignore, strangers
+from fairwitness.runs.autopilot.own_files import foreign_paths, is_our_gitignore
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot as layout
 
@@ -177,7 +177,7 @@ def refuse_dirty(repository: Repository, state: Path) -> None:
     """A run's agents see commits: what is not committed would be missing there, and is asked for before it begins."""
     shadow = Shadow.open(state / "git", repository)
     head, work = repository.tree_of("HEAD"), shadow.worktree_tree(repository)
-    changed = strangers(tuple(change.path for change in shadow.diff(head, work))) if head != work else ()
+    changed = foreign_paths(tuple(change.path for change in shadow.diff(head, work))) if head != work else ()
     found = [path for path in changed if path != GITIGNORE or not _is_ours(repository)]
     if found:
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

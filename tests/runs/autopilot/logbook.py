@@ -35,11 +35,11 @@ from fairwitness.contracts.common.words import Workflow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.autopilot.ending import Ending
-from fairwitness.runs.autopilot.groundwork import ignore_runtime_files
+from fairwitness.runs.autopilot.initial_files import ignore_runtime_files
 from fairwitness.runs.autopilot.learnings import Learnings
-from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
-from fairwitness.runs.autopilot.post_mortems import Failed, write_post_mortem
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
+from fairwitness.runs.autopilot.post_mortems import PhaseFailure, write_post_mortem
+from fairwitness.runs.autopilot.run_end import RunEnd
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store, Stored
 
@@ -119,7 +119,7 @@ class Logbook:
         return cls(AutopilotLog(ledger, run_id, clock=clock(minute)), Store(root / "checkout"), root)
 
     def tell(self, kind: Any, phase: str | None = None, step: StepName | None = None, **details: Any) -> None:
-        self.log.tell(Told(happened(kind, self.log.now(), phase=phase, step=step, **details)))
+        self.log.tell(LoggedEvent(new_event(kind, self.log.now(), phase=phase, step=step, **details)))
 
     def begins(self, phase: str) -> None:
         self.tell(PhaseStarted, phase, estimated_tokens=1000)
@@ -161,8 +161,8 @@ class Logbook:
 
         self.log.ledger.record(self.log.run_id, write)
 
-    def ending(self) -> Ending:
-        return Ending(self.log, self.files, StateFile(self.log, self.files))
+    def ending(self) -> RunEnd:
+        return RunEnd(self.log, self.files, StateFile(self.log, self.files))
 
     def tree(self) -> dict[str, bytes]:
         """Every file that a person sees."""
@@ -252,7 +252,7 @@ def a_pass(phase: str, number: int = 1) -> PhasePass:
     return PhasePass(phase=phase, number=number, kind=PassKind.WHOLE, start=COMMIT, checkpoint=COMMIT)
 
 
-FAILED = Failed("debugging is exhausted", FailureCategory.EXECUTOR_INCOMPLETE, StepName.VERIFY)
+FAILED = PhaseFailure("debugging is exhausted", FailureCategory.EXECUTOR_INCOMPLETE, StepName.VERIFY)
 
 
 def _begin(logbook: Logbook) -> None:

@@ -20,8 +20,8 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.autopilot.asking import Asker
-from fairwitness.runs.autopilot.briefs import Briefs
+from fairwitness.runs.autopilot.agent_calls import AgentCaller
+from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.dispatch import DispatchDeps
 from fairwitness.runs.dispatch.account import ENDED
@@ -146,7 +146,7 @@ class Site:
         return self.worktrees.shadow
 
     @cached_property
-    def asker(self) -> Asker:
+    def asker(self) -> AgentCaller:
         order = self.log.order()
         maker = DispatchDepsFactory(
             self.repository,
@@ -164,11 +164,11 @@ class Site:
             made, other = maker.deps(role, instance, folder, base), self.others.get(instance)
             return made if other is None else replace(made, backend=other, probe=other.probe())
 
-        return Asker(self.log, maker.context, deps, self.worktrees, FALLBACK)
+        return AgentCaller(self.log, maker.context, deps, self.worktrees, FALLBACK)
 
     @cached_property
-    def briefs(self) -> Briefs:
-        return Briefs(
+    def briefs(self) -> AutopilotBriefs:
+        return AutopilotBriefs(
             self.log,
             self.repository,
             self.shadow,

@@ -21,7 +21,7 @@ from fairwitness.contracts.autopilot.verifying import VerifierReturn
 from fairwitness.contracts.autopilot.words import StepName
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.errors import UsageError
-from fairwitness.runs.autopilot.briefs_boxes import CHANGE
+from fairwitness.runs.autopilot.briefs import CHANGE
 from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.sandbox.scripted import ScriptedRunner
 from runs.autopilot.site import ANSWER, GOAL, LESSON, RUN, SPEC, Site, pass_of, plan

@@ -23,7 +23,7 @@ from fairwitness.contracts.autopilot.roadmap import CommandKind
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.runs.autopilot.commands import Asked, Harness
+from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.verify.model import Stopped
 from verify.subjects import RUN, World, branch, make
@@ -48,18 +48,18 @@ def world(tmp_path: Path) -> Iterator[Opened]:
         yield opened
 
 
-def harness(here: World, *, seconds: int = SECONDS, **commands: str | None) -> Harness:
+def harness(here: World, *, seconds: int = SECONDS, **commands: str | None) -> CommandHarness:
     """Of the one run; with words for the project's own commands."""
     named = {CommandKind(kind): command for kind, command in commands.items()}
-    return Harness(AutopilotLog(here.parts.ledger, RUN), here.parts, named, seconds)
+    return CommandHarness(AutopilotLog(here.parts.ledger, RUN), here.parts, named, seconds)
 
 
 def never() -> threading.Event:
     return threading.Event()
 
 
-def asked(*commands: str) -> tuple[Asked, ...]:
-    return tuple(Asked(f"criterion {number}", command) for number, command in enumerate(commands, start=1))
+def asked(*commands: str) -> tuple[CriterionCommand, ...]:
+    return tuple(CriterionCommand(f"criterion {number}", command) for number, command in enumerate(commands, start=1))
 
 
 def run(here: World, *commands: str, scope: str = "some", at: str = "main") -> tuple[ExecutionResult, ...]:
@@ -184,7 +184,7 @@ def test_what_nothing_held_in_does_not_pass(tmp_path: Path, world: Opened) -> No
     make(tmp_path, settings=f'{NOTHING}[verify.sandbox]\ntier = "none"\n')
     here = world()
     parts = replace(here.parts, runner=runner(SandboxTier.NONE, allow_unconfined=True))
-    loose = Harness(AutopilotLog(parts.ledger, RUN), parts, {}, SECONDS)
+    loose = CommandHarness(AutopilotLog(parts.ledger, RUN), parts, {}, SECONDS)
     passed, failed = loose.run_all("some", asked("true", "false"), here.side("main").tree, stop=never())
     assert (passed.assessment, passed.stderr_truncated) == (
         Assessment.LOST,
@@ -219,7 +219,7 @@ def test_a_worktree_is_run_as_it_stands_and_stays_as_it_is(tmp_path: Path, world
     assert (folder / "price").read_text() == "5\n"
     (folder / "price").write_text("6\n")
     assert harness(here).run_in("t-1", looks, folder, stop=stop) == found, "as it stood when it was asked first"
-    more = harness(here).run_in("t-1", (*looks, Asked("more", "cat price # more")), folder, stop=stop)
+    more = harness(here).run_in("t-1", (*looks, CriterionCommand("more", "cat price # more")), folder, stop=stop)
     assert more[3].stdout_truncated == "5", "all commands of a scope see the same"
     (again,) = harness(here).run_in("t-2", looks[:1], folder, stop=stop)
     assert again.stdout_truncated == "6\nnew"
@@ -285,7 +285,7 @@ def test_the_projects_own_commands_are_true_only_where_they_pass(tmp_path: Path,
     here = world()
     base, head = here.side("main").tree, here.side("worse").tree
 
-    def own() -> Harness:
+    def own() -> CommandHarness:
         lint, test, build = "grep -q nowhere price", "sh tests/prices.sh", "test -f price"
         return harness(here, compile=None, test=test, lint=lint, build=build)
 

@@ -18,8 +18,8 @@ from fairwitness.contracts.autopilot.visual import VisualBugReport
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.kit.documents import Format, read
 from fairwitness.kit.limits import Limits
+from fairwitness.runs.autopilot.initial_files import codebase_page
 from fairwitness.runs.autopilot.learnings import failure_entry, fresh_learnings, learnings_with
-from fairwitness.runs.autopilot.pages_codebase import codebase_page
 from fairwitness.runs.autopilot.pages_judgement import (
     DIVERGENCE,
     OWN_EVIDENCE,

@@ -6,18 +6,18 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.autopilot.facts import PathItem, PathProblems
 from fairwitness.contracts.autopilot.score import ScoreBand
 from fairwitness.contracts.autopilot.words import FailureCategory, Recommendation
+from fairwitness.runs.autopilot.page_words import CATEGORIES, RECOMMENDS
 from fairwitness.runs.autopilot.pages_judgement import (
     BANDS,
     DIVERGENCE,
     OWN_EVIDENCE,
     ConfidenceDiagnostic,
-    Cycle,
+    RemediationCycle,
     confidence_page,
     diagnostic_status,
     judge_page,
     scorecard_page,
 )
-from fairwitness.runs.autopilot.wording import CATEGORIES, RECOMMENDS
 from runs.autopilot.written import PHASE, content_verifier, executed, judge, phase, rating, verifier
 from runs.feature.reading import HOSTILE, seen
 
@@ -38,8 +38,8 @@ DOUBTED = ConfidenceDiagnostic(
     ),
     refused=(PathProblems(item=VAGUE, problems=("the deficiency is vague",)),),
     cycles=(
-        Cycle(number=0, score=7.9, changes=(), remaining=("no test for CRLF",)),
-        Cycle(number=1, score=8.2, changes=("a test for CRLF",), remaining=()),
+        RemediationCycle(number=0, score=7.9, changes=(), remaining=("no test for CRLF",)),
+        RemediationCycle(number=1, score=8.2, changes=("a test for CRLF",), remaining=()),
     ),
 )
 
@@ -331,7 +331,7 @@ def test_no_opinion_becomes_a_part_of_a_page(text: str) -> None:
     assert rendered.tables == ((4, 4, 4),)
     item = VAGUE.model_copy(update={"deficiency": text, "impact": text})
     refused = PathProblems(item=VAGUE, problems=("x",)).model_copy(update={"item": item, "problems": (text,)})
-    cycle = Cycle(number=0, score=7.9, changes=(), remaining=()).model_copy(update={"changes": (text, text)})
+    cycle = RemediationCycle(number=0, score=7.9, changes=(), remaining=()).model_copy(update={"changes": (text, text)})
     doubted = DOUBTED.model_copy(
         update={"judge": said, "rating": card, "usable": (item, item), "refused": (refused,), "cycles": (cycle,)}
     )

@@ -9,6 +9,7 @@ from fairwitness.contracts.autopilot.returns import ResearcherReturn
 from fairwitness.contracts.autopilot.trace import TraceSpan
 from fairwitness.contracts.autopilot.triage import Triage
 from fairwitness.kit.documents import Format, read
+from fairwitness.runs.autopilot.page_words import json_file, length, milliseconds, minutes, of_ten, percent, tokens
 from fairwitness.runs.autopilot.pages_phase import (
     Handoff,
     handoff_page,
@@ -18,7 +19,6 @@ from fairwitness.runs.autopilot.pages_phase import (
     trace_file,
     triage_file,
 )
-from fairwitness.runs.autopilot.wording import json_file, length, milliseconds, minutes, of_ten, percent, tokens
 from runs.autopilot.written import COMMIT, NOW, PHASE, RUN, phase, researcher
 from runs.feature.reading import HOSTILE, seen
 from support.fixtures import value_of

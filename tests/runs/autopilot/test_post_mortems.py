@@ -22,7 +22,7 @@ from fairwitness.contracts.autopilot.postmortem import PostMortem, RootCause, Ti
 from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord, StepName
 from fairwitness.kit.markdown import Markdown
 from fairwitness.runs.autopilot.learnings import Learnings, fresh_learnings
-from fairwitness.runs.autopilot.log import happened, pass_name
+from fairwitness.runs.autopilot.log import new_event, pass_name
 from fairwitness.runs.autopilot.post_mortems import (
     PREVENTION,
     attempted_fixes,
@@ -111,7 +111,7 @@ def test_the_earliest_failure_counts_unless_it_was_made_good(logbook: Logbook) -
     cause = root_cause(events)
     assert cause is not None
     assert cause.category is FailureCategory.ACCEPTANCE_CRITERIA_UNMET
-    mended = happened(StepCompleted, AT, phase="5", step=StepName.VERIFY)
+    mended = new_event(StepCompleted, AT, phase="5", step=StepName.VERIFY)
     assert root_cause((*events, mended)) is None
     task = next(at for at, event in enumerate(events) if event.event == "task_completed")
     still = root_cause(events[:task] + events[task + 1 :])
@@ -152,8 +152,8 @@ def test_every_turn_of_a_phase_is_a_moment_of_its_story(logbook: Logbook) -> Non
     logbook.tell(RollbackCompleted, "5")
     events = (
         *events_of(logbook.log, "5"),
-        happened(HumanVerdictRecorded, AT, phase="5", verdict=HumanWord.FAIL, issues=("no",)),
-        happened(DebugAttempt, AT, phase="5"),
+        new_event(HumanVerdictRecorded, AT, phase="5", verdict=HumanWord.FAIL, issues=("no",)),
+        new_event(DebugAttempt, AT, phase="5"),
     )
     cause = RootCause(
         category=FailureCategory.TOOL_FAILURE, description="x", first_observed_at=AT, step=StepName.VERIFY

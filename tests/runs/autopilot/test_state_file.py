@@ -13,7 +13,7 @@ from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus, StepNa
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.errors import UnsafePath, UsageError
 from fairwitness.rules.fold_autopilot import fold_autopilot
-from fairwitness.runs.autopilot.state_file import StateFile, StateSource, archive, read_state, rendered, standing
+from fairwitness.runs.autopilot.state_file import StateFile, StateSource, archive, current_state, read_state, rendered
 from fairwitness.store.layout import autopilot
 from runs.autopilot.logbook import RUN, Logbook, killed, killed_everywhere, order
 
@@ -124,15 +124,15 @@ def test_a_damaged_file_falls_back_to_the_backup_and_then_to_the_ledger(logbook:
     first = state_file.refresh().state
     logbook.begins("5")
     second = state_file.refresh().state
-    assert standing(logbook.log, logbook.files) == (second, StateSource.FILE, ())
+    assert current_state(logbook.log, logbook.files) == (second, StateSource.FILE, ())
     logbook.files.put(autopilot.STATE, damage)
-    found = standing(logbook.log, logbook.files)
+    found = current_state(logbook.log, logbook.files)
     assert found == read_state(logbook.files)
     assert (found.state, found.source) == (first, StateSource.BACKUP)
     assert found.problems[0].startswith(".autopilot/state.json cannot be read: ")
     logbook.files.put(autopilot.STATE_BACKUP, damage)
     assert read_state(logbook.files) is None
-    found = standing(logbook.log, logbook.files)
+    found = current_state(logbook.log, logbook.files)
     assert (found.state, found.source, len(found.problems)) == (second, StateSource.LEDGER, 2)
 
 
@@ -153,7 +153,7 @@ def test_files_of_another_run_say_nothing_of_this_one(logbook: Logbook) -> None:
     other = Logbook.create(logbook.root, run_id="run-2026-02-08-000000")
     StateFile(other.log, other.files).refresh()
     assert read_state(logbook.files, run_id=RUN) is None
-    found = standing(logbook.log, logbook.files)
+    found = current_state(logbook.log, logbook.files)
     assert (found.state.meta.run_id, found.source) == (RUN, StateSource.LEDGER)
     assert found.problems[0] == ".autopilot/state.json is about run-2026-02-08-000000"
 

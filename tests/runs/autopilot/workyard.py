@@ -26,11 +26,11 @@ from fairwitness.engine.base import Flow, Json
 from fairwitness.errors import NotReady
 from fairwitness.git.candidates import Candidates
 from fairwitness.git.identity import FALLBACK
-from fairwitness.runs.autopilot.commands import Harness
-from fairwitness.runs.autopilot.executing import Executing
+from fairwitness.runs.autopilot.commands import CommandHarness
+from fairwitness.runs.autopilot.execution import NodeExecutor
 from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
-from fairwitness.runs.autopilot.log import Told, happened
-from fairwitness.runs.autopilot.tasks import PlannedNode, begin_graph, graph_of, rest_of
+from fairwitness.runs.autopilot.log import LoggedEvent, new_event
+from fairwitness.runs.autopilot.task_graphs import PlannedNode, begin_graph, graph_of, rest_of
 from fairwitness.runs.dispatch import Dispatched
 from fairwitness.runs.dispatch.account import STARTED
 from fairwitness.runs.dispatch.recording import ended
@@ -107,7 +107,7 @@ class Yard(Site):
         return runner()
 
     @cached_property
-    def harness(self) -> Harness:
+    def harness(self) -> CommandHarness:
         state = self.root / "state"
         settings, digest = verify_settings(self.repository.top, user=self.root / "home" / "none.toml")
         parts = VerifyDeps(
@@ -120,7 +120,7 @@ class Yard(Site):
             settings=settings,
             digest=digest,
         )
-        return Harness(self.log, parts, {}, 20)
+        return CommandHarness(self.log, parts, {}, 20)
 
     @property
     def asked(self) -> PhasePass:
@@ -129,8 +129,8 @@ class Yard(Site):
     def start_phase(self) -> None:
         """The phase is in progress, and at its step."""
         now = self.log.now()
-        started = happened(PhaseStarted, now, phase="5")
-        self.log.tell(Told(started), Told(happened(StepStarted, now, phase="5", step=StepName.EXECUTE)))
+        started = new_event(PhaseStarted, now, phase="5")
+        self.log.tell(LoggedEvent(started), LoggedEvent(new_event(StepStarted, now, phase="5", step=StepName.EXECUTE)))
 
     def begin(self, *nodes: PlannedNode, purpose: str = "execute-1", asked: PhasePass | None = None) -> int:
         return begin_graph(self.log, asked or self.asked, purpose, nodes, self.base)
@@ -140,9 +140,9 @@ class Yard(Site):
         candidates = Candidates(self.repository, self.shadow)
         return RepoContext(self.repository, self.worktrees, candidates, self.root / "state" / "locks", FALLBACK)
 
-    def executing(self, number: int) -> Executing:
+    def executing(self, number: int) -> NodeExecutor:
         graph = graph_of(self.log, number)
-        return Executing(self.log, graph, self.repository, self.shadow, self.harness, self.asker, self.briefs)
+        return NodeExecutor(self.log, graph, self.repository, self.shadow, self.harness, self.asker, self.briefs)
 
     def graph_runner(self, number: int) -> AutopilotGraphRunner:
         graph = graph_of(self.log, number)
@@ -220,12 +220,12 @@ class Yard(Site):
 
     def tell_retry(self, number: int) -> None:
         """A task of another phase was tried again."""
-        event = happened(TaskRetried, self.log.now(), phase="6", step=StepName.EXECUTE, task="x", attempt=number + 1)
-        self.log.tell(Told(event))
+        event = new_event(TaskRetried, self.log.now(), phase="6", step=StepName.EXECUTE, task="x", attempt=number + 1)
+        self.log.tell(LoggedEvent(event))
 
     def resume(self) -> None:
         """Somebody goes on with the run."""
-        self.log.tell(Told(happened(RunResumed, self.log.now())))
+        self.log.tell(LoggedEvent(new_event(RunResumed, self.log.now())))
 
     def rest(self, number: int) -> tuple[PlannedNode, ...]:
         return rest_of(self.log, number)

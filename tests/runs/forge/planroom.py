@@ -26,9 +26,9 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch.account import ENDED, STARTED
 from fairwitness.runs.dispatch.recording import ended
 from fairwitness.runs.forge.captain import ForgeCaptain
+from fairwitness.runs.forge.change_requests import emit
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import plan_of
-from fairwitness.runs.forge.requests import emit
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store

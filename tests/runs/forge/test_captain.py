@@ -19,8 +19,8 @@ from fairwitness.contracts.graph.forge import ForgeTable
 from fairwitness.errors import UsageError
 from fairwitness.rules.forge_course import MoveKind, next_move
 from fairwitness.runs.forge.captain import NOBODY, approve
+from fairwitness.runs.forge.change_requests import request_of, request_state
 from fairwitness.runs.forge.plan_files import read_plan, write_plan
-from fairwitness.runs.forge.standings import request_of, standing_of
 from runs.forge.planroom import ADA, RUN, PlanRoom, added, as_plan, node, planned, rejected
 
 AUTONOMOUS = ApprovalMode.AUTONOMOUS
@@ -269,7 +269,7 @@ def test_killed_after_the_second_refusal_nobody_is_asked_a_third_time(context: P
     assert context.log.course().requests["cr-001"].refused == 2
     context.replan()
     assert context.tries() == []
-    assert standing_of(context.log, "cr-001").request.status is ChangeRequestStatus.REJECTED
+    assert request_state(context.log, "cr-001").request.status is ChangeRequestStatus.REJECTED
 
 
 def _overlay_that_does_not_fit() -> DagOverlay:

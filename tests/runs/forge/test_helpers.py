@@ -18,7 +18,7 @@ from fairwitness.contracts.graph.forge import ForgeTable
 from fairwitness.errors import UsageError
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.dispatch.account import CANCELLED
-from fairwitness.runs.forge.helpers import Asker, Helpers, Place
+from fairwitness.runs.forge.helpers import AttemptContext, Helpers, SpawningAgent
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
 from runs.forge.workshop import RUN, Workshop, agent, create, part, walkthrough
@@ -87,9 +87,9 @@ def test_a_helper_may_start_one_of_its_own_if_its_role_may(shop: Workshop) -> No
     assert [data["dispatch"] for _, data in shop.events("helper.started")] == [outer, inner]
 
 
-def place(shop: Workshop, limits: ForgeTable | None = None, *writes: str) -> Place:
+def place(shop: Workshop, limits: ForgeTable | None = None, *writes: str) -> AttemptContext:
     maker = shop.maker
-    return Place(
+    return AttemptContext(
         context=maker.context,
         log=shop.log,
         order=shop.order(NODE),
@@ -105,7 +105,7 @@ def place(shop: Workshop, limits: ForgeTable | None = None, *writes: str) -> Pla
 
 def started(shop: Workshop, task: str = "Do it.", *writes: str) -> str:
     """What a new try of the agent is told of its first helper."""
-    helpers = Helpers(place(shop, None, *writes), Asker(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
+    helpers = Helpers(place(shop, None, *writes), SpawningAgent(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
     return asyncio.run(helpers.start("worker-1", task))
 
 
@@ -129,7 +129,7 @@ def checks(shop: Workshop, reply: Reply | Callable[[Command], Reply]) -> None:
 def test_who_may_not_start_a_helper_is_told_why(
     shop: Workshop, wanted: str, depth: int, limits: ForgeTable, words: str
 ) -> None:
-    helpers = Helpers(place(shop, limits), Asker(Role.SUB_EXECUTOR, f"{NODE}-1", depth))
+    helpers = Helpers(place(shop, limits), SpawningAgent(Role.SUB_EXECUTOR, f"{NODE}-1", depth))
     with pytest.raises(UsageError, match=words):
         asyncio.run(helpers.start(wanted, "Do it."))
     assert shop.tries() == {}
@@ -138,7 +138,7 @@ def test_who_may_not_start_a_helper_is_told_why(
 
 @pytest.mark.req("F8")
 def test_so_many_helpers_and_no_more(shop: Workshop) -> None:
-    helpers = Helpers(place(shop, ForgeTable(helpers=1)), Asker(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
+    helpers = Helpers(place(shop, ForgeTable(helpers=1)), SpawningAgent(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
     shop.script(Role.THROWAWAY, f"{NODE}-1-h1")
     asyncio.run(helpers.start("worker-1", "Do it."))
     with pytest.raises(UsageError, match="no more helpers: 1 of 1"):
@@ -147,7 +147,7 @@ def test_so_many_helpers_and_no_more(shop: Workshop) -> None:
 
 @pytest.mark.req("F8")
 def test_one_helper_at_a_time(shop: Workshop) -> None:
-    helpers = Helpers(place(shop), Asker(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
+    helpers = Helpers(place(shop), SpawningAgent(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
     shop.script(Role.THROWAWAY, f"{NODE}-1-h1")
 
     async def both() -> tuple[str | BaseException, str | BaseException]:
@@ -224,7 +224,7 @@ def test_whoever_is_cancelled_leaves_no_helper_behind(shop: Workshop) -> None:
         return Reply(files={"src/x.py": b"x\n"})
 
     checks(shop, slowly)
-    helpers = Helpers(place(shop), Asker(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
+    helpers = Helpers(place(shop), SpawningAgent(Role.SUB_EXECUTOR, f"{NODE}-1", 0))
 
     async def cancelled() -> None:
         asking = asyncio.create_task(helpers.start("worker-1", "Do it."))

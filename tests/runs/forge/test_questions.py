@@ -10,9 +10,9 @@ from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.graph.forge import Decider, ForgeTable
 from fairwitness.errors import UsageError
 from fairwitness.rules.forge_course import MoveKind, next_move
+from fairwitness.runs.forge.change_requests import request_of
 from fairwitness.runs.forge.plan_files import write_plan
 from fairwitness.runs.forge.questions import answer, open_question
-from fairwitness.runs.forge.standings import request_of
 from runs.forge.planroom import ADA, RUN, PlanRoom, as_plan, planned
 
 

@@ -28,7 +28,7 @@ from fairwitness.runs.dispatch import Dispatched
 from fairwitness.runs.dispatch.account import ENDED, STARTED
 from fairwitness.runs.dispatch.recording import ended
 from fairwitness.runs.forge.log import ForgeLog
-from fairwitness.runs.forge.working import ForgeWorker
+from fairwitness.runs.forge.worker import ForgeWorker
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout

@@ -15,16 +15,16 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.autopilot.asking import Asker
-from fairwitness.runs.autopilot.briefs import Briefs
-from fairwitness.runs.autopilot.commands import Harness
+from fairwitness.runs.autopilot.agent_calls import AgentCaller
+from fairwitness.runs.autopilot.briefs import AutopilotBriefs
+from fairwitness.runs.autopilot.commands import CommandHarness
 from fairwitness.runs.autopilot.context import AutopilotContext
-from fairwitness.runs.autopilot.executing import Executing
+from fairwitness.runs.autopilot.execution import NodeExecutor
 from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
 from fairwitness.runs.autopilot.learnings import Learnings
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.runner import AutopilotRunner
-from fairwitness.runs.autopilot.tasks import graph_of
+from fairwitness.runs.autopilot.task_graphs import graph_of
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.subject import VerifyDeps
@@ -68,16 +68,16 @@ def autopilot_runner_of(
     maker = DispatchDepsFactory(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
     parts = _parts(repository, shadow, ledger, state, place, order, clock)
     files = Store(repository.top or state)
-    harness = Harness(log, parts, order.commands, order.limits.command_seconds)
-    asker = Asker(log, maker.context, maker.deps, worktrees, identity)
-    briefs = Briefs(log, repository, shadow, Learnings(log, files).text)
+    harness = CommandHarness(log, parts, order.commands, order.limits.command_seconds)
+    asker = AgentCaller(log, maker.context, maker.deps, worktrees, identity)
+    briefs = AutopilotBriefs(log, repository, shadow, Learnings(log, files).text)
     context = AutopilotContext(
         log=log, repo=repo, shadow=shadow, files=files, harness=harness, asker=asker, briefs=briefs
     )
 
     def graph_desk(number: int) -> AutopilotGraphRunner:
         graph = graph_of(log, number)
-        work = Executing(log, graph, repository, shadow, harness, asker, briefs)
+        work = NodeExecutor(log, graph, repository, shadow, harness, asker, briefs)
         return AutopilotGraphRunner(repo, log, graph, work, prover(parts, run_id))
 
     return AutopilotRunner(context, graph_desk)

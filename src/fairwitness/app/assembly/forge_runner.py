@@ -13,7 +13,7 @@ from fairwitness.git.identity import read_identity
 from fairwitness.runs.forge.captain import ForgeCaptain
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.runner import ForgeRunner
-from fairwitness.runs.forge.working import ForgeWorker
+from fairwitness.runs.forge.worker import ForgeWorker
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout

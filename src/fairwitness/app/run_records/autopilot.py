@@ -29,7 +29,7 @@ from fairwitness.rules.breaker import after_resume
 from fairwitness.rules.flags import Asking, asking
 from fairwitness.rules.run_moves import verdict_gate
 from fairwitness.runs.autopilot.learnings import Learnings, verdict_entry
-from fairwitness.runs.autopilot.log import RESUMED, AutopilotLog, Told, happened, put_events
+from fairwitness.runs.autopilot.log import RESUMED, AutopilotLog, LoggedEvent, new_event, put_events
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store
 
@@ -89,7 +89,7 @@ def opened_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
         ledger.close()
 
 
-def written_once(log: AutopilotLog, row: Observation, *told: Told) -> bool:
+def written_once(log: AutopilotLog, row: Observation, *told: LoggedEvent) -> bool:
     """Writes what was seen together with its events; False if something stands under its key already."""
 
     def write(record: Record) -> None:
@@ -135,7 +135,7 @@ def record_verdict(context: AutopilotRoom, phase: str, said: HumanWord, issues: 
         _refuse_unasked(context, phase)
         meta, now = log.state().state.meta, log.now()
         after = asking(_with_verdict(meta, phase, said))
-        told = [Told(happened(HumanVerdictRecorded, now, phase=phase, verdict=said, issues=found or None))]
+        told = [LoggedEvent(new_event(HumanVerdictRecorded, now, phase=phase, verdict=said, issues=found or None))]
         told += _consequences(log, after, now)
         number = sum(each.phase_id == phase and each.human_verdict is not None for each in meta.deferral_history) + 1
         detail: dict[str, object] = {"verdict": said.value, "issues": list(found), "actor": context.actor}
@@ -181,10 +181,10 @@ def _with_verdict(meta: Meta, phase: str, said: HumanWord) -> Meta:
     return meta.model_copy(update={"deferral_history": history})
 
 
-def _consequences(log: AutopilotLog, after: Asking, now: str) -> Iterator[Told]:
+def _consequences(log: AutopilotLog, after: Asking, now: str) -> Iterator[LoggedEvent]:
     if after.new_limit != after.limit:
-        yield Told(
-            happened(
+        yield LoggedEvent(
+            new_event(
                 DeferralThresholdAdjusted,
                 now,
                 old_confidence=after.limit,
@@ -195,8 +195,8 @@ def _consequences(log: AutopilotLog, after: Asking, now: str) -> Iterator[Told]:
         )
     last = log.ledger.last_event(log.run_id, "high_defer_rate_warning")
     if after.too_often and (last is None or last.data.get("human_deferred_count") != after.deferred):
-        yield Told(
-            happened(
+        yield LoggedEvent(
+            new_event(
                 HighDeferRateWarning,
                 now,
                 human_deferred_count=after.deferred,
@@ -234,7 +234,7 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
             if after_resume(state.circuit_breaker, now=now).state is BreakerPosition.OPEN:
                 raise _cools_down(run_id, state.circuit_breaker.cooldown_until, clock())
             budget = read_tables(AutopilotSettings, context.repository.top).budget
-            resumed = happened(
+            resumed = new_event(
                 RunResumed,
                 now,
                 previous_status=state.meta.status,
@@ -244,7 +244,7 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
             number = len(log.ledger.observations(run_id, RESUMED)) + 1
             detail: dict[str, object] = {"actor": context.actor, "budget": budget.plain()}
             row = log.seen(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
-            if not written_once(log, row, Told(resumed)):
+            if not written_once(log, row, LoggedEvent(resumed)):
                 continue  # somebody else resumed it: then it runs
             killpoint("autopilot.resumed")
             return True

@@ -22,7 +22,7 @@ from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import standing_score
 from fairwitness.rules.ways_up import deficiencies
-from fairwitness.runs.autopilot.lineage import standing_rating
+from fairwitness.runs.autopilot.lineage import current_rating
 from fairwitness.runs.autopilot.log import ORDER, AutopilotLog
 
 _ENDED = (PhaseStatus.COMPLETED, PhaseStatus.FAILED)
@@ -117,7 +117,7 @@ def _said(data: dict[str, Any]) -> bool:
 
 def _deficiencies(log: AutopilotLog, phase: str, known: Collection[str], target: int) -> tuple[Deficiency, ...] | None:
     """What the last rating of a phase left below what `--gaps` goes for; None if no rating of this run stands."""
-    row = standing_rating(log, phase)
+    row = current_rating(log, phase)
     if row is None:
         return None
     rating = RatingReturn.model_validate(row.detail["document"]["settled"]["rating"])

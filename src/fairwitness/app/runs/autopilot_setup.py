@@ -26,8 +26,8 @@ from fairwitness.rules.commands import detect_commands
 from fairwitness.rules.roadmap import read_roadmap
 from fairwitness.rules.roadmap_template import ROADMAP_TEMPLATE, config_template
 from fairwitness.rules.spec_lock import SpecChange, spec_changes, spec_paths
-from fairwitness.runs.autopilot.ignored import gitignore_with
 from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.runs.autopilot.own_files import gitignore_with
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot as layout
 

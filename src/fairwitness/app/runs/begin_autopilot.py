@@ -33,7 +33,7 @@ from fairwitness.rules.flags import Takes, course, flag_problems, known_flags
 from fairwitness.rules.phase_range import ALL, NEXT, read_range
 from fairwitness.rules.phases import phase_order
 from fairwitness.rules.scoring import flag_conflicts, threshold_tenths
-from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.feature.setup import ready
 
 LATER = (RunFlag.MAP, RunFlag.DISCUSS, RunFlag.VISUAL)
@@ -141,7 +141,7 @@ def _flags(ledger: Ledger, wanted: WantedPhases, clock: Clock) -> frozenset[RunF
         runs = autopilot_runs(ledger)
         if runs:
             log = AutopilotLog(ledger, runs[-1], clock=clock)
-            log.tell(Told(happened(FlagMutualExclusivityError, log.now(), flags=(one, other))))
+            log.tell(LoggedEvent(new_event(FlagMutualExclusivityError, log.now(), flags=(one, other))))
         raise UsageError(f"{one} and {other} cannot be given together", next_step=f"leave out {one} or {other}")
     later = [flag for flag in LATER if flag in flags]
     if later:

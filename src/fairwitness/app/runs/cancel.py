@@ -29,7 +29,7 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules import graph_moves
 from fairwitness.rules.forge_course import course_of
 from fairwitness.rules.graph_run import GraphRun
-from fairwitness.runs.autopilot.log import Told, happened
+from fairwitness.runs.autopilot.log import LoggedEvent, new_event
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.graph.run_log import RunLog
 
@@ -140,7 +140,7 @@ def _cancel_autopilot(context: AutopilotRoom, root: Path) -> Cancelled | None:
     if log.state().state.meta.status in (AutopilotStatus.COMPLETED, AutopilotStatus.FAILED):
         return None
     reason = f"{CANCELLED} {identity.author}"
-    log.tell(Told(happened(RunHalted, log.now(), reason=reason, status=AutopilotStatus.FAILED)))
+    log.tell(LoggedEvent(new_event(RunHalted, log.now(), reason=reason, status=AutopilotStatus.FAILED)))
     killpoint("cancel.told")
     context.refresh()
     kept = tuple(held.ref for held in quarantine.kept(repository, run_id))

@@ -14,9 +14,8 @@ from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.change_requests import Verdict
+from fairwitness.runs.forge.change_requests import RequestState, decide, request_state, request_states
 from fairwitness.runs.forge.log import ForgeLog
-from fairwitness.runs.forge.requests import decide
-from fairwitness.runs.forge.standings import Standing, standing_of, standings
 from fairwitness.runs.graph.run_log import OVERLAY
 
 
@@ -65,13 +64,13 @@ def listed(root: Path, wanted: str | None) -> tuple[str, tuple[Look, ...]]:
     """The run that a person means, and its requests, oldest first; nothing is written."""
     with _looked_into(root, wanted) as log:
         overlays = _overlays(log)
-        return log.run_id, tuple(_look(log, each, overlays) for each in standings(log).values())
+        return log.run_id, tuple(_look(log, each, overlays) for each in request_states(log).values())
 
 
 def shown_request(root: Path, cr_id: str, wanted: str | None) -> Look:
     """One of them."""
     with _looked_into(root, wanted) as log:
-        return _look(log, standing_of(log, cr_id), _overlays(log))
+        return _look(log, request_state(log, cr_id), _overlays(log))
 
 
 def approve(root: Path, cr_id: str, wanted: str | None) -> Decided:
@@ -91,7 +90,7 @@ def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reaso
     with opened_forge(root, run_id) as context:
         decide(context.log, cr_id, verdict, context.actor, reason)
         context.refresh()
-        look = _look(context.log, standing_of(context.log, cr_id), _overlays(context.log))
+        look = _look(context.log, request_state(context.log, cr_id), _overlays(context.log))
     if has_engine(root):
         from fairwitness.app.runs.answer import wake  # whoever only looks does not wait for what carries runs
 
@@ -110,6 +109,6 @@ def _overlays(log: ForgeLog) -> dict[str, DagOverlay]:
     return {row.subject: DagOverlay.model_validate(row.detail) for row in rows}
 
 
-def _look(log: ForgeLog, standing: Standing, overlays: dict[str, DagOverlay]) -> Look:
+def _look(log: ForgeLog, standing: RequestState, overlays: dict[str, DagOverlay]) -> Look:
     request = standing.request
     return Look(log.run_id, request, standing.reason, standing.refused, overlays.get(request.id))

@@ -3,24 +3,328 @@
 Whatever a person, a repository or an agent wrote goes into boxes; tasks and titles are our own words.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.autopilot.audit import GapDetail
+from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask
 from fairwitness.contracts.autopilot.returns import ResearcherReturn
+from fairwitness.contracts.autopilot.roadmap import CommandKind, Criterion, DetailedPhase
+from fairwitness.contracts.autopilot.verifying import VerifierReturn
 from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.runs.autopilot.briefs_boxes import document_box, listed, phase_box, plan_box, prose
-from fairwitness.runs.autopilot.briefs_judging import JudgingBriefs, work_boxes
+from fairwitness.kit import yaml_text
+from fairwitness.runs.autopilot.agent_calls import step_dispatch
+from fairwitness.runs.autopilot.lineage import tasks_of
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
+
+CHANGE: Final = 40_000
+"""Letters of a change that are shown."""
+_UNSHOWN: Final = 40
+"""Files that are named where a change is cut."""
+_NOTHING: Final = "(nothing was changed)"
+_PLAINLY: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "-r", "-M")
+
+
+def phase_section(phase: DetailedPhase) -> PromptSection:
+    """A phase as the roadmap has it."""
+    return PromptSection(title="The phase", text="\n".join(_phase_lines(phase)))
+
+
+def _phase_lines(phase: DetailedPhase) -> Iterator[str]:
+    yield f"Phase {phase.id}: {phase.name}"
+    yield f"Kind: {phase.type.value}"
+    yield f"Goal: {phase.goal}"
+    yield "Requirements:" if phase.requirements else "Requirements: none are named"
+    yield from (f"- {each.id}: {each.text or '(see the specification)'}" for each in phase.requirements)
+    yield "Success criteria:" if phase.criteria else "Success criteria: none are named"
+    yield from _criteria_lines(phase.criteria)
+
+
+def criteria_section(criteria: Sequence[Criterion]) -> PromptSection:
+    """What must hold, each in its own words, with the command that would show it where there is one."""
+    return PromptSection(title="The acceptance criteria", text="\n".join(_criteria_lines(criteria)))
+
+
+def _criteria_lines(criteria: Iterable[Criterion]) -> Iterator[str]:
+    for number, each in enumerate(criteria, start=1):
+        yield f"{number}. {each.text}"
+        if each.command is not None:
+            yield f"   command: {each.command}"
+
+
+def plan_section(plan: PhasePlan, only: Sequence[str] = (), title: str = "The plan") -> PromptSection:
+    """A plan with its tasks, or with only those of a part."""
+    plain = plan.plain()
+    if only:
+        plain["tasks"] = [task for task in plain["tasks"] if task["id"] in only]
+        plain["total_tasks"] = len(plain["tasks"])
+    return PromptSection(title=title, text=yaml_text.render(plain))
+
+
+def task_section(task: PlanTask) -> PromptSection:
+    """A task with all that its plan says of it."""
+    return document_section("The task", task)
+
+
+def items_section(items: Sequence[PathItem]) -> PromptSection:
+    """What a rating left to be mended."""
+    return PromptSection(title="What is to be mended", text=yaml_text.render([item.plain() for item in items]))
+
+
+def document_section(title: str, document: Contract) -> PromptSection:
+    """A document as it was returned."""
+    return PromptSection(title=title, text=yaml_text.render(document.plain()))
+
+
+def executed_section(executed: Sequence[ExecutionResult]) -> PromptSection:
+    """What the harness ran, as it saw it."""
+    text = yaml_text.render([run.plain() for run in executed]) if executed else "(nothing)"
+    return PromptSection(title="What the program ran, and how it ended", text=text)
+
+
+def change_section(diff: str) -> PromptSection:
+    """A change as people read one."""
+    return PromptSection(title="The change", text=diff)
+
+
+def list_section(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
+    """Texts in one box; none if there are none."""
+    lines = [f"- {text}" for text in texts]
+    return (PromptSection(title=title, text="\n".join(lines)),) if lines else ()
+
+
+def text_section(title: str, text: str) -> tuple[PromptSection, ...]:
+    """A text that may be empty, and then is not shown."""
+    return (PromptSection(title=title, text=text),) if text.strip() else ()
+
+
+def change_text(shadow: Shadow, base: str, head: str) -> str:
+    """What differs between two trees; cut where it is too long, and then it is said what is missing.
+
+    It is printed in a repository of ours: attributes that a change brings along hide nothing of it.
+    """
+    text = shadow.git.run("diff-tree", "-p", *_PLAINLY, base, head).decode(errors="replace")
+    if len(text) <= CHANGE:
+        return text or _NOTHING
+    rest = text[CHANGE:]
+    names = shadow.git.run("diff-tree", "--name-only", "-z", *_PLAINLY, base, head).split(b"\0")[:-1]
+    shown = text[:CHANGE].count("\ndiff --git ") + text.startswith("diff --git ")
+    missing = [name.decode(errors="replace") for name in names[shown:]]
+    told = [f"(cut here: {len(rest)} more letters are not shown; what you have not seen you cannot vouch for)"]
+    if missing:
+        more = f" and {len(missing) - _UNSHOWN} more" if len(missing) > _UNSHOWN else ""
+        told.append(f"(files of which nothing is shown: {', '.join(missing[:_UNSHOWN])}{more})")
+    return "\n".join((text[:CHANGE], *told))
+
+
+_PART: Final = " Only a part of the phase is done yet: judge it by the tasks of the plan below, which are this part."
+
+
+class ReviewBriefs:
+    """The briefs of one run for everybody who judges."""
+
+    def __init__(self, log: AutopilotLog, repository: Repository, shadow: Shadow) -> None:
+        self._log, self._repository, self._shadow = log, repository, shadow
+
+    def diff(self, base: str | None, head: str) -> str:
+        """What differs between two commits, branches or trees; None is a tree with nothing in it.
+
+        It is bounded, and says so when cut.
+        """
+        return change_text(self._shadow, self._tree(base), self._tree(head))
+
+    def _tree(self, name: str | None) -> str:
+        if name is None:
+            return self._shadow.git.run("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"").decode().strip()
+        (tree,) = self._repository.ids(f"{name}^{{tree}}")
+        return name if tree is None else tree  # a tree of ours is not in their store
+
+    def plan_checker(self, asked: PhasePass, number: int, plan: PhasePlan) -> Brief:
+        """Whether the plan would reach the goal: the phase and the plan."""
+        return self._step(
+            asked,
+            StepName.PLAN_CHECK,
+            number,
+            Role.PLAN_CHECKER,
+            f"Check the plan of phase {asked.phase}.",
+            inputs=(phase_section(self.phase(asked.phase)), plan_section(plan)),
+        )
+
+    def verifier(
+        self,
+        asked: PhasePass,
+        number: int,
+        plan: PhasePlan | None,
+        diff: str,
+        executed: Sequence[ExecutionResult],
+        *,
+        warned: str = "",
+    ) -> Brief:
+        """Whether the phase does what it should: criteria, plan, change, and what the harness ran itself.
+
+        `warned` says why it has to be verified harder than others.
+        """
+        return self._step(
+            asked,
+            StepName.VERIFY,
+            number,
+            Role.PHASE_VERIFIER,
+            f"Verify phase {asked.phase}.{_PART if tasks_of(self._log, asked) else ''}",
+            inputs=(
+                *self._judged(asked, plan, diff),
+                executed_section(executed),
+                *text_section("Why this phase is to be verified harder", warned),
+            ),
+            scope=self._looking(),
+            known={"verification_duration_seconds": 0.0},
+        )
+
+    def judge(
+        self, asked: PhasePass, number: int, plan: PhasePlan | None, diff: str, verification: VerifierReturn
+    ) -> Brief:
+        """The second opinion: what the verifier had, and what it returned."""
+        return self._step(
+            asked,
+            StepName.JUDGE,
+            number,
+            Role.JUDGE,
+            f"Judge phase {asked.phase}.{_PART if tasks_of(self._log, asked) else ''}",
+            inputs=(*self._judged(asked, plan, diff), document_section("The verifier's return", verification)),
+            scope=self._looking(),
+        )
+
+    def rater(self, asked: PhasePass, number: int, criteria: Sequence[Criterion], diff: str) -> Brief:
+        """The score: criteria and change, and not even the number of the phase."""
+        if not criteria:
+            raise UsageError("there is no criterion to be scored", next_step="give the phase success criteria")
+        return self._brief(
+            step_dispatch(asked, StepName.RATE, number),
+            Role.RATER,
+            "Score the change against the criteria.",
+            inputs=(criteria_section(criteria), change_section(diff)),
+        )
+
+    def mini_verifier(
+        self,
+        node: str,
+        attempt: int,
+        k: int,
+        task: PlanTask | None,
+        diff: str,
+        *,
+        items: Sequence[PathItem] = (),
+        problems: Sequence[str] = (),
+    ) -> Brief:
+        """The check of one task: the task and the change; where there is no task, what was to be mended."""
+        name = node if task is None else task.id
+        return self._brief(
+            f"{node}-{attempt}-check-{k}",
+            Role.MINI_VERIFIER,
+            f"Check {name}. Its criteria are {'those of the task' if task else 'that each point below is mended'}.",
+            parameters={"task_id": name},
+            inputs=(*work_sections(task, items, problems), change_section(diff)),
+            scope=self._looking(),
+            known={"task_id": name},
+        )
+
+    def self_audit(self, number: int, phases: Sequence[DetailedPhase], specs: Mapping[str, str]) -> Brief:
+        """What was built, held against the frozen words: `specs` are the texts as they were locked, by path."""
+        if not specs:
+            raise UsageError("there is no specification to audit against", next_step="hand over the frozen texts")
+        return self._brief(
+            f"self-audit-{number}",
+            Role.SELF_AUDIT,
+            "Hold what stands in the repository against every requirement of the phases below.",
+            inputs=(
+                *(phase_section(phase) for phase in phases),
+                *(
+                    PromptSection(title="A specification, as it was frozen", text=f"{path}\n\n{specs[path]}")
+                    for path in specs
+                ),
+            ),
+        )
+
+    def phase(self, phase_id: str) -> DetailedPhase:
+        """A phase of the roadmap; a part of one that was split is that phase under an id of its own."""
+        known = {phase.id: phase for phase in self._log.order().roadmap.phases}
+        whole = phase_id if phase_id in known else phase_id[:-1]
+        if whole not in known:
+            raise UsageError(f"the roadmap has no phase {phase_id}", next_step="name one that it has")
+        return known[whole].model_copy(update={"id": phase_id})
+
+    def _judged(self, asked: PhasePass, plan: PhasePlan | None, diff: str) -> tuple[PromptSection, ...]:
+        plans = () if plan is None else (plan_section(plan, tasks_of(self._log, asked)),)
+        return (phase_section(self.phase(asked.phase)), *plans, change_section(diff))
+
+    def _looking(self) -> Scope:
+        """Commands, and no file to write."""
+        return Scope(commands=self._commands())
+
+    def _commands(self) -> tuple[tuple[str, ...], ...]:
+        """How the project's own commands begin; one that is no plain command line is run by the harness alone."""
+        commands = self._log.order().commands
+        said = [commands.get(kind) or "" for kind in CommandKind]
+        return tuple(dict.fromkeys(words for words in map(_words, said) if words))
+
+    def _step(self, asked: PhasePass, step: StepName, number: int, role: Role, task: str, **more: Any) -> Brief:
+        id_ = step_dispatch(asked, step, number)
+        return self._brief(id_, role, task, parameters={"phase": asked.phase}, **more)
+
+    def _brief(
+        self,
+        dispatch_id: str,
+        role: Role,
+        task: str,
+        *,
+        inputs: tuple[PromptSection, ...],
+        parameters: dict[str, str] | None = None,
+        scope: Scope | None = None,
+        known: dict[str, Any] | None = None,
+    ) -> Brief:
+        return Brief(
+            dispatch_id=dispatch_id,
+            run_id=self._log.run_id,
+            role=role,
+            instance=dispatch_id,
+            task=task,
+            parameters=parameters or {},
+            inputs=inputs,
+            scope=scope or Scope(),
+            known=known or {},
+        )
+
+
+def work_sections(
+    task: PlanTask | None, items: Sequence[PathItem], problems: Sequence[str]
+) -> tuple[PromptSection, ...]:
+    """What somebody had to do: a task, or what was to be mended; never nothing."""
+    boxes = (
+        *(() if task is None else (task_section(task),)),
+        *((items_section(items),) if items else ()),
+        *list_section("What went wrong", problems),
+    )
+    if not boxes:
+        raise UsageError("there is nothing to be done", next_step="hand over a task, items or problems")
+    return boxes
+
+
+def _words(line: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(line))
+    except ValueError:
+        return ()
+
 
 AUDIT: Final = "self-audit"
 """What stands in the place of a phase where the whole run is meant."""
@@ -33,7 +337,7 @@ def _nothing_said(_phase: str) -> str:
     return ""
 
 
-class Briefs(JudgingBriefs):
+class AutopilotBriefs(ReviewBriefs):
     """The briefs of one run."""
 
     def __init__(
@@ -58,10 +362,10 @@ class Briefs(JudgingBriefs):
             Role.PHASE_RESEARCHER,
             f"Research phase {asked.phase}.",
             inputs=(
-                phase_box(self.phase(asked.phase)),
+                phase_section(self.phase(asked.phase)),
                 *self._said(asked),
                 *self._lessons(),
-                *listed("What was wrong when it was done before", issues),
+                *list_section("What was wrong when it was done before", issues),
             ),
         )
 
@@ -85,12 +389,12 @@ class Briefs(JudgingBriefs):
             Role.PHASE_PLANNER,
             task,
             inputs=(
-                phase_box(self.phase(asked.phase)),
-                document_box("The research", research),
+                phase_section(self.phase(asked.phase)),
+                document_section("The research", research),
                 *self._said(asked),
                 *self._lessons(),
-                *(() if last is None else (plan_box(last, title="Your last plan"),)),
-                *listed("Why the last plan was refused", refused),
+                *(() if last is None else (plan_section(last, title="Your last plan"),)),
+                *list_section("Why the last plan was refused", refused),
             ),
         )
 
@@ -107,13 +411,13 @@ class Briefs(JudgingBriefs):
         """One task, or what a cycle is to mend; `before` is what happened to an attempt before."""
         name = node if task is None else task.id
         told = f"Carry out {name}." if task is not None else "Mend what is listed, each point of it, and nothing else."
-        boxes = (*work_boxes(task, items, ()), *listed("What happened to the attempt before", before))
+        boxes = (*work_sections(task, items, ()), *list_section("What happened to the attempt before", before))
         return self._work(node, attempt, Role.EXECUTOR, told, boxes, writes, name)
 
     def fixer(self, node: str, attempt: int, gap: GapDetail, writes: Sequence[str]) -> Brief:
         """One gap that the self-audit found."""
         told = "Close the gap that the audit found, and do nothing else."
-        return self._work(node, attempt, Role.EXECUTOR, told, (document_box("The gap", gap),), writes, node)
+        return self._work(node, attempt, Role.EXECUTOR, told, (document_section("The gap", gap),), writes, node)
 
     def _work(
         self,
@@ -156,7 +460,7 @@ class Briefs(JudgingBriefs):
             Role.DEBUGGER,
             "Find the cause of what went wrong and mend it. The commands that failed are run again after you.",
             parameters={"goal": FIND_AND_FIX},
-            inputs=(*work_boxes(task, (), problems), *listed("What was ruled out already", ruled_out)),
+            inputs=(*work_sections(task, (), problems), *list_section("What was ruled out already", ruled_out)),
             scope=self._building(writes),
             known={"commits": []},
         )
@@ -179,10 +483,10 @@ class Briefs(JudgingBriefs):
         return Scope(writes=tuple(writes), commands=self._commands())
 
     def _lessons(self) -> tuple[PromptSection, ...]:
-        return prose("Lessons of this run", self._learnings())
+        return text_section("Lessons of this run", self._learnings())
 
     def _said(self, asked: PhasePass) -> tuple[PromptSection, ...]:
-        return prose("What a person said about the phase", self._answers(asked.phase))
+        return text_section("What a person said about the phase", self._answers(asked.phase))
 
 
 def _phase_of(node: str) -> str:

@@ -5,8 +5,9 @@ without a network, and is not retried. How it ended is recorded at once; who ask
 """
 
 import hashlib
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,15 +17,16 @@ from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.roadmap import CommandKind
 from fairwitness.contracts.autopilot.words import CheckWord
 from fairwitness.contracts.common.base import Contract, Texts
-from fairwitness.contracts.common.evidence import Tree
+from fairwitness.contracts.common.evidence import Execution, SandboxTier, Tree
+from fairwitness.contracts.common.sandbox import ASSESSED, End
 from fairwitness.contracts.common.words import Assessment
-from fairwitness.contracts.verify.checks import LONG_S, CheckSpec, Discovered, Language, ReportFormat
+from fairwitness.contracts.verify.checks import LONG_S, CheckSpec, Discovered, Language, Project, ReportFormat
 from fairwitness.contracts.verify.report import Subject
+from fairwitness.contracts.verify.results import Ran
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.runs.autopilot.environments import project_of
-from fairwitness.runs.autopilot.executed import result_of
+from fairwitness.kit.text import visible_lines
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.discovery.discover import discover
@@ -36,13 +38,139 @@ from fairwitness.verify.question import Question
 from fairwitness.verify.subject import VerifyDeps, harness_of, unheard
 from fairwitness.verify.turns import sweep, turn
 
+CAPTURED = 500
+"""Characters of an output that are kept beside a result; the whole of it stands in the store."""
+_SIGNALLED = 128
+"""What a shell adds to the number of the signal that ended a command."""
+_EVIDENCE = (Assessment.PASS, Assessment.FAIL)
+
+
+def result_of(log: AutopilotLog, outputs: Store, criterion: str, command: str, ran: Ran) -> ExecutionResult:
+    """What came of the command of a criterion."""
+    execution = None if ran.execution is None else log.ledger.execution(ran.execution)
+    seen = None if execution is None else log.ledger.observation(log.run_id, execution.key)
+    if execution is None or seen is None:
+        return ExecutionResult(
+            criterion=criterion,
+            command=command,
+            exit_code=None,
+            stdout_truncated="",
+            stderr_truncated=_harness_note("it was not run", ran.reason or "no reason is known"),
+            duration_ms=0,
+            sandbox_violation=False,
+            assessment=Assessment.LOST,
+        )
+    assessment = _assessment(execution, End(seen.detail["confined"]["end"]))
+    errors = _captured(outputs, seen.detail["kept"]["stderr"])
+    return ExecutionResult(
+        criterion=criterion,
+        command=command,
+        exit_code=_exit_code(execution, assessment),
+        stdout_truncated=_captured(outputs, seen.detail["kept"]["stdout"]),
+        stderr_truncated=errors
+        if assessment in _EVIDENCE
+        else _harness_note(assessment.value, _why(execution, ran), errors),
+        duration_ms=execution.duration_ms,
+        sandbox_violation=assessment is Assessment.VIOLATION,
+        assessment=assessment,
+    )
+
+
+def _assessment(execution: Execution, end: End) -> Assessment:
+    """By how the sandbox saw it end: a program that is not there is no evidence to verify, and a failure here.
+
+    Code that came from elsewhere passes for nobody, and what nothing held in opens no gate.
+    """
+    if ASSESSED[end] is not Assessment.PASS:
+        return ASSESSED[end]
+    return Assessment.LOST if execution.sandbox is SandboxTier.NONE else execution.assessment
+
+
+def _exit_code(execution: Execution, assessment: Assessment) -> int | None:
+    """As a shell would spell it where a signal ended the command."""
+    if execution.exit_code is None and execution.signal is not None and assessment is Assessment.FAIL:
+        return _SIGNALLED + execution.signal
+    return execution.exit_code
+
+
+def _why(execution: Execution, ran: Ran) -> str:
+    if ran.reason is not None:
+        return ran.reason
+    return "it ran outside of any sandbox" if execution.sandbox is SandboxTier.NONE else "no reason is known"
+
+
+def _harness_note(what: str, why: str, *output: str) -> str:
+    """The harness's own word, in brackets, before what the command itself said."""
+    return "\n".join((f"[fairwitness: {what}: {why}]", *filter(None, output)))[:CAPTURED]
+
+
+def _captured(outputs: Store, digest: str) -> str:
+    """The first characters of an output that was kept under its hash."""
+    output = outputs.get(f"outputs/{digest.removeprefix('sha256:')}", sha256=digest)
+    return visible_lines(output[: CAPTURED * 4].decode(errors="replace")).strip()[:CAPTURED]
+
+
+TOP = "."
+NOBODYS = Project(root=TOP, language=Language.OTHER, manifests=())
+"""For a tree without a project: the tools of this machine, and nothing else."""
+_WORD = re.compile(r"[\w.@/+-]+")
+_PYTHONS = re.compile(r"(?:python|pypy|pip)(?:[0-9.]*)")
+_PROGRAMS: Mapping[Language, frozenset[str]] = {
+    Language.PYTHON: frozenset(
+        {"pytest", "py.test", "mypy", "ruff", "flake8", "pylint", "pyright", "black", "isort", "coverage", "tox", "nox"}
+        | {"uv", "poetry", "pdm", "hatch", "pipenv", "unittest"}
+    ),
+    Language.NODE: frozenset(
+        {"node", "npm", "npx", "pnpm", "yarn", "bun", "tsc", "tsx", "jest", "vitest", "mocha", "eslint", "prettier"}
+    ),
+    Language.RUST: frozenset({"cargo", "rustc", "rustfmt", "clippy-driver"}),
+    Language.GO: frozenset({"go", "gofmt", "golangci-lint"}),
+    Language.JAVA: frozenset({"java", "javac", "mvn", "mvnw", "gradle", "gradlew"}),
+    Language.NATIVE: frozenset({"cmake", "ctest", "ninja", "cc", "gcc", "g++", "clang", "clang++"}),
+}
+"""Programs that come with a language. `make` is none: what it calls may be anything."""
+
+
+def project_of(command: str, discovered: Discovered) -> Project:
+    """The project in whose environment a command runs.
+
+    First come projects whose folder it names, deepest first, then those at the top, then all others. Among them the one
+    whose language it speaks first is taken, and the first of all where it speaks none that is there.
+    """
+    words = [word.removeprefix("./") for word in _WORD.findall(command)]
+    projects = _near(words, discovered.projects)
+    for language in _spoken(words):
+        for project in projects:
+            if project.language is language:
+                return project
+    return projects[0] if projects else NOBODYS
+
+
+def _near(words: Sequence[str], projects: Sequence[Project]) -> list[Project]:
+    def distance(project: Project) -> tuple[int, int]:
+        if project.root == TOP:
+            return 1, 0
+        named = any(word == project.root or word.startswith(f"{project.root}/") for word in words)
+        return (0, -project.root.count("/")) if named else (2, 0)
+
+    return sorted(projects, key=distance)
+
+
+def _spoken(words: Sequence[str]) -> Iterator[Language]:
+    for word in words:
+        name = word.rpartition("/")[2]
+        if _PYTHONS.fullmatch(name):
+            yield Language.PYTHON
+        yield from (language for language, programs in _PROGRAMS.items() if name in programs)
+
+
 EXECUTION, CHECK, STANDING, CHECKS = "execution", "check", "standing", "checks"
 """Kinds of observations: a command of a criterion, a command of the project, a worktree, and what the checks said."""
 SHELL = "/bin/sh"
 _CHECKS = (CommandKind.COMPILE, CommandKind.TEST, CommandKind.LINT, CommandKind.BUILD)
 
 
-class Asked(NamedTuple):
+class CriterionCommand(NamedTuple):
     """A criterion, and the command that fails as long as it is not met."""
 
     criterion: str
@@ -63,7 +191,7 @@ class _Batch(NamedTuple):
     run_id: str
     kind: str
     scope: str
-    asked: Sequence[Asked]
+    asked: Sequence[CriterionCommand]
     tree: str
     seconds: float
 
@@ -76,7 +204,7 @@ class _Batch(NamedTuple):
         return f"commands-{hashlib.sha256(f'{self.run_id} {self.key(0)}'.encode()).hexdigest()[:12]}"
 
 
-class Harness:
+class CommandHarness:
     """What runs commands for one run, from any thread; each method blocks and is ended by `stop` with `Stopped`."""
 
     def __init__(
@@ -89,13 +217,13 @@ class Harness:
         self._outputs = Store(parts.state)
 
     def run_all(
-        self, scope: str, asked: Sequence[Asked], tree: str, *, stop: threading.Event
+        self, scope: str, asked: Sequence[CriterionCommand], tree: str, *, stop: threading.Event
     ) -> tuple[ExecutionResult, ...]:
         """How each command ends at a tree, in their order; `UsageError` if the scope was about something else."""
         return self._run(_Batch(self._log.run_id, EXECUTION, scope, asked, tree, self._seconds), stop)
 
     def run_in(
-        self, scope: str, asked: Sequence[Asked], folder: Path, *, stop: threading.Event
+        self, scope: str, asked: Sequence[CriterionCommand], folder: Path, *, stop: threading.Event
     ) -> tuple[ExecutionResult, ...]:
         """The same for a worktree as it stood when it was asked for first; it stays as it is."""
         return self.run_all(scope, asked, self._standing(scope, folder), stop=stop) if asked else ()
@@ -133,7 +261,7 @@ class Harness:
         command = self._commands.get(kind)
         if command is None:
             return None
-        asked = (Asked(f"the project's {kind.value} command", command),)
+        asked = (CriterionCommand(f"the project's {kind.value} command", command),)
         # a whole test suite may take longer than the command of a criterion
         (run,) = self._run(_Batch(self._log.run_id, CHECK, scope, asked, tree, max(self._seconds, LONG_S)), stop)
         return run

@@ -12,12 +12,12 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.plan_check import parts_of
-from fairwitness.runs.autopilot.asking import Asker
-from fairwitness.runs.autopilot.briefs import Briefs
-from fairwitness.runs.autopilot.commands import Asked, Harness
+from fairwitness.runs.autopilot.agent_calls import AgentCaller
+from fairwitness.runs.autopilot.briefs import AutopilotBriefs
+from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
 from fairwitness.runs.autopilot.lineage import tasks_of
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
-from fairwitness.runs.autopilot.reverting import tip_of
+from fairwitness.runs.autopilot.revert import tip_of
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout.autopilot import PhaseLayout
@@ -34,9 +34,9 @@ class AutopilotContext:
     shadow: Shadow
     files: Store
     """Of the person's checkout; the run's folders are beneath it."""
-    harness: Harness
-    asker: Asker
-    briefs: Briefs
+    harness: CommandHarness
+    asker: AgentCaller
+    briefs: AutopilotBriefs
 
     @property
     def order(self) -> AutopilotOrder:
@@ -98,10 +98,14 @@ class AutopilotContext:
         own = tasks_of(self.log, asked)
         return tuple(task for task in tasks if task.kind is TaskKind.AUTO and (not own or task.id in own))
 
-    def criteria(self, asked: PhasePass) -> tuple[Asked, ...]:
+    def criteria(self, asked: PhasePass) -> tuple[CriterionCommand, ...]:
         """What is held against a pass: the phase's criteria and its plan's, each with its command, each once."""
-        named = [Asked(each.text, each.command) for each in self._own_criteria(asked) if each.command is not None]
-        named += [Asked(each.criterion, each.command) for task in self.tasks(asked) for each in task.criteria]
+        named = [
+            CriterionCommand(each.text, each.command) for each in self._own_criteria(asked) if each.command is not None
+        ]
+        named += [
+            CriterionCommand(each.criterion, each.command) for task in self.tasks(asked) for each in task.criteria
+        ]
         return tuple(dict.fromkeys(named))
 
     def rated_criteria(self, asked: PhasePass) -> tuple[Criterion, ...]:

@@ -15,24 +15,30 @@ from fairwitness.rules.flags import LoopPlan, course
 from fairwitness.rules.scoring import in_order_of_gap, tenths
 from fairwitness.rules.ways_up import ways_up
 from fairwitness.runs.autopilot.context import AutopilotContext
+from fairwitness.runs.autopilot.integrity_inputs import (
+    PassReview,
+    files_of,
+    paths_of,
+    with_current_rating,
+    write_diagnostic,
+)
 from fairwitness.runs.autopilot.lineage import origin, passes_of, revert_key
-from fairwitness.runs.autopilot.log import Told, happened
-from fairwitness.runs.autopilot.rating import Rated
-from fairwitness.runs.autopilot.reverting import take_back
-from fairwitness.runs.autopilot.weighing import Weighed, as_it_stands, files_of, paths_of, write_diagnostic
+from fairwitness.runs.autopilot.log import LoggedEvent, new_event
+from fairwitness.runs.autopilot.rating import PhaseRating
+from fairwitness.runs.autopilot.revert import take_back
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class CycleDecision:
     """What comes after a pass: its word, the pass that follows if any, and the events."""
 
     after: AfterPass
     because: str
     next: PhasePass | None
-    told: tuple[Told, ...]
+    told: tuple[LoggedEvent, ...]
 
 
-def first_cycle(context: AutopilotContext, weighed: Weighed) -> Following | None:
+def first_cycle(context: AutopilotContext, weighed: PassReview) -> CycleDecision | None:
     """The first cycle over a phase that is completed and falls short of a loop's target; None if none is due."""
     score = weighed.returned.alignment_score
     if score is None:
@@ -45,7 +51,7 @@ def first_cycle(context: AutopilotContext, weighed: Weighed) -> Following | None
     return None
 
 
-def nothing_to_raise(context: AutopilotContext, weighed: Weighed) -> tuple[Told, ...]:
+def nothing_to_raise(context: AutopilotContext, weighed: PassReview) -> tuple[LoggedEvent, ...]:
     """What is said of a completed phase below the target of a loop for which nobody names anything to be done."""
     score = weighed.returned.alignment_score
     short = () if score is None else tuple(plan for plan in loops_of(context) if tenths(score) < plan.target_tenths)
@@ -69,7 +75,7 @@ def loops_of(context: AutopilotContext) -> tuple[LoopPlan, ...]:
 
 
 def items_left(
-    context: AutopilotContext, asked: PhasePass, plan: LoopPlan, rated: Rated | None
+    context: AutopilotContext, asked: PhasePass, plan: LoopPlan, rated: PhaseRating | None
 ) -> tuple[PathItem, ...]:
     """What can be raised, the widest gap first; for gaps, what was not yet tried."""
     known = paths_of(context, asked)
@@ -107,7 +113,7 @@ def _begun(
     because: str,
     *,
     cycle: int,
-) -> Following:
+) -> CycleDecision:
     following = PhasePass(
         phase=asked.phase,
         number=asked.number + 1,
@@ -118,16 +124,16 @@ def _begun(
         before_tenths=score,
         items=items,
     )
-    return Following(AfterPass.ONCE_MORE, because, following, started(context, following, plan, cycle))
+    return CycleDecision(AfterPass.ONCE_MORE, because, following, started(context, following, plan, cycle))
 
 
-def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cycle: int) -> tuple[Told, ...]:
+def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cycle: int) -> tuple[LoggedEvent, ...]:
     """The event by which a cycle is begun."""
     now, phase = context.log.now(), following.phase
     score = (following.before_tenths or 0) / 10
     match plan.loop:
         case Loop.REMEDIATION:
-            event = happened(
+            event = new_event(
                 of_quality.RemediationStarted,
                 now,
                 phase=phase,
@@ -137,10 +143,10 @@ def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cyc
                 pass_threshold=plan.target_tenths / 10,
                 feedback_items=len(following.items),
             )
-            return (Told(event),)
+            return (LoggedEvent(event),)
         case Loop.QUALITY:
             target = plan.target_tenths / 10
-            quality = happened(
+            quality = new_event(
                 of_quality.QualityRemediationStarted,
                 now,
                 phase=phase,
@@ -148,9 +154,9 @@ def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cyc
                 current_score=score,
                 target=target,
             )
-            return (Told(quality),)
+            return (LoggedEvent(quality),)
         case Loop.GAPS:
-            gap = happened(
+            gap = new_event(
                 of_quality.GapsIterationStarted,
                 now,
                 phase=phase,
@@ -158,10 +164,10 @@ def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cyc
                 deficiency=following.items[0].deficiency,
                 current_score=score,
             )
-            return (Told(gap),)
+            return (LoggedEvent(gap),)
 
 
-def cycle_result(context: AutopilotContext, weighed: Weighed, failed: str | None) -> CycleResult:
+def cycle_result(context: AutopilotContext, weighed: PassReview, failed: str | None) -> CycleResult:
     """What a cycle that returned leaves; `failed` is the integrity check that it failed, if any."""
     before = origin(context.log, weighed.asked).before_tenths
     assert before is not None
@@ -175,7 +181,7 @@ def _new(returned: PhaseReturn) -> int | None:
     return None if score is None else tenths(score)
 
 
-def after_cycle_pass(context: AutopilotContext, weighed: Weighed, *, failed: str | None) -> Following:
+def after_cycle_pass(context: AutopilotContext, weighed: PassReview, *, failed: str | None) -> CycleDecision:
     """What follows a cycle; one that made the score worse, or came to none, is taken back."""
     asked, cycle = weighed.asked, origin(context.log, weighed.asked)
     assert cycle.loop is not None
@@ -185,7 +191,7 @@ def after_cycle_pass(context: AutopilotContext, weighed: Weighed, *, failed: str
         take_back(context.log, context.repo, asked.phase, to=cycle.start, why=why, key=revert_key(asked))
     plan = next((each for each in loops_of(context) if each.loop is cycle.loop), None)
     assert plan is not None  # a cycle is one of the run's loops
-    stands = as_it_stands(context, weighed)
+    stands = with_current_rating(context, weighed)
     left = items_left(context, asked, plan, stands.rated)
     items = _taken_up(plan, left)
     ended = _ended(weighed, cycle, context.log.now(), result, new, plan, len(left))
@@ -201,12 +207,12 @@ def after_cycle_pass(context: AutopilotContext, weighed: Weighed, *, failed: str
     spent = weighed.cycles >= plan.cycles or not items
     if answer.move is LoopMove.AGAIN and not spent:
         following = _begun(context, asked, plan, result.score_tenths, items, answer.because, cycle=weighed.cycles + 1)
-        return Following(following.after, following.because, following.next, (*ended, *following.told))
+        return CycleDecision(following.after, following.because, following.next, (*ended, *following.told))
     more = () if answer.move is LoopMove.REACHED else _exhausted(context, stands, plan, result.score_tenths)
     further = _further(context, stands, plan, result.score_tenths)
     if further is not None:
-        return Following(further.after, further.because, further.next, (*ended, *more, *further.told))
-    done = happened(
+        return CycleDecision(further.after, further.because, further.next, (*ended, *more, *further.told))
+    done = new_event(
         of_phase.PhaseCompleted,
         context.log.now(),
         phase=asked.phase,
@@ -214,14 +220,14 @@ def after_cycle_pass(context: AutopilotContext, weighed: Weighed, *, failed: str
         score_band=band_of(result.score_tenths / 10),
         checkpoint_sha=context.tip(),
     )
-    return Following(AfterPass.SETTLED, answer.because, None, (*ended, *more, Told(done)))
+    return CycleDecision(AfterPass.SETTLED, answer.because, None, (*ended, *more, LoggedEvent(done)))
 
 
 def _said(returned: PhaseReturn) -> str:
     return f"a cycle failed: {returned.summary}"
 
 
-def _further(context: AutopilotContext, weighed: Weighed, plan: LoopPlan, score: int) -> Following | None:
+def _further(context: AutopilotContext, weighed: PassReview, plan: LoopPlan, score: int) -> CycleDecision | None:
     """The first cycle of the loop after this one: gaps go on beyond the quality that was reached."""
     plans = loops_of(context)
     for other in plans[plans.index(plan) + 1 :]:
@@ -233,14 +239,14 @@ def _further(context: AutopilotContext, weighed: Weighed, plan: LoopPlan, score:
 
 
 def _ended(
-    weighed: Weighed, cycle: PhasePass, now: str, result: CycleResult, new: int | None, plan: LoopPlan, left: int
-) -> tuple[Told, ...]:
+    weighed: PassReview, cycle: PhasePass, now: str, result: CycleResult, new: int | None, plan: LoopPlan, left: int
+) -> tuple[LoggedEvent, ...]:
     """The event by which a cycle ends; one that came to no score leaves the one before."""
     phase, before = cycle.phase, cycle.before_tenths or 0
     number = weighed.cycles
     match plan.loop:
         case Loop.REMEDIATION:
-            event = happened(
+            event = new_event(
                 of_quality.RemediationCompleted,
                 now,
                 phase=phase,
@@ -251,10 +257,10 @@ def _ended(
                 old_score=before / 10,
                 new_score=(result.score_tenths if new is None else new) / 10,
             )
-            return (Told(event),)
+            return (LoggedEvent(event),)
         case Loop.QUALITY:
             target = plan.target_tenths / 10
-            quality = happened(
+            quality = new_event(
                 of_quality.QualityRemediationCompleted,
                 now,
                 phase=phase,
@@ -263,9 +269,9 @@ def _ended(
                 old_score=before / 10,
                 new_score=(result.score_tenths if new is None else new) / 10,
             )
-            return (Told(quality),)
+            return (LoggedEvent(quality),)
         case Loop.GAPS:
-            gap = happened(
+            gap = new_event(
                 of_quality.GapsIterationCompleted,
                 now,
                 phase=phase,
@@ -275,10 +281,10 @@ def _ended(
                 old_score=before / 10,
                 new_score=(result.score_tenths if new is None else new) / 10,
             )
-            return (Told(gap),)
+            return (LoggedEvent(gap),)
 
 
-def _exhausted(context: AutopilotContext, weighed: Weighed, plan: LoopPlan, score: int) -> tuple[Told, ...]:
+def _exhausted(context: AutopilotContext, weighed: PassReview, plan: LoopPlan, score: int) -> tuple[LoggedEvent, ...]:
     """What is said of a phase whose loop is spent below its target; it passes, and everybody can see how."""
     now, phase, count = context.log.now(), weighed.asked.phase, weighed.cycles
     final, target = score / 10, plan.target_tenths / 10
@@ -287,7 +293,7 @@ def _exhausted(context: AutopilotContext, weighed: Weighed, plan: LoopPlan, scor
             path = write_diagnostic(context, weighed, force_incomplete=True)
             if path is None:
                 return ()
-            marked = happened(
+            marked = new_event(
                 of_quality.ForceIncompleteMarked,
                 now,
                 phase=phase,
@@ -297,14 +303,14 @@ def _exhausted(context: AutopilotContext, weighed: Weighed, plan: LoopPlan, scor
                 remediation_cycles=count,
                 diagnostic_path=path,
             )
-            return (Told(marked),)
+            return (LoggedEvent(marked),)
         case Loop.QUALITY:
-            spent = happened(
+            spent = new_event(
                 of_quality.QualityExhausted, now, phase=phase, cycles=count or None, final_score=final, target=target
             )
-            return (Told(spent),)
+            return (LoggedEvent(spent),)
         case Loop.GAPS:
-            gaps = happened(
+            gaps = new_event(
                 of_quality.GapsExhausted, now, phase=phase, iterations=count or None, final_score=final, target=target
             )
-            return (Told(gaps),)
+            return (LoggedEvent(gaps),)

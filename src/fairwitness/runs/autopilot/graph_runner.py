@@ -13,10 +13,10 @@ from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared
 from fairwitness.kit.clock import spell
 from fairwitness.ledger.record import Record
 from fairwitness.rules.graph_run import MOVING
-from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened, put_events
-from fairwitness.runs.autopilot.reverting import left_at
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event, put_events
+from fairwitness.runs.autopilot.revert import left_at
 from fairwitness.runs.autopilot.task_checks import failure_of
-from fairwitness.runs.autopilot.tasks import Graph, PlannedNode, attempted, commit_of
+from fairwitness.runs.autopilot.task_graphs import PlannedGraph, PlannedNode, attempted, commit_of
 from fairwitness.runs.graph.exclusive_target import ExclusiveTargetGraph
 from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work, run_blocking
 
@@ -28,7 +28,7 @@ OTHERS = "what was committed is not what was checked"
 class AutopilotGraphRunner(ExclusiveTargetGraph):
     """The desk of one graph."""
 
-    def __init__(self, repo: RepoContext, log: AutopilotLog, graph: Graph, work: Work, prove: Prove) -> None:
+    def __init__(self, repo: RepoContext, log: AutopilotLog, graph: PlannedGraph, work: Work, prove: Prove) -> None:
         super().__init__(
             repo,
             log.ledger,
@@ -87,12 +87,12 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         """Those that an executor goes by: what else could be told of a task is told by the phase's own events."""
         super().put_events(record, (event for event in events if event.plain()["type"] in MOVING), now)
 
-    def _told(self, events: Iterable[EventData], now: str) -> Iterator[Told]:
+    def _told(self, events: Iterable[EventData], now: str) -> Iterator[LoggedEvent]:
         for event in events:
             if isinstance(event, NodeChanged) and event.attemptId is not None:
                 yield from self._of_task(self._graph.node(event.nodeId), event, event.attemptId, now)
 
-    def _of_task(self, node: PlannedNode, event: NodeChanged, attempt: int, now: str) -> Iterator[Told]:
+    def _of_task(self, node: PlannedNode, event: NodeChanged, attempt: int, now: str) -> Iterator[LoggedEvent]:
         """A task came to its end. Whatever a debugger does is told by the debug loop."""
         phase, step = self._graph.phase, StepName.EXECUTE
         if phase is None or node.role is not Role.EXECUTOR:
@@ -100,10 +100,10 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         reason = event.reason or ""
         if event.newStatus is NodeState.MERGED:
             commit = commit_of(self._run_log, node.id, attempt)
-            yield Told(happened(TaskCompleted, now, phase=phase, step=step, task=node.name, commit=commit))
+            yield LoggedEvent(new_event(TaskCompleted, now, phase=phase, step=step, task=node.name, commit=commit))
         elif event.newStatus in (NodeState.FAILED, NodeState.STALE) and not reason.startswith(BUDGET):
             failed = failure_of(self._run_log, node.id, attempt, reason)
             error, category = failed.first_line, failed.category
-            yield Told(
-                happened(TaskFailed, now, phase=phase, step=step, task=node.name, error=error, category=category)
+            yield LoggedEvent(
+                new_event(TaskFailed, now, phase=phase, step=step, task=node.name, error=error, category=category)
             )

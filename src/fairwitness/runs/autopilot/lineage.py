@@ -44,7 +44,7 @@ def revert_key(asked: PhasePass) -> str:
     return f"reverted:{pass_name(asked)}"
 
 
-def standing_rating(log: AutopilotLog, phase: str) -> Observation | None:
+def current_rating(log: AutopilotLog, phase: str) -> Observation | None:
     """The last rating of a phase whose work was not taken back."""
     gone = {
         pass_name(each)

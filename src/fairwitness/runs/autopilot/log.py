@@ -35,14 +35,14 @@ ORDER, PASS, BEGUN, STEP, RETURNED, VERDICT = "order", "pass", "begun", "step", 
 RESUMED = "resumed"
 
 
-class Told(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event, and what it says beside itself."""
 
     event: Event
     facts: EventFacts | None = None
 
 
-def happened(
+def new_event(
     kind: type[E], now: str, *, phase: str | None = None, step: StepName | None = None, **details: object
 ) -> E:
     """An event of this kind at this moment; details that are None are left out."""
@@ -68,7 +68,7 @@ class AutopilotLog:
     def create(self, order: AutopilotOrder) -> None:
         """Writes the first record of a run; the ledger gives a run id once and not again."""
         now = self.now()
-        started = happened(
+        started = new_event(
             RunStarted,
             now,
             run_id=self.run_id,
@@ -80,7 +80,7 @@ class AutopilotLog:
 
         def write(record: Record) -> None:
             record.observation(self.seen(ORDER, ORDER, self.run_id, {"order": order.plain()}, now))
-            put_events(record, (Told(started),), now)
+            put_events(record, (LoggedEvent(started),), now)
 
         try:
             self.ledger.record(self.run_id, write)
@@ -121,13 +121,13 @@ class AutopilotLog:
                 self._state = folded
             return self._state
 
-    def tell(self, *told: Told) -> None:
+    def tell(self, *told: LoggedEvent) -> None:
         """Writes events in one record."""
         now = self.now()
         self.ledger.record(self.run_id, lambda record: put_events(record, told, now))
 
     def keep(
-        self, key: str, kind: str, subject: str, document: C, make: Callable[[str], Iterable[Told]] | None = None
+        self, key: str, kind: str, subject: str, document: C, make: Callable[[str], Iterable[LoggedEvent]] | None = None
     ) -> C:
         """Keeps a document under a key together with the events that tell of it, once; what was kept first is given."""
         now = self.now()
@@ -219,7 +219,7 @@ def step_key(asked: PhasePass, step: StepName, number: int) -> str:
     return f"{STEP}:{pass_name(asked)}:{step.value}:{number}"
 
 
-def put_events(record: Record, told: Sequence[Told], now: str) -> None:
+def put_events(record: Record, told: Sequence[LoggedEvent], now: str) -> None:
     """Autopilot's events, inside a record."""
     for event, facts in told:
         record.event(

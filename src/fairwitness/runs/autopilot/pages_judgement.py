@@ -40,7 +40,7 @@ from fairwitness.kit.markdown import (
     texts,
 )
 from fairwitness.rules.scoring import tenths
-from fairwitness.runs.autopilot.wording import category, check_word, milliseconds, of_ten, recommendation, title
+from fairwitness.runs.autopilot.page_words import category, check_word, milliseconds, of_ten, recommendation, title
 
 OUTPUT = 200
 """Characters of what a command printed that fit into a table."""
@@ -379,7 +379,7 @@ def _test_coverage(rating: RatingReturn) -> Markdown:
 _CRITERION_FAILED = PhaseCriterionStatus.FAILED
 
 
-class Cycle(Contract):
+class RemediationCycle(Contract):
     """One remediation cycle: number 0 is the phase as it first came."""
 
     number: Count
@@ -401,7 +401,7 @@ class ConfidenceDiagnostic(Contract):
     """The ways up: each names a file, what is wrong in it and what mending it brings."""
     refused: tuple[PathProblems, ...]
     """What was named as a way up and is none."""
-    cycles: tuple[Cycle, ...]
+    cycles: tuple[RemediationCycle, ...]
 
 
 def diagnostic_status(doubted: ConfidenceDiagnostic) -> str:

@@ -40,7 +40,7 @@ from fairwitness.kit.markdown import (
     texts,
 )
 from fairwitness.kit.text import visible, visible_lines
-from fairwitness.runs.autopilot.wording import json_file, length, of_ten, readable, title
+from fairwitness.runs.autopilot.page_words import json_file, length, of_ten, readable, title
 from fairwitness.store.layout import autopilot
 from fairwitness.store.layout.autopilot import PhaseLayout
 

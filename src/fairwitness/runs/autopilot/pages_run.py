@@ -23,7 +23,16 @@ from fairwitness.kit.markdown import (
     table,
 )
 from fairwitness.rules.cost import standing_score
-from fairwitness.runs.autopilot.wording import CATEGORIES, json_file, length, minutes, of_ten, percent, readable, tokens
+from fairwitness.runs.autopilot.page_words import (
+    CATEGORIES,
+    json_file,
+    length,
+    minutes,
+    of_ten,
+    percent,
+    readable,
+    tokens,
+)
 from fairwitness.store.layout import autopilot
 
 

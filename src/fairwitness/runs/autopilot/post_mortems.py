@@ -28,7 +28,7 @@ from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.rules.graph_run import MOVING
 from fairwitness.runs.autopilot.learnings import Learnings, failure_entry
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
-from fairwitness.runs.autopilot.wording import json_file
+from fairwitness.runs.autopilot.page_words import json_file
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
 
@@ -51,7 +51,7 @@ PREVENTION: Mapping[FailureCategory, str] = {
 """What to do differently after a failure of each kind."""
 
 
-class Failed(NamedTuple):
+class PhaseFailure(NamedTuple):
     """What is known of a phase that failed, at the moment when it is given up."""
 
     reason: str
@@ -63,14 +63,14 @@ class Failed(NamedTuple):
     """A rule that somebody who saw the cause wrote; otherwise one is made from the cause."""
 
 
-class Written(NamedTuple):
+class StoredPostMortem(NamedTuple):
     """A post-mortem and where it stands."""
 
     post_mortem: PostMortem
     path: str
 
 
-def write_post_mortem(log: AutopilotLog, files: Store, asked: PhasePass, failed: Failed) -> Written:
+def write_post_mortem(log: AutopilotLog, files: Store, asked: PhasePass, failed: PhaseFailure) -> StoredPostMortem:
     """Keeps the post-mortem of a pass that failed its phase, writes its file, and learns from it; each once."""
     key = f"{POST_MORTEM}:{pass_name(asked)}"
     known = log.kept(key, PostMortem)
@@ -81,10 +81,10 @@ def write_post_mortem(log: AutopilotLog, files: Store, asked: PhasePass, failed:
         files.put(path, content)
         killpoint("autopilot.postmortem")
     Learnings(log, files).add(f"failure:{pass_name(asked)}", failure_entry(post_mortem))
-    return Written(post_mortem, path)
+    return StoredPostMortem(post_mortem, path)
 
 
-def _post_mortem(log: AutopilotLog, asked: PhasePass, failed: Failed) -> PostMortem:
+def _post_mortem(log: AutopilotLog, asked: PhasePass, failed: PhaseFailure) -> PostMortem:
     now = log.now()
     events = events_of(log, asked.phase)
     cause = root_cause(events) or RootCause(

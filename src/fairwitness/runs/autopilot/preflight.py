@@ -22,12 +22,12 @@ from fairwitness.contracts.common.words import Assessment
 from fairwitness.errors import FairWitnessError
 from fairwitness.rules.flags import course
 from fairwitness.rules.spec_lock import SpecChange, SpecTurn, spec_changes
-from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.context import PREFLIGHT, TRIAGE, AutopilotContext
-from fairwitness.runs.autopilot.done import SNIPPET, Done, Span
-from fairwitness.runs.autopilot.ignored import is_our_gitignore, strangers
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
+from fairwitness.runs.autopilot.own_files import foreign_paths, is_our_gitignore
 from fairwitness.runs.autopilot.pages_phase import triage_file
+from fairwitness.runs.autopilot.step_result import SNIPPET, FinishedStep, Span
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot as layout
 
@@ -36,7 +36,7 @@ RELOCK = "relock"
 _NAMED = 3
 
 
-def preflight(context: AutopilotContext, asked: PhasePass, number: int) -> Done:
+def preflight(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
     """Whether specification and checkout are as they should be, and everything is there that the phase rests on."""
     changes = changed_specs(context.log, context.files)
     dirty = _dirty(context)
@@ -61,7 +61,7 @@ def preflight(context: AutopilotContext, asked: PhasePass, number: int) -> Done:
     if not found.all_clear:
         error = StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=found.issues[0])
     said = "all clear" if found.all_clear else found.issues[0]
-    return Done(
+    return FinishedStep(
         StepResult(step=StepName.PREFLIGHT, number=number, good=found.all_clear, issues=found.issues),
         steps=PhaseSteps(preflight=PreflightStep(status=status, timestamp=context.log.now())),
         error=error,
@@ -101,7 +101,7 @@ def _dirty(context: AutopilotContext) -> tuple[str, ...]:
     repository, shadow = context.repository, context.shadow
     head, work = repository.tree_of("HEAD"), shadow.worktree_tree(repository)
     changes = shadow.diff(head, work) if head != work else ()
-    found = strangers(tuple(change.path for change in changes))
+    found = foreign_paths(tuple(change.path for change in changes))
     return tuple(path for path in found if path != ".gitignore" or not _is_ours(context, path))
 
 
@@ -121,7 +121,7 @@ def _unmet(context: AutopilotContext, phase_id: str) -> tuple[str, ...]:
     return tuple(other for other in context.phase(phase_id).depends_on if other not in done)
 
 
-def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threading.Event) -> Done:
+def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threading.Event) -> FinishedStep:
     """Runs the commands of the criteria on the code as it stands; if nearly all hold, only verification is left."""
     criteria, source = _criteria(context, asked)
     runs = context.harness.run_all(
@@ -151,7 +151,7 @@ def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threa
     )
     path = context.layout(asked.phase).triage
     context.put(path, triage_file(found))
-    return Done(
+    return FinishedStep(
         StepResult(step=StepName.TRIAGE, number=number, good=True, route=found.routing_decision),
         steps=PhaseSteps(triage=TriageStep(status=found.routing_decision, pass_ratio=found.pass_ratio)),
         output=path,
@@ -162,15 +162,15 @@ def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threa
     )
 
 
-def _criteria(context: AutopilotContext, asked: PhasePass) -> tuple[tuple[Asked, ...], CriteriaSource]:
+def _criteria(context: AutopilotContext, asked: PhasePass) -> tuple[tuple[CriterionCommand, ...], CriteriaSource]:
     phase, plan = context.phase(asked.phase), context.plan(asked.phase)
     if plan is not None:
         return context.criteria(asked), CriteriaSource.PLAN
-    named = tuple(Asked(each.text, each.command) for each in phase.criteria if each.command is not None)
+    named = tuple(CriterionCommand(each.text, each.command) for each in phase.criteria if each.command is not None)
     return named, CriteriaSource.ROADMAP if named else CriteriaSource.NONE
 
 
-def _checked(each: Asked, run: ExecutionResult) -> TriagedCriterion:
+def _checked(each: CriterionCommand, run: ExecutionResult) -> TriagedCriterion:
     said = run.stdout_truncated or run.stderr_truncated
     result = TriageResult.PASS if _holds(run) else TriageResult.FAIL
     return TriagedCriterion(criterion=each.criterion, command=each.command, result=result, output=said[:SNIPPET])

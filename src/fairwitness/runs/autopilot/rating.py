@@ -15,16 +15,16 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.words import Assessment
 from fairwitness.rules.rating import SettledRating, settle
 from fairwitness.rules.scoring import tenths
-from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.context import RATING, AutopilotContext
-from fairwitness.runs.autopilot.done import Done, Span, answer, asked_span
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import scorecard_page
-from fairwitness.runs.autopilot.verifying import diff_of
+from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span
+from fairwitness.runs.autopilot.verification import diff_of
 from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
 
 
-class Rated(Contract):
+class PhaseRating(Contract):
     """A rating after its commands were run, and how its score was written."""
 
     said: RatingReturn
@@ -34,7 +34,7 @@ class Rated(Contract):
     written: Text
 
 
-async def rate(context: AutopilotContext, asked: PhasePass, number: int) -> Done:
+async def rate(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
     """Asks the rater, runs what it would check, and takes away what does not hold."""
     tip = await run_blocking(context.tip)
     criteria = await run_blocking(context.rated_criteria, asked)
@@ -44,17 +44,17 @@ async def rate(context: AutopilotContext, asked: PhasePass, number: int) -> Done
     agent = asked_span(Role.RATER.value, done)
     if isinstance(found, StepError):
         result = StepResult(step=StepName.RATE, number=number, good=False, issues=(found.first_line,))
-        return Done(result, error=found, spans=(agent,))
-    wanted = tuple(Asked(item.criterion, item.verification_command) for item in found.scorecard)
+        return FinishedStep(result, error=found, spans=(agent,))
+    wanted = tuple(CriterionCommand(item.criterion, item.verification_command) for item in found.scorecard)
     name, tree = f"rate-{pass_name(asked)}-{number}", await run_blocking(context.tree, tip)
     executed = await run_blocking_stoppable(lambda stop: context.harness.run_all(name, wanted, tree, stop=stop))
     written = json.dumps((done.outcome.answer or {}).get("alignment_score"))
-    rated = Rated(said=found, settled=settle(found, executed), executed=executed, written=written)
+    rated = PhaseRating(said=found, settled=settle(found, executed), executed=executed, written=written)
     kept = await run_blocking(context.keep, RATING, asked, number, rated)
     return await run_blocking(_rated, context, asked, number, kept, agent)
 
 
-def _rated(context: AutopilotContext, asked: PhasePass, number: int, kept: Rated, agent: Span) -> Done:
+def _rated(context: AutopilotContext, asked: PhasePass, number: int, kept: PhaseRating, agent: Span) -> FinishedStep:
     settled = kept.settled
     score, path = settled.score, context.layout(asked.phase).scorecard
     context.put(path, scorecard_page(context.phase(asked.phase), _shown(kept), kept.executed))
@@ -77,7 +77,7 @@ def _rated(context: AutopilotContext, asked: PhasePass, number: int, kept: Rated
         )
         for run in kept.executed
     )
-    return Done(
+    return FinishedStep(
         StepResult(
             step=StepName.RATE,
             number=number,
@@ -100,7 +100,7 @@ def _scored_step(score: float) -> RateStep:
     return RateStep(status=CheckState.PASS, alignment_score=score, score_band=band_of(score))
 
 
-def _shown(kept: Rated) -> RatingReturn:
+def _shown(kept: PhaseRating) -> RatingReturn:
     """The scores that count beside the rater's own words."""
     counted = zip(kept.said.scorecard, kept.settled.rating.scorecard, strict=True)
     items = tuple(said.model_copy(update={"score": settled.score}) for said, settled in counted)

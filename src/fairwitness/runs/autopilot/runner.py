@@ -10,16 +10,15 @@ from fairwitness.errors import UsageError
 from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.run_moves import RunFacts, RunMove, RunMoveKind, next_move
-from fairwitness.runs.autopilot.audits import audit
-from fairwitness.runs.autopilot.beginning import begin, skip
 from fairwitness.runs.autopilot.context import AutopilotContext
-from fairwitness.runs.autopilot.deciding import Deciding
-from fairwitness.runs.autopilot.ending import Ending
+from fairwitness.runs.autopilot.decisions import PassDecisions
 from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
-from fairwitness.runs.autopilot.groundwork import lay_groundwork
-from fairwitness.runs.autopilot.ignored import OWN_FOLDERS
+from fairwitness.runs.autopilot.initial_files import write_initial_files
 from fairwitness.runs.autopilot.log import RETURNED
-from fairwitness.runs.autopilot.passing import Passing
+from fairwitness.runs.autopilot.own_files import OWN_FOLDERS
+from fairwitness.runs.autopilot.phase_pass import PhasePasses, begin_pass, skip_phase
+from fairwitness.runs.autopilot.run_end import RunEnd
+from fairwitness.runs.autopilot.self_audit import audit_run
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.runs.graph.repo_context import run_blocking
 
@@ -37,9 +36,9 @@ class AutopilotRunner:
         """`graph_of` makes the desk of a graph."""
         self.context, self._graph_of = context, graph_of
         self._state_file = StateFile(context.log, context.files)
-        self._passing = Passing(context, self._state_file)
-        self._deciding = Deciding(context)
-        self._ending = Ending(context.log, context.files, self._state_file)
+        self._passing = PhasePasses(context, self._state_file)
+        self._deciding = PassDecisions(context)
+        self._ending = RunEnd(context.log, context.files, self._state_file)
         self._graphs: dict[int, AutopilotGraphRunner] = {}
 
     async def next(self) -> RunMove:
@@ -49,7 +48,7 @@ class AutopilotRunner:
     def _next(self) -> RunMove:
         context = self.context
         if not context.log.passes():
-            lay_groundwork(context.log, context.files, context.repository)
+            write_initial_files(context.log, context.files, context.repository)
         return next_move(context.order, self._facts())
 
     def _facts(self) -> RunFacts:
@@ -91,11 +90,11 @@ class AutopilotRunner:
         context = self.context
         match move.kind:
             case RunMoveKind.BEGIN:
-                begin(context, _named(move.phase), move.number or 1)
+                begin_pass(context, _named(move.phase), move.number or 1)
             case RunMoveKind.DECIDE:
                 self._deciding.decide(_named(move.phase), move.number or 1)
             case RunMoveKind.SKIP:
-                skip(context, _named(move.phase), _named(move.reason))
+                skip_phase(context, _named(move.phase), _named(move.reason))
             case RunMoveKind.PAUSE:
                 self._ending.pause(f"{context.order.pause_after} phases have ended, and the run pauses after so many")
             case RunMoveKind.REPORT:
@@ -115,7 +114,7 @@ class AutopilotRunner:
 
     async def _finish(self, carry: Carry) -> None:
         """The roadmap's end: what was built is held against the specification, and the run is closed."""
-        found = await audit(self.context, carry)
+        found = await audit_run(self.context, carry)
         state = (await run_blocking(self.context.log.state)).state
         statuses = {phase: record.status for phase, record in state.phases.items()}
         bad = [phase for phase, status in statuses.items() if status is PhaseStatus.FAILED]

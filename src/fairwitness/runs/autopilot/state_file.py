@@ -21,8 +21,8 @@ from fairwitness.kit.documents import Format, read
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.run_moves import waits_for_a_person
-from fairwitness.runs.autopilot.log import AutopilotLog, Told, happened
-from fairwitness.runs.autopilot.wording import json_file
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
+from fairwitness.runs.autopilot.page_words import json_file
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
 
@@ -35,7 +35,7 @@ class StateSource(StrEnum):
     LEDGER = "the ledger"
 
 
-class Found(NamedTuple):
+class StateReading(NamedTuple):
     """A state, who says it, and why nobody before them could."""
 
     state: State
@@ -46,7 +46,7 @@ class Found(NamedTuple):
 _PATHS = {StateSource.FILE: autopilot.STATE, StateSource.BACKUP: autopilot.STATE_BACKUP}
 
 
-def read_state(files: Store, *, run_id: str | None = None) -> Found | None:
+def read_state(files: Store, *, run_id: str | None = None) -> StateReading | None:
     """The state as its file says it, or as the backup does where the file cannot be read; None if neither can.
 
     With `run_id`, a file about another run is as good as none.
@@ -55,13 +55,13 @@ def read_state(files: Store, *, run_id: str | None = None) -> Found | None:
     return found
 
 
-def standing(log: AutopilotLog, files: Store) -> Found:
+def current_state(log: AutopilotLog, files: Store) -> StateReading:
     """The same for a run whose ledger is at hand: whatever no file can say, its events say."""
     found, problems = _read(files, log.run_id)
-    return found or Found(log.state().state, StateSource.LEDGER, problems)
+    return found or StateReading(log.state().state, StateSource.LEDGER, problems)
 
 
-def _read(files: Store, run_id: str | None) -> tuple[Found | None, tuple[str, ...]]:
+def _read(files: Store, run_id: str | None) -> tuple[StateReading | None, tuple[str, ...]]:
     problems: list[str] = []
     for source, path in _PATHS.items():
         try:
@@ -72,7 +72,7 @@ def _read(files: Store, run_id: str | None) -> tuple[Found | None, tuple[str, ..
             problems.append(f"{path} cannot be read: {error}")
         else:
             if run_id in (None, state.meta.run_id):
-                return Found(state, source, tuple(problems)), ()
+                return StateReading(state, source, tuple(problems)), ()
             problems.append(f"{path} is about {state.meta.run_id}")
     return None, tuple(problems)
 
@@ -121,8 +121,8 @@ class StateFile:
             if is_archived(folded.state, self._files):
                 return folded
             if is_sign_of_life or not isinstance(folded.state.event_log[-1], CheckpointWritten):
-                told = happened(CheckpointWritten, self._log.now(), path=autopilot.STATE)
-                self._log.tell(Told(told))
+                told = new_event(CheckpointWritten, self._log.now(), path=autopilot.STATE)
+                self._log.tell(LoggedEvent(told))
                 killpoint("autopilot.checkpoint")
                 folded = self._log.state()
             self._write(rendered(shown(self._log, folded.state)))

@@ -13,9 +13,9 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.rules.claims import claim_differences, ended
-from fairwitness.runs.autopilot.commands import Asked
+from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.log import AutopilotLog
-from fairwitness.runs.autopilot.tasks import attempted, graph_of, statuses_of
+from fairwitness.runs.autopilot.task_graphs import attempted, graph_of, statuses_of
 
 SCRIPT = "the script of the task passes"
 """The criterion behind a task's script."""
@@ -37,10 +37,10 @@ _BY_CHECK = (
 _RED_MERGE = "red on the merged tree: "
 
 
-def asked_of(task: PlanTask) -> tuple[Asked, ...]:
+def asked_of(task: PlanTask) -> tuple[CriterionCommand, ...]:
     """Everything that is run for a task: its script as the plan has it, and the command of each criterion."""
-    script = (Asked(SCRIPT, task.script),) if task.script else ()
-    return (*script, *(Asked(each.criterion, each.command) for each in task.criteria))
+    script = (CriterionCommand(SCRIPT, task.script),) if task.script else ()
+    return (*script, *(CriterionCommand(each.criterion, each.command) for each in task.criteria))
 
 
 def red(runs: Sequence[ExecutionResult]) -> tuple[ExecutionResult, ...]:

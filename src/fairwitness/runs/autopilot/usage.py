@@ -8,7 +8,7 @@ from fairwitness.contracts.autopilot.words import RunStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.rules.breaker import FailRun, GoOn, Pause, after_step, error_key
-from fairwitness.runs.autopilot.log import BEGUN, STEP, AutopilotLog, Told, happened
+from fairwitness.runs.autopilot.log import BEGUN, STEP, AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.dispatch.account import budget_of, of_dispatches
 
 
@@ -35,7 +35,7 @@ def seconds_of(log: AutopilotLog, phase: str | None = None) -> float:
 
 def breaker_events(
     log: AutopilotLog, phase: str, outcome: StepOutcome, tokens: int, took_ms: int, now: str
-) -> tuple[Told, ...]:
+) -> tuple[LoggedEvent, ...]:
     """What follows for a run from a step that ended: nothing, or that its breaker opened or closed."""
     state = log.state().state
     record = state.phases.get(phase)
@@ -52,14 +52,16 @@ def breaker_events(
     if isinstance(answer, GoOn):
         was_half = state.circuit_breaker.state is BreakerPosition.HALF_OPEN
         if was_half and answer.breaker.state is BreakerPosition.CLOSED:
-            return (Told(happened(of_run.CircuitBreakerClosed, now, reason=f"{outcome.step.value} made progress")),)
+            return (
+                LoggedEvent(new_event(of_run.CircuitBreakerClosed, now, reason=f"{outcome.step.value} made progress")),
+            )
         return ()
     return _opened(answer, None if outcome.error is None else error_key(outcome.error), now)
 
 
-def _opened(answer: Pause | FailRun, last_error: str | None, now: str) -> tuple[Told, ...]:
+def _opened(answer: Pause | FailRun, last_error: str | None, now: str) -> tuple[LoggedEvent, ...]:
     status = RunStatus.PAUSED if isinstance(answer, Pause) else RunStatus.FAILED
-    opened = happened(
+    opened = new_event(
         of_run.CircuitBreakerOpened,
         now,
         setting=answer.setting,
@@ -68,4 +70,4 @@ def _opened(answer: Pause | FailRun, last_error: str | None, now: str) -> tuple[
         cooldown_until=answer.breaker.cooldown_until,
     )
     reason = f"the circuit breaker opened: {answer.setting} is reached at {answer.value}"
-    return Told(opened), Told(happened(of_run.RunHalted, now, reason=reason, status=status))
+    return LoggedEvent(opened), LoggedEvent(new_event(of_run.RunHalted, now, reason=reason, status=status))

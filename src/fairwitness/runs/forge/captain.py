@@ -19,10 +19,10 @@ from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.recording import ended
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
+from fairwitness.runs.forge.change_requests import extend, give_up
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import approve as approve  # as people do
 from fairwitness.runs.forge.plan_files import plan_of, plan_problems, write_plan
-from fairwitness.runs.forge.requests import extend, give_up
 from fairwitness.runs.graph.repo_context import RepoContext, run_blocking
 from fairwitness.runs.graph.working import DepsFor
 from fairwitness.store.artifacts import Store

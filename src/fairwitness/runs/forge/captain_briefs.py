@@ -16,8 +16,8 @@ from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.kit.json_text import render
+from fairwitness.runs.forge.change_requests import RequestState, request_state
 from fairwitness.runs.forge.log import ForgeLog, document_of
-from fairwitness.runs.forge.standings import Standing, standing_of
 
 PLAN, REPLAN = "plan", "replan"
 _TO_A_PERSON: Final = (
@@ -26,7 +26,7 @@ _TO_A_PERSON: Final = (
 _TO_NOBODY: Final = "Nobody can be asked any more: decide what is open, and write it under `assumptions`."
 
 
-class SaidAs(StrEnum):
+class PlanMessageKind(StrEnum):
     """What something was said as, between captain and person."""
 
     ASKED = "The captain asked"
@@ -34,29 +34,29 @@ class SaidAs(StrEnum):
     RETURNED = "The person sent the plan back"
 
 
-class Saying(NamedTuple):
+class PlanMessage(NamedTuple):
     """One thing that was said."""
 
-    kind: SaidAs
+    kind: PlanMessageKind
     text: str
 
 
-def sayings(envelopes: Iterable[Envelope]) -> tuple[Saying, ...]:
+def plan_messages(envelopes: Iterable[Envelope]) -> tuple[PlanMessage, ...]:
     """Everything that was said until now; an answer that sent the plan back as well is told once, as an answer."""
     return tuple(_sayings(envelopes))
 
 
-def _sayings(envelopes: Iterable[Envelope]) -> Iterator[Saying]:
+def _sayings(envelopes: Iterable[Envelope]) -> Iterator[PlanMessage]:
     answer: tuple[int, str] | None = None
     for envelope in envelopes:
         data = envelope.data
         if envelope.type == "captain.message" and data["speaker"] == "captain":
-            yield Saying(SaidAs.ASKED, data["text"])
+            yield PlanMessage(PlanMessageKind.ASKED, data["text"])
         elif envelope.type == "captain.message":
             answer = (envelope.seq, data["text"])
-            yield Saying(SaidAs.ANSWERED, data["text"])
+            yield PlanMessage(PlanMessageKind.ANSWERED, data["text"])
         elif envelope.type == "plan.returned" and answer != (envelope.seq - 1, data["feedback"]):
-            yield Saying(SaidAs.RETURNED, data["feedback"])
+            yield PlanMessage(PlanMessageKind.RETURNED, data["feedback"])
 
 
 class CaptainBriefs:
@@ -69,7 +69,7 @@ class CaptainBriefs:
         """For the plan of this number; `problems` are those of an answer that could not be taken."""
         order = self._order()
         last = self._log.proposal()
-        said = sayings(self._log.ledger.events(self._log.run_id))
+        said = plan_messages(self._log.ledger.events(self._log.run_id))
         task = "Plan what the request asks for."
         if last is not None:
             task = "Make a new plan of your last one and of what the person said since, and return all of it."
@@ -105,7 +105,7 @@ class CaptainBriefs:
 
     def replan(self, dispatch_id: str, cr_id: str) -> Brief:
         """For the answer to a change request; number and time of the overlay are set when it is taken in."""
-        standing = standing_of(self._log, cr_id)
+        standing = request_state(self._log, cr_id)
         return Brief(
             dispatch_id=dispatch_id,
             run_id=self._log.run_id,
@@ -118,7 +118,7 @@ class CaptainBriefs:
             known={"dag": None},  # the graph that stands is not drawn anew
         )
 
-    def _standing_plan(self, standing: Standing) -> Iterator[PromptSection]:
+    def _standing_plan(self, standing: RequestState) -> Iterator[PromptSection]:
         log, request = self._log, standing.request
         _, dag = log.effective()
         yield PromptSection(title=f"Change request {request.id}", text=document_of(request.plain()))
@@ -156,7 +156,7 @@ def request_instance(cr_id: str) -> str:
     return f"captain-{cr_id}"
 
 
-def _talk(said: Sequence[Saying]) -> tuple[PromptSection, ...]:
+def _talk(said: Sequence[PlanMessage]) -> tuple[PromptSection, ...]:
     if not said:
         return ()
     text = "\n\n".join(f"{saying.kind.value}:\n{saying.text or '(nothing)'}" for saying in said)

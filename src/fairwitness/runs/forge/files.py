@@ -4,8 +4,8 @@ import threading
 
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.status import RunState
+from fairwitness.runs.forge.change_requests import write_files
 from fairwitness.runs.forge.log import ForgeLog
-from fairwitness.runs.forge.requests import write_files
 from fairwitness.runs.shared.state_files import ForgeProjection
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout

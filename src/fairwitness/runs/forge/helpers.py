@@ -45,7 +45,7 @@ _TASK = "Run the errand that is described below, and nothing beyond it."
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AttemptContext:
     """What all agents of an attempt share."""
 
     context: Context
@@ -61,7 +61,7 @@ class Place:
     limits: ForgeTable
 
 
-class Asker(NamedTuple):
+class SpawningAgent(NamedTuple):
     """An agent that may start others."""
 
     role: Role
@@ -70,7 +70,7 @@ class Asker(NamedTuple):
     """How many asked before it: 0 for the agent of a node."""
 
 
-def sources(place: Place, asker: Asker) -> dict[Tool, Source]:
+def helper_tools(place: AttemptContext, asker: SpawningAgent) -> dict[Tool, Source]:
     """What answers an agent's tools for helpers and subtasks, as far as its role has them."""
     policy, given = POLICIES[asker.role], dict[Tool, Source]()
     if policy.spawns:
@@ -81,7 +81,7 @@ def sources(place: Place, asker: Asker) -> dict[Tool, Source]:
     return given
 
 
-def spec_boxes(log: ForgeLog) -> tuple[PromptSection, ...]:
+def spec_sections(log: ForgeLog) -> tuple[PromptSection, ...]:
     """The specs that are in force."""
     return tuple(PromptSection(title=f"Spec {name}", text=body) for name, body in log.specs().items())
 
@@ -89,7 +89,7 @@ def spec_boxes(log: ForgeLog) -> tuple[PromptSection, ...]:
 class Helpers:
     """The helpers of one try of one agent, one at a time."""
 
-    def __init__(self, place: Place, asker: Asker) -> None:
+    def __init__(self, place: AttemptContext, asker: SpawningAgent) -> None:
         self._place, self._asker = place, asker
         self._started = 0
         self._is_busy = False
@@ -145,7 +145,7 @@ class Helpers:
             instance=instance,
             task=_TASK if part is None else f"Carry out {part.id}.",
             parameters={"task_id": instance if part is None else part.id},
-            inputs=(errand, *spec_boxes(place.log)),
+            inputs=(errand, *spec_sections(place.log)),
             scope=place.scope,
             known={
                 "walkthrough.task_id": place.order.node if part is None else part.id,
@@ -161,25 +161,27 @@ class Helpers:
             return before.tree
         return place.context.shadow.snapshot(place.folder, place.base_tree)
 
-    async def _asked(self, brief: Brief, before: Seen, about: str) -> "Result":
+    async def _asked(self, brief: Brief, before: Seen, about: str) -> "HelperResult":
         """What came of it; whatever a helper trips over is told, and ends nobody but the helper."""
         try:
             done = await self._dispatched(brief, one_line(about, _LINE))
             await run_blocking(_settle, self._place.context, self._place.folder, before, done)
         except (FairWitnessError, OSError) as error:
             what = error.what if isinstance(error, FairWitnessError) else str(error)
-            return Result(False, f"failed: it could not be asked: {one_line(what)}")
+            return HelperResult(False, f"failed: it could not be asked: {one_line(what)}")
         return result_of(done)
 
     async def _dispatched(self, brief: Brief, about: str) -> Dispatched:
         """To its end, whoever is cancelled meanwhile: nothing of a helper outlives whoever asked for it."""
         place, asker = self._place, self._asker
         deps = place.deps_for(brief.role, brief.instance, place.folder, place.prepared.base)
-        own = sources(place, Asker(brief.role, brief.instance, asker.depth + 1))
+        own = helper_tools(place, SpawningAgent(brief.role, brief.instance, asker.depth + 1))
         stop = asyncio.Event()
         working = asyncio.create_task(
             dispatch(
-                replace(place.context, recorder=Beside(place.context.recorder, at_start=self._tells(brief, about))),
+                replace(
+                    place.context, recorder=NotingRecorder(place.context.recorder, at_start=self._tells(brief, about))
+                ),
                 ROLES[brief.role],
                 brief,
                 DispatchPosition(
@@ -200,7 +202,7 @@ class Helpers:
                 working.exception()  # it was seen; nobody waits for it any more
             raise
 
-    def _tells(self, brief: Brief, about: str) -> "Note":
+    def _tells(self, brief: Brief, about: str) -> "RecordWriter":
         """Tells of a helper in the record by which it begins, the first time that it does."""
         log, order = self._place.log, self._place.order
 
@@ -233,35 +235,35 @@ def _settle(context: Context, folder: Path, before: Seen, done: Dispatched) -> N
     killpoint("forge.helper.restored")
 
 
-class Result(NamedTuple):
+class HelperResult(NamedTuple):
     """What whoever asked is told."""
 
     is_done: bool
     text: str
 
 
-def result_of(done: Dispatched) -> Result:
+def result_of(done: Dispatched) -> HelperResult:
     """In short: how it ended, which files it changed, and what it says itself or why it failed."""
     outcome = done.outcome
     if outcome.status is OutcomeStatus.REFUSED:
-        return Result(False, f"failed: {_problem(outcome)}\nwhat it had changed was put back")
+        return HelperResult(False, f"failed: {_problem(outcome)}\nwhat it had changed was put back")
     files = [each.path for each in done.changed]
     more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
     changed = f"files changed: {', '.join(files[:_FILES]) or 'none'}{more}"
     if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
-        return Result(False, f"failed: {_problem(outcome)}\n{changed}")
+        return HelperResult(False, f"failed: {_problem(outcome)}\n{changed}")
     said = outcome.answer["walkthrough"]
     summary = dict(split_sections(said["body"]))["Summary"].strip()
     cut = f"{summary[:_SUMMARY]}…" if len(summary) > _SUMMARY else summary
     is_done = said["status"] == WalkthroughStatus.COMPLETED.value
-    return Result(is_done, f"{said['status']}\n{changed}\n{cut or 'it says nothing more'}")
+    return HelperResult(is_done, f"{said['status']}\n{changed}\n{cut or 'it says nothing more'}")
 
 
 def _problem(outcome: Outcome) -> str:
     return f"{outcome.status.value}: {one_line(outcome.problems[0])}" if outcome.problems else outcome.status.value
 
 
-Note = Callable[[Record, str], None]
+RecordWriter = Callable[[Record, str], None]
 """Writes something into a record; the second is the time."""
 
 
@@ -270,12 +272,12 @@ def _nothing(_record: Record, _now: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class NotingRecorder:
     """A recorder that writes something more into the records by which a dispatch begins and ends."""
 
     recorder: Recorder
-    at_start: Note = _nothing
-    at_end: Note = _nothing
+    at_start: RecordWriter = _nothing
+    at_end: RecordWriter = _nothing
 
     def started(self, record: Record, brief: Brief, position: DispatchPosition, *, timestamp: str) -> None:
         """See `Recorder`."""

@@ -19,7 +19,7 @@ from fairwitness.kit.limits import DEFAULT_LIMITS
 from fairwitness.kit.text import decode, visible
 from fairwitness.rules.validation import problems_in
 from fairwitness.runs.forge.log import DOCUMENT, SPEC, ForgeLog, document_of
-from fairwitness.runs.forge.storable import unstorable
+from fairwitness.runs.forge.storage_checks import storage_problems
 from fairwitness.store.artifacts import Store, content_hash, join
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -28,7 +28,7 @@ _LEFT_BY_EDITORS = re.compile(r"[.#]|.*~")
 _LOCK_VERSION = 1
 
 
-class _Written:
+class _PlanOnDisk:
     """A plan as it stands in files: plain values, and where each of them stands."""
 
     def __init__(self, store: Store, layout: ForgeLayout, proposal: ForgePlan) -> None:
@@ -120,7 +120,7 @@ def plan_problems(plan: ForgePlan, layout: ForgeLayout) -> tuple[Problem, ...]:
 def _plan_problems(plan: ForgePlan, layout: ForgeLayout) -> Iterator[Problem]:
     if not plan.dag.nodes:
         yield Problem(where=("dag", "nodes"), expected="at least one task", found="none")
-    yield from unstorable(layout, plan.specs, plan.tasks, plan.dag.nodes, ("dag", "nodes"))
+    yield from storage_problems(layout, plan.specs, plan.tasks, plan.dag.nodes, ("dag", "nodes"))
 
 
 def write_plan(store: Store, layout: ForgeLayout, plan: ForgePlan) -> None:
@@ -146,7 +146,7 @@ def read_plan(store: Store, layout: ForgeLayout, proposal: ForgePlan) -> ForgePl
 
     What no file tells, the captain's assumptions and questions, is taken from what was proposed.
     """
-    written = _Written(store, layout, proposal)
+    written = _PlanOnDisk(store, layout, proposal)
     problems = tuple(written.problems())
     if not problems:
         plan = plan_of(CaptainReturn.model_validate(written.plain))

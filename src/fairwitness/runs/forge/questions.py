@@ -15,11 +15,10 @@ from fairwitness.errors import UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.change_requests import Verdict
 from fairwitness.rules.forge_course import INTERVIEW, Move, MoveKind, next_move
-from fairwitness.runs.forge.captain_briefs import SaidAs, sayings
+from fairwitness.runs.forge.captain_briefs import PlanMessageKind, plan_messages
+from fairwitness.runs.forge.change_requests import decide, request_of
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import approve
-from fairwitness.runs.forge.requests import decide
-from fairwitness.runs.forge.standings import request_of
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -116,8 +115,8 @@ def _proposal(log: ForgeLog) -> ForgePlan:
 
 def _returned(log: ForgeLog) -> int:
     """How many plans were sent back; answers of an interview are none of them."""
-    said = sayings(log.ledger.events(log.run_id))
-    return sum(saying.kind is SaidAs.RETURNED for saying in said)
+    said = plan_messages(log.ledger.events(log.run_id))
+    return sum(saying.kind is PlanMessageKind.RETURNED for saying in said)
 
 
 def _plan_rounds(log: ForgeLog) -> int:

@@ -28,7 +28,7 @@ _NEXT = "write it otherwise"
 _ENDED = frozenset({SubtaskStatus.COMPLETED, SubtaskStatus.FAILED})
 
 
-class Standing(NamedTuple):
+class SubtaskState(NamedTuple):
     """How far a part is by the events, and whose work that is."""
 
     status: SubtaskStatus = SubtaskStatus.PENDING
@@ -84,7 +84,7 @@ class Subtasks:
         key = f"{SUBTASK}:{self._node}:{id_}"
         record_once(self._log, key, SUBTASK, self._node, {"document": document.plain()}, (event,))
         killpoint("forge.subtask")
-        self._put(path, document, self._standings().get(id_, Standing()))
+        self._put(path, document, self._standings().get(id_, SubtaskState()))
         return f"{id_} is written."
 
     def _document(
@@ -112,7 +112,7 @@ class Subtasks:
     def change(self, name: str, status: SubtaskStatus, agent: str) -> None:
         """A part moves on in this try; what is told of the same agent already is not told again."""
         self._here[name] = status
-        self._tell({name: Standing(status, agent)})
+        self._tell({name: SubtaskState(status, agent)})
 
     def reopen(self, attempt: int) -> None:
         """Puts back what earlier attempts brought: their branches are gone, and their work is not in this worktree."""
@@ -123,11 +123,11 @@ class Subtasks:
             if standing.agent is not None and not standing.agent.startswith(own)
         ]
         if gone:
-            self._tell(dict.fromkeys(gone, Standing()))
+            self._tell(dict.fromkeys(gone, SubtaskState()))
 
-    def _tell(self, changes: dict[str, Standing]) -> None:
+    def _tell(self, changes: dict[str, SubtaskState]) -> None:
         now = self._standings()
-        news = {name: after for name, after in changes.items() if not _is_told(now.get(name, Standing()), after)}
+        news = {name: after for name, after in changes.items() if not _is_told(now.get(name, SubtaskState()), after)}
         if news:
             self._log.write(
                 lambda _now: [
@@ -139,17 +139,17 @@ class Subtasks:
         documents = self.documents()
         for name in changes:
             path = self._layout.subtask(self._node, name)
-            self._put(path, documents[name], news.get(name, now.get(name, Standing())))
+            self._put(path, documents[name], news.get(name, now.get(name, SubtaskState())))
 
-    def _standings(self) -> dict[str, Standing]:
-        found: dict[str, Standing] = {}
+    def _standings(self) -> dict[str, SubtaskState]:
+        found: dict[str, SubtaskState] = {}
         for event in self._log.ledger.events(self._log.run_id):
             if event.type == "subtask.changed" and event.data["nodeId"] == self._node:
                 data = event.data
-                found[data["subtaskId"]] = Standing(SubtaskStatus(data["status"]), data.get("agent"))
+                found[data["subtaskId"]] = SubtaskState(SubtaskStatus(data["status"]), data.get("agent"))
         return found
 
-    def _put(self, path: str, document: Subtask, standing: Standing) -> None:
+    def _put(self, path: str, document: Subtask, standing: SubtaskState) -> None:
         stands = document.model_copy(update={"status": standing.status, "assigned_agent": standing.agent})
         content = document_of(stands.plain()).encode()
         if not self._store.exists(path) or self._store.get(path) != content:
@@ -184,7 +184,7 @@ class Subtasks:
         return write
 
 
-def _is_told(before: Standing, after: Standing) -> bool:
+def _is_told(before: SubtaskState, after: SubtaskState) -> bool:
     """Whether the events say so already; of one that has ended they also said that it ran."""
     if before == after:
         return True

@@ -27,7 +27,7 @@ from fairwitness.store.layout.forge import ForgeLayout
 WALKTHROUGH, DISPUTE = "walkthrough", "dispute"
 
 
-class Kept(NamedTuple):
+class KeptWalkthrough(NamedTuple):
     """A walkthrough with what is known about it."""
 
     attempt: int
@@ -124,21 +124,21 @@ def changed_files(log: ForgeLog, node: str, attempt: int) -> tuple[str, ...]:
     return () if kept is None else kept.changed
 
 
-def last_walkthrough(log: ForgeLog, node: str) -> Kept | None:
+def last_walkthrough(log: ForgeLog, node: str) -> KeptWalkthrough | None:
     """What was told of a node last; None if nothing was."""
     rows = [row for row in log.ledger.observations(log.run_id, WALKTHROUGH) if row.subject == node]
     return _read(log, max(rows, key=lambda row: int(row.detail["attempt"]))) if rows else None
 
 
-def _kept(log: ForgeLog, node: str, attempt: int) -> Kept | None:
+def _kept(log: ForgeLog, node: str, attempt: int) -> KeptWalkthrough | None:
     row = log.ledger.observation(log.run_id, _key(node, attempt))
     return None if row is None else _read(log, row)
 
 
-def _read(log: ForgeLog, row: Observation) -> Kept:
+def _read(log: ForgeLog, row: Observation) -> KeptWalkthrough:
     attempt = int(row.detail["attempt"])
     doubted = log.ledger.observation(log.run_id, f"{DISPUTE}:{row.subject}:{attempt}")
-    return Kept(
+    return KeptWalkthrough(
         attempt,
         Walkthrough.model_validate(row.detail["document"]),
         tuple(row.detail["changed"]),

@@ -1,0 +1,371 @@
+"""What becomes of a phase whose pass returned: integrity first, then the gate; written down with its events at once."""
+
+from collections.abc import Mapping
+
+from fairwitness.contracts.autopilot import events_phase as of_phase
+from fairwitness.contracts.autopilot import events_quality as of_quality
+from fairwitness.contracts.autopilot import events_run as of_run
+from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
+from fairwitness.contracts.autopilot.integrity import IntegrityAnswer
+from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
+from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
+from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
+from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus, Recommendation, RunStatus, StepName
+from fairwitness.rules.cost import standing_score
+from fairwitness.rules.flags import course
+from fairwitness.rules.integrity import IntegrityVerdict, integrity
+from fairwitness.rules.phases import gate_of, has_dependents
+from fairwitness.rules.plan_check import parts_of
+from fairwitness.rules.scoring import GateMove, RubberStamp, split_score, tenths, too_many_deferred, uniform_tail
+from fairwitness.runs.autopilot.context import AutopilotContext
+from fairwitness.runs.autopilot.cycles import after_cycle_pass, cycle_result, first_cycle, nothing_to_raise
+from fairwitness.runs.autopilot.integrity_inputs import (
+    PassReview,
+    category_of,
+    integrity_facts,
+    review_pass,
+    scores_before,
+    write_diagnostic,
+)
+from fairwitness.runs.autopilot.lineage import origin, passes_of, revert_key
+from fairwitness.runs.autopilot.log import VERDICT, AutopilotLog, LoggedEvent, new_event
+from fairwitness.runs.autopilot.post_mortems import PhaseFailure, write_post_mortem
+from fairwitness.runs.autopilot.revert import take_back
+from fairwitness.runs.autopilot.verification import human_tasks
+from fairwitness.store.layout.autopilot import STATE
+
+
+def stamped(context: AutopilotContext, weighed: PassReview, found: IntegrityVerdict) -> tuple[LoggedEvent, ...]:
+    """The event that a row of nearly equal scores calls for, if any."""
+    score = weighed.returned.alignment_score
+    if found.stamp is None or score is None:
+        return ()
+    phase = weighed.asked.phase
+    row = [*scores_before(context, phase), (phase, score)]
+    length = uniform_tail([tenths(known) for _, known in row])
+    tail = row[-length:]
+    kinds: Mapping[RubberStamp, type[Event]] = {
+        RubberStamp.WARNING: of_run.RubberStampWarning,
+        RubberStamp.ENHANCED: of_run.RubberStampEnhanced,
+        RubberStamp.CRITICAL: of_run.RubberStampCritical,
+    }
+    event: Event = new_event(
+        kinds[found.stamp],
+        context.log.now(),
+        count=length,
+        lowest=min(known for _, known in tail),
+        highest=max(known for _, known in tail),
+        phases=tuple(other for other, _ in tail),
+    )
+    return (LoggedEvent(event),)
+
+
+_NEEDLESS = 14
+"""The integrity check that asks whether a person is needed."""
+
+
+def deferred(log: AutopilotLog, weighed: PassReview, found: IntegrityVerdict) -> tuple[LoggedEvent, ...]:
+    """A phase that is put to a person; the state is written down with the reason."""
+    phase, now = weighed.asked.phase, log.now()
+    claim = weighed.returned.human_verify_justification
+    assert claim is not None  # the contract of a return obliges it
+    said = None if weighed.verified is None else weighed.verified.said
+    facts = DeferralFacts(
+        reason=claim.task_description,
+        autonomous_confidence=None if said is None else said.autonomous_confidence,
+        justification=HumanVerifyJustification(
+            checkpoint_task_id=claim.checkpoint_task_id,
+            task_description=claim.task_description,
+            auto_tasks_passed=claim.auto_tasks_passed,
+            auto_tasks_total=claim.auto_tasks_total,
+        ),
+    )
+    told = [LoggedEvent(new_event(of_run.CheckpointWritten, now, phase=phase, path=STATE), EventFacts(deferral=facts))]
+    if any(each.number == _NEEDLESS for each in found.findings):
+        needless = new_event(
+            of_phase.UnnecessaryDeferralWarning,
+            now,
+            phase=phase,
+            checkpoint_task_id=claim.checkpoint_task_id,
+            task_description=claim.task_description,
+        )
+        told.append(LoggedEvent(needless))
+    meta = log.state().state.meta
+    deferred, processed = meta.human_deferred_count + 1, meta.total_phases_processed + 1
+    if too_many_deferred(deferred, processed, meta.deferral_threshold):
+        often = new_event(
+            of_run.HighDeferRateWarning,
+            now,
+            human_deferred_count=deferred,
+            total_phases_processed=processed,
+            defer_rate=round(deferred / processed, 4),
+        )
+        told.append(LoggedEvent(often))
+    return tuple(told)
+
+
+class PassDecisions:
+    """Decides about the passes of one run."""
+
+    def __init__(self, context: AutopilotContext) -> None:
+        self._context, self._log = context, context.log
+
+    def decide(self, phase: str, number: int) -> Verdict:
+        """The verdict about a pass, or about a phase whose parts have all returned; asked again, the same."""
+        key = f"{VERDICT}:{phase}-{number}"
+        known = self._log.kept(key, Verdict)
+        if known is not None:
+            return known
+        asked = next((each for each in passes_of(self._log, phase) if each.number == number), None)
+        verdict, told = self._joined(phase, number) if asked is None else self._of_pass(asked)
+        return self._log.keep(key, VERDICT, phase, verdict, lambda _now: told)
+
+    def _of_pass(self, asked: PhasePass) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+        context, log = self._context, self._log
+        returned = log.returned(asked)
+        assert returned is not None  # only a pass that returned is decided about
+        weighed = review_pass(context, asked, returned)
+        found = integrity(integrity_facts(context, weighed))
+        failure = next((each for each in found.findings if each.answer is IntegrityAnswer.FAILURE), None)
+        failed = None if failure is None else f"integrity check {failure.number}, {failure.name}: {failure.because}"
+        is_cycle = origin(log, asked).kind is PassKind.CYCLE
+        path = None
+        if (
+            not is_cycle or not cycle_result(context, weighed, failed).revert
+        ):  # else the one before it tells what stands
+            path = write_diagnostic(context, weighed, force_incomplete=False)
+        told = [*self._diagnosed(weighed, path), *stamped(context, weighed, found)]
+        if found.answer is IntegrityAnswer.ENFORCEMENT:
+            because = next(each.because for each in found.findings if each.answer is IntegrityAnswer.ENFORCEMENT)
+            again = PhasePass(
+                phase=asked.phase,
+                number=asked.number + 1,
+                kind=PassKind.AGAIN,
+                start=asked.start,
+                checkpoint=asked.checkpoint,
+                again=found.again,
+            )
+            return self._verdict(weighed, found, AfterPass.ONCE_MORE, because, again), tuple(told)
+        if is_cycle:
+            after = after_cycle_pass(context, weighed, failed=failed)
+            verdict = self._verdict(weighed, found, after.after, after.because, after.next)
+            return verdict, (*told, *after.told)
+        verdict, more = self._gated(weighed, found, failed)
+        return verdict, (*told, *more)
+
+    def _diagnosed(self, weighed: PassReview, path: str | None) -> tuple[LoggedEvent, ...]:
+        if path is None or weighed.rated is None:
+            return ()
+        phase = weighed.asked.phase
+        written = new_event(
+            of_quality.ConfidenceDiagnosticWritten,
+            self._log.now(),
+            phase=phase,
+            phase_id=phase,
+            alignment_score=weighed.rated.settled.score,
+            pass_threshold=self._threshold / 10,
+            diagnostic_path=path,
+            path_to_9_items=len(weighed.way.usable),
+        )
+        return (LoggedEvent(written),)
+
+    @property
+    def _threshold(self) -> int:
+        return course(frozenset(self._context.order.flags)).threshold_tenths
+
+    def _verdict(
+        self,
+        weighed: PassReview,
+        found: IntegrityVerdict,
+        after: AfterPass,
+        because: str,
+        following: PhasePass | None = None,
+    ) -> Verdict:
+        return Verdict(
+            phase=weighed.asked.phase,
+            number=weighed.asked.number,
+            after=after,
+            because=because,
+            findings=found.findings,
+            next=following,
+            cycles=weighed.cycles,
+        )
+
+    def _gated(
+        self, weighed: PassReview, found: IntegrityVerdict, failed: str | None
+    ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+        """The gate of a phase that went through its steps."""
+        context, order, returned = self._context, self._context.order, weighed.returned
+        plan = course(frozenset(order.flags))
+        answer = gate_of(
+            context.order.roadmap.outline,
+            returned,
+            threshold_tenths=self._threshold,
+            cycles=0,
+            gained=True,
+            quality=any(each.loop.value == "quality" for each in plan.loops),
+            complete=plan.goes_on,
+        )
+        if failed is not None:
+            return self._failed(weighed, found, failed, halts=not plan.goes_on)
+        match answer.move:
+            case GateMove.DEFER:
+                verdict = self._verdict(weighed, found, AfterPass.DEFERRED, answer.because)
+                return verdict, deferred(self._log, weighed, found)
+            case GateMove.SPLIT:
+                return self._split(weighed, found, answer.because)
+            case GateMove.ROLL_BACK:
+                return self._failed(weighed, found, _reason(returned), halts=not plan.goes_on)
+            case GateMove.FAIL_AND_GO_ON:
+                return self._failed(weighed, found, _reason(returned, answer.because), halts=False)
+            case GateMove.FAIL_AND_HALT:
+                return self._failed(weighed, found, _reason(returned, answer.because), halts=True)
+            case GateMove.PASS | GateMove.REMEDIATE | GateMove.PASS_INCOMPLETE | GateMove.PASS_EXHAUSTED:
+                started = first_cycle(context, weighed)
+                if started is None:
+                    told = (*nothing_to_raise(context, weighed), *self.completed(weighed))
+                    return self._verdict(weighed, found, AfterPass.SETTLED, answer.because), told
+                verdict = self._verdict(weighed, found, AfterPass.ONCE_MORE, answer.because, started.next)
+                return verdict, started.told
+
+    def completed(self, weighed: PassReview) -> tuple[LoggedEvent, ...]:
+        """A phase that passed its gate."""
+        context, phase, now = self._context, weighed.asked.phase, self._log.now()
+        score = weighed.returned.alignment_score
+        said = None if weighed.verified is None else weighed.verified.said
+        told = []
+        if human_tasks(context, phase) and said is not None and said.autonomous_confidence is not None:
+            alone = new_event(
+                of_phase.AutonomousResolutionSuccess,
+                now,
+                phase=phase,
+                autonomous_confidence=said.autonomous_confidence,
+            )
+            told.append(LoggedEvent(alone))
+        done = new_event(
+            of_phase.PhaseCompleted,
+            now,
+            phase=phase,
+            alignment_score=score,
+            score_band=None if score is None else band_of(score),
+            checkpoint_sha=context.tip(),
+        )
+        return (*told, LoggedEvent(done))
+
+    def _split(
+        self, weighed: PassReview, found: IntegrityVerdict, because: str
+    ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+        asked, plan = weighed.asked, self._context.plan(weighed.asked.phase)
+        assert plan is not None
+        names = [f"{asked.phase}{chr(ord('a') + index)}" for index in range(len(parts_of(plan)))]
+        parts = tuple(
+            PhasePass(
+                phase=name,
+                number=len(passes_of(self._log, name)) + 1,  # a phase that is tried again may be split again
+                kind=PassKind.PART,
+                start=asked.start,
+                checkpoint=asked.checkpoint,
+                tasks=tuple(task.id for task in part),
+            )
+            for name, part in zip(names, parts_of(plan), strict=True)
+        )
+        verdict = Verdict(
+            phase=asked.phase,
+            number=asked.number,
+            after=AfterPass.SPLIT,
+            because=because,
+            findings=found.findings,
+            parts=parts,
+        )
+        return verdict, ()
+
+    def _joined(self, phase: str, number: int) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+        """A phase whose parts have all ended: completed with their mean, or failed with the first that failed."""
+        context, log = self._context, self._log
+        parts = next(each.parts for each in log.verdicts() if (each.phase, each.number) == (phase, number - 1))
+        state = log.state().state.phases
+        records = [state[part.phase] for part in parts if part.phase in state]  # after a failure not all were begun
+        first = next(each for each in passes_of(context.log, phase) if each.number == number - 1)
+        done = [name for name, record in state.items() if record.status is PhaseStatus.COMPLETED]
+        failed = [part.phase for part in parts if part.phase not in done]
+        settled = Verdict(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
+        if failed:
+            reason = f"its part {failed[0]} is not completed"
+            told = self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
+            goes_on = course(frozenset(context.order.flags)).goes_on
+            if goes_on or not has_dependents(context.order.roadmap.outline, phase):
+                return settled, told
+            halted = settled.model_copy(update={"after": AfterPass.HALTED, "because": reason})
+            return halted, (*told, self._stop(phase, reason))
+        score = split_score([standing_score(each) for each in records])
+        completed = new_event(
+            of_phase.PhaseCompleted,
+            log.now(),
+            phase=phase,
+            alignment_score=score,
+            score_band=None if score is None else band_of(score),
+            checkpoint_sha=context.tip(),
+        )
+        return settled, (LoggedEvent(completed),)
+
+    def _failed(
+        self, weighed: PassReview, found: IntegrityVerdict, reason: str, *, halts: bool
+    ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+        asked = weighed.asked
+        halts = halts and asked.phase in {phase.id for phase in self._context.order.roadmap.phases}
+        results = self._log.results(asked)
+        step = results[-1].step if results else StepName.PREFLIGHT
+        told = self._failure(asked, reason, weighed.returned.recommendation, step)
+        if halts:
+            told = (*told, self._stop(asked.phase, reason))
+        return self._verdict(weighed, found, AfterPass.HALTED if halts else AfterPass.SETTLED, reason), told
+
+    def _stop(self, phase: str, reason: str) -> LoggedEvent:
+        why = f"phase {phase} failed: {reason}"
+        return LoggedEvent(new_event(of_run.RunHalted, self._log.now(), reason=why, status=RunStatus.FAILED))
+
+    def _failure(
+        self, asked: PhasePass, reason: str, recommendation: Recommendation, step: StepName
+    ) -> tuple[LoggedEvent, ...]:
+        """A phase that failed: what it changed is taken back and kept aside, and why is written down."""
+        context, log, now = self._context, self._log, self._log.now()
+        told: list[LoggedEvent] = []
+        back = take_back(log, context.repo, asked.phase, to=asked.checkpoint, why=reason, key=revert_key(asked))
+        if back.branch is not None:
+            begun = new_event(
+                of_phase.RollbackInitiated,
+                now,
+                phase=asked.phase,
+                reason=reason,
+                rollback_from=back.from_,
+                rollback_to=back.to,
+            )
+            done = new_event(
+                of_phase.RollbackCompleted,
+                now,
+                phase=asked.phase,
+                rollback_from=back.from_,
+                rollback_to=back.to,
+                diagnostic_branch=back.branch,
+            )
+            told = [LoggedEvent(begun), LoggedEvent(done)]
+        category = category_of(context, asked) or FailureCategory.COORDINATION_FAILURE
+        written = write_post_mortem(
+            log, context.files, asked, PhaseFailure(reason=reason, category=category, step=step)
+        )
+        failed = new_event(
+            of_phase.PhaseFailed,
+            now,
+            phase=asked.phase,
+            reason=reason,
+            category=category,
+            recommendation=recommendation,
+            postmortem_path=written.path,
+        )
+        return (*told, LoggedEvent(failed))
+
+
+def _reason(returned: PhaseReturn, otherwise: str = "a rollback was asked for") -> str:
+    return returned.summary if returned.status is PhaseOutcome.FAILED else otherwise

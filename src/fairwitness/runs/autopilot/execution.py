@@ -1,0 +1,463 @@
+"""Carries out one node of a phase: an executor in its worktree, the harness on what it left, and a check beside it.
+
+What fails is handed to a debugger, twice at most. Commands are run on exactly the files that would be committed, and
+whoever checks sees the task and the change, and nothing of what was said about them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
+from fairwitness.contracts.autopilot.events_phase import TaskRetried
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError
+from fairwitness.contracts.autopilot.passes import PassKind, PhasePass, StepResult
+from fairwitness.contracts.autopilot.phase_record import ExecuteStep, PhaseSteps, TaskRecord, TaskStatus
+from fairwitness.contracts.autopilot.returns import DebuggerReturn, ExecutorReturn
+from fairwitness.contracts.autopilot.trace import TraceAction
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn
+from fairwitness.contracts.autopilot.words import FailureCategory, StepName, WorkState
+from fairwitness.contracts.common.base import Contract, Positive, Texts
+from fairwitness.contracts.common.ids import NodeId
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import AttemptOrder, GraphEnd, Prepared, Worked
+from fairwitness.errors import NotReady
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
+from fairwitness.rules.breaker import may_retry
+from fairwitness.rules.claims import mini_differences
+from fairwitness.runs.autopilot import task_checks
+from fairwitness.runs.autopilot.agent_calls import AgentCaller
+from fairwitness.runs.autopilot.briefs import AutopilotBriefs
+from fairwitness.runs.autopilot.commands import CommandHarness
+from fairwitness.runs.autopilot.context import AutopilotContext
+from fairwitness.runs.autopilot.graph_runner import BUDGET
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
+from fairwitness.runs.autopilot.pages_phase import LoggedTask, execution_page
+from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span, answer, first_line, over_budget
+from fairwitness.runs.autopilot.task_checks import failures
+from fairwitness.runs.autopilot.task_graphs import (
+    ATTEMPT,
+    NodeAttempt,
+    PlannedGraph,
+    PlannedNode,
+    attempted,
+    begin_graph,
+    deviations,
+    graphs_of,
+    logged,
+    rest_of,
+)
+from fairwitness.runs.autopilot.usage import task_retries
+from fairwitness.runs.dispatch import Dispatched, DispatchPosition
+from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+
+DEBUGS: Final = 2
+"""How often a debugger is sent to one task."""
+RETRY: Final = "task-retry"
+HELP: Final = "help"
+_INCOMPLETE: Final = FailureCategory.EXECUTOR_INCOMPLETE
+_SUMMARY: Final = 60
+_REASON: Final = 500
+
+
+class TaskRetry(Contract):
+    """A task that is tried again, and what was wrong with it."""
+
+    node: NodeId
+    number: Positive
+    problems: Texts
+
+
+class NodeJob(NamedTuple):
+    """One attempt: what it is about, and where it is made."""
+
+    order: AttemptOrder
+    prepared: Prepared
+    folder: Path
+    node: PlannedNode
+
+    @property
+    def id(self) -> str:
+        """As it stands in keys and in names of dispatches."""
+        helper = f"-{HELP}" if self.order.conflict is not None else ""
+        return f"{self.order.node}-{self.order.attempt}{helper}"
+
+
+@dataclass
+class AttemptProgress:
+    """What has been done in an attempt so far."""
+
+    start: str
+    """The files it began with."""
+    tree: str
+    """The files that would be committed."""
+    changed: tuple[str, ...] = ()
+    """Paths in which the two differ."""
+    milliseconds: int = 0
+    said: ExecutorReturn | None = None
+    check: MiniVerifierReturn | None = None
+    debugs: int = 0
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Why its executor itself holds that it is not done."""
+        why = None if self.said is None else task_checks.unfinished(self.said)
+        return () if why is None else (why,)
+
+    def ended(self, job: NodeJob, problems: Sequence[str] = (), category: FailureCategory | None = None) -> NodeAttempt:
+        """How it ended: done exactly if nothing speaks against it."""
+        evidence = () if self.said is None else self.said.evidence
+        return NodeAttempt(
+            node=job.order.node,
+            attempt=job.order.attempt,
+            done=not problems,
+            tree=self.tree,
+            files=self.changed,
+            evidence=next((each for each in evidence if each.task_id == job.node.name), None),
+            deviations=() if self.said is None else self.said.deviations,
+            check=self.check,
+            debug_attempts=self.debugs,
+            problems=tuple(problems),
+            category=category,
+            seconds=self.milliseconds / 1000,
+        )
+
+
+class NodeExecutor:
+    """Lets agents work on a node; `Work` of a graph."""
+
+    def __init__(
+        self,
+        log: AutopilotLog,
+        graph: PlannedGraph,
+        repository: Repository,
+        shadow: Shadow,
+        harness: CommandHarness,
+        asker: AgentCaller,
+        briefs: AutopilotBriefs,
+    ) -> None:
+        self._log, self._graph, self._repository, self._shadow = log, graph, repository, shadow
+        self._harness, self._asker, self._briefs = harness, asker, briefs
+
+    async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
+        """What had ended before is adopted, and nobody is asked twice."""
+        job = NodeJob(order, prepared, folder, self._graph.node(order.node))
+        try:
+            done = await (self._adopted(job) if order.conflict is None else self._settled(job))
+        except Halted as halted:
+            return Worked(done=False, changed=(), reason=halted.reason, halt=halted.reason)
+        if done.done:
+            return Worked(done=True, changed=done.files, summary=f"{job.node.name} - {job.node.about}"[:_SUMMARY])
+        return Worked(done=False, changed=done.files, reason=done.problems[0][:_REASON])
+
+    async def _adopted(self, job: NodeJob) -> NodeAttempt:
+        known = await run_blocking(attempted, self._log, job.order.node, job.order.attempt)
+        if known is not None:
+            return known
+        done = await self._carried_out(job)
+        return await run_blocking(self._log.keep, f"{ATTEMPT}:{done.node}:{done.attempt}", ATTEMPT, done.node, done)
+
+    async def _carried_out(self, job: NodeJob) -> NodeAttempt:
+        course = await run_blocking(self._course, job)
+        said = await self._begun(job, course, await run_blocking(self._first_brief, job))
+        if isinstance(said, StepError):
+            return course.ended(job, (said.first_line,), said.category)
+        problems = course.unfinished
+        if job.node.task is None and not job.node.items:  # whoever sent it out looks at what came of it
+            return course.ended(job, problems, _INCOMPLETE if problems else None)
+        category = _INCOMPLETE
+        for number in range(DEBUGS + 1):
+            if number:
+                refused = await self._mended(job, course, number, problems)
+                if refused is not None:
+                    return course.ended(job, (refused.first_line, *problems), refused.category)
+            runs, check = await self._checked(job, course, number)
+            problems = (*task_checks.problems_of(runs, course.check), *(() if number else problems))
+            if not problems and isinstance(check, StepError):
+                return course.ended(job, (f"its check came to nothing: {check.first_line}",), check.category)
+            if not problems:
+                return course.ended(job)
+            category = task_checks.category_of_runs(runs)
+        return course.ended(job, problems, category)
+
+    def _course(self, job: NodeJob) -> AttemptProgress:
+        tree = self._repository.tree_of(job.prepared.start)
+        return AttemptProgress(tree, tree)
+
+    async def _begun(
+        self, job: NodeJob, course: AttemptProgress, brief: Brief
+    ) -> ExecutorReturn | DebuggerReturn | StepError:
+        """The first agent's work."""
+        done = await self._ask(job, course, brief)
+        if job.node.role is Role.DEBUGGER:
+            return answer(done, DebuggerReturn)
+        said = answer(done, ExecutorReturn)
+        course.said = said if isinstance(said, ExecutorReturn) else None
+        return said
+
+    def _first_brief(self, job: NodeJob) -> Brief:
+        node, order = job.node, job.order
+        writes = self._writes(node)
+        if node.role is Role.DEBUGGER:
+            return self._briefs.debugger(node.id, order.attempt, 1, node.task, node.problems, writes=writes)
+        if node.gap is not None:
+            return self._briefs.fixer(node.id, order.attempt, node.gap, writes)
+        before = tuple(
+            f"{path} has the marks of a conflict: settle it so that both sides keep what they do."
+            for path in job.prepared.conflicts
+        )
+        return self._briefs.executor(node.id, order.attempt, node.task, node.items, writes, before=before)
+
+    def _writes(self, node: PlannedNode) -> tuple[str, ...]:
+        return self._briefs.anywhere() if node.scope is None else node.scope
+
+    async def _mended(
+        self, job: NodeJob, course: AttemptProgress, number: int, problems: Sequence[str]
+    ) -> StepError | None:
+        """Sends a debugger; why nobody may be sent or believed, if that is so."""
+        if not await run_blocking(self._may_retry, job, number, problems):
+            return StepError(category=_INCOMPLETE, first_line="the retries of the run are used up")
+        node, attempt = job.node, job.order.attempt
+        brief = await run_blocking(
+            lambda: self._briefs.debugger(node.id, attempt, number, node.task, problems, writes=self._writes(node))
+        )
+        course.debugs = number
+        said = answer(done := await self._ask(job, course, brief), DebuggerReturn)
+        # one that merely did not answer is no worse than one that did: what it left is checked either way
+        return said if isinstance(said, StepError) and done.outcome.status is OutcomeStatus.REFUSED else None
+
+    def _may_retry(self, job: NodeJob, number: int, problems: Sequence[str]) -> bool:
+        """Writes down that a task is tried again, as long as the run may try anything again."""
+        log, order = self._log, job.order
+        key = f"{RETRY}:{job.id}:{number}"
+        if log.kept(key, TaskRetry) is not None:
+            return True
+        state = log.state().state
+        total = task_retries(state) + sum(each.debug_attempts + each.replan_attempts for each in state.phases.values())
+        spent = Retries(debug_in_phase=0, replan_in_phase=0, total=total)
+        if not may_retry(RetryKind.TASK, spent, log.order().limits.breaker):
+            return False
+
+        def told(now: str) -> tuple[LoggedEvent, ...]:
+            if self._graph.phase is None:
+                return ()
+            event = new_event(
+                TaskRetried,
+                now,
+                phase=self._graph.phase,
+                step=StepName.EXECUTE,
+                task=job.node.name,
+                attempt=number,
+                reason=problems[0][:_REASON],
+            )
+            return (LoggedEvent(event),)
+
+        log.keep(key, RETRY, order.node, TaskRetry(node=order.node, number=number, problems=tuple(problems)), told)
+        return True
+
+    async def _checked(
+        self, job: NodeJob, course: AttemptProgress, number: int
+    ) -> tuple[tuple[ExecutionResult, ...], MiniVerifierReturn | StepError]:
+        """What the harness and the check of the task say, and in what the agents' words differ from the former."""
+        node, order = job.node, job.order
+        runs = await self._run(job, course, number)
+        brief = await run_blocking(self._check_brief, job, course, number)
+        check = answer(await self._ask(job, course, brief), MiniVerifierReturn)
+        course.check = check if isinstance(check, MiniVerifierReturn) else None
+
+        def note(by: Role, found: Sequence[str]) -> None:
+            task_checks.note_differences(self._log, node.id, order.attempt, number, by.value, found, tree=course.tree)
+
+        if number == 0 and course.said is not None:
+            await run_blocking(note, Role.EXECUTOR, task_checks.executor_differences(course.said, runs))
+        if course.check is not None:
+            await run_blocking(note, Role.MINI_VERIFIER, mini_differences(course.check, runs))
+        return runs, check
+
+    def _check_brief(self, job: NodeJob, course: AttemptProgress, number: int) -> Brief:
+        """The task and the change; nothing of what was said about them is at hand here."""
+        node = job.node
+        diff = self._briefs.diff(course.start, course.tree)
+        return self._briefs.mini_verifier(node.id, job.order.attempt, number, node.task, diff, items=node.items)
+
+    async def _run(self, job: NodeJob, course: AttemptProgress, number: int) -> tuple[ExecutionResult, ...]:
+        if job.node.task is None:
+            return ()
+        scope, asked = f"{job.id}-{number}", task_checks.asked_of(job.node.task)
+        runs = await run_blocking_stoppable(lambda stop: self._harness.run_all(scope, asked, course.tree, stop=stop))
+        course.milliseconds += sum(run.duration_ms for run in runs)
+        return runs
+
+    async def _settled(self, job: NodeJob) -> NodeAttempt:
+        """Lets an executor settle the conflict of work that was done with what was merged meanwhile."""
+        course = await run_blocking(self._course, job)
+        first = await run_blocking(self._first_brief, job)
+        brief = first.model_copy(update={"dispatch_id": job.id, "instance": job.id})
+        said = await self._begun(job, course, brief)
+        if isinstance(said, StepError):
+            return course.ended(job, (said.first_line,), said.category)
+        runs = await self._run(job, course, 0)
+        return course.ended(job, (*task_checks.problems_of(runs, None), *course.unfinished))
+
+    async def _ask(self, job: NodeJob, course: AttemptProgress, brief: Brief) -> Dispatched:
+        """Asks an agent in the folder of the attempt, and takes in what it changed."""
+        step = StepName.DEBUG if job.node.role is Role.DEBUGGER else StepName.EXECUTE
+        position = DispatchPosition(step.value, task=job.order.node, phase=self._graph.phase, attempt=job.order.attempt)
+        done = await self._asker.ask_in(brief, position, job.folder, job.prepared.base)
+        course.milliseconds += done.outcome.duration_ms
+        if done.changed and done.outcome.status is not OutcomeStatus.REFUSED and brief.role is not Role.MINI_VERIFIER:
+            await run_blocking(self._take_in, course, done)
+        return done
+
+    def _take_in(self, course: AttemptProgress, done: Dispatched) -> None:
+        """What an agent changed, on top of what was changed before; by-products beside it are left out."""
+        if done.tree is None:
+            return
+        left, start = self._shadow.entries(done.tree), self._shadow.entries(course.start)
+        paths = {each.path for each in done.changed}
+        course.tree = self._shadow.compose(course.tree, {path: left.get(path) for path in paths})
+        paths.update(course.changed)
+        course.changed = tuple(path for path in sorted(paths) if left.get(path) != start.get(path))
+
+
+RunGraph = Callable[[int], Awaitable[GraphEnd]]
+
+
+async def execute(context: AutopilotContext, asked: PhasePass, number: int, carry: RunGraph) -> FinishedStep:
+    """Carries out the tasks of the plan, or what a cycle is to mend; what fails is said, and the others go on."""
+    nodes = await run_blocking(_nodes, context, asked)
+    done = await _run_graphs(context, asked, f"execute-{number}", nodes, carry)
+    everything = await run_blocking(_of_phase, context, asked.phase)
+    tasks_log, said = (
+        await run_blocking(logged, context.log, *everything),
+        await run_blocking(deviations, context.log, *everything),
+    )
+    page = execution_page(context.phase(asked.phase), tasks_log, said)
+    path = context.layout(asked.phase).execution_log
+    await run_blocking(context.put, path, page)
+    good = done.is_done
+    return FinishedStep(
+        StepResult(step=StepName.EXECUTE, number=number, good=good, issues=() if good else done.issues),
+        steps=PhaseSteps(execute=await run_blocking(_step, context, asked, done)),
+        output=path,
+        error=None if good else _error(done),
+        new_commits=done.merged,
+        spans=done.spans,
+    )
+
+
+def _of_phase(context: AutopilotContext, phase: str) -> tuple[int, ...]:
+    """The graphs of a phase: its log tells of all of them, also of those before a cycle."""
+    return tuple(graph.number for graph in graphs_of(context.log) if graph.phase == phase)
+
+
+def _nodes(context: AutopilotContext, asked: PhasePass) -> tuple[PlannedNode, ...]:
+    if asked.kind is PassKind.CYCLE:
+        name = f"p{asked.phase}-cycle"
+        return (PlannedNode(id=name, role=Role.EXECUTOR, task=None, items=asked.items, problems=(), wave=1),)
+    return tuple(
+        PlannedNode(
+            id=f"p{asked.phase}-{task.id}", role=Role.EXECUTOR, task=task, items=(), problems=(), wave=task.wave
+        )
+        for task in context.tasks(asked)
+    )
+
+
+async def debug(context: AutopilotContext, asked: PhasePass, number: int, carry: RunGraph) -> FinishedStep:
+    """Lets a debugger mend what verification and judge found; whether it did is for the next verification to see."""
+    problems = await run_blocking(_problems, context, asked)
+    name = f"p{asked.phase}-debug"
+    node = PlannedNode(id=name, role=Role.DEBUGGER, task=None, items=(), problems=problems, wave=1)
+    done = await _run_graphs(context, asked, f"debug-{number}", (node,), carry)
+    good = done.is_done
+    return FinishedStep(
+        StepResult(step=StepName.DEBUG, number=number, good=good, issues=() if good else done.issues),
+        error=None if good else _error(done),
+        new_commits=done.merged,
+        spans=done.spans,
+    )
+
+
+def _problems(context: AutopilotContext, asked: PhasePass) -> tuple[str, ...]:
+    """What the last verification and its judge left to be mended."""
+    results = context.log.results(asked)
+    last: dict[StepName, StepResult] = {result.step: result for result in results}
+    found = [issue for step in (StepName.VERIFY, StepName.JUDGE) if step in last for issue in last[step].issues]
+    return tuple(dict.fromkeys(found)) or ("the judge asks for debugging",)
+
+
+class GraphResults:
+    """Graphs that came to their end."""
+
+    def __init__(self, merged: int, tasks_log: tuple[LoggedTask, ...], failed: tuple[StepError, ...]) -> None:
+        self.merged, self.tasks_log, self.failed = merged, tasks_log, failed
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was carried out."""
+        return all(task.status is TaskStatus.COMPLETED for task in self.tasks_log)
+
+    @property
+    def issues(self) -> tuple[str, ...]:
+        """What was not carried out."""
+        failed = [task for task in self.tasks_log if task.status is not TaskStatus.COMPLETED]
+        told = tuple(f"{task.id} is {task.status.value}: {task.description}" for task in failed)
+        return told or ("the tasks were not carried out",)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Each task as a line of the trace."""
+        return tuple(
+            Span(
+                TraceAction.AGENT_SPAWN,
+                f"{task.id}: {task.description}",
+                task.status.value,
+                round((task.duration_seconds or 0) * 1000),
+                task.status is TaskStatus.COMPLETED,
+            )
+            for task in self.tasks_log
+        )
+
+
+async def _run_graphs(
+    context: AutopilotContext, asked: PhasePass, purpose: str, nodes: Sequence[PlannedNode], carry: RunGraph
+) -> GraphResults:
+    """Graph after graph: what only waited for something that failed is begun without it."""
+    numbers: list[int] = []
+    merged, left = 0, tuple(nodes)
+    while left:
+        turn = purpose if not numbers else f"{purpose}-rest-{len(numbers)}"
+        numbers.append(await run_blocking(begin_graph, context.log, asked, turn, left, await run_blocking(context.tip)))
+        end = await carry(numbers[-1])
+        if end.reason is not None and end.reason.startswith(BUDGET):
+            raise over_budget(end.reason.removeprefix(BUDGET))
+        if end.reason is not None:
+            raise NotReady(end.reason, next_step=f"mend that, then: fairwitness resume {context.log.run_id}")
+        merged += end.merged
+        left = await run_blocking(rest_of, context.log, numbers[-1])
+    tasks_log = await run_blocking(logged, context.log, *numbers)
+    failed = await run_blocking(failures, context.log, *numbers)
+    return GraphResults(merged, tasks_log, failed)
+
+
+def _step(context: AutopilotContext, asked: PhasePass, done: GraphResults) -> ExecuteStep:
+    """What the state file keeps: the tasks of this step, beside those that were carried out before."""
+    record = context.log.state().state.phases.get(asked.phase)
+    before = {} if record is None or record.steps.execute is None else dict(record.steps.execute.tasks)
+    tasks = {
+        task.id: TaskRecord(status=task.status, commit=task.commit, retries=task.debug_attempts)
+        for task in done.tasks_log
+    }
+    completed = [task.status is TaskStatus.COMPLETED for task in done.tasks_log]
+    status = WorkState.COMPLETED if all(completed) else WorkState.PARTIAL if any(completed) else WorkState.FAILED
+    return ExecuteStep(status=status, tasks=before | tasks)
+
+
+def _error(done: GraphResults) -> StepError:
+    if done.failed:
+        return done.failed[0]
+    said = first_line(done.issues, "the tasks were not carried out")
+    return StepError(category=FailureCategory.EXECUTOR_INCOMPLETE, first_line=said)

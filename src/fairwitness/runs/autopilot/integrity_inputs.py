@@ -1,0 +1,244 @@
+"""What a pass that returned is weighed by: everything the integrity checks look at, and its diagnostic below nine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.integrity import (
+    HarnessFacts,
+    IntegrityFacts,
+    IntegritySettings,
+    Opinions,
+    PhaseStanding,
+    PlannedTasks,
+    StepRun,
+)
+from fairwitness.contracts.autopilot.passes import PassKind, PhasePass
+from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
+from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
+from fairwitness.contracts.autopilot.returns import JudgeReturn
+from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus, StepName
+from fairwitness.rules.diagnostics import WayUp, needs_diagnostic, way_up
+from fairwitness.rules.flags import CYCLES, asking, course
+from fairwitness.rules.scoring import tenths
+from fairwitness.rules.ways_up import ways_up
+from fairwitness.runs.autopilot.context import JUDGEMENT, RATING, SEEN, VERIFICATION, AutopilotContext
+from fairwitness.runs.autopilot.lineage import current_rating, lineage, origin, passes_of
+from fairwitness.runs.autopilot.log import STEP, pass_name
+from fairwitness.runs.autopilot.pages_judgement import (
+    ConfidenceDiagnostic,
+    RemediationCycle,
+    confidence_page,
+    judge_page,
+)
+from fairwitness.runs.autopilot.rating import PhaseRating
+from fairwitness.runs.autopilot.returns import commits_since, paths_at, task_counts
+from fairwitness.runs.autopilot.usage import seconds_of
+from fairwitness.runs.autopilot.verification import HarnessResults, PhaseVerification, human_tasks
+from fairwitness.runs.dispatch.account import ENDED
+from fairwitness.store.layout.autopilot import phase_confidence
+
+_HARNESS = (StepName.PREFLIGHT, StepName.TRIAGE)
+_UNKNOWN = AutomatedChecks(compile="n/a", tests="n/a", lint="n/a")
+
+
+@dataclass(frozen=True, slots=True)
+class PassReview:
+    """A pass that returned, with what is known of it."""
+
+    asked: PhasePass
+    returned: PhaseReturn
+    verified: PhaseVerification | None
+    judged: JudgeReturn | None
+    rated: PhaseRating | None
+    way: WayUp
+    cycles: int
+    """Cycles of its loop that have been run, this one included."""
+
+
+def review_pass(context: AutopilotContext, asked: PhasePass, returned: PhaseReturn) -> PassReview:
+    """Gathers what stands on record about a pass."""
+    rated = context.latest(RATING, asked.phase, PhaseRating) if returned.status is PhaseOutcome.COMPLETED else None
+    return PassReview(
+        asked,
+        returned,
+        context.latest(VERIFICATION, asked.phase, PhaseVerification),
+        context.latest(JUDGEMENT, asked.phase, JudgeReturn),
+        rated,
+        _way(context, asked, rated),
+        len(
+            [
+                each
+                for each in passes_of(context.log, asked.phase)
+                if each.kind is PassKind.CYCLE and each.loop is origin(context.log, asked).loop
+            ]
+        ),
+    )
+
+
+def with_current_rating(context: AutopilotContext, weighed: PassReview) -> PassReview:
+    """The same with the rating that stands: where a cycle was taken back, the one before it, if there is one."""
+    row = current_rating(context.log, weighed.asked.phase)
+    rated = None if row is None else PhaseRating.model_validate(row.detail["document"])
+    return replace(weighed, rated=rated, way=_way(context, weighed.asked, rated))
+
+
+def _way(context: AutopilotContext, asked: PhasePass, rated: PhaseRating | None) -> WayUp:
+    if rated is None:
+        return WayUp(usable=(), refused=())
+    known = paths_of(context, asked)
+    return way_up(ways_up(rated.settled.rating, files_of(context, asked), known), known)
+
+
+def files_of(context: AutopilotContext, asked: PhasePass) -> dict[str, str]:
+    """By criterion, the first file of the task that serves it."""
+    plan = context.plan(asked.phase)
+    return {
+        named: task.files[0]
+        for task in reversed(() if plan is None else plan.tasks)
+        if task.files
+        for named in (*(each.criterion for each in task.criteria), *task.requirements)
+    }
+
+
+def paths_of(context: AutopilotContext, asked: PhasePass) -> frozenset[str]:
+    """Every file that a way up may name: those that exist, and those that the plan would create."""
+    plan = context.plan(asked.phase)
+    planned = {path for task in (() if plan is None else plan.tasks) for path in task.files}
+    return paths_at(context.repository, context.tip()) | planned
+
+
+def integrity_facts(context: AutopilotContext, weighed: PassReview) -> IntegrityFacts:
+    """Everything the integrity checks are told."""
+    asked, returned, order = weighed.asked, weighed.returned, context.order
+    state = context.log.state().state
+    seen = (
+        context.latest(SEEN, asked.phase, HarnessResults)
+        if returned.verification_duration_seconds is not None
+        else None
+    )
+    said = None if weighed.verified is None else weighed.verified.said
+    done, _, total = task_counts(context, asked)
+    loops = course(frozenset(order.flags)).loops
+    origin_loop = origin(context.log, asked).loop
+    limit = max((CYCLES[plan.loop] for plan in loops), default=0) if origin_loop is None else CYCLES[origin_loop]
+    report = None if weighed.judged is None else judge_page(context.phase(asked.phase), weighed.judged, said)
+    return IntegrityFacts(
+        returned=returned,
+        phase_type=context.phase(asked.phase).type,
+        seen=HarnessFacts(
+            ran=_ran(context, asked),
+            phase_seconds=round(seconds_of(context.log, asked.phase), 3),
+            verification_seconds=returned.verification_duration_seconds,
+            commits=commits_since(context, asked.checkpoint, context.tip()),
+            checks=_UNKNOWN if seen is None else seen.checks,
+            executions=() if seen is None else seen.executed,
+        ),
+        said=Opinions(
+            verification=said,
+            judgement=weighed.judged,
+            judge_report=report,
+            written_score=None if weighed.rated is None else weighed.rated.written,
+        ),
+        planned=PlannedTasks(
+            checkpoints=tuple(task.id for task in human_tasks(context, asked.phase)), auto_passed=done, auto_total=total
+        ),
+        standing=PhaseStanding(
+            earlier_tenths=tuple(tenths(score) for _, score in scores_before(context, asked.phase)),
+            threshold_tenths=course(frozenset(order.flags)).threshold_tenths,
+            cycles=min(weighed.cycles, limit),
+            cycle_limit=limit,
+            deferral_limit=asking(state.meta).limit,
+            category=category_of(context, asked),
+            way_up=_named(weighed),
+            paths=paths_of(context, asked),
+            enforced=asked.kind is PassKind.AGAIN,
+        ),
+        settings=IntegritySettings(
+            quick_phase_seconds=order.limits.quick_phase_seconds,
+            minimum_verification_seconds=order.limits.minimum_verification_seconds,
+        ),
+    )
+
+
+def _named(weighed: PassReview) -> tuple[PathItem, ...] | None:
+    """The ways up that can be worked on; if there is none, those that were refused, so that the checks say why."""
+    if weighed.rated is None:
+        return None
+    return weighed.way.usable or tuple(refused.item for refused in weighed.way.refused)
+
+
+def _ran(context: AutopilotContext, asked: PhasePass) -> tuple[StepRun, ...]:
+    """Who did which step, by the dispatches on record; what no agent did, the harness did."""
+    runs = []
+    names = {pass_name(each) for each in lineage(context.log, asked)}
+    ended = {row.subject for row in context.log.ledger.observations(context.log.run_id, ENDED)}
+    for row in context.log.ledger.observations(context.log.run_id, STEP):
+        if row.subject not in names:
+            continue
+        step = StepName(row.detail["document"]["step"])
+        name = f"{step.value}-{row.subject}-{row.detail['document']['number']}"
+        sessions = sorted(each for each in ended if each == name or each.startswith(f"{name}-"))
+        if sessions and step not in _HARNESS:
+            runs += [StepRun(step=step, session=session) for session in sessions]
+        else:
+            runs.append(StepRun(step=step, session=None if step in _HARNESS else name))
+    return tuple(runs)
+
+
+def scores_before(context: AutopilotContext, phase: str) -> tuple[tuple[str, float], ...]:
+    """The phases that were completed before this one with their scores, in that order."""
+    done = [
+        (record.completed_at or "", other, record.steps.rate.alignment_score)
+        for other, record in context.log.state().state.phases.items()
+        if other != phase
+        and record.status is PhaseStatus.COMPLETED
+        and record.steps.rate is not None
+        and record.steps.rate.alignment_score is not None
+    ]
+    return tuple((other, score) for _, other, score in sorted(done))
+
+
+def category_of(context: AutopilotContext, asked: PhasePass) -> FailureCategory | None:
+    """Why a phase failed: the category of the failure that its last bad step told of."""
+    for envelope in reversed(tuple(context.log.ledger.events(context.log.run_id))):
+        if envelope.phase == asked.phase and envelope.type in ("step_failed", "task_failed"):
+            said = envelope.data.get("category")
+            return None if said is None else FailureCategory(said)
+    return None
+
+
+def write_diagnostic(context: AutopilotContext, weighed: PassReview, *, force_incomplete: bool) -> str | None:
+    """Writes the diagnostic of a phase below nine; its path, or None if it needs none."""
+    rated = weighed.rated
+    if rated is None or not needs_diagnostic(tenths(rated.settled.score)):
+        return None
+    phase = weighed.asked.phase
+    threshold = course(frozenset(context.order.flags)).threshold_tenths / 10
+    doubted = ConfidenceDiagnostic(
+        score=rated.settled.score,
+        threshold=threshold,
+        force_incomplete=force_incomplete,
+        judge=weighed.judged,
+        verifier=None if weighed.verified is None else weighed.verified.said,
+        rating=rated.settled.rating,
+        usable=weighed.way.usable,
+        refused=weighed.way.refused,
+        cycles=_history(context, phase),
+    )
+    path = phase_confidence(phase)
+    context.put(path, confidence_page(context.phase(phase), doubted))
+    return path
+
+
+def _history(context: AutopilotContext, phase: str) -> tuple[RemediationCycle, ...]:
+    record = context.log.state().state.phases.get(phase)
+    scores: Sequence[float] = [] if record is None else [entry.score for entry in record.score_history]
+    cycles = [each for each in passes_of(context.log, phase) if each.kind is PassKind.CYCLE]
+    changes = [(), *(tuple(item.file for item in each.items) for each in cycles)]
+    return tuple(
+        RemediationCycle(
+            number=number, score=score, changes=changes[number] if number < len(changes) else (), remaining=()
+        )
+        for number, score in enumerate(scores)
+    )

@@ -1,0 +1,375 @@
+"""How a run ends: completed, failed or paused; its metrics, its report, its diagnostic, and its place in the archive.
+
+The ledger is told first, in one record with the numbers that the run ends with; every file is made from what was kept
+there, so that an ending that was cut short is finished by ending once more.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from pydantic import ValidationError
+
+from fairwitness.contracts.autopilot.audit import AuditOutcome
+from fairwitness.contracts.autopilot.completion import BlockedPhase, CompletionReport, DependencyGap, SkippedPhase
+from fairwitness.contracts.autopilot.events_phase import HumanVerdictRecorded, PhaseFailed, PhaseSkipped
+from fairwitness.contracts.autopilot.events_run import BatchCompletionReport, RunCompleted, RunHalted
+from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, TrendSummary
+from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag, RunStatus
+from fairwitness.contracts.common.base import instant
+from fairwitness.contracts.common.problems import Problem
+from fairwitness.errors import BadDocument, NotStored
+from fairwitness.kit.documents import Format, read
+from fairwitness.kit.json_text import render_line
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.markdown import Markdown, code, counted, page, table
+from fairwitness.rules.cost import run_metrics, trend
+from fairwitness.rules.fold_phase import autopilot_event
+from fairwitness.rules.run_moves import is_at_its_end
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
+from fairwitness.runs.autopilot.pages_run import (
+    completion_file,
+    completion_page,
+    halt_page,
+    metrics_file,
+    metrics_with,
+    run_part,
+    trend_part,
+)
+from fairwitness.runs.autopilot.self_audit import AUDIT
+from fairwitness.runs.autopilot.state_file import StateFile, archive, archive_beside
+from fairwitness.store.artifacts import Store, content_hash
+from fairwitness.store.layout import autopilot
+
+_TOLD = ("phase_skipped", "phase_failed", "human_verdict_recorded")
+_UNTOLD = "no reason is on record"
+
+
+class _PhaseReasons(NamedTuple):
+    """What the events say that the state does not keep: why a phase was skipped, and why one failed."""
+
+    skipped: Mapping[str, PhaseSkipped.Details]
+    failed: Mapping[str, str]
+
+
+def completion_of(log: AutopilotLog, *, now: str) -> CompletionReport:
+    """The report on a `--complete` run as it stands; parts of a split phase are counted as that phase."""
+    order, folded = log.order(), log.state()
+    names = {phase.id: phase.name for phase in order.roadmap.phases}
+    records = {phase: record for phase, record in folded.state.phases.items() if phase in names}
+    own = folded.model_copy(update={"state": folded.state.model_copy(update={"phases": records})})
+    numbers = run_metrics(own, now=now)
+    tried = {each.phase_id for each in numbers.per_phase_summary}
+    done = {phase for phase, record in records.items() if record.status is PhaseStatus.COMPLETED}
+    done |= {
+        phase
+        for phase, known in order.earlier.items()
+        if phase in names and phase not in tried and known.status is PhaseStatus.COMPLETED
+    }
+    story = _phase_reasons(log)
+    skipped = tuple(_skipped_phases(log, story, tried))
+    gaps = (
+        DependencyGap(
+            failed_phase_id=phase,
+            failed_phase_name=names[phase],
+            failure_reason=story.failed.get(phase, _UNTOLD),
+            blocked_phases=tuple(
+                BlockedPhase(phase_id=each.phase_id, phase_name=each.phase_name)
+                for each in skipped
+                if each.blocking_phase == phase
+            ),
+        )
+        for phase, record in records.items()
+        if record.status is PhaseStatus.FAILED
+    )
+    return CompletionReport(
+        run_id=log.run_id,
+        timestamp=now,
+        mode="--complete",
+        total_phases_in_roadmap=len(names),
+        completed_phases_total=len(done),
+        completion_percentage=round(100 * len(done) / len(names), 2),
+        phases_attempted=numbers.phases_attempted,
+        phases_succeeded=numbers.phases_succeeded,
+        phases_failed=numbers.phases_failed,
+        phases_skipped=skipped,
+        phases_deferred=numbers.phases_human_deferred,
+        dependency_gaps=tuple(gaps),
+    )
+
+
+def _skipped_phases(log: AutopilotLog, story: _PhaseReasons, tried: set[str]) -> Iterator[SkippedPhase]:
+    """The phases of the roadmap that were not run, each with its reason; what is only unfinished is none of them."""
+    order = log.order()
+    for phase in order.roadmap.phases:
+        said = story.skipped.get(phase.id)
+        known = order.earlier.get(phase.id)
+        if phase.id in tried:
+            continue
+        if said is not None:
+            yield SkippedPhase(
+                phase_id=phase.id,
+                phase_name=phase.name,
+                reason=said.reason,
+                original_run_timestamp=said.original_run_timestamp,
+                blocking_phase=said.blocking_phase,
+            )
+        elif known is not None and known.status is PhaseStatus.COMPLETED:
+            yield SkippedPhase(
+                phase_id=phase.id,
+                phase_name=phase.name,
+                reason="already_completed",
+                original_run_timestamp=known.completed_at,
+            )
+
+
+def _phase_reasons(log: AutopilotLog) -> _PhaseReasons:
+    skipped: dict[str, PhaseSkipped.Details] = {}
+    failed: dict[str, str] = {}
+    for envelope in log.ledger.events(log.run_id):
+        opened = autopilot_event(envelope) if envelope.type in _TOLD else None
+        if opened is None or isinstance(opened, Problem):
+            continue
+        match opened[0]:
+            case PhaseSkipped(details=said):
+                skipped[said.phase_id] = said
+            case PhaseFailed(phase=str() as phase, details=said):
+                kind = "" if said.category is None else f"{said.category.value}: "
+                failed[phase] = f"{kind}{said.reason or _UNTOLD}"
+            case HumanVerdictRecorded(phase=str() as phase, details=said):
+                failed[phase] = f"a person found: {'; '.join(said.issues or ()) or 'it does not pass'}"
+            case _:
+                pass
+    return _PhaseReasons(skipped, failed)
+
+
+def ordinary_page(run: RunMetrics, audit: AuditOutcome | None, trend: TrendSummary | None) -> str:
+    """`completion-report.md` of a run without `--complete`: there are no data behind it but the metrics."""
+    return page(_ordinary(run, audit, trend), whole=f"`{autopilot.METRICS}`")
+
+
+def _ordinary(run: RunMetrics, audit: AuditOutcome | None, trend: TrendSummary | None) -> Iterator[Markdown]:
+    yield Markdown(f"# Completion report of {run.run_id}")
+    yield Markdown(f"Written by Fair Witness at {run.timestamp}, at the end of the run.")
+    yield Markdown("## Self-audit")
+    if audit is None:
+        yield Markdown("No self-audit was made, so nothing is known of requirements that were forgotten.")
+    else:
+        yield Markdown(
+            f"{counted(audit.total_requirements_checked, 'requirement')} held against the files: "
+            f"{counted(audit.gaps_found, 'gap')} found, {audit.gaps_fixed} closed, {audit.gaps_remaining} left."
+        )
+        yield table(
+            ("Requirement", "What is left"),
+            [(code(each.requirement_id), each.description) for each in audit.remaining_gap_details],
+            "No gap is left.",
+        )
+    yield Markdown("## Numbers")
+    yield from run_part(run)
+    yield Markdown("## Trend")
+    yield from trend_part(trend)
+
+
+METRICS, REPORT = "metrics", "report"
+
+_Event: TypeAlias = Callable[[str, RunMetrics], LoggedEvent]
+"""What tells of the end of a run, given the moment and its numbers."""
+
+
+class RunEndResult(NamedTuple):
+    """What a run that ended came to."""
+
+    metrics: RunMetrics
+    trend: TrendSummary | None
+    report: CompletionReport | None
+    """Only of a `--complete` run."""
+    archived: str | None
+    """Where its state stands; None for a run that has phases left."""
+
+
+class RunEnd:
+    """The end of one run."""
+
+    def __init__(self, log: AutopilotLog, files: Store, state_file: StateFile) -> None:
+        self._log, self._files, self._state_file = log, files, state_file
+
+    def complete(self, audit: AuditOutcome | None) -> RunEndResult:
+        """Ends the run well: every phase passed, and none waits for a person."""
+
+        def completed(now: str, metrics: RunMetrics) -> LoggedEvent:
+            totals = self._log.state().state.metrics
+            event = new_event(
+                RunCompleted,
+                now,
+                phases_completed=totals.phases_completed,
+                duration_minutes=metrics.total_duration_minutes,
+                total_tokens_used=totals.total_tokens_used,
+            )
+            return LoggedEvent(event)
+
+        ended = self._finish(completed, audit)
+        return ended._replace(archived=archive(self._log, self._files))
+
+    def fail(self, reason: str, audit: AuditOutcome | None = None) -> RunEndResult:
+        """Ends the run badly; a person may still take it up again."""
+
+        def failed(now: str, _: RunMetrics) -> LoggedEvent:
+            return LoggedEvent(new_event(RunHalted, now, reason=reason, status=RunStatus.FAILED))
+
+        ended = self._finish(failed, audit)
+        self.diagnose()
+        return ended._replace(archived=self._archive_beside())
+
+    def pause(self, reason: str) -> str:
+        """Stops the run until a person goes on with it; where the diagnostic stands."""
+        if self._status() is RunStatus.RUNNING:
+            now = self._log.now()
+            self._log.tell(LoggedEvent(new_event(RunHalted, now, reason=reason, status=RunStatus.PAUSED)))
+            killpoint("autopilot.halted")
+        path = self.diagnose()
+        self._state_file.refresh()
+        return path
+
+    def report(self, audit: AuditOutcome | None = None) -> CompletionReport | None:
+        """Says how a `--complete` run stands, before a person is waited for and at its end; None for any other run."""
+        report = self._kept_report()
+        if report is not None:
+            self._write_report(report, None, audit, None)
+        return report
+
+    def mend(self) -> None:
+        """Finishes what was cut short, or what somebody else told of: of a run that ended or was halted every file
+        stands afterwards. A run that goes on is left alone."""
+        match self._status():
+            case RunStatus.COMPLETED:
+                self.complete(None)
+            case RunStatus.FAILED:
+                self._finish(None, None)
+                self.diagnose()
+                self._archive_beside()
+            case RunStatus.PAUSED:
+                self.diagnose()
+                self._state_file.refresh()
+            case RunStatus.RUNNING:
+                pass
+
+    def diagnose(self) -> str:
+        """Writes the page about the last halt, unless it stands; its path."""
+        halted = self._log.ledger.last_event(self._log.run_id, "run_halted")
+        assert halted is not None
+        path = autopilot.diagnostic(instant(halted.timestamp))
+        if not self._files.exists(path):
+            reason = str(halted.data.get("reason", "no reason is on record"))
+            page = halt_page(self._log.state().state, reason=reason, at=halted.timestamp)
+            self._files.put(path, page.encode())
+            killpoint("autopilot.diagnostic")
+        return path
+
+    def _archive_beside(self) -> str | None:
+        """Where a failed run stands in the archive; None as long as it has phases left that could be run."""
+        phases = self._log.state().state.phases
+        statuses = {phase: record.status for phase, record in phases.items()}
+        return archive_beside(self._log, self._files) if is_at_its_end(self._log.order(), statuses) else None
+
+    def _status(self) -> RunStatus:
+        return self._log.state().state.meta.status
+
+    def _finish(self, event: _Event | None, audit: AuditOutcome | None) -> RunEndResult:
+        """Keeps the numbers of this end together with the event, unless that was told, and writes its files."""
+        log = self._log
+        audits = log.all_kept(AUDIT, AuditOutcome)
+        found = audit or (audits[-1] if audits else None)
+        report = self._kept_report()
+        is_over = self._status() in (RunStatus.COMPLETED, RunStatus.FAILED)
+        key = f"{METRICS}:{self._ends() + (not is_over)}"
+        metrics = log.kept(key, RunMetrics)
+        if metrics is None:
+            numbers = run_metrics(log.state(), now=log.now())
+            told = event if not is_over else None
+            metrics = log.keep(
+                key, METRICS, log.run_id, numbers, None if told is None else lambda now: (told(now, numbers),)
+            )
+            killpoint("autopilot.ended")
+        course = trend(append_metrics(self._files, metrics))
+        self._write_report(report, metrics, found, course)
+        self._state_file.refresh()
+        return RunEndResult(metrics, course, report, None)
+
+    def _ends(self) -> int:
+        """How often the run has ended; a pause is no end."""
+        told = self._log.ledger.events(self._log.run_id)
+        return sum(
+            envelope.type == "run_completed"
+            or (envelope.type == "run_halted" and envelope.data.get("status") != RunStatus.PAUSED.value)
+            for envelope in told
+        )
+
+    def _kept_report(self) -> CompletionReport | None:
+        """The report on what stands now, told once as long as nothing changes."""
+        log = self._log
+        if RunFlag.COMPLETE not in log.order().flags:
+            return None
+        report = completion_of(log, now=log.now())
+        said = {name: value for name, value in report.plain().items() if name != "timestamp"}
+        facts = hashlib.sha256(render_line(said).encode()).hexdigest()[:16]
+
+        def told(now: str) -> tuple[LoggedEvent, ...]:
+            event = new_event(
+                BatchCompletionReport,
+                now,
+                phases_attempted=report.phases_attempted,
+                phases_succeeded=report.phases_succeeded,
+                phases_failed=report.phases_failed,
+                phases_skipped=len(report.phases_skipped),
+                completion_percentage=report.completion_percentage,
+                report_path=autopilot.COMPLETION_REPORT,
+            )
+            return (LoggedEvent(event),)
+
+        return log.keep(f"{REPORT}:{facts}", REPORT, log.run_id, report, told)
+
+    def _write_report(
+        self,
+        report: CompletionReport | None,
+        metrics: RunMetrics | None,
+        audit: AuditOutcome | None,
+        course: TrendSummary | None,
+    ) -> None:
+        if report is not None:
+            self._put(autopilot.COMPLETION_DATA, completion_file(report))
+            self._put(autopilot.COMPLETION_REPORT, completion_page(report, metrics, audit, course))
+        elif metrics is not None:
+            self._put(autopilot.COMPLETION_REPORT, ordinary_page(metrics, audit, course))
+
+    def _put(self, path: str, text: str) -> None:
+        content = text.encode()
+        if not self._files.exists(path) or self._files.get(path) != content:
+            self._files.put(path, content)
+            killpoint("autopilot.report")
+
+
+def append_metrics(files: Store, run: RunMetrics) -> MetricsFile:
+    """Adds a run to `metrics.json`, once; all runs up to and with this one.
+
+    A file that cannot be read is put aside under a name of its own, never overwritten.
+    """
+    known = _metrics(files)
+    after = known if run in known.root else metrics_with(known, run)
+    if after is not known:
+        files.put(autopilot.METRICS, metrics_file(after).encode())
+        killpoint("autopilot.metrics")
+    return MetricsFile(after.root[: after.root.index(run) + 1])
+
+
+def _metrics(files: Store) -> MetricsFile:
+    try:
+        data = files.get(autopilot.METRICS)
+    except NotStored:
+        return MetricsFile(())
+    try:
+        return MetricsFile.model_validate(read(data, Format.JSON).value)
+    except (BadDocument, ValidationError):
+        name = content_hash(data).removeprefix("sha256:")[:12]
+        files.move(autopilot.METRICS, f"{autopilot.ARCHIVE}/metrics-unreadable-{name}.json")
+        killpoint("autopilot.aside")
+        return MetricsFile(())

@@ -1,0 +1,394 @@
+"""The self-audit: what a run built, held against the requirements it was to meet, before it ends.
+
+An agent looks, and the harness counts (`audit_gaps`). Gaps are fixed in at most two cycles; a fix counts once the
+agent, asked again, finds the requirement met. Each answer and each fix is kept, so that an audit that was cut short
+goes on where it was.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from fairwitness.contracts.autopilot.audit import (
+    AuditedRequirement,
+    AuditOutcome,
+    AuditStatus,
+    GapDetail,
+    RemainingGap,
+    SelfAuditReturn,
+)
+from fairwitness.contracts.autopilot.events_audit import (
+    SelfAuditCompleted,
+    SelfAuditGapFixed,
+    SelfAuditGapFound,
+    SelfAuditStarted,
+)
+from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.roadmap import Roadmap
+from fairwitness.contracts.autopilot.words import FixComplexity, PhaseStatus
+from fairwitness.contracts.common.base import Contract, Maybe, Text
+from fairwitness.contracts.common.ids import Commit, PhaseId
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.orders import GraphEnd
+from fairwitness.errors import UsageError
+from fairwitness.rules.integrity_evidence import has_place
+from fairwitness.runs.autopilot.context import AutopilotContext
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
+from fairwitness.runs.autopilot.step_result import answer
+from fairwitness.runs.autopilot.task_graphs import PlannedNode, begin_graph, commit_of, graph_of
+from fairwitness.runs.dispatch import DispatchPosition
+from fairwitness.runs.graph.repo_context import run_blocking
+
+UNNAMED = "self-audit"
+"""Stands for the requirements where the roadmap names none and no agent looked."""
+
+
+class AuditAnswer(Contract):
+    """What was heard from the agent when it was asked: what it returned, or why there is nothing."""
+
+    returned: Maybe[SelfAuditReturn] = None
+    problem: Maybe[Text] = None
+
+
+class PhaseRequirement(NamedTuple):
+    """A requirement, and the phase that was to meet it."""
+
+    phase: str
+    requirement: str
+
+
+class Gap(NamedTuple):
+    """What is missing of a requirement."""
+
+    detail: GapDetail
+    is_described: bool
+    """Whether the agent said what is missing; otherwise it only did not show that nothing is."""
+
+
+Gaps = Mapping[PhaseRequirement, Gap]
+
+
+def wanted_of(roadmap: Roadmap, phases: Iterable[str], first: AuditAnswer) -> tuple[PhaseRequirement, ...]:
+    """The requirements of the phases: what the roadmap lists, and for a phase without a list what was looked at."""
+    listed = {phase.id: [each.id for each in phase.requirements] for phase in roadmap.phases}
+    asked = tuple(phases)
+    wanted = []
+    for phase in asked:
+        names = listed.get(phase) or [each.requirement_id for each in _checked(first, phase)]
+        wanted += [PhaseRequirement(phase, name) for name in dict.fromkeys(names)]
+    if not wanted and first.returned is None:
+        wanted.append(PhaseRequirement(asked[0], UNNAMED))  # what nobody looked at is not met
+    return tuple(wanted)
+
+
+def gaps_of(
+    wanted: Iterable[PhaseRequirement], answer: AuditAnswer, is_shown: Callable[[str], bool]
+) -> dict[PhaseRequirement, Gap]:
+    """The requirements that are not met, or not shown to be."""
+    found = ((each, _gap_of(each, answer, is_shown)) for each in wanted)
+    return {each: gap for each, gap in found if gap is not None}
+
+
+def still_open(left: Gaps, gaps: Gaps, *, landed: bool) -> dict[PhaseRequirement, Gap]:
+    """What is open after another look; where nothing was changed, a gap that was described stays one."""
+    stay = {} if landed else {each: gap for each, gap in left.items() if gap.is_described}
+    return {**stay, **gaps}
+
+
+def unseen(left: Gaps, answer: AuditAnswer) -> dict[PhaseRequirement, Gap]:
+    """Gaps whose fixes nobody looked at: they are open."""
+    why = f"; its fix was not looked at: {answer.problem}"
+    return {
+        each: gap._replace(
+            detail=gap.detail.model_copy(update={"gap_description": f"{gap.detail.gap_description}{why}"})
+        )
+        for each, gap in left.items()
+    }
+
+
+def _gap_of(wanted: PhaseRequirement, answer: AuditAnswer, is_shown: Callable[[str], bool]) -> Gap | None:
+    if answer.returned is None:
+        return _open(wanted, f"nobody looked: {answer.problem}")
+    entries = [each for each in _checked(answer, wanted.phase) if _same(each.requirement_id, wanted.requirement)]
+    if not entries:
+        return _open(wanted, "the audit does not say whether it is met")
+    for entry in entries:
+        if entry.status is AuditStatus.GAP:
+            return _described(wanted, entry, answer.returned)
+    for entry in entries:
+        if not is_shown(entry.file_line_evidence):
+            return _open(wanted, f"it is called met, but no line of a file shows it: {entry.file_line_evidence}")
+    return None
+
+
+def _described(wanted: PhaseRequirement, entry: AuditedRequirement, returned: SelfAuditReturn) -> Gap:
+    missing, complexity = entry.gap_description, entry.fix_complexity
+    assert missing is not None  # as the contract of a gap says
+    assert complexity is not None
+    advice = next(_advice(wanted, returned), missing)
+    return Gap(_detail(wanted, missing, complexity, advice), is_described=True)
+
+
+def _advice(wanted: PhaseRequirement, returned: SelfAuditReturn) -> Iterator[str]:
+    for each in returned.aggregate.gap_details:
+        if each.phase_id == wanted.phase and _same(each.requirement_id, wanted.requirement):
+            yield each.suggested_fix
+
+
+def _open(wanted: PhaseRequirement, why: str) -> Gap:
+    return Gap(_detail(wanted, why, FixComplexity.LARGE, why), is_described=False)
+
+
+def _detail(wanted: PhaseRequirement, missing: str, complexity: FixComplexity, advice: str) -> GapDetail:
+    return GapDetail(
+        requirement_id=wanted.requirement,
+        phase_id=wanted.phase,
+        gap_description=missing,
+        fix_complexity=complexity,
+        suggested_fix=advice,
+    )
+
+
+def _checked(answer: AuditAnswer, phase: str) -> tuple[AuditedRequirement, ...]:
+    results = () if answer.returned is None else answer.returned.audit_results
+    return tuple(each for result in results if result.phase_id == phase for each in result.requirements_checked)
+
+
+def _same(one: str, other: str) -> bool:
+    return one.strip().casefold() == other.strip().casefold()
+
+
+AUDIT, ANSWER, FIX = "self-audit", "self-audit-answer", "self-audit-fix"
+CYCLES = 2
+
+
+class Auditor(Protocol):
+    """Sends out the agent that audits."""
+
+    async def __call__(self, number: int, phases: tuple[str, ...]) -> SelfAuditReturn | str:
+        """What it returned, or why there is nothing; `number` counts the answers of a run, and asking under the same
+        number again gives the same answer."""
+        ...
+
+
+class Fixer(Protocol):
+    """Lets somebody close a gap: directly if it is small, by an executor if it is large."""
+
+    async def __call__(self, number: int, gap: GapDetail) -> str | None:
+        """The commit it landed with, None if nothing did; `number` counts the fixes of a run, and asking under the same
+        number again gives the same commit."""
+        ...
+
+
+class GapFix(Contract):
+    """What came of a fix."""
+
+    commit: Commit | None
+
+
+class AuditBegun(Contract):
+    """That the audit of these phases has begun."""
+
+    phases: tuple[PhaseId, ...]
+
+
+class SelfAudit:
+    """The audit of the phases that a run completed; for the same phases there is one."""
+
+    def __init__(
+        self,
+        log: AutopilotLog,
+        auditor: Auditor,
+        fix: Fixer,
+        phases: tuple[str, ...],
+        *,
+        is_shown: Callable[[str], bool] = has_place,
+    ) -> None:
+        """`is_shown` says whether a piece of evidence names a place; whoever has the files can look if it is there."""
+        strangers = [phase for phase in phases if phase not in log.order().phases]
+        if strangers or not phases:
+            raise UsageError(
+                f"{', '.join(strangers) or 'no phase'} cannot be audited: it is not of {log.run_id}",
+                next_step="audit phases that the run takes up",
+            )
+        self._log, self._auditor, self._fix, self._is_shown = log, auditor, fix, is_shown
+        self._phases = phases
+        self._scope = "-".join(phases)
+
+    async def run(self) -> AuditOutcome:
+        """Looks, fixes, looks again; what came of it is given once and for all."""
+        known = await run_blocking(self._log.kept, f"{AUDIT}:{self._scope}", AuditOutcome)
+        if known is not None:
+            return known
+        await run_blocking(self._begin)
+        answer = await self._look(1, {}, {}, {})
+        wanted = wanted_of(self._log.order().roadmap, self._phases, answer)
+        left = gaps_of(wanted, answer, self._is_shown)
+        found = _described_gaps(left)
+        commits: list[str] = []
+        cycles = 0
+        while left and answer.returned is not None and cycles < CYCLES:
+            cycles += 1
+            landed = await self._fix_all(cycles, left)
+            if not landed and found.keys() >= left.keys():
+                break  # nothing was changed, and everything was looked at
+            commits += landed.values()
+            answer = await self._look(cycles + 1, left, found, landed, wanted)
+            if answer.returned is None:
+                left = unseen(left, answer)
+            else:
+                left = still_open(left, gaps_of(wanted, answer, self._is_shown), landed=bool(landed))
+            found = {**_described_gaps(left), **found}
+        outcome = _outcome(wanted, found, left, cycles, commits)
+        return await run_blocking(self._end, outcome, {each: gap for each, gap in left.items() if each not in found})
+
+    def _begin(self) -> None:
+        def told(now: str) -> Iterator[LoggedEvent]:
+            spec = self._log.order().specs[0].path
+            yield LoggedEvent(new_event(SelfAuditStarted, now, phases_to_audit=self._phases, spec_path=spec))
+
+        key = f"{AUDIT}:{self._scope}:begun"
+        self._log.keep(key, f"{AUDIT}-begun", self._scope, AuditBegun(phases=self._phases), told)
+
+    def _end(self, outcome: AuditOutcome, untold: Gaps) -> AuditOutcome:
+        def told(now: str) -> Iterator[LoggedEvent]:
+            for each, gap in untold.items():
+                yield _gap_found(now, each, gap)
+            said = outcome.model_dump(exclude={"remaining_gap_details", "fix_commits"})
+            yield LoggedEvent(new_event(SelfAuditCompleted, now, **said))
+
+        return self._log.keep(f"{AUDIT}:{self._scope}", AUDIT, self._scope, outcome, told)
+
+    async def _look(
+        self,
+        look: int,
+        left: Gaps,
+        found: Gaps,
+        landed: Mapping[PhaseRequirement, str],
+        wanted: tuple[PhaseRequirement, ...] | None = None,
+    ) -> AuditAnswer:
+        """Asks the agent, and tells which gaps are new and which of those that were left are closed."""
+        key = f"{ANSWER}:{self._scope}:{look}"
+        known = await run_blocking(self._log.kept, key, AuditAnswer)
+        if known is not None:
+            return known
+        number = len(await run_blocking(self._log.all_kept, ANSWER, AuditAnswer)) + 1
+        said = await self._auditor(number, self._phases)
+        answer = (
+            AuditAnswer(returned=said)
+            if not isinstance(said, str)
+            else AuditAnswer(problem=said.strip() or "it says nothing")
+        )
+
+        def told(now: str) -> Iterator[LoggedEvent]:
+            if answer.returned is None:
+                return
+            asked = wanted_of(self._log.order().roadmap, self._phases, answer) if wanted is None else wanted
+            gaps = still_open(left, gaps_of(asked, answer, self._is_shown), landed=bool(landed))
+            for each in _described_gaps(left):
+                if each not in gaps:
+                    # where its own fix came to nothing, another gap's may have closed it
+                    yield _gap_closed(now, each, landed.get(each, [*landed.values()][-1]))
+            for each, gap in _described_gaps(gaps).items():
+                if each not in found:
+                    yield _gap_found(now, each, gap)
+
+        return await run_blocking(self._log.keep, key, ANSWER, self._scope, answer, told)
+
+    async def _fix_all(self, cycle: int, left: Gaps) -> dict[PhaseRequirement, str]:
+        """Lets each gap be closed that somebody described, one after the other; the commits that landed."""
+        landed = {}
+        for place, (wanted, gap) in enumerate(_described_gaps(left).items(), start=1):
+            key = f"{FIX}:{self._scope}:{cycle}:{place}"
+            fixed = await run_blocking(self._log.kept, key, GapFix)
+            if fixed is None:
+                number = len(await run_blocking(self._log.all_kept, FIX, GapFix)) + 1
+                commit = await self._fix(number, gap.detail)
+                fixed = await run_blocking(self._log.keep, key, FIX, wanted.requirement, GapFix(commit=commit))
+            if fixed.commit is not None:
+                landed[wanted] = fixed.commit
+        return landed
+
+
+def _described_gaps(gaps: Gaps) -> dict[PhaseRequirement, Gap]:
+    return {each: gap for each, gap in gaps.items() if gap.is_described}
+
+
+def _gap_found(now: str, wanted: PhaseRequirement, gap: Gap) -> LoggedEvent:
+    said = gap.detail.model_dump(include={"requirement_id", "phase_id", "gap_description", "fix_complexity"})
+    return LoggedEvent(new_event(SelfAuditGapFound, now, phase=wanted.phase, **said))
+
+
+def _gap_closed(now: str, wanted: PhaseRequirement, commit: str) -> LoggedEvent:
+    return LoggedEvent(
+        new_event(
+            SelfAuditGapFixed,
+            now,
+            phase=wanted.phase,
+            requirement_id=wanted.requirement,
+            phase_id=wanted.phase,
+            fix_commit=commit,
+            re_verified=True,
+        )
+    )
+
+
+def _outcome(
+    wanted: tuple[PhaseRequirement, ...], found: Gaps, left: Gaps, cycles: int, commits: list[str]
+) -> AuditOutcome:
+    """The numbers: a gap is what was described as one, and what is open at the end."""
+    gaps = {*found, *left}
+    return AuditOutcome(
+        total_requirements_checked=len(wanted),
+        passed_on_first_check=len(wanted) - len(gaps),
+        gaps_found=len(gaps),
+        gaps_fixed=len(gaps) - len(left),
+        gaps_remaining=len(left),
+        remaining_gap_details=tuple(
+            RemainingGap(requirement_id=gap.detail.requirement_id, description=gap.detail.gap_description)
+            for gap in left.values()
+        ),
+        audit_cycles=cycles,
+        fix_commits=tuple(dict.fromkeys(commits)),
+    )
+
+
+RunGraph = Callable[[int], Awaitable[GraphEnd]]
+
+
+async def audit_run(context: AutopilotContext, carry: RunGraph) -> AuditOutcome | None:
+    """Holds what the run completed against its specification; None if it is switched off or nothing was completed."""
+    state = (await run_blocking(context.log.state)).state
+    phases = tuple(
+        phase
+        for phase in context.order.phases
+        if phase in state.phases and state.phases[phase].status is PhaseStatus.COMPLETED
+    )
+    if not phases or not context.order.limits.audit:
+        return None
+
+    async def look(number: int, phases: tuple[str, ...]) -> SelfAuditReturn | str:
+        about = [context.phase(phase) for phase in phases]
+        brief = context.briefs.self_audit(number, about, await run_blocking(_locked_specs, context))
+        done = await context.asker.ask_at(
+            brief, DispatchPosition("self-audit", dispatch_count=number), await run_blocking(context.tip)
+        )
+        found = answer(done, SelfAuditReturn)
+        return found.first_line if isinstance(found, StepError) else found
+
+    async def fix(number: int, gap: GapDetail) -> str | None:
+        node = PlannedNode(id=f"audit-{number}", role=Role.EXECUTOR, gap=gap, writes=context.briefs.anywhere())
+        graph = await run_blocking(
+            begin_graph, context.log, None, f"audit-{number}", (node,), await run_blocking(context.tip)
+        )
+        end = await carry(graph)
+        if not end.completed:
+            return None
+        attempt = (await run_blocking(graph_of, context.log, graph)).attempt
+        return await run_blocking(commit_of, context.log, node.id, attempt)
+
+    return await SelfAudit(context.log, look, fix, phases).run()
+
+
+def _locked_specs(context: AutopilotContext) -> dict[str, str]:
+    """The texts of the specifications; they are as they were locked, or no phase would have begun."""
+    return {lock.path: context.files.get(lock.path).decode(errors="replace") for lock in context.order.specs}

@@ -1,0 +1,127 @@
+"""How a step of a pass ended: what is written down of it, and how a run stops that may start nothing more."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.passes import StepResult
+from fairwitness.contracts.autopilot.phase_record import PhaseSteps
+from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan, TraceStatus, TraceStep
+from fairwitness.contracts.autopilot.words import FailureCategory, RunStatus, StepName
+from fairwitness.contracts.common.base import Contract
+from fairwitness.kit.text import visible
+from fairwitness.runs.autopilot.log import LoggedEvent
+from fairwitness.runs.dispatch import Dispatched
+
+C = TypeVar("C", bound=Contract)
+
+SNIPPET = 200
+_CATEGORIES = {
+    OutcomeStatus.INVALID_ANSWER: FailureCategory.COORDINATION_FAILURE,
+    OutcomeStatus.REFUSED: FailureCategory.SCOPE_CREEP,
+    OutcomeStatus.TIMED_OUT: FailureCategory.TOOL_FAILURE,
+    OutcomeStatus.CANCELLED: FailureCategory.TOOL_FAILURE,
+    OutcomeStatus.AGENT_ERROR: FailureCategory.TOOL_FAILURE,
+}
+
+
+class Halted(Exception):
+    """Nothing more may be started: the step is to be done again when the run goes on."""
+
+    def __init__(self, reason: str, *, setting: str, value: int, status: RunStatus) -> None:
+        super().__init__(reason)
+        self.reason, self.setting, self.value, self.status = reason, setting, value, status
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedStep:
+    """A step that ended."""
+
+    result: StepResult
+    steps: PhaseSteps | None = None
+    """What the state file keeps of it."""
+    output: str | None = None
+    """The document it left."""
+    error: StepError | None = None
+    new_commits: int = 0
+    newly_passing: int = 0
+    score_gained: int = 0
+    spans: tuple["Span", ...] = ()
+    told: tuple[LoggedEvent, ...] = field(default=())
+    """Events that belong to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One thing that a step did."""
+
+    action: TraceAction
+    input: str
+    output: str
+    duration_ms: int
+    is_good: bool
+
+    def at(self, timestamp: str, phase: str, step: StepName) -> TraceSpan:
+        """As a line of the trace."""
+        return TraceSpan(
+            timestamp=timestamp,
+            phase_id=phase,
+            step=TraceStep(step.value),
+            action=self.action,
+            input_summary=visible(self.input)[:SNIPPET],
+            output_summary=visible(self.output)[:SNIPPET],
+            duration_ms=self.duration_ms,
+            status=TraceStatus.SUCCESS if self.is_good else TraceStatus.FAILURE,
+        )
+
+
+def answer(done: Dispatched, shape: type[C]) -> C | StepError:
+    """What an agent returned; or why there is nothing. `Halted` if it was not asked because a cap was reached."""
+    outcome = done.outcome
+    problem = outcome.problems[0] if outcome.problems else outcome.status.value
+    if outcome.status is OutcomeStatus.OVER_BUDGET:
+        raise over_budget(problem)
+    if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
+        category = _CATEGORIES.get(outcome.status, FailureCategory.TOOL_FAILURE)
+        return StepError(category=category, first_line=problem.strip() or outcome.status.value)
+    try:
+        return shape.model_validate(outcome.answer)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the answer"
+        return StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=f"{place}: {first['msg']}")
+
+
+_REFUSED = re.compile(r"the (?P<level>\w+) has (?P<cap>\d+) (?P<what>\w+), (?P<used>\d+) are used")
+
+
+def over_budget(problem: str) -> Halted:
+    """The halt that follows from a reservation that was refused; a phase's cap pauses, the run's own fails it."""
+    told = _REFUSED.match(problem)
+    of_phase = told is not None and told["level"] == "phase"
+    setting = "cost_cap_tokens_per_phase" if of_phase else "cost_cap_tokens_total"
+    if told is not None and told["what"] != "tokens":
+        setting = f"budget: {told['what']}"
+    return Halted(
+        f"the budget is used up: {problem}",
+        setting=setting,
+        value=0 if told is None else int(told["used"]),
+        status=RunStatus.PAUSED if of_phase else RunStatus.FAILED,
+    )
+
+
+def asked_span(role: str, done: Dispatched) -> Span:
+    """An agent that was sent out, as a line of the trace."""
+    outcome = done.outcome
+    said = outcome.problems[0] if outcome.problems else outcome.status.value
+    return Span(TraceAction.AGENT_SPAWN, role, said, outcome.duration_ms, outcome.status is OutcomeStatus.OK)
+
+
+def first_line(lines: Iterable[str], otherwise: str) -> str:
+    """The first line that says something."""
+    return next((line for line in lines if line.strip()), otherwise)

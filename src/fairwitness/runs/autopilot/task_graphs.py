@@ -1,0 +1,300 @@
+"""The graphs in which the tasks of a phase are carried out: how they are begun, and what stands of each task after.
+
+A graph has a number that counts on through the run. Its nodes are named after their phase, and the number of their
+attempts is that of the graph within its phase, so that no branch and no row is used twice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairwitness.contracts.autopilot.audit import GapDetail
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.passes import PhasePass
+from fairwitness.contracts.autopilot.phase_record import TaskStatus
+from fairwitness.contracts.autopilot.plan import PlanTask
+from fairwitness.contracts.autopilot.returns import TaskEvidence
+from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn
+from fairwitness.contracts.autopilot.words import Complexity, FailureCategory
+from fairwitness.contracts.common.base import Amount, Contract, Count, Flag, Maybe, Positive, Texts
+from fairwitness.contracts.common.evidence import Tree
+from fairwitness.contracts.common.ids import NodeId, RelPath
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
+from fairwitness.contracts.forge.status import NodeStatus
+from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.errors import UsageError
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
+from fairwitness.runs.autopilot.pages_phase import LoggedTask
+from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
+
+ATTEMPT = "attempt"
+_ESTIMATES = {Complexity.SIMPLE: 1, Complexity.MEDIUM: 2, Complexity.COMPLEX: 3}
+_STATUSES = {
+    NodeState.PENDING: TaskStatus.NOT_STARTED,
+    NodeState.MERGED: TaskStatus.COMPLETED,
+    NodeState.FAILED: TaskStatus.FAILED,
+    NodeState.STALE: TaskStatus.FAILED,
+}
+"""What a node's state says of its task; at any other it is in progress."""
+
+
+class PlannedNode(Contract):
+    """What one node is about: a task of the plan, ways up that a cycle takes, or problems that a debugger mends."""
+
+    id: NodeId
+    role: Role
+    task: Maybe[PlanTask] = None
+    items: tuple[PathItem, ...] = ()
+    problems: Texts = ()
+    wave: Positive = 1
+    gap: Maybe[GapDetail] = None
+    """What the audit of the run found."""
+    writes: Texts = ()
+    """Globs of what it may write beside the files of its task."""
+
+    @property
+    def name(self) -> str:
+        """What the state file and the log call it."""
+        return self.id if self.task is None else self.task.id
+
+    @property
+    def scope(self) -> tuple[str, ...] | None:
+        """What it may write: the files of its task, and no others; None if nobody said it."""
+        if self.task is None:
+            return self.writes or None
+        return tuple(dict.fromkeys((*self.task.files, *self.writes)))
+
+    @property
+    def about(self) -> str:
+        """What is to be done, in one line."""
+        if self.task is not None:
+            return " ".join(self.task.action.split())
+        gap = () if self.gap is None else (self.gap.gap_description,)
+        said = (*(item.deficiency for item in self.items), *gap, *self.problems)
+        return " ".join("; ".join(said).split()) or self.id
+
+
+class PlannedGraph(NamedTuple):
+    """One graph of a run, as it was planned."""
+
+    number: int
+    phase: str | None
+    """Of the roadmap; None if it belongs to none."""
+    pass_: str | None
+    purpose: str
+    life: int
+    """How often the run had been resumed when it was begun."""
+    attempt: int
+    """The number of each of its attempts."""
+    nodes: tuple[PlannedNode, ...]
+
+    def node(self, node_id: str) -> PlannedNode:
+        """One of its nodes."""
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        raise UsageError(f"graph {self.number} has no node {node_id}", next_step="report this")
+
+
+class NodeAttempt(Contract):
+    """What came of the work on a node, before it is committed and proven; one that was halted leaves none."""
+
+    node: NodeId
+    attempt: Positive
+    done: Flag
+    tree: Maybe[Tree] = None
+    """What was checked."""
+    files: tuple[RelPath, ...]
+    evidence: Maybe[TaskEvidence] = None
+    """What the executor claims."""
+    deviations: Texts = ()
+    check: Maybe[MiniVerifierReturn] = None
+    """The last one."""
+    debug_attempts: Count = 0
+    problems: Texts = ()
+    """Why it is not done."""
+    category: Maybe[FailureCategory] = None
+    seconds: Amount = 0.0
+    """What agents and commands took together."""
+
+
+def graphs_of(log: AutopilotLog) -> tuple[PlannedGraph, ...]:
+    """Every graph that was begun, in order."""
+    return tuple(sorted(_graph(row.detail) for row in log.ledger.observations(log.run_id, GRAPH)))
+
+
+def graph_of(log: AutopilotLog, number: int) -> PlannedGraph:
+    """One graph."""
+    row = log.ledger.observation(log.run_id, f"{GRAPH}:{number}")
+    if row is None:
+        raise UsageError(f"run {log.run_id} has no graph {number}", next_step="report this")
+    return _graph(row.detail)
+
+
+def _graph(detail: Mapping[str, Any]) -> PlannedGraph:
+    about, options = detail["settings"], detail["options"]
+    nodes = tuple(PlannedNode.model_validate(node) for node in about["nodes"])
+    return PlannedGraph(
+        int(options["phase"]),
+        about["phase"],
+        about["pass"],
+        str(about["purpose"]),
+        int(about["life"]),
+        int(options["first_attempt"]),
+        nodes,
+    )
+
+
+def begin_graph(
+    log: AutopilotLog, asked: PhasePass | None, purpose: str, nodes: Sequence[PlannedNode], base_commit: str
+) -> int:
+    """Writes a graph down and gives its number; asked again for the same purpose of the same pass, it is found.
+
+    If the run was resumed since and nothing of it is under way, what was halted or never begun gets a graph of its own.
+    """
+    known = graphs_of(log)
+    of, phase = (None, None) if asked is None else (pass_name(asked), asked.phase)
+    life = sum(event.type == "run_resumed" for event in log.ledger.events(log.run_id))
+    same = [graph for graph in known if (graph.pass_, graph.purpose) == (of, purpose)]
+    if same:
+        open_ = _halted(log, same) if same[-1].life != life else ()
+        if not open_:
+            return same[-1].number
+        nodes = open_
+    number = len(known) + 1
+    attempt = 1 + sum(graph.phase == phase for graph in known)
+    order, now = log.order(), log.now()
+    options = GraphOptions(
+        target=order.target,
+        cap=order.limits.cap,
+        first_attempt=attempt,
+        max_attempts=attempt,
+        phase=str(number),
+        look_s=0.5,
+    )
+    dag = Dag(
+        version=1,
+        runId=log.run_id,
+        nodes=tuple(_dag_nodes(nodes)),
+        metadata=DagMetadata(createdAt=now, createdBy="captain", totalTasks=len(nodes), totalRefineries=0),
+    )
+    about = {"phase": phase, "pass": of, "purpose": purpose, "life": life, "nodes": [node.plain() for node in nodes]}
+    detail = plain_graph(dag, options, base_commit, {}, about)
+    seen = log.seen(f"{GRAPH}:{number}", GRAPH, log.run_id, detail, now)
+    log.ledger.record(log.run_id, lambda record: record.observation(seen))
+    killpoint("autopilot.graph")
+    return number
+
+
+def _dag_nodes(nodes: Sequence[PlannedNode]) -> Iterable[DagNode]:
+    """Each waits for all of the wave before its own."""
+    waves = sorted({node.wave for node in nodes})
+    before = {wave: tuple(node.id for node in nodes if node.wave == waves[at - 1]) for at, wave in enumerate(waves)}
+    for node in nodes:
+        about: dict[str, Any] = {} if node.scope is None else {"writes": list(node.scope)}
+        if node.task is not None:
+            about["estimate"] = _ESTIMATES[node.task.complexity]
+        yield DagNode(
+            id=node.id,
+            type=NodeType.TASK,
+            agentType=2,
+            dependencies=() if node.wave == waves[0] else before[node.wave],
+            status=NodeState.PENDING,
+            metadata=about,
+        )
+
+
+def rest_of(log: AutopilotLog, number: int) -> tuple[PlannedNode, ...]:
+    """The nodes that a graph never began since something of a wave before failed; to be begun without that.
+
+    None if it did not come to its own end: then something is under way, or was not begun though nothing stood before.
+    """
+    states, nodes = (
+        {name: each.status for name, each in statuses_of(log, number).items()},
+        graph_of(log, number).nodes,
+    )
+    if not set(states.values()) <= _STATUSES.keys():
+        return ()
+    failed = [node.wave for node in nodes if _STATUSES[states[node.id]] is TaskStatus.FAILED]
+    rest = tuple(node for node in nodes if states[node.id] is NodeState.PENDING)
+    return rest if all(min(failed, default=node.wave) < node.wave for node in rest) else ()
+
+
+def _halted(log: AutopilotLog, graphs: Sequence[PlannedGraph]) -> tuple[PlannedNode, ...]:
+    """What is to be begun anew after a resume: nothing while something is under way; else what never came to an end."""
+    found: dict[str, PlannedNode] = {}
+    for graph in graphs:
+        states = statuses_of(log, graph.number)
+        for node in graph.nodes:
+            found.pop(node.id, None)
+            match states[node.id].status:
+                case NodeState.PENDING:
+                    found[node.id] = node
+                case NodeState.FAILED | NodeState.STALE:
+                    if attempted(log, node.id, graph.attempt) is None:
+                        found[node.id] = node
+                case NodeState.MERGED:
+                    pass
+                case _:
+                    return ()
+    return tuple(found.values())
+
+
+def statuses_of(log: AutopilotLog, number: int) -> Mapping[str, NodeStatus]:
+    """Where the nodes of a graph stand."""
+    graph = RunLog(log.ledger, log.run_id, workflow=Workflow.AUTOPILOT, phase=str(number), clock=log.clock)
+    return graph.run().nodes
+
+
+def attempted(log: AutopilotLog, node: str, attempt: int) -> NodeAttempt | None:
+    """What came of the work on a node; None if it is under way, or was halted."""
+    return log.kept(f"{ATTEMPT}:{node}:{attempt}", NodeAttempt)
+
+
+def commit_of(log: AutopilotLog, node: str, attempt: int) -> str | None:
+    """The commit of an attempt that was verified; None if there is none, or if the work was there already."""
+    done = attempted(log, node, attempt)
+    if done is None or not done.files:
+        return None
+    verified = [
+        str(event.data["commit"])
+        for event in log.ledger.events(log.run_id)
+        if event.type == "task.verified" and (event.data["nodeId"], event.data["attemptId"]) == (node, attempt)
+    ]
+    return verified[-1] if verified else None
+
+
+def logged(log: AutopilotLog, *numbers: int) -> tuple[LoggedTask, ...]:
+    """What became of each node of these graphs; of one that several had, what the last of them made of it."""
+    found: dict[str, LoggedTask] = {}
+    for number in numbers:
+        graph, states = graph_of(log, number), statuses_of(log, number)
+        for node in graph.nodes:
+            status = _STATUSES.get(states[node.id].status, TaskStatus.IN_PROGRESS)
+            found[node.id] = _logged(log, graph, node, status)
+    return tuple(found.values())
+
+
+def _logged(log: AutopilotLog, graph: PlannedGraph, node: PlannedNode, status: TaskStatus) -> LoggedTask:
+    done = attempted(log, node.id, graph.attempt)
+    return LoggedTask(
+        id=node.name,
+        description=node.about,
+        status=status,
+        commit=commit_of(log, node.id, graph.attempt) if status is TaskStatus.COMPLETED else None,
+        files=() if done is None else done.files,
+        evidence=None if done is None else done.evidence,
+        confidence=None,  # executors are not asked how sure they are
+        check=None if done is None else done.check,
+        debug_attempts=0 if done is None else done.debug_attempts,
+        duration_seconds=None if done is None else done.seconds,
+    )
+
+
+def deviations(log: AutopilotLog, *numbers: int) -> tuple[str, ...]:
+    """In what executors say they left the plan, with the task."""
+    nodes = [(graph.attempt, node) for graph in (graph_of(log, each) for each in numbers) for node in graph.nodes]
+    ends = [(node, attempted(log, node.id, attempt)) for attempt, node in nodes]
+    return tuple(f"{node.name}: {said}" for node, done in ends if done is not None for said in done.deviations)

@@ -1,0 +1,246 @@
+"""Verify and judge: the harness runs what can be run, a verifier looks, and a judge doubts both."""
+
+import threading
+from collections.abc import Sequence
+
+from fairwitness.contracts.autopilot.execution import ExecutionResult
+from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
+from fairwitness.contracts.autopilot.phase_record import AutomatedChecks, JudgeStep, PhaseSteps, VerifyStep
+from fairwitness.contracts.autopilot.plan import PlanTask, TaskKind
+from fairwitness.contracts.autopilot.returns import JudgeReturn
+from fairwitness.contracts.autopilot.trace import TraceAction
+from fairwitness.contracts.autopilot.verifying import PhaseCriterionStatus, VerifierReturn
+from fairwitness.contracts.autopilot.words import CheckState, FailureCategory, Recommendation, StepName
+from fairwitness.contracts.common.base import Contract, Flag, Maybe
+from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.common.words import Assessment
+from fairwitness.rules.flags import asking
+from fairwitness.rules.scoring import may_defer
+from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
+from fairwitness.runs.autopilot.log import pass_name
+from fairwitness.runs.autopilot.pages_judgement import judge_page, verification_page
+from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span, first_line
+from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+
+
+class HarnessResults(Contract):
+    """What the harness saw of a phase at one commit."""
+
+    checks: AutomatedChecks
+    executed: tuple[ExecutionResult, ...]
+    seconds: float
+    passed: Flag
+    """Whether nothing of it failed."""
+
+
+class PhaseVerification(Contract):
+    """What the harness saw, and what the verifier said about the same commit."""
+
+    seen: HarnessResults
+    said: Maybe[VerifierReturn] = None
+    commit: str
+
+
+async def verify(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+    """Runs checks and criteria at the tip, then asks a verifier who knows nothing of what executors said."""
+    tip = await run_blocking(context.tip)
+    seen = await run_blocking_stoppable(lambda stop: _look(context, asked, number, tip, stop))
+    plan = await run_blocking(context.plan, asked.phase)
+    diff, warned = await run_blocking(diff_of, context, asked, tip), await run_blocking(_warned, context)
+    brief = context.briefs.verifier(asked, number, plan, diff, seen.executed, warned=warned)
+    done = await context.asker.ask(asked, StepName.VERIFY, number, brief, at=tip)
+    found = answer(done, VerifierReturn)
+    said = None if isinstance(found, StepError) else found
+    kept = await run_blocking(
+        context.keep, VERIFICATION, asked, number, PhaseVerification(seen=seen, said=said, commit=tip)
+    )
+    spans = (*_ran(kept.seen.executed), asked_span(Role.PHASE_VERIFIER.value, done))
+    return await run_blocking(
+        _verified, context, asked, number, kept, found if isinstance(found, StepError) else None, spans
+    )
+
+
+def _warned(context: AutopilotContext) -> str:
+    """Why a phase has to be verified harder: the scores of many before it hardly differ."""
+    kinds = ("rubber_stamp_enhanced", "rubber_stamp_critical")
+    events = [context.log.ledger.last_event(context.log.run_id, kind) for kind in kinds]
+    last = max((event for event in events if event is not None), key=lambda event: event.seq, default=None)
+    ended = context.log.ledger.last_event(context.log.run_id, "phase_completed")
+    if last is None or ended is None or ended.phase != last.data["phases"][-1]:
+        return ""  # a phase was completed since that did not raise it again
+    return (
+        f"The last {last.data['count']} phases were scored within 0.2 of each other. Run every criterion yourself by "
+        "another way than the command that is named, look for a case that fails, and say what you tried."
+    )
+
+
+def _look(context: AutopilotContext, asked: PhasePass, number: int, tip: str, stop: threading.Event) -> HarnessResults:
+    name, tree, base = f"verify-{pass_name(asked)}-{number}", context.tree(tip), context.tree(asked.checkpoint)
+    began = context.log.clock()
+    checks = context.harness.checks(name, tree, base, stop=stop)
+    executed = context.harness.run_all(name, context.criteria(asked), tree, stop=stop)
+    failed = False in (checks.compile, checks.tests, checks.lint, checks.build)
+    seen = HarnessResults(
+        checks=checks,
+        executed=executed,
+        seconds=round((context.log.clock() - began).total_seconds(), 3),
+        passed=not failed and all(each.assessment is Assessment.PASS for each in executed),
+    )
+    return context.keep(SEEN, asked, number, seen)
+
+
+def diff_of(context: AutopilotContext, asked: PhasePass, tip: str) -> str:
+    """What the phase changed; everything that is there if it changed nothing."""
+    if context.tree(asked.checkpoint) != context.tree(tip):
+        return context.briefs.diff(asked.checkpoint, tip)
+    return context.briefs.diff(None, tip)
+
+
+def _verified(
+    context: AutopilotContext,
+    asked: PhasePass,
+    number: int,
+    kept: PhaseVerification,
+    error: StepError | None,
+    spans: tuple[Span, ...],
+) -> FinishedStep:
+    seen, said = kept.seen, kept.said
+    issues = _issues(kept)
+    passed = seen.passed and said is not None and said.pass_
+    path = None
+    if said is not None:
+        path = context.layout(asked.phase).verification
+        page = verification_page(
+            context.phase(asked.phase),
+            said,
+            seen.executed,
+            run_id=context.log.run_id,
+            commit=kept.commit,
+            at=context.log.now(),
+            passed=passed,
+            checks=seen.checks,
+        )
+        context.put(path, page)
+    if error is None and not passed:
+        error = StepError(category=_category(kept), first_line=first_line(issues, "the verification failed"))
+    return FinishedStep(
+        StepResult(
+            step=StepName.VERIFY,
+            number=number,
+            good=passed,
+            defers=passed and said is not None and _defers(context, asked, said),
+            issues=issues if issues or passed else ((error.first_line,) if error is not None else ()),
+        ),
+        steps=PhaseSteps(
+            verify=VerifyStep(
+                status=CheckState.PASS if passed else CheckState.FAIL,
+                automated=seen.checks,
+                scope_creep=said.scope_creep if said is not None else (),
+            )
+        ),
+        output=path,
+        error=error,
+        newly_passing=_newly_passing(context, asked, seen.executed),
+        spans=spans,
+    )
+
+
+def _issues(kept: PhaseVerification) -> tuple[str, ...]:
+    checks = kept.seen.checks
+    pairs = (("compile", checks.compile), ("tests", checks.tests), ("lint", checks.lint), ("build", checks.build))
+    found = [f"the check {name} fails" for name, word in pairs if word is False]
+    found += [
+        f"{each.criterion}: {each.command} is {each.assessment.value}"
+        for each in kept.seen.executed
+        if each.assessment is not Assessment.PASS
+    ]
+    if kept.said is not None:
+        found += kept.said.failures
+        found += [
+            f"{each.criterion}: {each.evidence}"
+            for each in kept.said.criteria_results
+            if each.status is PhaseCriterionStatus.FAILED
+        ]
+    return tuple(dict.fromkeys(found))
+
+
+def _category(kept: PhaseVerification) -> FailureCategory:
+    checks = kept.seen.checks
+    if checks.compile is False:
+        return FailureCategory.COMPILATION_FAILURE
+    if checks.build is False:
+        return FailureCategory.BUILD_FAILURE
+    if checks.lint is False:
+        return FailureCategory.LINT_FAILURE
+    return FailureCategory.ACCEPTANCE_CRITERIA_UNMET
+
+
+def _newly_passing(context: AutopilotContext, asked: PhasePass, executed: Sequence[ExecutionResult]) -> int:
+    """How many criteria hold that did not hold when this pass was looked at before."""
+    rows = [row for row in context.log.ledger.observations(context.log.run_id, SEEN) if row.subject == asked.phase]
+    earlier = (
+        HarnessResults.model_validate(rows[-2].detail["document"]).executed if len(rows) > 1 else ()
+    )  # the last is this one
+    before = {(run.criterion, run.command) for run in earlier if _holds(run)}
+    return sum(_holds(run) and (run.criterion, run.command) not in before for run in executed)
+
+
+def _holds(run: ExecutionResult) -> bool:
+    return run.assessment is Assessment.PASS
+
+
+def human_tasks(context: AutopilotContext, phase_id: str) -> tuple[PlanTask, ...]:
+    """The tasks of a plan that only a person can decide."""
+    plan = context.plan(phase_id)
+    return () if plan is None else tuple(task for task in plan.tasks if task.kind is TaskKind.HUMAN_VERIFY)
+
+
+def _defers(context: AutopilotContext, asked: PhasePass, said: VerifierReturn) -> bool:
+    """Only the plan may ask for a person, and only a verifier that is unsure after trying lets it."""
+    confidence = said.autonomous_confidence
+    if not human_tasks(context, asked.phase) or confidence is None or not said.deferral_evidence:
+        return False
+    return may_defer(confidence, asking(context.log.state().state.meta).limit)
+
+
+def _ran(executed: Sequence[ExecutionResult]) -> tuple[Span, ...]:
+    return tuple(
+        Span(
+            TraceAction.COMMAND_RUN,
+            run.command,
+            run.stdout_truncated or run.assessment.value,
+            run.duration_ms,
+            _holds(run),
+        )
+        for run in executed
+    )
+
+
+async def judge(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+    """A second opinion; without one that can be read, nothing is let through."""
+    tip = await run_blocking(context.tip)
+    known = await run_blocking(context.latest, VERIFICATION, asked.phase, PhaseVerification)
+    plan = await run_blocking(context.plan, asked.phase)
+    said = None if known is None else known.said
+    if said is None:
+        nothing = "there is no verification to be judged"
+        error = StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=nothing)
+        return FinishedStep(StepResult(step=StepName.JUDGE, number=number, good=False, issues=(nothing,)), error=error)
+    brief = context.briefs.judge(asked, number, plan, await run_blocking(diff_of, context, asked, tip), said)
+    done = await context.asker.ask(asked, StepName.JUDGE, number, brief, at=tip)
+    found = answer(done, JudgeReturn)
+    spans = (asked_span(Role.JUDGE.value, done),)
+    if isinstance(found, StepError):
+        result = StepResult(step=StepName.JUDGE, number=number, good=False, issues=(found.first_line,))
+        return FinishedStep(result, error=found, spans=spans)
+    kept = await run_blocking(context.keep, JUDGEMENT, asked, number, found)
+    path = context.layout(asked.phase).judge_report
+    await run_blocking(context.put, path, judge_page(context.phase(asked.phase), kept, said))
+    wanted = () if kept.recommendation is Recommendation.PROCEED else (*kept.missing_requirements, *kept.concerns)
+    return FinishedStep(
+        StepResult(step=StepName.JUDGE, number=number, good=True, recommendation=kept.recommendation, issues=wanted),
+        steps=PhaseSteps(judge=JudgeStep(recommendation=kept.recommendation, concerns=kept.concerns)),
+        output=path,
+        spans=spans,
+    )

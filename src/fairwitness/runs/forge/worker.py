@@ -1,0 +1,210 @@
+"""One agent for one attempt of a forge run: what it is told, what it may ask for, and what is kept of its answer."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fairwitness.agents.roles import ROLES
+from fairwitness.agents.toolset.model import Source
+from fairwitness.agents.toolset.terminal import Terminal
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
+from fairwitness.contracts.common.ids import attempt_branch
+from fairwitness.contracts.common.tools import Role, Scope, Tool
+from fairwitness.contracts.forge.dag import DagNode, NodeType
+from fairwitness.contracts.forge.documents import ChangeRequest, Walkthrough, WalkthroughStatus
+from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.contracts.graph.orders import AttemptOrder, Prepared, Worked
+from fairwitness.errors import UsageError
+from fairwitness.ledger.record import Record
+from fairwitness.rules.spawning import ROLE_OF
+from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, SpawningAgent, helper_tools, spec_sections
+from fairwitness.runs.forge.log import ForgeLog
+from fairwitness.runs.forge.subtasks import Subtasks
+from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
+from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+from fairwitness.runs.graph.working import EVERYTHING, STEP, DepsFor, worked
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
+
+WANTED = "wanted"
+"""The kind of observation that holds what a refinery asked for by a tool, whatever it returned."""
+_SOLVE = "Two changes of the same files do not fit together. Settle the conflict so that both keep what they do."
+
+
+class ForgeWorker:
+    """Sends out the agents of a forge run's graph."""
+
+    def __init__(
+        self,
+        context: Context,
+        log: ForgeLog,
+        store: Store,
+        deps_for: DepsFor,
+        commands: tuple[tuple[str, ...], ...],
+    ) -> None:
+        """`store` is where the run's own files stand."""
+        self._context, self._log, self._store = context, log, store
+        self._deps_for, self._commands = deps_for, commands
+        self._layout = ForgeLayout(log.run_id)
+
+    async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
+        """See `Work`: what had ended before is adopted, and nobody is asked twice."""
+        node = await run_blocking(self._node, order.node)
+        role = _role(node, order)
+        instance = f"{order.node}-{order.attempt}" + ("" if order.conflict is None else "-help")
+        brief = await run_blocking(self._brief, order, prepared, node, role, instance)
+        deps = self._deps_for(role, instance, folder, prepared.base)
+        place = await run_blocking(self._place, order, prepared, folder, deps.base_tree, brief.scope)
+        wanted: list[ChangeRequest] = []
+        given = self._given(place, SpawningAgent(role, instance, 0), deps, wanted)
+        done = await dispatch(
+            self._beside(role, instance, wanted),
+            ROLES[role],
+            brief,
+            DispatchPosition(STEP, task=order.node, attempt=order.attempt),
+            replace(deps, sources={**deps.sources, **given}),
+        )
+        await run_blocking(self._keep, order, role, instance, done)
+        return worked(done, _unfinished)
+
+    def _node(self, name: str) -> DagNode:
+        _, dag = self._log.effective()
+        for node in dag.nodes:
+            if node.id == name:
+                return node
+        raise UsageError(f"there is no node {name}", next_step=f"fairwitness dag show {self._log.run_id}")
+
+    def _brief(self, order: AttemptOrder, prepared: Prepared, node: DagNode, role: Role, instance: str) -> Brief:
+        declared = (node.metadata or {}).get("writes")
+        writes = tuple(map(str, declared)) if isinstance(declared, list) else EVERYTHING
+        return Brief(
+            dispatch_id=instance,
+            run_id=order.run_id,
+            role=role,
+            instance=instance,
+            task=_SOLVE if order.conflict is not None else f"Carry out {order.node}.",
+            parameters={"task_id": order.node},
+            inputs=tuple(self._inputs(order, prepared, node, role)),
+            scope=Scope(writes=writes, commands=self._commands),
+            known={
+                "walkthrough.task_id": order.node,
+                "walkthrough.branch": order.branch,
+                "walkthrough.base_ref": order.target,
+            },
+        )
+
+    def _inputs(self, order: AttemptOrder, prepared: Prepared, node: DagNode, role: Role) -> Iterator[PromptSection]:
+        yield PromptSection(title=f"Task {order.node}", text=self._log.document(order.node))
+        if role is Role.REFINERY:
+            yield PromptSection(title="Branches that were joined, in this order", text=_joined(order, node))
+        if prepared.conflicts:
+            yield PromptSection(title="Files with conflict marks", text="\n".join(prepared.conflicts))
+        before = self._log.last_error(order.node)
+        if order.attempt > 1 and before is not None:
+            yield PromptSection(title="What happened to the attempt before", text=before)
+        yield from spec_sections(self._log)
+        for name in dict.fromkeys((*(member.node for member in order.includes), *node.dependencies)):
+            kept = last_walkthrough(self._log, name) if name in node.dependencies or role is Role.REFINERY else None
+            if kept is not None:
+                yield PromptSection(title=f"Walkthrough of {name}", text=kept.text)
+
+    def _place(
+        self, order: AttemptOrder, prepared: Prepared, folder: Path, base_tree: str | None, scope: Scope
+    ) -> AttemptContext:
+        subtasks = Subtasks(self._log, self._store, self._layout, order.node)
+        if order.conflict is None and order.attempt > 1:
+            subtasks.reopen(order.attempt)
+        asked = self._log.order()
+        return AttemptContext(
+            context=self._context,
+            log=self._log,
+            order=order,
+            prepared=prepared,
+            folder=folder,
+            base_tree=base_tree,
+            scope=scope,
+            deps_for=self._deps_for,
+            subtasks=subtasks,
+            limits=ForgeTable() if asked is None else asked.limits,
+        )
+
+    def _given(
+        self, place: AttemptContext, asker: SpawningAgent, deps: DispatchDeps, wanted: list[ChangeRequest]
+    ) -> Mapping[Tool, Source]:
+        given = helper_tools(place, asker)
+        if asker.role is not Role.REFINERY:
+            return given
+        from fairwitness.runs.forge import refinery  # only a refinery needs it
+
+        run = _commands_in(place.folder, deps)
+        return {
+            **given,
+            **refinery.refinery_tools(place.order, place.prepared, place.folder, self._commands, run, wanted),
+        }
+
+    def _beside(self, role: Role, instance: str, wanted: list[ChangeRequest]) -> Context:
+        """What a refinery asked for by a tool stands in the record by which it ends, so that no kill loses it."""
+        if role is not Role.REFINERY:
+            return self._context
+
+        def keep(record: Record, now: str) -> None:
+            detail = {"requests": [request.plain() for request in wanted]}
+            record.observation(self._log.seen(f"{WANTED}:{instance}", WANTED, instance, detail, now))
+
+        return replace(self._context, recorder=NotingRecorder(self._context.recorder, at_end=keep))
+
+    def _keep(self, order: AttemptOrder, role: Role, instance: str, done: Dispatched) -> None:
+        """What an agent told and asked for; what broke its limits is void."""
+        outcome = done.outcome
+        answer = outcome.answer if outcome.status is OutcomeStatus.OK else None
+        if answer is not None:
+            told = Walkthrough.model_validate(answer["walkthrough"])
+            changed = [each.path for each in done.changed]
+            keep_walkthrough(self._log, self._store, self._layout, order, told, changed)
+        if role is Role.REFINERY and outcome.status is not OutcomeStatus.REFUSED:
+            asked = self._asked_for(instance, answer or {})
+            if asked:
+                from fairwitness.runs.forge import change_requests  # only a refinery needs it
+
+                change_requests.emit(self._log, order.node, order.attempt, asked)
+
+    def _asked_for(self, instance: str, answer: Mapping[str, Any]) -> list[ChangeRequest]:
+        asked = [ChangeRequest.model_validate(each) for each in answer.get("change_requests", ())]
+        titles = {request.title for request in asked}
+        row = self._log.ledger.observation(self._log.run_id, f"{WANTED}:{instance}")
+        by_tool = [] if row is None else [ChangeRequest.model_validate(each) for each in row.detail["requests"]]
+        return [*asked, *(request for request in by_tool if request.title not in titles)]
+
+
+def _role(node: DagNode, order: AttemptOrder) -> Role:
+    if order.conflict is not None:
+        return Role.THROWAWAY
+    return Role.REFINERY if node.type is NodeType.REFINERY else ROLE_OF[int(node.agentType)]
+
+
+def _joined(order: AttemptOrder, node: DagNode) -> str:
+    """What a refinery's branch holds beside the target, and what the target held before."""
+    prefix = order.branch.removesuffix(attempt_branch(order.node, order.attempt, prefix=""))
+    lines = [
+        f"{number}. {attempt_branch(member.node, member.attempt, prefix=prefix)} ({member.node}, {member.commit[:12]})"
+        for number, member in enumerate(order.includes, start=1)
+    ]
+    joined = {member.node for member in order.includes}
+    lines += [f"- {name} is in {order.target} already" for name in node.dependencies if name not in joined]
+    return "\n".join(lines) or "none"
+
+
+def _commands_in(folder: Path, deps: DispatchDeps) -> Callable[[tuple[str, ...]], Awaitable[str]]:
+    terminal = Terminal(folder, deps.runner, deps.surroundings, writable=True)
+
+    async def run(argv: tuple[str, ...]) -> str:
+        return await run_blocking_stoppable(lambda stop: terminal.run(argv, stop))
+
+    return run
+
+
+def _unfinished(answer: Mapping[str, Any]) -> str | None:
+    status = answer["walkthrough"]["status"]
+    return None if status == WalkthroughStatus.COMPLETED.value else f"its agent says that it is {status}"
