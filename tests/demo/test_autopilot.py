@@ -47,7 +47,7 @@ from fairwitness.rules.tools import may_call
 from fairwitness.rules.ways_up import ways_up
 from fairwitness.runs.autopilot.pages_judgement import judge_page
 from fairwitness.runs.autopilot.task_checks import asked_of, executor_differences, unfinished
-from fairwitness.verify.inspections.model import ChangedFile
+from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.mutants import mutants
 from support import demo_autopilot as demo
 
@@ -515,7 +515,7 @@ def test_the_tests_of_a_task_notice_wrong_forms_of_it(task: demo.Task, ground: G
     changed = []
     for path in task.writes:
         after = (folder / path).read_text()
-        changed.append(ChangedFile(path, None, after, tuple(range(1, len(after.splitlines()) + 1)), ()))
+        changed.append(ChangedText(path, None, after, tuple(range(1, len(after.splitlines()) + 1)), ()))
     survivors = []
     for mutant in mutants(changed, limit=6, seed=0):
         right = (folder / mutant.path).read_text()

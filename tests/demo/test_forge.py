@@ -41,7 +41,7 @@ from fairwitness.rules.dag import dag_problems, effective_dag
 from fairwitness.rules.spawning import ROLE_OF, spawn_problem, subtask_problem
 from fairwitness.rules.tools import may_call
 from fairwitness.rules.walkthroughs import differences
-from fairwitness.verify.inspections.model import ChangedFile
+from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.mutants import mutants
 from support import demo_forge as demo
 
@@ -435,12 +435,12 @@ def test_every_new_test_is_red_without_the_change_and_notices_wrong_forms_of_it(
     assert survivors == []
 
 
-def _change(ground: Ground, done: Tried, path: str) -> ChangedFile:
+def _change(ground: Ground, done: Tried, path: str) -> ChangedText:
     before = ground.file(done.base, path) if path in demo.DEMO.files else None
     after = ground.file(done.head, path)
     old = (before or "").splitlines()
     added = tuple(number for number, line in enumerate(after.splitlines(), start=1) if line not in old)
-    return ChangedFile(path, before, after, added, ())
+    return ChangedText(path, before, after, added, ())
 
 
 def test_the_two_tasks_conflict_and_the_refinery_keeps_both(ground: Ground, tried: Mapping[str, Tried]) -> None:

@@ -20,7 +20,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.tables import CHAINED
-from fairwitness.verify.subject import Proved, VerifyDeps, prove
+from fairwitness.verify.subject import SubjectOutcome, VerifyDeps, prove
 from git.person import Person
 
 RUN = "run-2026-02-26-143000"
@@ -46,7 +46,7 @@ class World:
     """A repository, and what verifications in it share."""
 
     root: Path
-    parts: VerifyDeps
+    deps: VerifyDeps
 
     @classmethod
     @contextmanager
@@ -79,7 +79,7 @@ class World:
         return Person(self.root / "repo", self.root / "home")
 
     def side(self, ref: str) -> Side:
-        repository = self.parts.repository
+        repository = self.deps.repository
         commit = repository.commit(ref)
         return Side(ref=ref, commit=commit, tree=repository.tree_of(commit))
 
@@ -93,16 +93,16 @@ class World:
         stop: threading.Event | None = None,
         run_id: str = RUN,
         **differs: Any,
-    ) -> Proved:
+    ) -> SubjectOutcome:
         """Verifies a subject."""
         subject = Subject(task_id=task, round=round_)
-        parts = replace(self.parts, **differs)
-        return prove(parts, run_id, subject, base=self.side(base), head=self.side(head), stop=stop)
+        deps = replace(self.deps, **differs)
+        return prove(deps, run_id, subject, base=self.side(base), head=self.side(head), stop=stop)
 
     def rows(self, table: str, columns: str = "*", where: str = "1 = 1") -> list[tuple[Any, ...]]:
         """Rows of a table, in the order they were written."""
         key = {"events": "seq", "chain": "seq"}.get(table, CHAINED[table].key if table in CHAINED else "id")
-        return self.parts.ledger.database.read(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {key}")
+        return self.deps.ledger.database.read(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {key}")
 
     def content(self) -> list[str]:
         """Everything the ledger says, without ids and times, in no order."""
@@ -122,7 +122,7 @@ class World:
 
     def left(self) -> list[str]:
         """What verifications left in the folder they work in."""
-        return sorted(path.name for path in (self.parts.scratch / "work").iterdir())
+        return sorted(path.name for path in (self.deps.scratch / "work").iterdir())
 
 
 def _timeless(detail: dict[str, Any]) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
-from fairwitness.verify.cascade import Checked
+from fairwitness.verify.cascade import CheckRuns
 from fairwitness.verify.environment.model import Environment
 from fairwitness.verify.harness import Harness
-from fairwitness.verify.model import Change
+from fairwitness.verify.model import ProposedChange
 from fairwitness.verify.proofs import _noticed, is_no_worse
-from fairwitness.verify.verify import Proven, verify_change
+from fairwitness.verify.verification import VerificationResult, verify_change
 from git.person import Person
 
 ID = "t::luck"
@@ -69,7 +69,7 @@ class Play:
 
 
 @pytest.fixture
-def proven(tmp_path: Path) -> Iterator[Callable[[Play], Proven]]:
+def proven(tmp_path: Path) -> Iterator[Callable[[Play], VerificationResult]]:
     """A change of code with a new test file, proven by a scripted suite."""
     person = Person.in_folder(tmp_path)
     person.write("shop.py", "old")
@@ -83,14 +83,14 @@ def proven(tmp_path: Path) -> Iterator[Callable[[Play], Proven]]:
         Side(ref=ref, commit=repository.commit(ref), tree=repository.tree_of(repository.commit(ref)))
         for ref in ("HEAD~1", "HEAD")
     )
-    change = Change(base, head, shadow.diff(base.tree, head.tree))
+    change = ProposedChange(base, head, shadow.diff(base.tree, head.tree))
 
     def environment(project: Project, _tree: str) -> Environment:
         return Environment(project=project, language=Language.OTHER, digest="0" * 64, prepared_by="nobody")
 
     with closing(Ledger.open_file(tmp_path / "evidence.db", clock=system_clock)) as ledger:
 
-        def prove(play: Play) -> Proven:
+        def prove(play: Play) -> VerificationResult:
             harness = Harness(
                 runner=ScriptedRunner([Answer("*", play)], tier=SandboxTier.NAMESPACES),
                 shadow=shadow,
@@ -111,14 +111,14 @@ def proven(tmp_path: Path) -> Iterator[Callable[[Play], Proven]]:
                 VerifySettings(),
                 actor="Ada",
                 strict=False,
-                tell=lambda _told: None,
+                on_progress=lambda _progress: None,
                 parallel=1,
             )
 
         yield prove
 
 
-def _move(proven: Proven) -> Move | None:
+def _move(proven: VerificationResult) -> Move | None:
     (line,) = proven.checks
     return next((moved.move for moved in line.moved if moved.id == ID), None)
 
@@ -145,7 +145,7 @@ BROKEN: dict[str, tuple[Passes, str]] = {
 
 @pytest.mark.req("P9")
 @pytest.mark.parametrize("passes", LUCK.values(), ids=LUCK.keys())
-def test_luck_blocks_nobody(passes: Passes, proven: Callable[[Play], Proven]) -> None:
+def test_luck_blocks_nobody(passes: Passes, proven: Callable[[Play], VerificationResult]) -> None:
     told = proven(Play(passes))
     assert told.answer.answer == "open", told.answer
     assert _move(told) in (Move.FLAKY, None)
@@ -153,23 +153,27 @@ def test_luck_blocks_nobody(passes: Passes, proven: Callable[[Play], Proven]) ->
 
 @pytest.mark.req("P9", "X1")
 @pytest.mark.parametrize(("passes", "reason"), BROKEN.values(), ids=BROKEN.keys())
-def test_what_is_broken_does_not_pass_for_luck(passes: Passes, reason: str, proven: Callable[[Play], Proven]) -> None:
+def test_what_is_broken_does_not_pass_for_luck(
+    passes: Passes, reason: str, proven: Callable[[Play], VerificationResult]
+) -> None:
     answer = proven(Play(passes)).answer
     assert answer.answer == "blocked"
     assert any(missing.startswith(reason) for missing in answer.missing), answer.missing
 
 
-def test_the_whole_suite_is_not_run_again_for_what_is_simply_broken(proven: Callable[[Play], Proven]) -> None:
+def test_the_whole_suite_is_not_run_again_for_what_is_simply_broken(
+    proven: Callable[[Play], VerificationResult],
+) -> None:
     play = Play(lambda at, alone, turn: at == "base")
     proven(play)
     assert [at for at, alone in play.runs if not alone] == ["base", "head", "protected"]
 
 
-def checked(after: Evidence, *moves: Move | None) -> Checked:
+def checked(after: Evidence, *moves: Move | None) -> CheckRuns:
     project = Project(root=".", language=Language.OTHER, manifests=())
     comparison = Comparison(counts={}, moved=tuple(Moved(id=f"t::{move}", move=move) for move in moves if move))
     ran = Ran(check="suite", evidence=after, assessment=None)
-    return Checked(SPEC, project, SPEC, ran, ran, comparison=None if None in moves else comparison)
+    return CheckRuns(SPEC, project, SPEC, ran, ran, comparison=None if None in moves else comparison)
 
 
 def test_new_tests_are_asked_about_also_where_the_base_was_red() -> None:

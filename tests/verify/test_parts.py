@@ -15,12 +15,10 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.rules.judging import judge
 from fairwitness.sandbox.held import sweep
-from fairwitness.verify.canary import planted
 from fairwitness.verify.checkouts import STARTS_WITH, Checkouts
-from fairwitness.verify.model import Accept, Change
-from fairwitness.verify.proofs import _is_assertion
-from fairwitness.verify.question import Question, narrowed
-from fairwitness.verify.trees import production, protected_tree, red_tree
+from fairwitness.verify.model import Acceptance, CheckRequest, ProposedChange, selected_ids
+from fairwitness.verify.proofs import _is_assertion, planted_canaries
+from fairwitness.verify.verification import production_files, protected_tree, red_tree
 from git.person import Person
 
 SHA = "sha256:" + "0" * 64
@@ -109,29 +107,29 @@ def spec(tool: str = "pytest", **differs: Any) -> CheckSpec:
 
 def test_pytest_is_asked_for_files_and_others_for_names() -> None:
     ids = ("t/test_a.py::test_x", "t/test_a.py::test_y[1]", "t/test_b.py::T::test_z")
-    assert narrowed(spec(), ids) == ("t/test_a.py", "t/test_b.py")
-    assert narrowed(spec("unittest"), ("a.B.test_c",)) == ("a.B.test_c",)
-    assert narrowed(spec(select=None), ids) == ()
+    assert selected_ids(spec(), ids) == ("t/test_a.py", "t/test_b.py")
+    assert selected_ids(spec("unittest"), ("a.B.test_c",)) == ("a.B.test_c",)
+    assert selected_ids(spec(select=None), ids) == ()
 
 
 @pytest.mark.req("X1")
 def test_a_canary_is_named_like_the_tests_beside_it_one_for_each_folder() -> None:
     ids = ("t/check_a.py::check_x[1]", "t/check_b.py::check_y", "u/v/test_c.py::TestC::test_d", "docs/readme.rst::0")
-    canaries = planted(spec(), ids, "salt")
+    canaries = planted_canaries(spec(), ids, "salt")
     assert [(canary.path, canary.id) for canary in canaries] == [
         ("t/check_a_salt.py", "t/check_a_salt.py::check_x_salt"),
         ("u/v/test_c_salt.py", "u/v/test_c_salt.py::test_d_salt"),
     ]
     for canary in canaries:
         compile(canary.content, canary.path, "exec")
-    assert planted(spec("node"), ids, "salt") == ()
+    assert planted_canaries(spec("node"), ids, "salt") == ()
 
 
 def test_an_accept_covers_a_test_its_file_or_its_folder_and_nothing_else() -> None:
     side = Side(ref="HEAD", commit=None, tree="a" * 40)
 
     def accepted(subject: str, *, by: str) -> bool:
-        return Change(side, side, (), accepts=(Accept(by, "why"),)).accepted(subject) is not None
+        return ProposedChange(side, side, (), accepts=(Acceptance(by, "why"),)).accepted(subject) is not None
 
     assert accepted("tests/test_a.py::test_b", by="tests/test_a.py::test_b")
     assert accepted("tests/test_a.py::test_b", by="tests/test_a.py")
@@ -206,7 +204,7 @@ def test_the_protected_tree_is_new_code_under_old_tests(tmp_path: Path) -> None:
     }
     assert texts({"Makefile"}, set())["Makefile"] == "old"
     assert texts(set(), {"tests/test_a.py"})["tests/test_a.py"] == "new"
-    assert [file.path for file in production(files)] == ["shop.py"]
+    assert [file.path for file in production_files(files)] == ["shop.py"]
 
 
 @pytest.mark.req("X1")
@@ -239,7 +237,7 @@ def test_the_folders_of_a_killed_verification_are_swept_and_those_of_a_living_on
     (tmp_path / "work" / "verify-killed" / "1" / "tree").mkdir(parents=True)
     context = Checkouts(tmp_path / "work" / "verify-living", shadow)
     project = Project(root=".", language=Language.PYTHON, manifests=())
-    with context.folders(Question(spec(), project, "a" * 40, "after")) as (report, _):
+    with context.folders(CheckRequest(spec(), project, "a" * 40, "after")) as (report, _):
         assert sweep(str(tmp_path / "work"), starts=(STARTS_WITH,), young_s=0) == [str(tmp_path / "work/verify-killed")]
         assert report.parent.is_dir()
     context.close()

@@ -24,13 +24,13 @@ from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.ledger.record import Record
 from fairwitness.ledger.verify import verify
-from fairwitness.verify.asking import answer_of
-from fairwitness.verify.discovery.discover import discover
-from fairwitness.verify.environments import TreeView
-from fairwitness.verify.model import Change, Stopped
-from fairwitness.verify.subject import Proved, verify_subject
-from fairwitness.verify.turns import turn
-from fairwitness.verify.verify import Proven
+from fairwitness.verify.discovery.repository_checks import discover
+from fairwitness.verify.environment.preparation import TreeView
+from fairwitness.verify.folder_lock import locked_folder
+from fairwitness.verify.gate_answer import gate_answer
+from fairwitness.verify.model import ProposedChange, VerificationStopped
+from fairwitness.verify.subject import SubjectOutcome, verify_subject
+from fairwitness.verify.verification import VerificationResult
 from verify.subjects import PRICES, RUN, SETTINGS, World, branch, make
 
 SLEEPS = "4321.25"
@@ -52,7 +52,7 @@ def world(tmp_path: Path) -> Iterator[Opened]:
 
 
 def answer(world: World, task: str, round_: int) -> Open | Blocked | None:
-    return answer_of(world.parts.ledger, RUN, Subject(task_id=task, round=round_))
+    return gate_answer(world.deps.ledger, RUN, Subject(task_id=task, round=round_))
 
 
 @pytest.mark.req("P9", "F6")
@@ -77,16 +77,16 @@ def test_two_tasks_with_two_rounds_each_have_gates_of_their_own(tmp_path: Path, 
         assert found is not None
         assert found.answer == ("open" if holds else "blocked"), found
         assert found.query.values == (RUN, task, "after", round_)
-        before = here.parts.ledger.tally(RUN, task, Phase.BASELINE, round_ - 1)
+        before = here.deps.ledger.tally(RUN, task, Phase.BASELINE, round_ - 1)
         assert {row.tree for row in before.rows} == {here.side(base).tree}
-        after = here.parts.ledger.tally(RUN, task, Phase.AFTER, round_)
+        after = here.deps.ledger.tally(RUN, task, Phase.AFTER, round_)
         assert {row.tree for row in after.rows} == {here.side(head).tree}
-    views = run_gates(here.parts.ledger, RUN)
+    views = run_gates(here.deps.ledger, RUN)
     assert [(view.name, view.round) for view in views] == [("verify:task-01", 2), ("verify:task-02", 2)]
     assert one_gate(views, "verify:task-01").answer == answer(here, "task-01", 2)
     assert answer(here, "task-03", 1) is None
-    assert answer_of(here.parts.ledger, RUN) is None
-    assert verify(here.parts.ledger.database, RUN) == []
+    assert gate_answer(here.deps.ledger, RUN) is None
+    assert verify(here.deps.ledger.database, RUN) == []
     assert here.left() == []
 
 
@@ -98,7 +98,7 @@ def test_a_red_tree_is_refused_with_what_stands_against_it(tmp_path: Path, world
     proved = here.prove("task-01", 1, head="red")
     assert not proved.holds
     assert {"tests tests (regressed)", "lint lint (regressed)", "regressions tests (failed)"} <= set(proved.reasons)
-    kept = here.parts.ledger.observation(RUN, "verified:task-01:1")
+    kept = here.deps.ledger.observation(RUN, "verified:task-01:1")
     assert kept is not None
     assert (kept.holds, kept.tree, kept.detail["base"]) == (False, proved.tree, here.side("main").tree)
     assert tuple(kept.detail["missing"]) == proved.reasons
@@ -113,9 +113,9 @@ def test_the_same_subject_twice_runs_nothing_and_adds_no_row(tmp_path: Path, wor
     branch(person, "good", price="2\n")
     here = world()
     first = here.prove("task-01", 1, head="good")
-    before, head = here.content(), here.parts.ledger.head(RUN)
+    before, head = here.content(), here.deps.ledger.head(RUN)
     assert here.prove("task-01", 1, head="good") == first._replace(adopted=True)
-    assert (here.content(), here.parts.ledger.head(RUN)) == (before, head)
+    assert (here.content(), here.deps.ledger.head(RUN)) == (before, head)
 
 
 @pytest.mark.req("X1")
@@ -167,10 +167,10 @@ def test_the_one_change_of_a_run_keeps_its_plain_keys(tmp_path: Path, world: Ope
     assert "proof:regressions:tests" in {key for key, _, _ in rows}
     assert {key.partition("#")[2] for key, kind, _ in rows if kind == "run"} == {"baseline", "after"}
     assert not any("subject" in json.loads(detail) for _, _, detail in rows)
-    found = answer_of(here.parts.ledger, RUN)
+    found = gate_answer(here.deps.ledger, RUN)
     assert found is not None
     assert found.query.values == (RUN, "change", "after")
-    assert ("verify:change", 1) in [(view.name, view.round) for view in run_gates(here.parts.ledger, RUN)]
+    assert ("verify:change", 1) in [(view.name, view.round) for view in run_gates(here.deps.ledger, RUN)]
 
 
 @pytest.mark.req("P16")
@@ -178,15 +178,15 @@ def test_a_change_that_was_proven_to_its_end_is_only_told(tmp_path: Path, world:
     person = make(tmp_path)
     branch(person, "red", price="0\n")
     here = world()
-    parts, subject = here.parts, Subject(task_id="task-01", round=1)
+    deps, subject = here.deps, Subject(task_id="task-01", round=1)
     base, head = here.side("main"), here.side("red")
-    change = Change(base, head, parts.shadow.diff(base.tree, head.tree))
-    before, after = (discover(TreeView(parts.shadow, side.tree), parts.settings) for side in (base, head))
+    change = ProposedChange(base, head, deps.shadow.diff(base.tree, head.tree))
+    before, after = (discover(TreeView(deps.shadow, side.tree), deps.settings) for side in (base, head))
 
-    def proven() -> Proven:
-        work = parts.scratch / "work" / "verify-by-hand"
+    def proven() -> VerificationResult:
+        work = deps.scratch / "work" / "verify-by-hand"
         return verify_subject(
-            parts, subject, change, before, after, run_id=RUN, work=work, actor="Ada", tell=lambda _told: None
+            deps, subject, change, before, after, run_id=RUN, work=work, actor="Ada", on_progress=lambda _progress: None
         )
 
     first, content = proven(), here.content()
@@ -215,7 +215,7 @@ def test_what_another_subject_was_answered_is_not_run_again_and_has_rows_of_its_
     assert sorted(of_both[0], key=repr) == sorted(of_both[1], key=repr)
     told = [detail for (detail,) in here.rows("observations", "detail", "task_id = 'task-02' AND kind = 'run'")]
     assert {json.loads(detail)["taken_from"]["run"] for detail in told} == {RUN}
-    shown = [show_execution(person.folder, here.parts.state, number).stdout for number, _, _ in copies]
+    shown = [show_execution(person.folder, here.deps.state, number).stdout for number, _, _ in copies]
     assert sorted(shown) == ["", "", "looking at the price\n", "looking at the price\n"]
 
 
@@ -227,7 +227,7 @@ def test_answers_of_a_run_that_is_being_written_to_are_no_forgery(tmp_path: Path
         branch(person, head, price=head.partition("-")[2])
     here = world()
     assert all(here.prove(head, 1, head=head).holds for head in heads)
-    ledger, enough = here.parts.ledger, threading.Event()
+    ledger, enough = here.deps.ledger, threading.Event()
 
     def busy() -> None:
         for number in count():
@@ -278,7 +278,7 @@ def test_what_gives_no_evidence_is_asked_as_often_as_it_takes(tmp_path: Path, wo
     assert [end for end in ends if "baseline" in end] == [
         f"task-03:1#baseline{tail}" for tail in ("", "#2", "#3", "#4")
     ]
-    assert verify(here.parts.ledger.database, RUN) == []
+    assert verify(here.deps.ledger.database, RUN) == []
 
 
 def spawned(root: Path, task: str, head: str, *, kill_at: str | None = None, base: str = "main") -> int:
@@ -312,23 +312,23 @@ def test_whoever_is_killed_leaves_what_a_repeat_makes_whole(tmp_path: Path, worl
     here = world()
     content, links, proved = _alone(here, head)
     for point in KILLED[head]:
-        for file in here.parts.state.glob("evidence.db*"):
+        for file in here.deps.state.glob("evidence.db*"):
             file.unlink()
         assert spawned(tmp_path, "task-01", head, kill_at=point) == -signal.SIGKILL, point
         with World.open(tmp_path) as again:
             was_done = point == "verify.concluded"
             assert again.prove("task-01", 1, head=head) == proved._replace(adopted=was_done), point
             assert again.content() == content, point
-            assert again.parts.ledger.head(RUN).links == links, point
-            assert verify(again.parts.ledger.database, RUN) == []
+            assert again.deps.ledger.head(RUN).links == links, point
+            assert verify(again.deps.ledger.database, RUN) == []
             assert again.left() == [], point
 
 
-def _alone(here: World, head: str) -> tuple[list[str], int, Proved]:
+def _alone(here: World, head: str) -> tuple[list[str], int, SubjectOutcome]:
     """What an unkilled verification leaves."""
     proved = here.prove("task-01", 1, head=head)
     assert proved.holds is (head == "good"), proved
-    return here.content(), here.parts.ledger.head(RUN).links, proved
+    return here.content(), here.deps.ledger.head(RUN).links, proved
 
 
 @pytest.mark.req("F6")
@@ -348,7 +348,7 @@ def test_several_subjects_are_verified_at_once(tmp_path: Path, world: Opened) ->
         assert found is not None
         assert (found.answer == "open") is each.holds
     assert here.left() == []
-    assert verify(here.parts.ledger.database, RUN) == []
+    assert verify(here.deps.ledger.database, RUN) == []
 
 
 @pytest.mark.req("F6", "P16")
@@ -363,7 +363,7 @@ def test_two_who_verify_the_same_subject_take_turns_and_the_second_finds_it_done
         assert other.result() == 0
     assert [each.holds for each in proved] == [True, True]
     assert sum(not each.adopted for each in proved) <= 1
-    assert here.parts.ledger.head(RUN).links == 2 * alone[1]
+    assert here.deps.ledger.head(RUN).links == 2 * alone[1]
 
 
 def asleep() -> list[int]:
@@ -394,7 +394,7 @@ def test_a_stop_ends_it_within_a_second_and_leaves_no_process(tmp_path: Path, wo
     def proving() -> None:
         try:
             here.prove("task-01", 1, head="good", stop=stop, readers=2)
-        except Stopped as error:
+        except VerificationStopped as error:
             ended.append(error)
         ended.append(time.monotonic())
 
@@ -410,14 +410,14 @@ def test_a_stop_ends_it_within_a_second_and_leaves_no_process(tmp_path: Path, wo
         stop.set()
         thread.join(30)
     error, moment = ended
-    assert isinstance(error, Stopped), error
+    assert isinstance(error, VerificationStopped), error
     assert isinstance(moment, float)
     assert moment - asked < 1
     assert asleep() == []
     assert here.left() == []
     assert here.rows("executions") == [], "what was cut off is on no record"
     assert [kind for (kind,) in here.rows("observations", "kind")] == ["settings"]
-    with pytest.raises(Stopped):
+    with pytest.raises(VerificationStopped):
         here.prove("task-01", 1, head="good", stop=stop)
 
 
@@ -426,11 +426,11 @@ def test_who_waits_for_a_turn_can_be_stopped_and_what_the_dead_left_is_swept(tmp
     stop.set()
     (tmp_path / "dead").mkdir()
     (tmp_path / "dead.turn").touch()
-    with turn(tmp_path, "one") as folder:
+    with locked_folder(tmp_path, "one") as folder:
         (folder / "file").touch()
         assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "one.turn"]
-        with pytest.raises(Stopped), turn(tmp_path, "one", stop):
+        with pytest.raises(VerificationStopped), locked_folder(tmp_path, "one", stop):
             pytest.fail("two at a time")
-        with turn(tmp_path, "another"):
+        with locked_folder(tmp_path, "another"):
             assert (folder / "file").exists()
     assert list(tmp_path.iterdir()) == []

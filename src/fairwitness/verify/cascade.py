@@ -1,4 +1,4 @@
-"""Every check before and after the change, and the base's rules against the new code, compared thing by thing."""
+"""Every check before and after the change, and the base's rules against the new code, compared_with_baseline thing by thing."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -10,17 +10,16 @@ from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, Discove
 from fairwitness.contracts.verify.results import RED, Comparison, Evidence, Item, Move, Outcome, Ran
 from fairwitness.rules.identity import compare
 from fairwitness.verify.harness import Harness
-from fairwitness.verify.model import Change, Tell, Told
-from fairwitness.verify.question import Question, narrowed
+from fairwitness.verify.model import CheckRequest, Progress, ProgressCallback, ProposedChange, selected_ids
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 NO_TESTS = "no test was collected"
 """What a report's problem begins with when there was nothing to run."""
-TURNS = 2
+RERUNS = 2
 """How often what got worse is run again before it is believed."""
-MOST_AGAIN = 30
+RERUN_LIMIT = 30
 """More things than this that got worse at once are not bad luck."""
 _PASSES = frozenset({Outcome.PASSED})
 _SAYS_BOTH = TEST_FORMATS | {ReportFormat.EXIT}
@@ -28,7 +27,7 @@ _SAYS_BOTH = TEST_FORMATS | {ReportFormat.EXIT}
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckRuns:
     """One check with everything that was run for it."""
 
     spec: CheckSpec
@@ -49,13 +48,13 @@ class Checked:
         return self.spec.report in TEST_FORMATS or self.spec.name == "tests"
 
 
-def all_at_once(work: Callable[[T], R], given: Iterable[T], parallel: int) -> list[R]:
+def run_parallel(work: Callable[[T], R], given: Iterable[T], parallel: int) -> list[R]:
     """The results in order; as many at a time as there are lanes."""
     with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="check") as pool:
         return list(pool.map(work, given))
 
 
-def pair(before: Discovered, after: Discovered) -> list[tuple[CheckSpec, CheckSpec | None]]:
+def pair_checks(before: Discovered, after: Discovered) -> list[tuple[CheckSpec, CheckSpec | None]]:
     """Each check with its form at the base; one that the change no longer declares is asked as the base did."""
     old = {spec.id: spec for spec in before.checks}
     new = {spec.id: spec for spec in after.checks}
@@ -76,19 +75,27 @@ def project_of(spec: CheckSpec, discovered: Discovered) -> Project:
 
 
 def run_checks(
-    harness: Harness, change: Change, before: Discovered, after: Discovered, *, tell: Tell, parallel: int
-) -> list[Checked]:
+    harness: Harness,
+    change: ProposedChange,
+    before: Discovered,
+    after: Discovered,
+    *,
+    on_progress: ProgressCallback,
+    parallel: int,
+) -> list[CheckRuns]:
     """Runs every check at both trees and compares."""
-    pairs = pair(before, after)
-    asked: list[Question] = []
+    pairs = pair_checks(before, after)
+    asked: list[CheckRequest] = []
     for spec, base_spec in pairs:
         if base_spec is not None:
             project = project_of(base_spec, before)
-            asked.append(Question(base_spec, project, change.base.tree, "baseline", Phase.BASELINE))
-        asked.append(Question(spec, project_of(spec, after), change.head.tree, "after", Phase.AFTER))
-    answers = dict(zip([(q.spec.id, q.purpose) for q in asked], ask_all(harness, asked, tell, parallel), strict=True))
+            asked.append(CheckRequest(base_spec, project, change.base.tree, "baseline", Phase.BASELINE))
+        asked.append(CheckRequest(spec, project_of(spec, after), change.head.tree, "after", Phase.AFTER))
+    answers = dict(
+        zip([(q.spec.id, q.purpose) for q in asked], run_requests(harness, asked, on_progress, parallel), strict=True)
+    )
     checked = [
-        Checked(
+        CheckRuns(
             spec=spec,
             project=project_of(spec, after),
             base_spec=base_spec,
@@ -97,22 +104,24 @@ def run_checks(
         )
         for spec, base_spec in pairs
     ]
-    return all_at_once(lambda each: _settled(harness, change, each, tell), checked, parallel)
+    return run_parallel(lambda each: _compare_after(harness, change, each, on_progress), checked, parallel)
 
 
-def ask_all(harness: Harness, questions: list[Question], tell: Tell, parallel: int) -> list[Ran]:
+def run_requests(
+    harness: Harness, questions: list[CheckRequest], on_progress: ProgressCallback, parallel: int
+) -> list[Ran]:
     """Asks every question, telling of each."""
 
-    def ask(question: Question) -> Ran:
-        tell(Told("begin", question.spec.id, question.purpose))
+    def ask(question: CheckRequest) -> Ran:
+        on_progress(Progress("begin", question.spec.id, question.purpose))
         ran = harness.run(question)
-        tell(Told("end", question.spec.id, f"{question.purpose}: {told(ran)}"))
+        on_progress(Progress("end", question.spec.id, f"{question.purpose}: {summary_of(ran)}"))
         return ran
 
-    return all_at_once(ask, questions, parallel)
+    return run_parallel(ask, questions, parallel)
 
 
-def told(ran: Ran) -> str:
+def summary_of(ran: Ran) -> str:
     """A run in a few words."""
     if ran.evidence is Evidence.NONE:
         return f"no evidence ({ran.reason})"
@@ -130,7 +139,7 @@ def items_before(before: Ran | None) -> tuple[Item, ...] | None:
     return before.items
 
 
-def compared(checked: Checked, ran: Ran, flaky: frozenset[str] = frozenset()) -> Comparison | None:
+def compared_with_baseline(checked: CheckRuns, ran: Ran, flaky: frozenset[str] = frozenset()) -> Comparison | None:
     """A run against the baseline."""
     old = items_before(checked.before)
     if old is None or ran.evidence is Evidence.NONE:
@@ -138,114 +147,130 @@ def compared(checked: Checked, ran: Ran, flaky: frozenset[str] = frozenset()) ->
     return compare(old, ran.items, are_tests=checked.spec.report in _SAYS_BOTH, flaky=flaky)
 
 
-def _settled(harness: Harness, change: Change, checked: Checked, tell: Tell) -> Checked:
+def _compare_after(
+    harness: Harness, change: ProposedChange, checked: CheckRuns, on_progress: ProgressCallback
+) -> CheckRuns:
     """The comparison, after what got worse (and what got well by itself, perhaps) was run again."""
-    comparison = compared(checked, checked.after)
+    comparison = compared_with_baseline(checked, checked.after)
     if comparison is None or not checked.are_tests:
         return replace(checked, comparison=comparison)
     worse, better = _ids(comparison, Move.BROKEN, Move.NEW_FAILING), _ids(comparison, Move.FIXED)
     phase = None if _ids(comparison, Move.STILL_BROKEN) else Phase.AFTER
-    again = Question(checked.spec, checked.project, change.head.tree, "again", phase)
-    flaky = _passes_after_all(harness, again, worse, tell)
+    again = CheckRequest(checked.spec, checked.project, change.head.tree, "again", phase)
+    flaky = _passes_after_all(harness, again, worse, on_progress)
     broken = [id_ for id_ in _ids(comparison, Move.BROKEN) if id_ not in flaky]
-    flaky |= _fails_before_too(harness, change, checked, broken, tell)
+    flaky |= _fails_before_too(harness, change, checked, broken, on_progress)
     if checked.base_spec is not None:
-        at_base = Question(checked.base_spec, checked.project, change.base.tree, "again")
-        flaky |= _ask_again(harness, at_base, better, _PASSES, tell)
+        at_base = CheckRequest(checked.base_spec, checked.project, change.base.tree, "again")
+        flaky |= _rerun(harness, at_base, better, _PASSES, on_progress)
     if not flaky:
         return replace(checked, comparison=comparison)
-    return replace(checked, comparison=compared(checked, checked.after, frozenset(flaky)), flaky=frozenset(flaky))
+    return replace(
+        checked, comparison=compared_with_baseline(checked, checked.after, frozenset(flaky)), flaky=frozenset(flaky)
+    )
 
 
 def _ids(comparison: Comparison, *moves: Move) -> list[str]:
     return [moved.id for moved in comparison.moved if moved.move in moves]
 
 
-def _passes_after_all(harness: Harness, question: Question, ids: list[str], tell: Tell) -> set[str]:
+def _passes_after_all(
+    harness: Harness, question: CheckRequest, ids: list[str], on_progress: ProgressCallback
+) -> set[str]:
     """Which of some red things pass when they are run again, alone and then in company.
 
     Alone is cheap, and settles it for what is really broken. But what passes alone only may be broken by what runs
     before it, and the process sees that it is run alone: to call it luck, the same command must give another answer.
     """
-    alone = _ask_again(harness, question._replace(phase=None), ids, _PASSES, tell)
-    return _ask_again(harness, question, sorted(alone), _PASSES, tell, whole=True)
+    alone = _rerun(harness, question._replace(phase=None), ids, _PASSES, on_progress)
+    return _rerun(harness, question, sorted(alone), _PASSES, on_progress, whole=True)
 
 
-def _fails_before_too(harness: Harness, change: Change, checked: Checked, ids: list[str], tell: Tell) -> set[str]:
+def _fails_before_too(
+    harness: Harness, change: ProposedChange, checked: CheckRuns, ids: list[str], on_progress: ProgressCallback
+) -> set[str]:
     """Which of some things that passed before the change fail there when they are run again: luck, and no regression.
 
     Where the baseline was green its row is written anew: the gate must not go by the lucky one.
     """
     if checked.base_spec is None or checked.before is None:
         return set()
-    question = Question(checked.base_spec, checked.project, change.base.tree, "again")
-    alone = _ask_again(harness, question, ids, RED, tell)
+    question = CheckRequest(checked.base_spec, checked.project, change.base.tree, "again")
+    alone = _rerun(harness, question, ids, RED, on_progress)
     phase = Phase.BASELINE if checked.before.evidence is Evidence.PASSED else None
-    return _ask_again(harness, question._replace(phase=phase), sorted(alone), RED, tell, whole=True)
+    return _rerun(harness, question._replace(phase=phase), sorted(alone), RED, on_progress, whole=True)
 
 
-def _ask_again(
+def _rerun(
     harness: Harness,
-    question: Question,
+    question: CheckRequest,
     ids: list[str],
     wanted: frozenset[Outcome],
-    tell: Tell,
+    on_progress: ProgressCallback,
     *,
     whole: bool = False,
 ) -> set[str]:
     """Which of some things have another outcome in one of a few more runs, of their own or of everything."""
     left, found = list(ids), set[str]()
-    if len(left) > MOST_AGAIN:
+    if len(left) > RERUN_LIMIT:
         return found
-    for turn in range(1, TURNS + 1):
+    for turn in range(1, RERUNS + 1):
         if not left:
             break
-        chosen = question._replace(ids=() if whole else narrowed(question.spec, left), turn=turn)
-        (ran,) = ask_all(harness, [chosen], tell, 1)
+        chosen = question._replace(ids=() if whole else selected_ids(question.spec, left), turn=turn)
+        (ran,) = run_requests(harness, [chosen], on_progress, 1)
         found |= {item.id for item in ran.items if item.outcome in wanted} & set(left)
         left = [id_ for id_ in left if id_ not in found]
     return found
 
 
 def run_protected(
-    harness: Harness, change: Change, checked: list[Checked], tree: str, *, tell: Tell, parallel: int
-) -> list[Checked]:
+    harness: Harness,
+    change: ProposedChange,
+    checked: list[CheckRuns],
+    tree: str,
+    *,
+    on_progress: ProgressCallback,
+    parallel: int,
+) -> list[CheckRuns]:
     """The base's own form of each check against the new code, where the change touches any of it."""
     if tree == change.head.tree:
         return checked
     wanted = [each for each in checked if _is_protected(each)]
     questions = [
-        Question(each.base_spec or each.spec, each.project, tree, "protected", environment_tree=change.head.tree)
+        CheckRequest(each.base_spec or each.spec, each.project, tree, "protected", environment_tree=change.head.tree)
         for each in wanted
     ]
     answers: Mapping[str, Ran] = {
         question.spec.id: ran
-        for question, ran in zip(questions, ask_all(harness, questions, tell, parallel), strict=True)
+        for question, ran in zip(questions, run_requests(harness, questions, on_progress, parallel), strict=True)
     }
     held = [replace(each, protected=answers[each.spec.id]) if each.spec.id in answers else each for each in checked]
-    return all_at_once(lambda each: _held(harness, change, each, tree, tell), held, parallel)
+    return run_parallel(lambda each: _compare_protected(harness, change, each, tree, on_progress), held, parallel)
 
 
-def _held(harness: Harness, change: Change, checked: Checked, tree: str, tell: Tell) -> Checked:
+def _compare_protected(
+    harness: Harness, change: ProposedChange, checked: CheckRuns, tree: str, on_progress: ProgressCallback
+) -> CheckRuns:
     """The old form's comparison, after what only it found was run again: a lost race is no broken promise."""
     if checked.protected is None:
         return checked
-    original = compared(checked, checked.protected, checked.flaky)
+    original = compared_with_baseline(checked, checked.protected, checked.flaky)
     if original is None or not checked.are_tests:
         return replace(checked, original=original)
     known = set(_ids(checked.comparison, Move.BROKEN)) if checked.comparison else set()
     worse = [id_ for id_ in _ids(original, Move.BROKEN) if id_ not in known]
-    again = Question(
+    again = CheckRequest(
         checked.base_spec or checked.spec, checked.project, tree, "again", environment_tree=change.head.tree
     )
-    flaky = _passes_after_all(harness, again, worse, tell)
-    flaky |= _fails_before_too(harness, change, checked, [id_ for id_ in worse if id_ not in flaky], tell)
+    flaky = _passes_after_all(harness, again, worse, on_progress)
+    flaky |= _fails_before_too(harness, change, checked, [id_ for id_ in worse if id_ not in flaky], on_progress)
     if not flaky:
         return replace(checked, original=original)
-    return replace(checked, original=compared(checked, checked.protected, checked.flaky | flaky))
+    return replace(checked, original=compared_with_baseline(checked, checked.protected, checked.flaky | flaky))
 
 
-def _is_protected(checked: Checked) -> bool:
+def _is_protected(checked: CheckRuns) -> bool:
     """Tests and diagnostics that had something to say before; a build has no old form of its own."""
     if checked.base_spec is None or (items_before(checked.before) in (None, ()) and checked.are_tests):
         return False

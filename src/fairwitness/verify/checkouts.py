@@ -10,9 +10,9 @@ from pathlib import Path
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.sandbox.held import hold, sweep
-from fairwitness.verify.environment.furnishing import furnish
 from fairwitness.verify.environment.model import Environment
-from fairwitness.verify.question import Question
+from fairwitness.verify.environment.node_modules import furnish
+from fairwitness.verify.model import CheckRequest
 
 STARTS_WITH = "verify-"
 """How the name of such a folder starts: like the run it belongs to."""
@@ -35,7 +35,7 @@ class Checkouts:
         self._checkouts: dict[Path, threading.Lock] = {}
 
     @contextmanager
-    def folders(self, question: Question) -> Iterator[tuple[Path, Path]]:
+    def folders(self, question: CheckRequest) -> Iterator[tuple[Path, Path]]:
         """A report file to be written and a private folder, both gone afterwards.
 
         Commands and their variables name them, and stand in the ledger: the same question has the same folders, in
@@ -53,13 +53,13 @@ class Checkouts:
         finally:
             shutil.rmtree(own, ignore_errors=True)
 
-    def place(self, question: Question, environment: Environment, temporary: Path) -> Path:
+    def place(self, question: CheckRequest, environment: Environment, temporary: Path) -> Path:
         """Where the tree of a question is to stand."""
         if question.spec.writes:
             return temporary.parent / "tree"
         return self._folder / "shared" / f"{question.tree[:16]}-{environment.digest[-16:]}"
 
-    def check_out(self, question: Question, environment: Environment, checkout: Path) -> None:
+    def check_out(self, question: CheckRequest, environment: Environment, checkout: Path) -> None:
         """Puts the tree there, unless another check did."""
         with self._lock_of(checkout):
             if not checkout.exists():
@@ -78,6 +78,6 @@ class Checkouts:
         self._held.remove()
 
 
-def _name_of(question: Question) -> str:
+def _name_of(question: CheckRequest) -> str:
     asked = [question.spec.id, question.tree, question.purpose, question.phase, question.ids, question.turn]
     return hashlib.sha256(repr(asked).encode()).hexdigest()[:8]

@@ -1,20 +1,47 @@
 """What the change itself does, read from the diff: to tests, to configuration, to checks, and what it carries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairwitness.contracts.verify.report import FindingLine
 from fairwitness.git.changes import FileChange
 from fairwitness.git.objects import TreeEntry
 from fairwitness.git.shadow import Shadow
-from fairwitness.verify.inspections.declared import outside
-from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule
+from fairwitness.rules.globs import covers
+from fairwitness.verify.inspections.model import ChangedText, FindingRule, InspectionFinding
 from fairwitness.verify.inspections.oracle_files import oracle_files
 from fairwitness.verify.inspections.secrets import secrets
 from fairwitness.verify.inspections.special_cases import special_cases
 from fairwitness.verify.inspections.suppressions import suppressions
 from fairwitness.verify.inspections.tests_changed import tests_changed
-from fairwitness.verify.model import Change
+from fairwitness.verify.model import ProposedChange
+
+SEGMENTS = 64
+"""Folders of an entry or path; deeper entries cover nothing."""
+
+
+def outside(changes: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
+    """Changed paths that nobody declared, in their order.
+
+    >>> outside(["src/a.py", "src/deep/b.py", "tests/test_a.py"], ["src/**", "docs/"])
+    ('tests/test_a.py',)
+    """
+    entries = [entry for entry in map(_segments, declared) if entry]
+    return tuple(path for path in changes if not any(covers(entry, path.split("/")) for entry in entries))
+
+
+def _segments(entry: str) -> list[str]:
+    """The parts of an entry; none if it cannot be meant."""
+    text = entry.strip()
+    while text.startswith("./"):
+        text = text[2:]
+    if text.endswith("/"):
+        text += "**"
+    segments = text.split("/")
+    if "" in segments or ".." in segments or "." in segments or "\\" in text or len(segments) > SEGMENTS:
+        return []
+    return segments
+
 
 TEXT_LIMIT = 2 << 20
 """Files above this are not read line by line."""
@@ -37,11 +64,11 @@ _INSPECTIONS = {
 class Texts(NamedTuple):
     """The changed files as texts, and those that are too large to be looked at."""
 
-    files: tuple[ChangedFile, ...]
+    files: tuple[ChangedText, ...]
     too_large: tuple[str, ...]
 
 
-def changed_texts(shadow: Shadow, change: Change) -> Texts:
+def changed_texts(shadow: Shadow, change: ProposedChange) -> Texts:
     """The changed text files with both contents, read in one go; binaries and links have nothing to read."""
     texts = [file for file in change.files if not file.is_binary]
     sizes = shadow.sizes(entry.id for file in texts for entry in _plain(file))
@@ -50,7 +77,7 @@ def changed_texts(shadow: Shadow, change: Change) -> Texts:
     seen = [file for file in texts if not any(entry.id in large for entry in _plain(file))]
     return Texts(
         files=tuple(
-            ChangedFile.between(file.path, _text(file.old_entry, contents), _text(file.new_entry, contents))
+            ChangedText.between(file.path, _text(file.old_entry, contents), _text(file.new_entry, contents))
             for file in seen
         ),
         too_large=tuple(file.path for file in texts if file not in seen),
@@ -65,12 +92,12 @@ def _text(entry: TreeEntry | None, contents: Mapping[str, bytes]) -> str | None:
     return contents[entry.id].decode(errors="replace") if entry is not None and entry.id in contents else None
 
 
-def inspect(change: Change, texts: Texts) -> tuple[FindingLine, ...]:
+def inspect(change: ProposedChange, texts: Texts) -> tuple[FindingLine, ...]:
     """Every finding, with the reason a person gave where they accepted it."""
     lines = [
         FindingLine(
             check="readiness-secrets",
-            rule=Rule.UNREADABLE.value,
+            rule=FindingRule.UNREADABLE.value,
             path=path,
             text=f"it has more than {TEXT_LIMIT >> 20} MiB, so nobody looked through it",
             blocks=True,
@@ -101,7 +128,7 @@ def inspect(change: Change, texts: Texts) -> tuple[FindingLine, ...]:
     return tuple(lines)
 
 
-def _line(check: str, finding: Finding, change: Change) -> FindingLine:
+def _line(check: str, finding: InspectionFinding, change: ProposedChange) -> FindingLine:
     subject = finding.subject or finding.path
     declared = change.declared is not None and check == "oracle-files" and not outside([finding.path], change.declared)
     accepted = change.accepted(subject) or ("the plan declares it" if declared else None)

@@ -26,14 +26,13 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.judging import judge
 from fairwitness.sandbox.runner import Finished, Runner
-from fairwitness.verify.asking import THE_CHANGE
+from fairwitness.verify.check_cache import CheckCache
 from fairwitness.verify.checkouts import Checkouts
-from fairwitness.verify.environment.model import Environment, NoEnvironment, Resolved, Unavailable
+from fairwitness.verify.environment.model import Environment, NoEnvironment, ResolvedCommand, Unavailable
 from fairwitness.verify.environment.origin import origin_problem
 from fairwitness.verify.environment.resolve import resolve
-from fairwitness.verify.memory import Memory
-from fairwitness.verify.model import refuse_stopped
-from fairwitness.verify.question import Question
+from fairwitness.verify.gate_answer import THE_CHANGE
+from fairwitness.verify.model import CheckRequest, refuse_stopped
 from fairwitness.verify.reports import read_report
 
 VERSION = 1
@@ -81,14 +80,14 @@ class Harness:
         self._prepare = prepare
         self._use_cache = use_cache
         self._guards = tuple(str(path) for path in guards if path.exists())
-        self._memory = Memory(ledger=ledger, state=state, run_id=run_id, subject=subject, clock=clock)
+        self._memory = CheckCache(ledger=ledger, state=state, run_id=run_id, subject=subject, clock=clock)
         self._context = Checkouts(work, shadow)
 
     def record(self, work: Callable[[Record], object]) -> None:
         """Writes a record; one thread at a time."""
         self._memory.record(work)
 
-    def run(self, question: Question) -> Ran:
+    def run(self, question: CheckRequest) -> Ran:
         """The answer to a question: from the ledger if it is there, else by running it."""
         refuse_stopped(self._stop)
         spec = question.spec
@@ -128,9 +127,9 @@ class Harness:
 
     def _run(
         self,
-        question: Question,
+        question: CheckRequest,
         key: str,
-        resolved: Resolved,
+        resolved: ResolvedCommand,
         checkout: Path,
         report: Path,
         temporary: Path,
@@ -202,7 +201,7 @@ class Harness:
         }
         return self._memory.write(question, execution, ran, detail)
 
-    def _key(self, question: Question, environment: Environment, resolved: Resolved) -> str:
+    def _key(self, question: CheckRequest, environment: Environment, resolved: ResolvedCommand) -> str:
         """One text for one question; temporary folders have no part in it."""
         spec = question.spec
         asked = [
@@ -267,3 +266,19 @@ def _silent(spec: CheckSpec, reason: str, environmental: bool, next_step: str = 
 
 def _tail(output: bytes) -> str | None:
     return visible_lines(output[-TAIL:].decode(errors="replace")).strip()[-TAIL:] or None
+
+
+def run_once(harness: Harness, question: CheckRequest) -> Ran:
+    """The answer to a question; one that gave no evidence before a kill is not asked again."""
+    own = (harness.subject.task_id, question.tree, harness.subject.name, question.purpose)
+    for seen in reversed(harness.ledger.observations(harness.run_id, "run", subject=question.spec.id)):
+        asked = (seen.task_id, seen.tree, seen.detail.get("subject"), seen.detail.get("purpose"))
+        if asked == own and "reason" in seen.detail:
+            return Ran(
+                check=question.spec.id,
+                evidence=Evidence.NONE,
+                reason=str(seen.detail["reason"]),
+                assessment=None,
+                execution=harness.ledger.execution_id(harness.run_id, seen.key),
+            )
+    return harness.run(question)

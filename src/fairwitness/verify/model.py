@@ -1,16 +1,18 @@
 """The change that is to be proven, what a person allowed beforehand, and word of how it goes."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.verify.checks import CheckSpec, Project
 from fairwitness.contracts.verify.report import Side
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.changes import FileChange
 
 
-class Accept(NamedTuple):
+class Acceptance(NamedTuple):
     """A person's word that a path or a test may change, and why."""
 
     subject: str
@@ -18,13 +20,13 @@ class Accept(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ProposedChange:
     """Two trees and what lies between them."""
 
     base: Side
     head: Side
     files: tuple[FileChange, ...]
-    accepts: tuple[Accept, ...] = ()
+    accepts: tuple[Acceptance, ...] = ()
     declared: tuple[str, ...] | None = None
     """The files a plan allows; None without a plan."""
 
@@ -37,7 +39,7 @@ class Change:
         return None
 
 
-class Told(NamedTuple):
+class Progress(NamedTuple):
     """One step of the work, for whoever is watching."""
 
     what: str
@@ -46,14 +48,46 @@ class Told(NamedTuple):
     text: str
 
 
-Tell = Callable[[Told], None]
+ProgressCallback = Callable[[Progress], None]
 
 
-class Stopped(FairWitnessError):
+class VerificationStopped(FairWitnessError):
     """Somebody asked that a verification end; what it had run stands in the ledger, and another try goes on there."""
 
 
 def refuse_stopped(stop: threading.Event | None) -> None:
     """Raises if somebody asked for the end."""
     if stop is not None and stop.is_set():
-        raise Stopped("the verification was stopped", next_step="verify it again: what was run is not run twice")
+        raise VerificationStopped(
+            "the verification was stopped", next_step="verify it again: what was run is not run twice"
+        )
+
+
+class CheckRequest(NamedTuple):
+    """One check at one tree."""
+
+    spec: CheckSpec
+    project: Project
+    tree: str
+    purpose: str
+    """`baseline`, `after`, `protected`, `red`, `canary`, `mutant`, `again`."""
+    phase: Phase | None = None
+    """Under which phase the check's row stands; None for a run that only feeds another check."""
+    ids: tuple[str, ...] = ()
+    """Only these things, where the tool can."""
+    environment_tree: str | None = None
+    """Whose environment to use; the tree's own unless said."""
+    turn: int = 0
+    """How often the very same question was asked before, on purpose."""
+
+
+def selected_ids(spec: CheckSpec, ids: Sequence[str]) -> tuple[str, ...]:
+    """What to ask a tool for so that it runs some of its things; nothing if it can only run all.
+
+    Pytest is asked for whole files: a test whose file does not load any more has no name that it would know.
+    """
+    if spec.select is None:
+        return ()
+    if spec.tool == "pytest":
+        return tuple(dict.fromkeys(id_.split("::", 1)[0] for id_ in ids))
+    return tuple(ids)

@@ -1,23 +1,32 @@
 """What only new tests can answer: are they red without the change, and would they notice a wrong one?"""
 
+import ast
+import hashlib
+import json
+import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.verify.checks import CheckSpec, VerifySettings
 from fairwitness.contracts.verify.results import RED, Evidence, Item, Move, Outcome, Ran
+from fairwitness.git.objects import TreeEntry
+from fairwitness.git.shadow import Shadow
 from fairwitness.rules.identity import is_red_before
-from fairwitness.verify.cascade import Checked, ask_all, items_before
-from fairwitness.verify.harness import Harness
-from fairwitness.verify.inspections.mutants import Mutant
-from fairwitness.verify.model import Change, Tell
-from fairwitness.verify.question import Question, narrowed
+from fairwitness.rules.oracle import PathKind, kind_of_path
+from fairwitness.verify.cascade import CheckRuns, items_before, run_requests
+from fairwitness.verify.harness import BESIDE, Harness
+from fairwitness.verify.inspections.model import ChangedText
+from fairwitness.verify.inspections.mutants import Mutant, mutants
+from fairwitness.verify.model import CheckRequest, ProgressCallback, ProposedChange, selected_ids
 
-NAMED = 20
+LISTED_IDS = 20
 """How many tests or mutants a sentence or a row lists."""
 MUTANT_S = 60.0
 """Wall time of one mutant; one that runs on for ever was noticed."""
-FEWEST = 2
+FEWEST_MUTANTS = 2
 """Mutants that must have been judged before new tests are called vacuous."""
 
 
@@ -25,7 +34,7 @@ _ASSERTED = re.compile(r"\s*(?:$|assert\b|[\w.]*Assertion\w*|Failed\b|.*DID NOT 
 """How a failed assertion begins in a report; a report that gives no words is taken at its word."""
 
 
-class Proof(NamedTuple):
+class ProofRow(NamedTuple):
     """One answer: the row it stands under, whether it holds, and what it says."""
 
     check: str
@@ -35,51 +44,55 @@ class Proof(NamedTuple):
     detail: dict[str, Any]
 
 
-def new_tests(checked: Checked) -> tuple[str, ...]:
+def new_tests(checked: CheckRuns) -> tuple[str, ...]:
     """The tests that the change brings and that pass."""
     if checked.comparison is None or not checked.are_tests:
         return ()
     return tuple(moved.id for moved in checked.comparison.moved if moved.move is Move.NEW_PASSING)
 
 
-def is_no_worse(checked: Checked) -> bool:
+def is_no_worse(checked: CheckRuns) -> bool:
     """Whether a check passes, or is red only in what was red before: the base of many projects never is green."""
     if checked.comparison is None:
         return checked.after.evidence is Evidence.PASSED
     return not any(moved.move in (Move.BROKEN, Move.NEW_FAILING) for moved in checked.comparison.moved)
 
 
-def red_at_baseline(harness: Harness, change: Change, checked: Checked, tree: str, *, tell: Tell) -> Proof | None:
+def red_at_baseline(
+    harness: Harness, change: ProposedChange, checked: CheckRuns, tree: str, *, on_progress: ProgressCallback
+) -> ProofRow | None:
     """At least one new test must fail, or not even load, on the old code."""
     new = new_tests(checked)
     if not new or tree == change.base.tree or items_before(checked.before) is None:
         return None
-    question = Question(
+    question = CheckRequest(
         checked.spec,
         checked.project,
         tree,
         "red",
         # others would not know the name of a test whose file does not load; then everything is run
-        ids=narrowed(checked.spec, new) if checked.spec.tool == "pytest" else (),
+        ids=selected_ids(checked.spec, new) if checked.spec.tool == "pytest" else (),
         environment_tree=change.head.tree,
     )
-    (ran,) = ask_all(harness, [question], tell, 1)
+    (ran,) = run_requests(harness, [question], on_progress, 1)
     name = "red-at-baseline-new-tests"
-    detail: dict[str, Any] = {"new": list(new[:NAMED]), "execution": ran.execution}
+    detail: dict[str, Any] = {"new": list(new[:LISTED_IDS]), "execution": ran.execution}
     if ran.evidence is Evidence.NONE and not _broke_by_itself(ran):
         text = f"nobody knows whether the new tests fail without the change: {ran.reason}"
-        return Proof(name, checked.spec.id, False, text, detail)
+        return ProofRow(name, checked.spec.id, False, text, detail)
     # a build that breaks without the change, as when a test calls what is not there yet, is as red as can be
     unbuilt = ran.reason if ran.evidence is Evidence.NONE else None
     judged = is_red_before(new, ran.items or None, unbuilt=unbuilt)
     detail |= {
-        "red": [each.id for each in judged.red[:NAMED]],
-        "not_red": [f"{each.id}: {each.reason}" for each in judged.not_red[:NAMED]],
+        "red": [each.id for each in judged.red[:LISTED_IDS]],
+        "not_red": [f"{each.id}: {each.reason}" for each in judged.not_red[:LISTED_IDS]],
     }
     if judged.red:
-        return Proof(name, checked.spec.id, True, f"{len(judged.red)} of {len(new)} new tests fail without it", detail)
+        return ProofRow(
+            name, checked.spec.id, True, f"{len(judged.red)} of {len(new)} new tests fail without it", detail
+        )
     text = f"no new test fails without the change ({_some(new)})"
-    return Proof(name, checked.spec.id, False, text, detail)
+    return ProofRow(name, checked.spec.id, False, text, detail)
 
 
 def _broke_by_itself(ran: Ran) -> bool:
@@ -91,17 +104,17 @@ def _broke_by_itself(ran: Ran) -> bool:
     )
 
 
-def survives_mutants(
+def mutants_proof(
     harness: Harness,
-    change: Change,
-    checked: Checked,
+    change: ProposedChange,
+    checked: CheckRuns,
     mutants: Sequence[Mutant],
     *,
-    tell: Tell,
+    on_progress: ProgressCallback,
     parallel: int,
     deadline: float,
     now: Callable[[], float],
-) -> Proof | None:
+) -> ProofRow | None:
     """Some wrong form of the change must be noticed by the new tests."""
     new = new_tests(checked)
     if not new or not mutants:
@@ -115,17 +128,17 @@ def survives_mutants(
             break
         batch = mutants[start : start + parallel]
         questions = [
-            Question(
+            CheckRequest(
                 spec,
                 checked.project,
                 _mutated(harness, change, mutant),
                 "mutant",
-                ids=narrowed(spec, new),
+                ids=selected_ids(spec, new),
                 environment_tree=change.head.tree,
             )
             for mutant in batch
         ]
-        for mutant, ran in zip(batch, ask_all(harness, questions, tell, parallel), strict=True):
+        for mutant, ran in zip(batch, run_requests(harness, questions, on_progress, parallel), strict=True):
             match _noticed(ran, frozenset(new)):
                 case True:
                     killed.append(mutant)
@@ -139,20 +152,20 @@ def survives_mutants(
         "judged": judged,
         "noticed": len(killed),
         "by_assertion": asserted,
-        "survivors": [f"{mutant.path}:{mutant.line} {mutant.description}" for mutant in survived[:NAMED]],
+        "survivors": [f"{mutant.path}:{mutant.line} {mutant.description}" for mutant in survived[:LISTED_IDS]],
     }
-    if judged < FEWEST:
+    if judged < FEWEST_MUTANTS:
         return None
     if asserted or len(killed) * 2 >= judged:
         text = f"the new tests notice {len(killed)} of {judged} wrong forms of the change"
-        return Proof("tests-vacuous", checked.spec.id, True, text, detail)
+        return ProofRow("tests-vacuous", checked.spec.id, True, text, detail)
     # a wrong form that merely crashes is noticed by a test that only calls it
     how = f"{len(killed)} of {judged} wrong forms crashed" if killed else f"none of {judged} wrong forms was noticed"
     text = f"the new tests assert nothing about the change: {how} ({_some(new)})"
-    return Proof("tests-vacuous", checked.spec.id, False, text, detail)
+    return ProofRow("tests-vacuous", checked.spec.id, False, text, detail)
 
 
-def _mutated(harness: Harness, change: Change, mutant: Mutant) -> str:
+def _mutated(harness: Harness, change: ProposedChange, mutant: Mutant) -> str:
     entry = harness.shadow.entries(change.head.tree)[mutant.path]
     blob = harness.shadow.add_blob(mutant.content.encode())
     return harness.shadow.compose(change.head.tree, {mutant.path: entry._replace(id=blob)})
@@ -179,3 +192,220 @@ def _is_assertion(item: Item) -> bool:
 def _some(ids: Sequence[str]) -> str:
     shown = ", ".join(ids[:3])
     return f"{shown} and {len(ids) - 3} more" if len(ids) > 3 else shown
+
+
+FOLDERS = 4
+"""In how many folders of tests one is planted_canaries: a hook may reach only its own."""
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Canary(NamedTuple):
+    """A planted_canaries test."""
+
+    path: str
+    id: str
+    content: str
+
+
+def planted_canaries(spec: CheckSpec, ids: tuple[str, ...], salt: str) -> tuple[Canary, ...]:
+    """The canaries for a check; none for a tool whose tests we cannot write."""
+    make = _MAKERS.get(spec.tool)
+    if make is None:
+        return ()
+    by_folder: dict[str, Canary] = {}
+    for id_ in ids:
+        path = id_.split("::", 1)[0]
+        folder = posixpath.dirname(path)
+        if folder not in by_folder and len(by_folder) < FOLDERS and (canary := make(id_, salt)):
+            by_folder[folder] = canary
+    return tuple(by_folder.values())
+
+
+def _pytest(id_: str, salt: str) -> Canary | None:
+    path, _, rest = id_.partition("::")
+    name = rest.rsplit("::", 1)[-1].split("[", 1)[0]
+    if not path.endswith(".py") or not _PLAIN_NAME.fullmatch(name):
+        return None
+    file = path.removesuffix(".py") + f"_{salt}.py"
+    function = f"{name}_{salt}"
+    return Canary(file, f"{file}::{function}", f"def {function}():\n    assert 1 == 2\n")
+
+
+_MAKERS: dict[str, Callable[[str, str], Canary | None]] = {"pytest": _pytest}
+
+
+def canary_proof(
+    harness: Harness, change: ProposedChange, checked: CheckRuns, *, on_progress: ProgressCallback
+) -> ProofRow | None:
+    """Whether a test that must fail is reported as failed, with the change's own configuration."""
+    ran_ids = tuple(item.id for item in checked.after.items if item.outcome is Outcome.PASSED)
+    salt = hashlib.sha256(change.head.tree.encode()).hexdigest()[:8]
+    canaries = planted_canaries(checked.spec, ran_ids, salt)
+    if not canaries:
+        return None
+    seen = _run_canaries(harness, checked, checked.spec, change.head.tree, canaries, on_progress)
+    unheard = _not_reported_as_failed(seen, canaries)
+    if unheard is None:
+        text = f"{len(canaries)} planted_canaries tests that must fail were reported as failed"
+        return ProofRow("forgery", checked.spec.id, True, text, {"execution": seen.execution})
+    if checked.base_spec is not None:
+        at_base = _run_canaries(harness, checked, checked.base_spec, change.base.tree, canaries, on_progress)
+        if _not_reported_as_failed(at_base, canaries) is not None:
+            return None  # it was so before the change: whatever the reason, the change did not bring it
+    detail = {"execution": seen.execution, "planted_canaries": [canary.id for canary in canaries]}
+    return ProofRow("forgery", checked.spec.id, False, f"a planted_canaries test that must fail {unheard}", detail)
+
+
+def _run_canaries(
+    harness: Harness,
+    checked: CheckRuns,
+    spec: CheckSpec,
+    tree: str,
+    canaries: tuple[Canary, ...],
+    on_progress: ProgressCallback,
+) -> Ran:
+    files = {
+        spec.in_repository(canary.path): TreeEntry("100644", harness.shadow.add_blob(canary.content.encode()))
+        for canary in canaries
+    }
+    question = CheckRequest(
+        spec,
+        checked.project,
+        harness.shadow.compose(tree, files),
+        "canary",
+        ids=selected_ids(spec, [canary.id for canary in canaries]),
+        environment_tree=tree,
+    )
+    (ran,) = run_requests(harness, [question], on_progress, 1)
+    return ran
+
+
+def _not_reported_as_failed(ran: Ran, canaries: tuple[Canary, ...]) -> str | None:
+    """What became of the canaries instead of failing; None if every one failed."""
+    if ran.evidence is Evidence.NONE:
+        return f"left no evidence: {ran.reason}"
+    outcomes = {item.id: item.outcome for item in ran.items}
+    for canary in canaries:
+        outcome = outcomes.get(canary.id)
+        if outcome not in RED:
+            return f"was reported as {outcome.value}" if outcome else "was not reported at all"
+    return None
+
+
+PLUGIN = "pytest-cov"
+
+
+def untouched_lines(
+    harness: Harness,
+    change: ProposedChange,
+    checked: CheckRuns,
+    files: Sequence[ChangedText],
+    *,
+    on_progress: ProgressCallback,
+) -> list[str]:
+    """One sentence for each changed file with lines that no test touches; nothing where nobody can tell."""
+    changed = {
+        file.path: set(file.added)
+        for file in files
+        if file.path.endswith(".py") and file.added and kind_of_path(file.path) is PathKind.PRODUCTION
+    }
+    if not changed or checked.spec.tool != "pytest" or not harness.offers(checked.project, change.head.tree, PLUGIN):
+        return []
+    words = ("--cov={root}", f"--cov-report=json:{{report}}{BESIDE}")
+    spec = checked.spec.model_copy(update={"argv": (*checked.spec.argv, *words)})
+    (ran,) = run_requests(harness, [CheckRequest(spec, checked.project, change.head.tree, "coverage")], on_progress, 1)
+    return [
+        f"no test touches {path}:{spelled(sorted(missed & changed[path]))}"
+        for path, missed in sorted(_missed(ran.beside, spec).items())
+        if path in changed and missed & changed[path]
+    ]
+
+
+def _missed(told: str | None, spec: CheckSpec) -> dict[str, set[int]]:
+    """Path → lines that were not run, from coverage's JSON; nothing if it is not that."""
+    try:
+        listed = json.loads(told or "{}").get("files", {})
+        return {
+            spec.in_repository(str(path)): {int(line) for line in file["missing_lines"]}
+            for path, file in listed.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+def spelled(lines: Iterable[int]) -> str:
+    """Lines as people write them.
+
+    >>> spelled([3, 4, 5, 9])
+    '3-5, 9'
+    """
+    numbers = list(lines)
+    starts = [numbers[0], *(after for before, after in pairwise(numbers) if after != before + 1)]
+    ends = [*(before for before, after in pairwise(numbers) if after != before + 1), numbers[-1]]
+    return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True))
+
+
+FILE_LIMIT = 1 << 20
+MOST_FILES = 400
+"""Production files that are searched for what the new tests name."""
+
+
+def chosen_mutants(
+    shadow: Shadow,
+    change: ProposedChange,
+    checked: CheckRuns,
+    files: Sequence[ChangedText],
+    new: Sequence[str],
+    settings: VerifySettings,
+) -> tuple[Mutant, ...]:
+    """The mutants, chosen by the tree: the same change is held against the same ones."""
+    seed = int(change.head.tree[:8], 16)
+    own = [file for file in files if file.after is not None and _is_python_code(file.path)]
+    if not own:
+        own = list(_named_by(shadow, change, checked, new))
+    return mutants(own, limit=settings.mutants, seed=seed)
+
+
+def _is_python_code(path: str) -> bool:
+    return path.endswith(".py") and kind_of_path(path) is PathKind.PRODUCTION
+
+
+def _named_by(shadow: Shadow, change: ProposedChange, checked: CheckRuns, new: Sequence[str]) -> Iterator[ChangedText]:
+    """Production files with the lines of what the new tests name, as if those lines had been changed."""
+    spec = checked.spec
+    entries = shadow.entries(change.head.tree)
+    tests = {spec.in_repository(id_.split("::", 1)[0]) for id_ in new} & set(entries)
+    names = {name for path in tests for name in _names(_parsed(_text(shadow, entries[path].id)))}
+    code = [path for path in entries if path.startswith(spec.in_repository("")) and _is_python_code(path)]
+    for path in code[:MOST_FILES]:
+        text = _text(shadow, entries[path].id)
+        lines = sorted(_lines_of(_parsed(text), names))
+        if lines:
+            yield ChangedText(path, text, text, tuple(lines), ())
+
+
+def _text(shadow: Shadow, blob: str) -> str:
+    return shadow.blob(blob, limit=FILE_LIMIT).decode(errors="replace")
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _names(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names)
+
+
+def _lines_of(module: ast.Module, names: set[str]) -> Iterator[int]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name in names:
+            yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)

@@ -20,15 +20,15 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.sandbox.runner import Runner
-from fairwitness.verify.concluding import begin, verdict_of
-from fairwitness.verify.discovery.discover import discover
-from fairwitness.verify.environments import Environments, TreeView
+from fairwitness.verify.conclusion import record_start, recorded_outcome
+from fairwitness.verify.discovery.repository_checks import discover
+from fairwitness.verify.environment.preparation import Environments, TreeView
+from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness
-from fairwitness.verify.model import Accept, Change, Tell, Told, refuse_stopped
-from fairwitness.verify.turns import sweep, turn
-from fairwitness.verify.verify import Proven, verify_change
+from fairwitness.verify.model import Acceptance, Progress, ProgressCallback, ProposedChange, refuse_stopped
+from fairwitness.verify.verification import VerificationResult, verify_change
 
-NOBODY = "nobody"
+NO_ACTOR = "nobody"
 """Who accepts where nothing is accepted."""
 
 
@@ -54,7 +54,7 @@ class VerifyDeps:
     """How many commands of one subject run at a time."""
 
 
-class Proved(NamedTuple):
+class SubjectOutcome(NamedTuple):
     """What came of a subject."""
 
     holds: bool
@@ -66,18 +66,18 @@ class Proved(NamedTuple):
 
 
 def prove(
-    parts: VerifyDeps,
+    deps: VerifyDeps,
     run_id: str,
     subject: Subject,
     *,
     base: Side,
     head: Side,
     declared: tuple[str, ...] | None = None,
-    accepts: tuple[Accept, ...] = (),
-    actor: str = NOBODY,
-    tell: Tell | None = None,
+    accepts: tuple[Acceptance, ...] = (),
+    actor: str = NO_ACTOR,
+    on_progress: ProgressCallback | None = None,
     stop: threading.Event | None = None,
-) -> Proved:
+) -> SubjectOutcome:
     """Verifies a subject, or goes on where a killed try ended, or finds that it is done.
 
     It blocks until then and runs commands, so an event loop calls it in a thread. Once `stop` is set the running
@@ -85,26 +85,26 @@ def prove(
     verified for other trees.
     """
 
-    def found() -> Proved | None:
-        verdict = verdict_of(parts.ledger, run_id, subject, base=base.tree, head=head.tree)
-        return None if verdict is None else Proved(verdict.holds, verdict.tree, verdict.missing, adopted=True)
+    def found() -> SubjectOutcome | None:
+        verdict = recorded_outcome(deps.ledger, run_id, subject, base=base.tree, head=head.tree)
+        return None if verdict is None else SubjectOutcome(verdict.holds, verdict.tree, verdict.missing, adopted=True)
 
-    place = parts.scratch / "work"
+    place = deps.scratch / "work"
     before_this = found()
     if before_this is not None:
-        sweep(place)  # who said so may have been killed before it could tidy up
+        remove_abandoned_folders(place)  # who said so may have been killed before it could tidy up
         return before_this
     refuse_stopped(stop)
-    with turn(place, _name_of(run_id, subject), stop) as work:
+    with locked_folder(place, _name_of(run_id, subject), stop) as work:
         meanwhile = found()
         if meanwhile is not None:
             return meanwhile
-        change = Change(
-            base=base, head=head, files=parts.shadow.diff(base.tree, head.tree), accepts=accepts, declared=declared
+        change = ProposedChange(
+            base=base, head=head, files=deps.shadow.diff(base.tree, head.tree), accepts=accepts, declared=declared
         )
-        before, after = (discover(TreeView(parts.shadow, side.tree), parts.settings) for side in (base, head))
+        before, after = (discover(TreeView(deps.shadow, side.tree), deps.settings) for side in (base, head))
         proven = verify_subject(
-            parts,
+            deps,
             subject,
             change,
             before,
@@ -112,77 +112,79 @@ def prove(
             run_id=run_id,
             work=work,
             actor=actor,
-            tell=tell or unheard,
+            on_progress=on_progress or ignore_progress,
             stop=stop,
         )
     reasons = proven.answer.missing if isinstance(proven.answer, Blocked) else ()
-    return Proved(isinstance(proven.answer, Open), head.tree, reasons, adopted=False)
+    return SubjectOutcome(isinstance(proven.answer, Open), head.tree, reasons, adopted=False)
 
 
 def verify_subject(
-    parts: VerifyDeps,
+    deps: VerifyDeps,
     subject: Subject,
-    change: Change,
+    change: ProposedChange,
     before: Discovered,
     after: Discovered,
     *,
     run_id: str,
     work: Path,
     actor: str,
-    tell: Tell,
+    on_progress: ProgressCallback,
     stop: threading.Event | None = None,
-) -> Proven:
+) -> VerificationResult:
     """Proves a change under the name of a subject, with everything that only this one needs in a folder of its own."""
-    with harness_of(parts, subject, before, after, run_id=run_id, work=work, tell=tell, stop=stop) as harness:
-        begin(harness, change, parts.settings, parts.digest)
+    with harness_of(
+        deps, subject, before, after, run_id=run_id, work=work, on_progress=on_progress, stop=stop
+    ) as harness:
+        record_start(harness, change, deps.settings, deps.digest)
         return verify_change(
             harness,
             change,
             before,
             after,
-            parts.settings,
+            deps.settings,
             actor=actor,
-            strict=parts.strict,
-            tell=tell,
-            parallel=parts.parallel,
+            strict=deps.strict,
+            on_progress=on_progress,
+            parallel=deps.parallel,
         )
 
 
 @contextmanager
 def harness_of(
-    parts: VerifyDeps,
+    deps: VerifyDeps,
     subject: Subject,
     before: Discovered,
     after: Discovered,
     *,
     run_id: str,
     work: Path,
-    tell: Tell,
+    on_progress: ProgressCallback,
     stop: threading.Event | None = None,
 ) -> Iterator[Harness]:
     """What runs the commands of a subject, in environments of the projects that were found before and after."""
     environments = Environments(
-        runner=parts.runner,
-        shadow=parts.shadow,
-        state=parts.scratch,
-        settings=parts.settings,
-        persons=parts.repository.top,
+        runner=deps.runner,
+        shadow=deps.shadow,
+        state=deps.scratch,
+        settings=deps.settings,
+        persons=deps.repository.top,
         checks=(*before.checks, *after.checks),
-        tell=tell,
+        on_progress=on_progress,
         stop=stop,
     )
-    common = parts.repository.common_dir
+    common = deps.repository.common_dir
     harness = Harness(
-        runner=parts.runner,
-        shadow=parts.shadow,
-        ledger=parts.ledger,
-        state=parts.state,
+        runner=deps.runner,
+        shadow=deps.shadow,
+        ledger=deps.ledger,
+        state=deps.state,
         work=work,
-        settings=parts.settings,
+        settings=deps.settings,
         run_id=run_id,
-        clock=parts.clock,
+        clock=deps.clock,
         prepare=environments.prepare,
-        use_cache=parts.use_cache,
+        use_cache=deps.use_cache,
         guards=(common / "config", common / "hooks"),
         subject=subject,
         stop=stop,
@@ -198,5 +200,5 @@ def _name_of(run_id: str, subject: Subject) -> str:
     return f"turn-{hashlib.sha256(f'{run_id} {subject.name}'.encode()).hexdigest()[:12]}"
 
 
-def unheard(_told: Told) -> None:
+def ignore_progress(_told: Progress) -> None:
     """Nobody watches."""

@@ -25,7 +25,7 @@ from fairwitness.contracts.common.words import Assessment
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
 from fairwitness.runs.autopilot.log import AutopilotLog
-from fairwitness.verify.model import Stopped
+from fairwitness.verify.model import VerificationStopped
 from verify.subjects import RUN, World, branch, make
 
 Opened = Callable[[], World]
@@ -51,7 +51,7 @@ def world(tmp_path: Path) -> Iterator[Opened]:
 def harness(here: World, *, seconds: int = SECONDS, **commands: str | None) -> CommandHarness:
     """Of the one run; with words for the project's own commands."""
     named = {CommandKind(kind): command for kind, command in commands.items()}
-    return CommandHarness(AutopilotLog(here.parts.ledger, RUN), here.parts, named, seconds)
+    return CommandHarness(AutopilotLog(here.deps.ledger, RUN), here.deps, named, seconds)
 
 
 def never() -> threading.Event:
@@ -105,11 +105,11 @@ def test_each_command_ends_as_it_did_and_stands_in_the_ledger(tmp_path: Path, wo
     assert refused.sandbox_violation
     assert "/etc/fairwitness-was-here" in refused.stderr_truncated.splitlines()[0]
     assert not Path("/etc/fairwitness-was-here").exists()
-    rows = here.parts.ledger.observations(RUN, "execution")
+    rows = here.deps.ledger.observations(RUN, "execution")
     assert [row.key for row in rows] == [f"execution:some:{number}" for number in range(1, len(ENDS) + 1)]
     assert {row.tree for row in rows} == {here.side("main").tree}
     assert [row.holds for row in rows] == [each.assessment is Assessment.PASS for each in found]
-    assert all(here.parts.ledger.execution(row.detail["execution"]) is not None for row in rows)
+    assert all(here.deps.ledger.execution(row.detail["execution"]) is not None for row in rows)
     assert here.rows("anvil_checks") == [], "a command is no check of a task"
     assert here.left() == []
 
@@ -183,7 +183,7 @@ def test_who_asks_again_is_told_what_was_seen_and_another_question_is_refused(tm
 def test_what_nothing_held_in_does_not_pass(tmp_path: Path, world: Opened) -> None:
     make(tmp_path, settings=f'{NOTHING}[verify.sandbox]\ntier = "none"\n')
     here = world()
-    parts = replace(here.parts, runner=runner(SandboxTier.NONE, allow_unconfined=True))
+    parts = replace(here.deps, runner=runner(SandboxTier.NONE, allow_unconfined=True))
     loose = CommandHarness(AutopilotLog(parts.ledger, RUN), parts, {}, SECONDS)
     passed, failed = loose.run_all("some", asked("true", "false"), here.side("main").tree, stop=never())
     assert (passed.assessment, passed.stderr_truncated) == (
@@ -223,10 +223,10 @@ def test_a_worktree_is_run_as_it_stands_and_stays_as_it_is(tmp_path: Path, world
     assert more[3].stdout_truncated == "5", "all commands of a scope see the same"
     (again,) = harness(here).run_in("t-2", looks[:1], folder, stop=stop)
     assert again.stdout_truncated == "6\nnew"
-    (standing, _) = here.parts.ledger.observations(RUN, "standing")
-    assert here.parts.ledger.observations(RUN, "execution")[0].tree == standing.tree
+    (standing, _) = here.deps.ledger.observations(RUN, "standing")
+    assert here.deps.ledger.observations(RUN, "execution")[0].tree == standing.tree
     assert harness(here).run_in("t-3", (), folder, stop=stop) == ()
-    assert len(here.parts.ledger.observations(RUN, "standing")) == 2
+    assert len(here.deps.ledger.observations(RUN, "standing")) == 2
 
 
 def test_a_folder_of_another_repository_is_refused(tmp_path: Path, world: Opened) -> None:
@@ -271,7 +271,7 @@ def test_without_an_environment_nothing_is_run_and_the_result_says_so(tmp_path: 
     assert (found.assessment, found.exit_code, found.sandbox_violation) == (Assessment.LOST, None, False)
     assert found.stderr_truncated.startswith("[fairwitness: it was not run: fairwitness-has-no-such-program")
     assert here.rows("executions") == []
-    (row,) = here.parts.ledger.observations(RUN, "execution")
+    (row,) = here.deps.ledger.observations(RUN, "execution")
     assert (row.holds, row.detail["execution"]) == (False, None)
     assert run(here, "true") == (found,)
     checks = harness(here, test="true").checks("some", here.side("main").tree, here.side("main").tree, stop=never())
@@ -304,7 +304,7 @@ def test_the_projects_own_commands_are_true_only_where_they_pass(tmp_path: Path,
     own().checks("verify-1-1-2", head, base, stop=never())
     assert counted(here)["executions"] == executions + 3, "what the base says is known"
     assert harness(here).notes("unknown") == ()
-    assert here.parts.ledger.observations(RUN, "execution") == (), "they are no criteria"
+    assert here.deps.ledger.observations(RUN, "execution") == (), "they are no criteria"
 
 
 def test_without_commands_every_check_is_absent(tmp_path: Path, world: Opened) -> None:
@@ -365,7 +365,7 @@ def test_whoever_is_killed_leaves_what_a_repeat_makes_whole(
     worktree(tmp_path, here)
     said, rows = work(here, tmp_path), counted(here)
     for point in POINTS[work]:
-        for file in here.parts.state.glob("evidence.db*"):
+        for file in here.deps.state.glob("evidence.db*"):
             file.unlink()
         assert spawned(tmp_path, work.__name__, point) == -signal.SIGKILL, point
         with World.open(tmp_path) as again:
@@ -384,22 +384,22 @@ def test_a_stop_ends_it_and_what_was_cut_off_is_on_no_record(tmp_path: Path, wor
         try:
             tree = here.side("main").tree
             harness(here, seconds=60).run_all("some", asked("cat price", f"sleep {SLEEPS}"), tree, stop=stop)
-        except Stopped as error:
+        except VerificationStopped as error:
             ended.append(error)
 
     thread = threading.Thread(target=running)
     thread.start()
     deadline = time.monotonic() + 30
-    while not here.parts.ledger.observations(RUN, "execution") and time.monotonic() < deadline:
+    while not here.deps.ledger.observations(RUN, "execution") and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
     stop.set()
     thread.join(30)
     assert len(ended) == 1
-    assert [row.key for row in here.parts.ledger.observations(RUN, "execution")] == ["execution:some:1"]
+    assert [row.key for row in here.deps.ledger.observations(RUN, "execution")] == ["execution:some:1"]
     assert len(here.rows("executions")) == 1
     assert here.left() == []
-    with pytest.raises(Stopped):
+    with pytest.raises(VerificationStopped):
         harness(here).run_all("other", asked("true"), here.side("main").tree, stop=stop)
 
 

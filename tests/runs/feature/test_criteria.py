@@ -24,7 +24,7 @@ from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.rules.gates import verification_sufficient
 from fairwitness.runs.feature.criteria import judge
-from fairwitness.verify.model import Stopped
+from fairwitness.verify.model import VerificationStopped
 from verify.subjects import RUN, World, branch, make
 
 TASK = "task-01"
@@ -112,12 +112,12 @@ def judged(
     stop: threading.Event | None = None,
 ) -> tuple[str, ...]:
     sides = {"base": here.side("main"), "head": here.side(head)}
-    return judge(here.parts, RUN, TASK, round_, criteria, said, **sides, stop=stop or threading.Event())
+    return judge(here.deps, RUN, TASK, round_, criteria, said, **sides, stop=stop or threading.Event())
 
 
 def rows(here: World, round_: int = 1) -> dict[str, CheckRow]:
     """The rows of the criteria by their names; there is one of each."""
-    found = [row for row in here.parts.ledger.tally(RUN, TASK, Phase.AFTER, round_).rows if row.check_name[:3] == "ac-"]
+    found = [row for row in here.deps.ledger.tally(RUN, TASK, Phase.AFTER, round_).rows if row.check_name[:3] == "ac-"]
     assert len({row.check_name for row in found}) == len(found)
     return {row.check_name: row for row in found}
 
@@ -141,11 +141,11 @@ def test_commands_are_run_on_the_head_and_their_rows_open_the_gate(tmp_path: Pat
         assert (row.passed, row.provenance, row.assessment) == (True, Provenance.EXECUTED, Assessment.PASS)
         assert row.tree == here.side("good").tree
         assert row.sandbox is not None
-    tally = here.parts.ledger.tally(RUN, TASK, Phase.AFTER, 1)
+    tally = here.deps.ledger.tally(RUN, TASK, Phase.AFTER, 1)
     answer = verification_sufficient(tally, size=Size.STANDARD, iteration=1, required=("ac-1", "ac-2"))
     assert not isinstance(answer, Open), "criteria carry no task by themselves"
     assert "ac" not in " ".join(answer.missing)
-    (kept,) = here.parts.ledger.observations(RUN, "criteria")
+    (kept,) = here.deps.ledger.observations(RUN, "criteria")
     assert (kept.holds, kept.key, kept.detail["missing"]) == (True, "criteria:task-01:1", [])
     assert here.left() == []
 
@@ -159,7 +159,7 @@ def test_a_lying_verifier_is_found_out_by_its_own_command(tmp_path: Path, world:
     found = rows(here)
     assert (found["ac-1"].passed, found["ac-1"].assessment) == (False, Assessment.FAIL)
     assert found["ac-2"].passed
-    (kept,) = here.parts.ledger.observations(RUN, "criteria")
+    (kept,) = here.deps.ledger.observations(RUN, "criteria")
     assert not kept.holds
 
 
@@ -174,7 +174,7 @@ def test_what_may_not_be_run_is_unjudged_and_has_no_row(tmp_path: Path, world: O
     assert "needs a shell" in second
     assert rows(here) == {}
     assert here.rows("executions") == []
-    tally = here.parts.ledger.tally(RUN, TASK, Phase.AFTER, 1)
+    tally = here.deps.ledger.tally(RUN, TASK, Phase.AFTER, 1)
     answer = verification_sufficient(tally, size=Size.STANDARD, iteration=1, required=("ac-1", "ac-2"))
     assert not isinstance(answer, Open)
     assert {"ac-1 (not run)", "ac-2 (not run)"} <= set(answer.missing)
@@ -228,7 +228,7 @@ def test_a_claim_that_a_criterion_is_not_met_shuts_the_gate(tmp_path: Path, worl
     (told,) = judged(here, said, criteria=CRITERIA[:1])
     assert told.startswith("ac-1 is unmet")
     assert not rows(here)["ac-1"].passed
-    tally = here.parts.ledger.tally(RUN, TASK, Phase.AFTER, 1)
+    tally = here.deps.ledger.tally(RUN, TASK, Phase.AFTER, 1)
     answer = verification_sufficient(tally, size=Size.STANDARD, iteration=1, required=("ac-1",))
     assert not isinstance(answer, Open)
     assert "ac-1 (failed)" in answer.missing
@@ -254,9 +254,9 @@ def test_a_second_call_runs_nothing_and_adds_no_row(tmp_path: Path, world: Opene
     place = {"criterion": CRITERIA[1], "location": "price:1", "claim": "a number"}
     said = report({"criterion": CRITERIA[0], "command": PRICE}, place)
     first = judged(here, said, head="red")
-    before, head = here.content(), here.parts.ledger.head(RUN)
+    before, head = here.content(), here.deps.ledger.head(RUN)
     assert judged(here, said, head="red") == first
-    assert (here.content(), here.parts.ledger.head(RUN)) == (before, head)
+    assert (here.content(), here.deps.ledger.head(RUN)) == (before, head)
     with pytest.raises(UsageError, match="judged for another tree"):
         judged(here, said, head="other")
     assert judged(here, said, head="other", round_=2) == ()
@@ -313,15 +313,15 @@ def test_whoever_is_killed_leaves_what_a_repeat_makes_whole(
     here = world()
     said = judged(here, commands(PRICE, second), head=head)
     assert len(said) == 1
-    content, links = here.content(), here.parts.ledger.head(RUN).links
+    content, links = here.content(), here.deps.ledger.head(RUN).links
     for point in POINTS:
-        for file in here.parts.state.glob("evidence.db*"):
+        for file in here.deps.state.glob("evidence.db*"):
             file.unlink()
         assert spawned(tmp_path, head, PRICE, second, kill_at=point) == -signal.SIGKILL, point
         with World.open(tmp_path) as again:
             assert judged(again, commands(PRICE, second), head=head) == said, point
             assert again.content() == content, point
-            assert again.parts.ledger.head(RUN).links == links, point
+            assert again.deps.ledger.head(RUN).links == links, point
             judged(again, commands(PRICE, second), head=head, round_=2)
             assert again.left() == [], point
 
@@ -337,7 +337,7 @@ def test_a_stop_ends_it_and_what_was_cut_off_is_on_no_record(tmp_path: Path, wor
     def judging() -> None:
         try:
             judged(here, commands(f"sleep {SLEEPS}", PRICE), stop=stop)
-        except Stopped as error:
+        except VerificationStopped as error:
             ended.append(error)
 
     thread = threading.Thread(target=judging)
@@ -348,7 +348,7 @@ def test_a_stop_ends_it_and_what_was_cut_off_is_on_no_record(tmp_path: Path, wor
     assert len(ended) == 1
     assert here.rows("executions") == []
     assert here.left() == []
-    with pytest.raises(Stopped):
+    with pytest.raises(VerificationStopped):
         judged(here, commands(PRICE, LEFT), stop=stop)
 
 
@@ -396,7 +396,7 @@ def test_tests_by_name_are_told_from_each_other_and_a_skipped_one_proves_nothing
     assert "skipped" in later
     assert gone.startswith(("ac-4 is unmet", "ac-4 is unjudged"))
     assert none.startswith("ac-5 is unjudged")
-    tally = here.parts.ledger.tally(RUN, TASK, Phase.AFTER, 1)
+    tally = here.deps.ledger.tally(RUN, TASK, Phase.AFTER, 1)
     required = tuple(f"ac-{number}" for number in range(1, 6))
     answer = verification_sufficient(tally, size=Size.STANDARD, iteration=1, required=required)
     assert not isinstance(answer, Open)

@@ -58,13 +58,13 @@ def test_the_demos_criteria_are_met_by_its_code_and_not_by_its_lie(tmp_path: Pat
                 criteria = [each.text for each in task.criteria]
                 sides = {"base": here.side("main"), "head": here.side(head)}
                 return judge(
-                    here.parts, RUN, task.id, round_, criteria, report_of(task), **sides, stop=threading.Event()
+                    here.deps, RUN, task.id, round_, criteria, report_of(task), **sides, stop=threading.Event()
                 )
 
             for task in (*demo.TASKS[:3], demo.RECEIPT_AGAIN):
                 assert judged(task, "right", 1) == (), task.id
             told = judged(demo.TASKS[3], "lie", 2)
             assert [each.partition(":")[0] for each in told] == ["ac-1 is unmet", "ac-2 is unmet"], told
-            assert verify(here.parts.ledger.database, RUN) == []
+            assert verify(here.deps.ledger.database, RUN) == []
     except NotReady as error:
         pytest.skip(f"no sandbox: {error.what}")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.verify.checks import VerifySettings
-from fairwitness.verify.discovery.discover import discover
 from fairwitness.verify.discovery.files import READ_LIMIT, FolderFiles, MappingFiles, TreeFiles
+from fairwitness.verify.discovery.repository_checks import discover
 
 
 def test_a_folder_and_a_mapping_say_the_same(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairwitness.contracts.verify.checks import Discovered, VerifySettings
-from fairwitness.verify.discovery.discover import discover
-from fairwitness.verify.discovery.documents import Unreadable, ini_of, json_of, toml_of
+from fairwitness.verify.discovery.documents import UnreadableDocument, ini_of, json_of, toml_of
 from fairwitness.verify.discovery.files import PATHS_LIMIT, READ_LIMIT, MappingFiles
 from fairwitness.verify.discovery.programs import NODE_REPORTER, NODE_SYNTAX, PYTHON_IMPORTS, PYTHON_SYNTAX
+from fairwitness.verify.discovery.repository_checks import discover
 from verify.discovery.repository import look, offers, reasons
 
 PATIENCE_S = 20.0
@@ -211,7 +211,7 @@ def test_discovery_never_raises(files: dict[str, bytes], roots: tuple[str, ...] 
 
 @given(st.text())
 def test_readers_of_manifests_answer_or_say_why(text: str) -> None:
-    assert isinstance(toml_of(text), dict | Unreadable)
+    assert isinstance(toml_of(text), dict | UnreadableDocument)
     json_of(text)
     assert isinstance(ini_of(text), dict)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairwitness.contracts.verify.checks import Language
-from fairwitness.verify.discovery.scripts import Command, expand, words_of
+from fairwitness.verify.discovery.scripts import ScriptCommand, expand, words_of
 from verify.discovery.repository import Offer, check_of, look, offers, reasons
 
 NODE_TEST = {"node-test": ("tests", "junit")}
@@ -236,7 +236,7 @@ def test_a_script_is_read_as_far_as_it_is_words(text: str, words: list[tuple[str
 
 def test_what_a_shell_would_change_is_not_plain() -> None:
     for text in ("a *", "a $B", 'a "$B"', "a ~", "A=1 b", "a {b,c}", "a '{tmp}'"):
-        assert words_of(text) != [Command(tuple(text.split()), is_plain=True)], text
+        assert words_of(text) != [ScriptCommand(tuple(text.split()), is_plain=True)], text
         assert all(not command.is_plain for command in words_of(text) or ())
 
 

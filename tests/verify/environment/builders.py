@@ -13,9 +13,9 @@ from typing import Any
 from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.verify.checks import SetupSettings
 from fairwitness.verify.discovery.files import FolderFiles
-from fairwitness.verify.environment.environment_store import Built, Workshop
+from fairwitness.verify.environment.environment_store import BuiltEnvironment, EnvironmentStore
 from fairwitness.verify.environment.model import Environment
-from fairwitness.verify.environment.prepare import prepare
+from fairwitness.verify.environment.preparation import prepare
 from verify.environment.shops import SHOP, machine
 
 
@@ -30,8 +30,8 @@ def slow(folder: str, digest: str, log: str) -> None:
         (place / "second").write_text("2")
         return {"by": os.getpid()}
 
-    built = Workshop(Path(folder), runner(), 60.0).kept(digest, build)
-    assert isinstance(built, Built)
+    built = EnvironmentStore(Path(folder), runner(), 60.0).kept(digest, build)
+    assert isinstance(built, BuiltEnvironment)
     assert (built.folder / "second").read_text() == "2"
     sys.stdout.write(f"{built.folder}\n")
 

@@ -15,9 +15,9 @@ from fairwitness.contracts.common.sandbox import Command, Confinement
 from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat, SetupSettings
 from fairwitness.sandbox.runner import Finished, Runner
 from fairwitness.verify.discovery.files import FolderFiles
-from fairwitness.verify.environment.model import Environment, NoEnvironment, Resolved
+from fairwitness.verify.environment.model import Environment, NoEnvironment, ResolvedCommand
 from fairwitness.verify.environment.origin import origin_problem
-from fairwitness.verify.environment.prepare import prepare
+from fairwitness.verify.environment.preparation import prepare
 from fairwitness.verify.environment.resolve import furnish, resolve
 
 SHOP = Project(root=".", language=Language.PYTHON, manifests=("pyproject.toml",), packages=("shop",), sources=("src",))
@@ -137,7 +137,7 @@ class Ran:
     """What came of a check."""
 
     finished: Finished
-    resolved: Resolved
+    resolved: ResolvedCommand
     problem: str | None
 
     @property
@@ -199,7 +199,7 @@ class Bench:
         (out / "tmp").mkdir()
         furnish(tree, project, environment)
         resolved = resolve(spec, environment, checkout=tree, report=out / "report" / "report", tmp=out / "tmp")
-        assert isinstance(resolved, Resolved), resolved
+        assert isinstance(resolved, ResolvedCommand), resolved
         command = Command(
             argv=resolved.argv,
             confinement=Confinement(

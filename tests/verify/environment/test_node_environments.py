@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat, SetupSettings
-from fairwitness.verify.environment.furnishing import furnish, node_origin_problem
-from fairwitness.verify.environment.model import Environment, NoEnvironment, Resolved, Unavailable
+from fairwitness.verify.environment.model import Environment, NoEnvironment, ResolvedCommand, Unavailable
+from fairwitness.verify.environment.node_modules import furnish, node_origin_problem
 from fairwitness.verify.environment.resolve import resolve
 from verify.environment.shops import Bench, write
 
@@ -277,7 +277,7 @@ def test_programs_of_dependencies_are_started_from_outside_the_tree(bench: Bench
     by_name = resolve(
         node("is-number", tool="is-number"), environment, checkout=tree, report=tmp_path / "r", tmp=tmp_path
     )
-    assert isinstance(by_name, Resolved)
+    assert isinstance(by_name, ResolvedCommand)
     assert by_name.argv[0] == ran.resolved.argv[0]
     missing = resolve(
         node("{node_modules}/.bin/eslint"), environment, checkout=tree, report=tmp_path / "r", tmp=tmp_path

@@ -3,13 +3,13 @@
 import pytest
 
 from fairwitness.verify.discovery.files import MappingFiles
-from fairwitness.verify.environment.about import About, about, is_own
-from fairwitness.verify.environment.requirements import Declared, declared_by, join, locked_versions, unmet
+from fairwitness.verify.environment.project_metadata import ProjectMetadata, is_own, read_metadata
+from fairwitness.verify.environment.requirements import DeclaredRequirements, declared_by, join, locked_versions, unmet
 
 MARKERS = {"python_full_version": "3.11.7", "python_version": "3.11", "sys_platform": "linux", "os_name": "posix"}
 
 
-def read(files: dict[str, str], root: str = ".") -> Declared:
+def read(files: dict[str, str], root: str = ".") -> DeclaredRequirements:
     """What a project declares."""
     return declared_by(root, MappingFiles({path: text.encode() for path, text in files.items()}))
 
@@ -104,10 +104,10 @@ def test_files_that_name_each_other_are_read_once() -> None:
 
 def test_only_what_applies_to_the_interpreter_can_be_missing() -> None:
     lines = ["tomli; python_version < '3.11'", "six>=1.16", "attrs==25.*", "absent[extra]>2; sys_platform == 'linux'"]
-    declared = Declared(requirements=lines, constraints=["idna<4", "gone<2"], requires_python=">=3.12")
+    declared = DeclaredRequirements(requirements=lines, constraints=["idna<4", "gone<2"], requires_python=">=3.12")
     found = unmet(declared, {"six": "1.16.0", "attrs": "24.1", "idna": "4.0"}, MARKERS)
     assert found == ["Python >=3.12", "attrs==25.*", "absent[extra]>2", "idna<4"]
-    assert unmet(Declared(requires_python="rubbish"), {}, MARKERS) == ["Python rubbish"]
+    assert unmet(DeclaredRequirements(requires_python="rubbish"), {}, MARKERS) == ["Python rubbish"]
 
 
 def test_a_lock_names_versions_but_not_of_the_repositorys_own() -> None:
@@ -132,9 +132,9 @@ def test_paths_are_joined_inside_the_tree(folder: str, name: str, path: str) -> 
     assert join(folder, name) == path
 
 
-def said_of(files: dict[str, str]) -> About:
+def said_of(files: dict[str, str]) -> ProjectMetadata:
     """What a project's files say of it."""
-    return about(".", MappingFiles({path: text.encode() for path, text in files.items()}))
+    return read_metadata(".", MappingFiles({path: text.encode() for path, text in files.items()}))
 
 
 def test_name_version_and_entry_points_are_taken_from_the_manifest() -> None:
@@ -145,7 +145,7 @@ def test_name_version_and_entry_points_are_taken_from_the_manifest() -> None:
     assert said.entry_points == {"console_scripts": {"shop": "shop:main"}, "pytest11": {"shop": "shop.plugin"}}
     assert is_own("my_shop", said)
     assert not is_own("other", said)
-    assert not is_own("-", About())
+    assert not is_own("-", ProjectMetadata())
 
 
 @pytest.mark.parametrize(
@@ -171,5 +171,5 @@ def test_a_version_that_nothing_says_is_none_that_anybody_asks_for() -> None:
     assert said_of({"pyproject.toml": '[project]\nname = "shop"\n'}).version == "0"
     assert said_of(
         {"setup.cfg": "[metadata]\nname = shop\nversion = 2\n[options.entry_points]\nconsole_scripts =\n  a = b:c\n"}
-    ) == About("shop", "2", {"console_scripts": {"a": "b:c"}})
-    assert said_of({}) == About()
+    ) == ProjectMetadata("shop", "2", {"console_scripts": {"a": "b:c"}})
+    assert said_of({}) == ProjectMetadata()

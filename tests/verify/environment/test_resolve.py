@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat
-from fairwitness.verify.environment.model import Environment, NoEnvironment, Resolved, Unavailable
+from fairwitness.verify.environment.model import Environment, NoEnvironment, ResolvedCommand, Unavailable
 from fairwitness.verify.environment.resolve import resolve
 from support.fixtures import works
 from verify.environment.shops import PYTEST, SHOP, Bench, check, machine, shop, write
@@ -26,12 +26,14 @@ MADE = Environment(
 )
 
 
-def resolved(spec: CheckSpec, tmp_path: Path, environment: Environment = MADE, ids: tuple[str, ...] = ()) -> Resolved:
+def resolved(
+    spec: CheckSpec, tmp_path: Path, environment: Environment = MADE, ids: tuple[str, ...] = ()
+) -> ResolvedCommand:
     """A check that can be run."""
     answer = resolve(
         spec, environment, checkout=tmp_path / "tree", report=tmp_path / "r" / "report", tmp=tmp_path, ids=ids
     )
-    assert isinstance(answer, Resolved), answer
+    assert isinstance(answer, ResolvedCommand), answer
     return answer
 
 
@@ -70,7 +72,7 @@ def test_nothing_is_inherited_and_nothing_of_the_tree_is_on_a_path(tmp_path: Pat
 def test_only_packages_that_nobody_else_brings_are_taken_from_the_tree_first(tmp_path: Path) -> None:
     greedy = SHOP.model_copy(update={"packages": ("shop", "pytest", "json")})
     answer = resolve(PYTEST, MADE, checkout=tmp_path, report=tmp_path / "r", tmp=tmp_path, project=greedy)
-    assert isinstance(answer, Resolved)
+    assert isinstance(answer, ResolvedCommand)
     assert answer.argv[answer.argv.index("--own") + 1] == "shop"
     assert answer.argv[answer.argv.index("--packages") + 1] == "shop,pytest,json"
 

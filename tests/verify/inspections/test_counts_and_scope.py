@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairwitness.verify.diff import outside
 from fairwitness.verify.inspections.counts import Counts, Drift, count
-from fairwitness.verify.inspections.declared import outside
-from fairwitness.verify.inspections.model import ChangedFile
-from fairwitness.verify.inspections.places import SUFFIXES
+from fairwitness.verify.inspections.languages import SUFFIXES
+from fairwitness.verify.inspections.model import ChangedText
 
 PYTHON = '''
 import unittest
@@ -76,9 +76,9 @@ def test_tests_are_counted(path: str, text: str | None, expected: Counts) -> Non
 def test_drift_shows_files_and_sums() -> None:
     drift = Drift.of(
         [
-            ChangedFile.between("tests/test_a.py", PYTHON, PYTHON.replace("    assert x\n", "")),
-            ChangedFile.between("tests/test_b.py", None, "def test_x():\n    assert 1\n"),
-            ChangedFile.between("src/a.py", "", "assert 1\n"),
+            ChangedText.between("tests/test_a.py", PYTHON, PYTHON.replace("    assert x\n", "")),
+            ChangedText.between("tests/test_b.py", None, "def test_x():\n    assert 1\n"),
+            ChangedText.between("src/a.py", "", "assert 1\n"),
         ]
     )
     assert [path for path, _, _ in drift.files] == ["tests/test_a.py", "tests/test_b.py"]

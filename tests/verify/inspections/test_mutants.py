@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.verify.inspections.model import ChangedFile
+from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.mutants import Mutant, mutants, mutants_of_covered
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]
@@ -131,7 +131,7 @@ def noticed(check: Check, content: str) -> bool:
 
 
 def all_of(text: str, limit: int = 1000) -> tuple[Mutant, ...]:
-    return mutants([ChangedFile.between("src/shop.py", None, text)], limit=limit, seed=7)
+    return mutants([ChangedText.between("src/shop.py", None, text)], limit=limit, seed=7)
 
 
 def test_the_sample_is_right() -> None:
@@ -153,7 +153,7 @@ def test_vacuous_tests_notice_no_mutant() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_few_mutants_tell_good_tests_from_vacuous_ones(seed: int) -> None:
-    few = mutants([ChangedFile.between("src/shop.py", None, SHOP)], limit=10, seed=seed)
+    few = mutants([ChangedText.between("src/shop.py", None, SHOP)], limit=10, seed=seed)
     assert len(few) == 10
     assert sum(noticed(asserting, mutant.content) for mutant in few) >= 7
     assert not any(noticed(vacuous, mutant.content) for mutant in few)
@@ -179,7 +179,7 @@ def test_what_no_test_could_notice_is_left_alone() -> None:
 
 def test_only_added_lines_are_mutated_and_the_rest_stays_as_it_is() -> None:
     after = SHOP.replace("if count == 1:", "if count == 1 or count == -1:")
-    change = ChangedFile.between("src/shop.py", SHOP, after)
+    change = ChangedText.between("src/shop.py", SHOP, after)
     made = mutants([change], limit=20, seed=1)
     assert made
     (line,) = change.added
@@ -199,19 +199,19 @@ def test_mutants_are_spread_over_the_lines() -> None:
 
 
 def test_the_same_seed_gives_the_same_mutants_and_another_seed_others() -> None:
-    change = [ChangedFile.between("src/shop.py", None, SHOP)]
+    change = [ChangedText.between("src/shop.py", None, SHOP)]
     assert mutants(change, limit=5, seed=1) == mutants(change, limit=5, seed=1)
     assert mutants(change, limit=5, seed=1) != mutants(change, limit=5, seed=2)
 
 
 @pytest.mark.parametrize("path", ["tests/test_shop.py", "conftest.py", "setup.py", "src/shop.js", "docs/a.md"])
 def test_only_python_production_code_is_mutated(path: str) -> None:
-    assert mutants([ChangedFile.between(path, None, SHOP)], limit=5, seed=1) == ()
+    assert mutants([ChangedText.between(path, None, SHOP)], limit=5, seed=1) == ()
 
 
 def test_a_deleted_or_broken_file_has_no_mutants() -> None:
-    assert mutants([ChangedFile.between("src/a.py", SHOP, None)], limit=5, seed=1) == ()
-    assert mutants([ChangedFile.between("src/a.py", None, "def f(:\n")], limit=5, seed=1) == ()
+    assert mutants([ChangedText.between("src/a.py", SHOP, None)], limit=5, seed=1) == ()
+    assert mutants([ChangedText.between("src/a.py", None, "def f(:\n")], limit=5, seed=1) == ()
 
 
 def test_lines_that_tests_touch_can_be_mutated_without_a_change() -> None:
@@ -286,7 +286,7 @@ def test_a_number_that_cannot_be_spelled_spoils_nothing_else() -> None:
 
 @given(st.text(), st.integers())
 def test_no_text_makes_it_raise(text: str, seed: int) -> None:
-    mutants([ChangedFile.between("src/a.py", None, text)], limit=5, seed=seed)
+    mutants([ChangedText.between("src/a.py", None, text)], limit=5, seed=seed)
 
 
 PIECES = st.lists(st.sampled_from(SHOP.splitlines(keepends=True)), max_size=20).map("".join)
@@ -294,5 +294,5 @@ PIECES = st.lists(st.sampled_from(SHOP.splitlines(keepends=True)), max_size=20).
 
 @given(PIECES, st.integers())
 def test_no_shuffled_module_makes_it_raise(text: str, seed: int) -> None:
-    for mutant in mutants([ChangedFile.between("src/a.py", None, text)], limit=3, seed=seed):
+    for mutant in mutants([ChangedText.between("src/a.py", None, text)], limit=3, seed=seed):
         compile(mutant.content, "a.py", "exec")

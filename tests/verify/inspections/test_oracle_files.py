@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.verify.inspections.model import ChangedFile
+from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.oracle_files import oracle_files
 from verify.inspections.changes import blocking, change, said
 
@@ -364,14 +364,14 @@ def test_a_setting_that_lets_more_pass_blocks_and_is_named(
     path: str, before: str, old: str, new: str, says: str
 ) -> None:
     assert old in before
-    findings = oracle_files([ChangedFile.between(path, before, before.replace(old, new, 1))])
+    findings = oracle_files([ChangedText.between(path, before, before.replace(old, new, 1))])
     assert any(says in finding.text for finding in findings if finding.blocks), findings
 
 
 @pytest.mark.parametrize(("path", "before", "old", "new"), HARMLESS)
 def test_a_stricter_or_unrelated_setting_does_not_block(path: str, before: str, old: str, new: str) -> None:
     assert old in before
-    assert blocking(oracle_files([ChangedFile.between(path, before, before.replace(old, new, 1))])) == set()
+    assert blocking(oracle_files([ChangedText.between(path, before, before.replace(old, new, 1))])) == set()
 
 
 @pytest.mark.parametrize(
@@ -395,12 +395,12 @@ def test_a_stricter_or_unrelated_setting_does_not_block(path: str, before: str, 
     ],
 )
 def test_a_new_file_that_steers_checks(path: str, text: str, rules: set[str]) -> None:
-    assert blocking(oracle_files([ChangedFile.between(path, None, text)])) == rules
+    assert blocking(oracle_files([ChangedText.between(path, None, text)])) == rules
 
 
 @pytest.mark.parametrize("path", ["pyproject.toml", "pytest.ini", "ruff.toml", ".github/workflows/ci.yml", "Makefile"])
 def test_a_file_that_steers_checks_may_not_go(path: str) -> None:
-    assert blocking(oracle_files([ChangedFile.between(path, "x\n", None)])) == {"config-changed"}
+    assert blocking(oracle_files([ChangedText.between(path, "x\n", None)])) == {"config-changed"}
 
 
 CONFTEST = """
@@ -442,7 +442,7 @@ FORGED = {
 @pytest.mark.parametrize("before", [None, CONFTEST])
 def test_a_conftest_that_can_change_results_blocks(text: str, before: str | None) -> None:
     findings = oracle_files(
-        [ChangedFile.between("tests/conftest.py", before, (before or "import pytest\n") + "\n" + text)]
+        [ChangedText.between("tests/conftest.py", before, (before or "import pytest\n") + "\n" + text)]
     )
     assert blocking(findings) == {"test-config-hook"}
 
@@ -469,13 +469,13 @@ def test_a_new_conftest_with_plain_fixtures_is_said_and_does_not_block() -> None
 
 def test_a_new_fixture_beside_old_ones_does_not_block() -> None:
     more = CONFTEST + "\n\n@pytest.fixture\ndef till():\n    return 1\n"
-    assert said(oracle_files([ChangedFile.between("conftest.py", CONFTEST, more)])) == {("test-config-fixture", False)}
+    assert said(oracle_files([ChangedText.between("conftest.py", CONFTEST, more)])) == {("test-config-fixture", False)}
 
 
 def test_a_moved_hook_is_no_finding() -> None:
     hook = CONFTEST[CONFTEST.index("def pytest_addoption") :]
     moved = CONFTEST.replace(hook, "").replace("@pytest.fixture", hook + "\n\n@pytest.fixture")
-    assert oracle_files([ChangedFile.between("conftest.py", CONFTEST, moved)]) == ()
+    assert oracle_files([ChangedText.between("conftest.py", CONFTEST, moved)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -483,17 +483,17 @@ def test_a_moved_hook_is_no_finding() -> None:
     [("return [1]", "return [2]"), ('parser.addoption("--slow")', "parser.x()"), (CONFTEST, "def broken(:\n")],
 )
 def test_a_changed_conftest_blocks(old: str, new: str) -> None:
-    findings = oracle_files([ChangedFile.between("conftest.py", CONFTEST, CONFTEST.replace(old, new))])
+    findings = oracle_files([ChangedText.between("conftest.py", CONFTEST, CONFTEST.replace(old, new))])
     assert any(finding.blocks for finding in findings)
 
 
 def test_a_conftest_that_is_gone_blocks() -> None:
-    assert blocking(oracle_files([ChangedFile.between("conftest.py", CONFTEST, None)])) == {"test-config-hook"}
+    assert blocking(oracle_files([ChangedText.between("conftest.py", CONFTEST, None)])) == {"test-config-hook"}
 
 
 def test_settings_that_cannot_be_read_are_compared_line_by_line() -> None:
     broken = "[tool.ruff.lint\nselect = ['E']\n"
-    findings = oracle_files([ChangedFile.between("ruff.toml", broken, broken.replace("'E'", "'F'"))])
+    findings = oracle_files([ChangedText.between("ruff.toml", broken, broken.replace("'E'", "'F'"))])
     assert blocking(findings) == {"config-changed"}
 
 
@@ -519,7 +519,7 @@ PATHS = st.sampled_from(
 
 @given(PATHS, st.none() | st.text(), st.none() | st.text())
 def test_no_text_makes_it_raise(path: str, before: str | None, after: str | None) -> None:
-    oracle_files([ChangedFile.between(path, before, after)])
+    oracle_files([ChangedText.between(path, before, after)])
 
 
 LINES = "\n".join([PYPROJECT, PACKAGE, WORKFLOW, MAKEFILE, CMAKE]).splitlines(keepends=True)
@@ -528,4 +528,4 @@ SHUFFLED = st.lists(st.sampled_from(LINES), max_size=20).map("".join)
 
 @given(PATHS, SHUFFLED, SHUFFLED)
 def test_no_shuffled_settings_make_it_raise(path: str, before: str, after: str) -> None:
-    oracle_files([ChangedFile.between(path, before, after)])
+    oracle_files([ChangedText.between(path, before, after)])

@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwitness.verify.inspections.config_values import NotRead, items_of, settings_of, spelled
-from fairwitness.verify.inspections.diffing import line_changes, lines_of
-from fairwitness.verify.inspections.lexing import lexed
+from fairwitness.verify.inspections.languages import Lang
+from fairwitness.verify.inspections.lexer import lexed
+from fairwitness.verify.inspections.line_diff import line_changes, lines_of
 from fairwitness.verify.inspections.literals import literal_atoms
 from fairwitness.verify.inspections.model import (
     FINDINGS_PER_FILE,
     TEXT_LENGTH,
-    ChangedFile,
-    Rule,
+    ChangedText,
+    FindingRule,
     bounded,
-    found,
+    finding_at,
     quoted,
 )
-from fairwitness.verify.inspections.places import Lang
-from fairwitness.verify.inspections.python_source import DEPTH, Unreadable, parse, shape
+from fairwitness.verify.inspections.python_source import DEPTH, UnreadableSource, parse, shape
 
 FEW_LINES = st.lists(st.sampled_from(["a", "b", "c", "d", "", "x"]), max_size=30).map(lambda lines: "\n".join(lines))
 
@@ -110,7 +110,7 @@ def test_a_text_that_is_too_long_is_all_code() -> None:
     ],
 )
 def test_python_that_cannot_be_read_is_refused_without_a_traceback(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableSource):
         parse(text)
 
 
@@ -187,7 +187,7 @@ def test_settings_are_flat_and_items_are_found_by_their_names() -> None:
 
 
 def test_a_finding_is_safe_to_show() -> None:
-    finding = found(Rule.SECRET, "a\x1b.py", 1, "x\x1b[31m" * 100, blocks=True)
+    finding = finding_at(FindingRule.SECRET, "a\x1b.py", 1, "x\x1b[31m" * 100, blocks=True)
     assert finding.text.isprintable()
     assert len(finding.text) == TEXT_LENGTH
     assert (finding.path, finding.subject) == ("a\x1b.py", "a\x1b.py")
@@ -195,14 +195,14 @@ def test_a_finding_is_safe_to_show() -> None:
 
 
 def test_many_findings_block_if_one_of_the_rest_does() -> None:
-    quiet = [found(Rule.SECRET, "a.py", n, "x", blocks=False) for n in range(FINDINGS_PER_FILE)]
-    loud = found(Rule.SECRET, "a.py", 99, "x", blocks=True)
+    quiet = [finding_at(FindingRule.SECRET, "a.py", n, "x", blocks=False) for n in range(FINDINGS_PER_FILE)]
+    loud = finding_at(FindingRule.SECRET, "a.py", 99, "x", blocks=True)
     assert bounded([*quiet, loud])[-1].blocks
     assert not bounded([*quiet, quiet[0]])[-1].blocks
 
 
 def test_a_change_knows_its_lines() -> None:
-    change = ChangedFile.between("a.py", "a\nb\n", "a\nc\nd\n")
+    change = ChangedText.between("a.py", "a\nb\n", "a\nc\nd\n")
     assert (change.removed, change.added) == ((2,), (2, 3))
-    assert ChangedFile.between("a.py", None, "a\n").added == (1,)
-    assert ChangedFile.between("a.py", "a\n", None).removed == (1,)
+    assert ChangedText.between("a.py", None, "a\n").added == (1,)
+    assert ChangedText.between("a.py", "a\n", None).removed == (1,)

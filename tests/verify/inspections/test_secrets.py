@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.verify.inspections.model import ChangedFile
+from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.secrets import CANARY, masked, secrets
 from verify.inspections.changes import blocking, said
 
@@ -40,7 +40,7 @@ VALUE = MIXED + "q7Zr9LmW"
 @pytest.mark.parametrize("path", ["src/a.py", "tests/test_a.py", "docs/a.md", "config.yml", ".netrc", "notes"])
 @pytest.mark.parametrize("secret", KNOWN_FORMS.values(), ids=KNOWN_FORMS.keys())
 def test_a_known_form_is_found_everywhere_and_never_repeated(path: str, secret: str) -> None:
-    findings = secrets([ChangedFile.between(path, "x\n", f"x\n{secret}\n")])
+    findings = secrets([ChangedText.between(path, "x\n", f"x\n{secret}\n")])
     assert blocking(findings) == {"secret"}
     assert all(MIXED not in finding.text and secret not in finding.text for finding in findings)
     assert {finding.line for finding in findings} == {2}
@@ -58,7 +58,7 @@ def test_a_known_form_is_found_everywhere_and_never_repeated(path: str, secret: 
     ],
 )
 def test_a_value_that_is_called_a_secret_is_found_in_code_and_configuration(path: str, line: str) -> None:
-    findings = secrets([ChangedFile.between(path, "", line + "\n")])
+    findings = secrets([ChangedText.between(path, "", line + "\n")])
     assert blocking(findings) == {"secret"}
     assert all(VALUE not in finding.text for finding in findings)
 
@@ -85,24 +85,24 @@ def test_a_value_that_is_called_a_secret_is_found_in_code_and_configuration(path
     ],
 )
 def test_placeholders_names_and_digests_are_no_secrets(path: str, line: str) -> None:
-    assert secrets([ChangedFile.between(path, "", line + "\n")]) == ()
+    assert secrets([ChangedText.between(path, "", line + "\n")]) == ()
 
 
 def test_a_text_that_only_looks_random_is_said_and_does_not_block() -> None:
     line = "x = '" + "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b'" + "\n"
-    assert said(secrets([ChangedFile.between("src/a.py", "", line)])) == {("secret", False)}
+    assert said(secrets([ChangedText.between("src/a.py", "", line)])) == {("secret", False)}
 
 
 def test_a_secret_that_was_there_or_is_gone_is_no_finding() -> None:
     line = KNOWN_FORMS["GitHub token"] + "\n"
-    assert secrets([ChangedFile.between("a.py", line + "x = 1\n", "x = 1\n" + line)]) == ()
-    assert secrets([ChangedFile.between("a.py", line, "")]) == ()
-    assert secrets([ChangedFile.between("a.py", line, None)]) == ()
+    assert secrets([ChangedText.between("a.py", line + "x = 1\n", "x = 1\n" + line)]) == ()
+    assert secrets([ChangedText.between("a.py", line, "")]) == ()
+    assert secrets([ChangedText.between("a.py", line, None)]) == ()
 
 
 def test_a_change_that_is_too_large_gets_our_own_patterns_and_says_so() -> None:
     text = "x = 1\n" * 5_001 + KNOWN_FORMS["Slack token"] + "\n"
-    findings = secrets([ChangedFile.between("a.py", None, text)])
+    findings = secrets([ChangedText.between("a.py", None, text)])
     assert said(findings) == {("secret", True), ("scan-limited", False)}
 
 
@@ -122,4 +122,4 @@ def test_the_canary_has_one_form() -> None:
     st.sampled_from(["a.py", "b.yml", "package-lock.json", "tests/t.js"]), st.none() | st.text(), st.none() | st.text()
 )
 def test_no_text_makes_it_raise(path: str, before: str | None, after: str | None) -> None:
-    secrets([ChangedFile.between(path, before, after)])
+    secrets([ChangedText.between(path, before, after)])

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.verify.inspections.model import ChangedFile
-from fairwitness.verify.inspections.places import SUFFIXES
+from fairwitness.verify.inspections.languages import SUFFIXES
+from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.special_cases import special_cases
 from verify.inspections.changes import blocking, change, said
 
@@ -45,7 +45,7 @@ ASKS = [
 
 @pytest.mark.parametrize(("path", "code"), ASKS)
 def test_code_that_asks_for_a_test_run_blocks(path: str, code: str) -> None:
-    assert blocking(special_cases([ChangedFile.between(path, "\n", f"\n{code}\n")])) == {"test-run-detected"}
+    assert blocking(special_cases([ChangedText.between(path, "\n", f"\n{code}\n")])) == {"test-run-detected"}
 
 
 @pytest.mark.parametrize(
@@ -69,17 +69,17 @@ def test_code_that_asks_for_a_test_run_blocks(path: str, code: str) -> None:
     ],
 )
 def test_code_that_does_not_ask_is_no_finding(path: str, code: str) -> None:
-    assert special_cases([ChangedFile.between(path, "\n", f"\n{code}\n")]) == ()
+    assert special_cases([ChangedText.between(path, "\n", f"\n{code}\n")]) == ()
 
 
 def test_data_for_tests_is_said_and_does_not_block() -> None:
     line = 'URL = os.environ.get("TEST_DATABASE_URL")\n'
-    assert said(special_cases([ChangedFile.between("src/a.py", "", line)])) == {("test-run-detected", False)}
+    assert said(special_cases([ChangedText.between("src/a.py", "", line)])) == {("test-run-detected", False)}
 
 
 def test_a_question_that_was_there_is_no_finding() -> None:
     line = 'if "pytest" in sys.modules:\n    pass\n'
-    assert special_cases([ChangedFile.between("src/a.py", line, line + "x = 1\n")]) == ()
+    assert special_cases([ChangedText.between("src/a.py", line, line + "x = 1\n")]) == ()
     moved = [change("src/a.py", line, ""), change("src/b.py", None, line)]
     assert special_cases(moved) == ()
 
@@ -311,12 +311,12 @@ def test_lines_that_hide_from_git_block() -> None:
 
 
 def test_a_file_that_is_too_long_is_said() -> None:
-    assert said(special_cases([ChangedFile("src/a.c", "", "x" * 1_000_001, (1,), ())])) == {("scan-limited", True)}
+    assert said(special_cases([ChangedText("src/a.c", "", "x" * 1_000_001, (1,), ())])) == {("scan-limited", True)}
 
 
 @given(st.sampled_from(sorted(SUFFIXES)), st.none() | st.text(), st.none() | st.text(), st.text())
 def test_no_text_makes_it_raise(suffix: str, before: str | None, after: str | None, test: str) -> None:
-    special_cases([ChangedFile.between("src/a" + suffix, before, after), change("tests/test_a" + suffix, None, test)])
+    special_cases([ChangedText.between("src/a" + suffix, before, after), change("tests/test_a" + suffix, None, test)])
 
 
 PIECES = st.lists(
@@ -326,4 +326,4 @@ PIECES = st.lists(
 
 @given(st.sampled_from(sorted(SUFFIXES)), PIECES)
 def test_no_shuffled_code_makes_it_raise(suffix: str, after: str) -> None:
-    special_cases([ChangedFile.between("src/a" + suffix, "", after), change("tests/test_a.py", None, TEST)])
+    special_cases([ChangedText.between("src/a" + suffix, "", after), change("tests/test_a.py", None, TEST)])

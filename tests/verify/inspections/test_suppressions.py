@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.verify.inspections.model import ChangedFile
-from fairwitness.verify.inspections.places import SUFFIXES, Lang
+from fairwitness.verify.inspections.languages import SUFFIXES, Lang
+from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.suppressions import marks, suppressions
 from verify.inspections.changes import change, said
 
@@ -56,7 +56,7 @@ SWITCHED_OFF = [
 
 @pytest.mark.parametrize(("path", "line"), SWITCHED_OFF)
 def test_a_check_that_is_switched_off_blocks(path: str, line: str) -> None:
-    (finding,) = suppressions([ChangedFile.between(path, "\n", f"\n{line}\n")])
+    (finding,) = suppressions([ChangedText.between(path, "\n", f"\n{line}\n")])
     assert (finding.rule, finding.blocks, finding.subject) == ("suppression-added", True, path)
     assert finding.line is not None
 
@@ -78,7 +78,7 @@ def test_a_check_that_is_switched_off_blocks(path: str, line: str) -> None:
     ],
 )
 def test_a_narrow_mark_that_says_why_is_said_and_does_not_block(path: str, line: str) -> None:
-    assert said(suppressions([ChangedFile.between(path, "\n", f"\n{line}\n")])) == {("suppression-added", False)}
+    assert said(suppressions([ChangedText.between(path, "\n", f"\n{line}\n")])) == {("suppression-added", False)}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_narrow_mark_that_says_why_is_said_and_does_not_block(path: str, line:
     ],
 )
 def test_a_reason_does_not_excuse_a_wide_mark(path: str, line: str) -> None:
-    assert said(suppressions([ChangedFile.between(path, "\n", f"\n{line}\n")])) == {("suppression-added", True)}
+    assert said(suppressions([ChangedText.between(path, "\n", f"\n{line}\n")])) == {("suppression-added", True)}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_reason_does_not_excuse_a_wide_mark(path: str, line: str) -> None:
     ],
 )
 def test_lines_left_out_of_coverage_are_said_and_do_not_block(path: str, line: str) -> None:
-    assert said(suppressions([ChangedFile.between(path, "\n", f"\n{line}\n")])) == {("suppression-added", False)}
+    assert said(suppressions([ChangedText.between(path, "\n", f"\n{line}\n")])) == {("suppression-added", False)}
 
 
 @pytest.mark.parametrize(
@@ -133,24 +133,24 @@ def test_lines_left_out_of_coverage_are_said_and_do_not_block(path: str, line: s
     ],
 )
 def test_words_in_strings_and_prose_are_no_finding(path: str, text: str) -> None:
-    assert suppressions([ChangedFile.between(path, "\n", f"\n{text}\n")]) == ()
+    assert suppressions([ChangedText.between(path, "\n", f"\n{text}\n")]) == ()
 
 
 def test_a_mark_that_was_there_and_moved_is_no_finding() -> None:
     before = "import os  # noqa: F401\n\n\ndef f():\n    return 1\n"
     after = "def f():\n    return 1\n\n\nimport os  # noqa: F401\n"
-    assert suppressions([ChangedFile.between("a.py", before, after)]) == ()
+    assert suppressions([ChangedText.between("a.py", before, after)]) == ()
 
 
 def test_an_edited_line_keeps_its_mark_but_may_not_widen_it() -> None:
     before = "import os  # noqa: F401\n"
-    assert suppressions([ChangedFile.between("a.py", before, "import os, sys  # noqa: F401\n")]) == ()
-    assert suppressions([ChangedFile.between("a.py", before, "import os  # noqa\n")]) != ()
+    assert suppressions([ChangedText.between("a.py", before, "import os, sys  # noqa: F401\n")]) == ()
+    assert suppressions([ChangedText.between("a.py", before, "import os  # noqa\n")]) != ()
 
 
 def test_a_second_mark_of_the_same_kind_is_found_at_its_line() -> None:
     before = "import os  # noqa\nx = 1\n"
-    (finding,) = suppressions([ChangedFile.between("a.py", before, "import os  # noqa\nx = 1  # noqa\n")])
+    (finding,) = suppressions([ChangedText.between("a.py", before, "import os  # noqa\nx = 1  # noqa\n")])
     assert finding.line == 2
 
 
@@ -169,8 +169,8 @@ def test_a_moved_line_pays_for_one_mark_only() -> None:
 
 
 def test_a_removed_mark_is_no_finding() -> None:
-    assert suppressions([ChangedFile.between("a.py", "import os  # noqa\n", "import os\n")]) == ()
-    assert suppressions([ChangedFile.between("a.py", "import os  # noqa\n", None)]) == ()
+    assert suppressions([ChangedText.between("a.py", "import os  # noqa\n", "import os\n")]) == ()
+    assert suppressions([ChangedText.between("a.py", "import os  # noqa\n", None)]) == ()
 
 
 def test_marks_are_found_where_python_cannot_be_read() -> None:
@@ -178,9 +178,9 @@ def test_marks_are_found_where_python_cannot_be_read() -> None:
 
 
 def test_a_file_that_is_too_long_is_said() -> None:
-    assert said(suppressions([ChangedFile("a.py", "", "x" * 1_000_001, (1,), ())])) == {("scan-limited", True)}
+    assert said(suppressions([ChangedText("a.py", "", "x" * 1_000_001, (1,), ())])) == {("scan-limited", True)}
 
 
 @given(st.sampled_from(sorted(SUFFIXES)), st.none() | st.text(), st.none() | st.text())
 def test_no_text_makes_it_raise(suffix: str, before: str | None, after: str | None) -> None:
-    suppressions([ChangedFile.between("a" + suffix, before, after)])
+    suppressions([ChangedText.between("a" + suffix, before, after)])

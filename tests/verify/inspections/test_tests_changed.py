@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.verify.inspections.model import ChangedFile
+from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.tests_changed import moved_tests
 from fairwitness.verify.inspections.tests_changed import tests_changed as inspect_tests
 from verify.inspections.changes import blocking, change, said
@@ -50,13 +50,13 @@ class TestShop:
 '''
 
 
-def edited(*replacements: tuple[str, str]) -> ChangedFile:
+def edited(*replacements: tuple[str, str]) -> ChangedText:
     """The base module with some texts replaced."""
     text = BASE
     for old, new in replacements:
         assert old in text
         text = text.replace(old, new)
-    return ChangedFile.between("tests/test_shop.py", BASE, text)
+    return ChangedText.between("tests/test_shop.py", BASE, text)
 
 
 HONEST = {
@@ -289,19 +289,19 @@ def test_a_change_of_a_test_that_was_there_blocks(
 
 def test_a_skip_that_is_taken_away_does_not_block() -> None:
     skipped = BASE.replace("def test_total", "@pytest.mark.skip\ndef test_total")
-    assert inspect_tests([ChangedFile.between("tests/test_shop.py", skipped, BASE)]) == ()
+    assert inspect_tests([ChangedText.between("tests/test_shop.py", skipped, BASE)]) == ()
 
 
 def test_a_mark_that_skipped_the_module_may_go() -> None:
     skipped = BASE.replace("LIMIT = 10", "LIMIT = 10\npytestmark = pytest.mark.skip")
-    freed = inspect_tests([ChangedFile.between("tests/test_shop.py", skipped, BASE)])
+    freed = inspect_tests([ChangedText.between("tests/test_shop.py", skipped, BASE)])
     assert blocking(freed) == set()
     assert freed[0].text == "pytestmark is gone"
 
 
 def test_tests_inside_of_conditions_are_tests_too() -> None:
     text = "import sys\n\nif X:\n    def test_a():\n        assert 1\nelse:\n    def test_b():\n        assert 2\n"
-    findings = inspect_tests([ChangedFile.between("tests/test_a.py", text, "import sys\n")])
+    findings = inspect_tests([ChangedText.between("tests/test_a.py", text, "import sys\n")])
     assert {each.subject for each in findings if each.rule == "test-deleted"} == {
         "tests/test_a.py::test_a",
         "tests/test_a.py::test_b",
@@ -521,25 +521,25 @@ def test_other_languages_are_compared_by_lines(
     path: str, base: str, replacement: tuple[str, str], rules: set[str]
 ) -> None:
     assert replacement[0] in base
-    assert blocking(inspect_tests([ChangedFile.between(path, base, base.replace(*replacement, 1))])) == rules
+    assert blocking(inspect_tests([ChangedText.between(path, base, base.replace(*replacement, 1))])) == rules
 
 
 def test_lines_that_only_moved_are_said_and_do_not_block() -> None:
     wrapped = JEST.replace("  it('adds'", "  describe('more', () => {\n    it('adds'").replace(
         "});\n});", "});\n  });\n});"
     )
-    assert blocking(inspect_tests([ChangedFile.between("a.test.ts", JEST, wrapped)])) == set()
+    assert blocking(inspect_tests([ChangedText.between("a.test.ts", JEST, wrapped)])) == set()
 
 
 def test_other_test_files_that_are_gone_or_moved() -> None:
-    gone = ChangedFile.between("src/shop.test.ts", JEST, None)
+    gone = ChangedText.between("src/shop.test.ts", JEST, None)
     assert said(inspect_tests([gone])) == {("test-deleted", True)}
-    moved = ChangedFile.between("tests/shop.test.ts", None, JEST)
+    moved = ChangedText.between("tests/shop.test.ts", None, JEST)
     assert said(inspect_tests([gone, moved])) == {("test-moved", False)}
 
 
 def test_a_rust_file_that_moved_took_its_tests_along() -> None:
-    files = [ChangedFile.between("src/shop.rs", RUST, None), ChangedFile.between("src/shop/mod.rs", None, RUST)]
+    files = [ChangedText.between("src/shop.rs", RUST, None), ChangedText.between("src/shop/mod.rs", None, RUST)]
     assert blocking(inspect_tests(files)) == set()
     assert blocking(inspect_tests(files[:1])) == {"test-deleted"}
 
@@ -556,12 +556,12 @@ def test_a_rust_file_that_moved_took_its_tests_along() -> None:
     ],
 )
 def test_what_tests_compare_with_may_grow(path: str, before: str, after: str | None, rules: set[str]) -> None:
-    assert blocking(inspect_tests([ChangedFile.between(path, before, after)])) == rules
+    assert blocking(inspect_tests([ChangedText.between(path, before, after)])) == rules
 
 
 def test_many_findings_in_one_file_are_counted() -> None:
     tests = "".join(f"def test_{n}():\n    assert {n}\n\n\n" for n in range(120))
-    findings = inspect_tests([ChangedFile.between("tests/test_many.py", tests, "x = 1\n")])
+    findings = inspect_tests([ChangedText.between("tests/test_many.py", tests, "x = 1\n")])
     assert len(findings) == 51
     assert findings[-1].text == "and 70 more of test-deleted"
     assert findings[-1].blocks
@@ -574,7 +574,7 @@ PATHS = st.sampled_from(
 
 @given(PATHS, st.none() | st.text(), st.none() | st.text())
 def test_no_text_makes_it_raise(path: str, before: str | None, after: str | None) -> None:
-    inspect_tests([ChangedFile.between(path, before, after)])
+    inspect_tests([ChangedText.between(path, before, after)])
 
 
 SNIPPETS = st.lists(st.sampled_from(dedent(BASE).splitlines(keepends=True)), max_size=25).map("".join)
@@ -582,4 +582,4 @@ SNIPPETS = st.lists(st.sampled_from(dedent(BASE).splitlines(keepends=True)), max
 
 @given(SNIPPETS, SNIPPETS)
 def test_no_shuffled_module_makes_it_raise(before: str, after: str) -> None:
-    inspect_tests([ChangedFile.between("tests/test_a.py", before, after)])
+    inspect_tests([ChangedText.between("tests/test_a.py", before, after)])

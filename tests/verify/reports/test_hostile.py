@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairwitness.contracts.verify.checks import ReportFormat
 from fairwitness.contracts.verify.results import RED, Report
 from fairwitness.verify.reports import read_report
-from fairwitness.verify.reports.found import message, spelled
+from fairwitness.verify.reports.model import message, spelled
 from fairwitness.verify.reports.reader import READERS
 from verify.reports.reading import REAL, SAMPLES
 

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.verify.checks import TEST_FORMATS, ReportFormat
 from fairwitness.contracts.verify.results import RED
 from fairwitness.verify.reports import read_report
-from fairwitness.verify.reports.exits import CONVENTIONS, Tool, exit_problem
+from fairwitness.verify.reports.exits import CONVENTIONS, ReportingTool, exit_problem
 from fairwitness.verify.reports.reader import BYTES, READERS, SILENT_WHEN_CLEAN
 from verify.reports.reading import REAL, SAMPLES, read, report, told
 
@@ -15,7 +15,7 @@ F = ReportFormat
 
 def test_every_format_has_a_reader_and_every_tool_a_convention() -> None:
     assert set(READERS) == set(ReportFormat) - {F.EXIT}
-    assert set(CONVENTIONS) == set(Tool)
+    assert set(CONVENTIONS) == set(ReportingTool)
     assert not SILENT_WHEN_CLEAN & TEST_FORMATS
 
 
@@ -73,7 +73,7 @@ def test_the_whole_table_of_exit_codes() -> None:
             f"{'.' if exit_problem(tool, code, red=2) is None else 'x'}"
             for code in codes
         )
-        for tool in Tool
+        for tool in ReportingTool
     }
     assert table == snapshot(
         {

@@ -82,8 +82,8 @@ def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clo
 
 def commands_of(parts: "VerifyDeps", base: str) -> tuple[tuple[str, ...], ...]:
     """How the project's checks begin, as an agent may type them; from the first word on that only we know, nothing."""
-    from fairwitness.verify.discovery.discover import discover
-    from fairwitness.verify.environments import TreeView
+    from fairwitness.verify.discovery.repository_checks import discover
+    from fairwitness.verify.environment.preparation import TreeView
 
     found: dict[tuple[str, ...], None] = {}
     for check in discover(TreeView(parts.shadow, parts.repository.tree_of(base)), parts.settings).checks:

@@ -23,13 +23,13 @@ from fairwitness.kit import files
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.documents import SUFFIXES, Format, read
 from fairwitness.kit.limits import DEFAULT_LIMITS
-from fairwitness.verify.asking import THE_CHANGE
 from fairwitness.verify.checkouts import STARTS_WITH
-from fairwitness.verify.discovery.discover import discover
-from fairwitness.verify.environments import TreeView
-from fairwitness.verify.model import Accept, Change, Tell, Told
+from fairwitness.verify.discovery.repository_checks import discover
+from fairwitness.verify.environment.preparation import TreeView
+from fairwitness.verify.gate_answer import THE_CHANGE
+from fairwitness.verify.model import Acceptance, Progress, ProgressCallback, ProposedChange
 from fairwitness.verify.subject import VerifyDeps, verify_subject
-from fairwitness.verify.verify import Proven
+from fairwitness.verify.verification import VerificationResult
 
 SHAPES = "`files: [...]`, a task document, or a plan-output.yaml with its tasks/ beside it"
 
@@ -87,7 +87,7 @@ class Request:
     staged: bool = False
     worktree: bool = False
     plan: Path | None = None
-    accepts: tuple[Accept, ...] = ()
+    accepts: tuple[Acceptance, ...] = ()
     strict: bool = False
     use_cache: bool = True
     setup_network: bool = False
@@ -95,12 +95,12 @@ class Request:
     """A tier to use instead of the strongest; `none` runs unconfined, and opens no gate."""
 
 
-def accepts_of(subjects: tuple[str, ...], reason: str) -> tuple[Accept, ...]:
+def accepts_of(subjects: tuple[str, ...], reason: str) -> tuple[Acceptance, ...]:
     """A person's word for each path or test they named."""
-    return tuple(Accept(subject, reason) for subject in subjects)
+    return tuple(Acceptance(subject, reason) for subject in subjects)
 
 
-def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> VerifyReport:
+def verify(request: Request, *, on_progress: ProgressCallback, clock: Clock = system_clock) -> VerifyReport:
     """Proves a change, or says what is missing; the person's repository is left as it was."""
     began = time.monotonic()
     repository = Repository.open(request.where)
@@ -112,8 +112,10 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
     scratch = scratch_root(state, sandbox.tier)
     before, after = (discover(TreeView(shadow, tree), settings) for tree in (change.base.tree, change.head.tree))
     run_id = f"{STARTS_WITH}{clock():%Y%m%dT%H%M%S-%f}"
-    tell(
-        Told("note", "", f"{len(after.checks)} checks, {len(change.files)} changed files, sandbox {sandbox.tier.value}")
+    on_progress(
+        Progress(
+            "note", "", f"{len(after.checks)} checks, {len(change.files)} changed files, sandbox {sandbox.tier.value}"
+        )
     )
     with closing(ledger_in(state, clock=clock)) as ledger:
         parts = VerifyDeps(
@@ -139,7 +141,7 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
             run_id=run_id,
             work=scratch / "work" / run_id,
             actor=_actor(repository),
-            tell=tell,
+            on_progress=on_progress,
         )
     return VerifyReport(
         run_id=run_id,
@@ -158,7 +160,9 @@ def verify(request: Request, *, tell: Tell, clock: Clock = system_clock) -> Veri
     )
 
 
-def _settings(request: Request, repository: Repository, shadow: Shadow, change: Change) -> tuple[VerifySettings, str]:
+def _settings(
+    request: Request, repository: Repository, shadow: Shadow, change: ProposedChange
+) -> tuple[VerifySettings, str]:
     """The person's settings and the digest of what was read; the base's, if the change touches them."""
     is_changed = any(file.path == SETTINGS for file in change.files)
     settings, digest = verify_settings(
@@ -173,14 +177,14 @@ def _settings(request: Request, repository: Repository, shadow: Shadow, change: 
     return settings, digest
 
 
-def _change(request: Request, repository: Repository, shadow: Shadow) -> Change:
+def _change(request: Request, repository: Repository, shadow: Shadow) -> ProposedChange:
     base, head = _sides(request, repository, shadow)
     files = shadow.diff(base.tree, head.tree)
     declared = None
     if request.plan is not None:
         _refuse_own_plan(request.plan, repository, {file.path for file in files})
         declared = declared_files(request.plan)
-    return Change(base=base, head=head, files=files, accepts=request.accepts, declared=declared)
+    return ProposedChange(base=base, head=head, files=files, accepts=request.accepts, declared=declared)
 
 
 def _sides(request: Request, repository: Repository, shadow: Shadow) -> tuple[Side, Side]:
@@ -242,7 +246,7 @@ def _actor(repository: Repository) -> str:
     return read_identity(repository).author
 
 
-def _next_step(proven: Proven, request: Request, run_id: str) -> str:
+def _next_step(proven: VerificationResult, request: Request, run_id: str) -> str:
     if isinstance(proven.answer, Open):
         return f"fairwitness ledger gates {run_id}"
     for line in proven.missing:

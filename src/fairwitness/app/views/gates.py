@@ -12,7 +12,7 @@ from fairwitness.errors import UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.subjects import Subject, subjects
 from fairwitness.rules import gates
-from fairwitness.verify.asking import answer_of
+from fairwitness.verify.gate_answer import gate_answer
 
 _REVIEWS = {f"-{scope.value}-review": scope for scope in ReviewScope}
 
@@ -51,7 +51,7 @@ def run_gates(ledger: Ledger, run_id: str, *, size: Size = Size.LARGE) -> tuple[
 def _verified(ledger: Ledger, run_id: str, subject: Subject) -> GateView | None:
     """The gate of a change, an attempt or a merge, in the last round that was verified to its end."""
     for round_ in range(subject.rounds.get(Phase.AFTER.value, 1), 0, -1):
-        answer = answer_of(ledger, run_id, Verified(task_id=subject.task_id, round=round_))
+        answer = gate_answer(ledger, run_id, Verified(task_id=subject.task_id, round=round_))
         if answer is not None:
             return GateView(subject.task_id, round_, answer)
     return None

@@ -29,14 +29,13 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.discovery.discover import discover
-from fairwitness.verify.environments import TreeView
+from fairwitness.verify.discovery.repository_checks import discover
+from fairwitness.verify.environment.preparation import TreeView
+from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness as Verifying
-from fairwitness.verify.model import refuse_stopped
-from fairwitness.verify.once import ask_once
-from fairwitness.verify.question import Question
-from fairwitness.verify.subject import VerifyDeps, harness_of, unheard
-from fairwitness.verify.turns import sweep, turn
+from fairwitness.verify.harness import run_once
+from fairwitness.verify.model import CheckRequest, refuse_stopped
+from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress
 
 CAPTURED = 500
 """Characters of an output that are kept beside a result; the whole of it stands in the store."""
@@ -285,10 +284,12 @@ class CommandHarness:
     def _run(self, batch: _Batch, stop: threading.Event) -> tuple[ExecutionResult, ...]:
         known = self._known(batch)
         if len(known) == len(batch.asked):
-            sweep(self._parts.scratch / "work")  # who ran them may have been killed before it could tidy up
+            remove_abandoned_folders(
+                self._parts.scratch / "work"
+            )  # who ran them may have been killed before it could tidy up
             return known
         refuse_stopped(stop)
-        with turn(self._parts.scratch / "work", batch.name, stop) as work:
+        with locked_folder(self._parts.scratch / "work", batch.name, stop) as work:
             results = list(self._known(batch))  # another process may have had the turn before
             if len(results) == len(batch.asked):
                 return tuple(results)
@@ -300,7 +301,7 @@ class CommandHarness:
                 found,
                 run_id=self._log.run_id,
                 work=work,
-                tell=unheard,
+                on_progress=ignore_progress,
                 stop=stop,
             ) as harness:
                 for place in range(len(results) + 1, len(batch.asked) + 1):
@@ -331,8 +332,8 @@ class CommandHarness:
             result = same.model_copy(update={"criterion": asked.criterion})
         else:
             spec = _spec(asked.command, batch, place)
-            question = Question(spec, project_of(asked.command, found), batch.tree, f"command-{place}")
-            ran = ask_once(harness, question)
+            question = CheckRequest(spec, project_of(asked.command, found), batch.tree, f"command-{place}")
+            ran = run_once(harness, question)
             result = result_of(self._log, self._outputs, asked.criterion, asked.command, ran)
             execution = ran.execution
         row = self._log.seen(

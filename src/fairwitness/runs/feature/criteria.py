@@ -20,15 +20,14 @@ from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.criteria import ByCommand, ByPlace, Proposal, Unjudged, check_name, proposal
-from fairwitness.verify.cascade import pair, project_of
-from fairwitness.verify.concluding import verdict_of
-from fairwitness.verify.discovery.discover import discover
-from fairwitness.verify.environments import TreeView
-from fairwitness.verify.model import refuse_stopped
-from fairwitness.verify.once import ask_once
-from fairwitness.verify.question import Question
-from fairwitness.verify.subject import VerifyDeps, harness_of, unheard
-from fairwitness.verify.turns import turn
+from fairwitness.verify.cascade import pair_checks, project_of
+from fairwitness.verify.conclusion import recorded_outcome
+from fairwitness.verify.discovery.repository_checks import discover
+from fairwitness.verify.environment.preparation import TreeView
+from fairwitness.verify.folder_lock import locked_folder
+from fairwitness.verify.harness import run_once
+from fairwitness.verify.model import CheckRequest, refuse_stopped
+from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress
 
 KIND = "criteria"
 """The kind of observation that ends the judging of a task's criteria."""
@@ -75,14 +74,14 @@ def judge(
     nothing is written, and a later one is heard. `UsageError` if the round was about another tree.
     """
     subject = Subject(task_id=task, round=round_)
-    verdict_of(parts.ledger, run_id, subject, base=base.tree, head=head.tree)  # refuses other trees
+    recorded_outcome(parts.ledger, run_id, subject, base=base.tree, head=head.tree)  # refuses other trees
     if report is None:
         return tuple(each.sentence for each in _all_unjudged(criteria, "the verifier said nothing"))
     known = _concluded(parts, run_id, subject, head)
     if known is not None:
         return known
     refuse_stopped(stop)
-    with turn(parts.scratch / "work", _name_of(run_id, subject), stop) as work:
+    with locked_folder(parts.scratch / "work", _name_of(run_id, subject), stop) as work:
         known = _concluded(parts, run_id, subject, head)
         if known is not None:
             return known
@@ -131,12 +130,14 @@ def _judged(
         return _all_unjudged(criteria, f"the verifier's report is about {payload.task_id}")
     tree = TreeView(parts.shadow, head.tree)
     before, after = (discover(TreeView(parts.shadow, side.tree), parts.settings) for side in (base, head))
-    checks = [spec for spec, _ in pair(before, after)]
+    checks = [spec for spec, _ in pair_checks(before, after)]
     proposals = [
         proposal(number, text, payload.criteria or (), checks, frozenset(tree.paths))
         for number, text in enumerate(criteria, start=1)
     ]
-    with harness_of(parts, subject, before, after, run_id=run_id, work=work, tell=unheard, stop=stop) as harness:
+    with harness_of(
+        parts, subject, before, after, run_id=run_id, work=work, on_progress=ignore_progress, stop=stop
+    ) as harness:
 
         def of(number: int, text: str, proposed: Proposal) -> Judged:
             name = check_name(number)
@@ -146,8 +147,10 @@ def _judged(
                 case ByPlace():
                     return _looked_at(name, text, proposed, tree)
                 case ByCommand(spec, check):
-                    question = Question(spec, project_of(check, after), head.tree, f"criterion-{number}", Phase.AFTER)
-                    return _ran(name, text, spec, ask_once(harness, question))
+                    question = CheckRequest(
+                        spec, project_of(check, after), head.tree, f"criterion-{number}", Phase.AFTER
+                    )
+                    return _ran(name, text, spec, run_once(harness, question))
 
         return tuple(
             of(number, text, proposed)

@@ -22,32 +22,32 @@ Ini = dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableDocument:
     """Why a manifest says nothing."""
 
     reason: str
 
 
-def toml_of(text: str) -> dict[str, Any] | Unreadable:
+def toml_of(text: str) -> dict[str, Any] | UnreadableDocument:
     """The tables of a TOML document."""
     if any(line.count(".") > _DOTS for line in text.split("\n")):
-        return Unreadable(f"a line holds more than {_DOTS} dots")
+        return UnreadableDocument(f"a line holds more than {_DOTS} dots")
     try:
         return tomllib.loads(text)
     except RecursionError:
-        return Unreadable("it is nested too deeply")
+        return UnreadableDocument("it is nested too deeply")
     except ValueError as error:  # TOMLDecodeError, and what numbers and dates refuse
-        return Unreadable(f"it is not TOML: {_short(error)}")
+        return UnreadableDocument(f"it is not TOML: {_short(error)}")
 
 
-def json_of(text: str) -> Any | Unreadable:
+def json_of(text: str) -> Any | UnreadableDocument:
     """The value of a JSON document."""
     try:
         return json.loads(text)
     except RecursionError:
-        return Unreadable("it is nested too deeply")
+        return UnreadableDocument("it is nested too deeply")
     except ValueError as error:
-        return Unreadable(f"it is not JSON: {_short(error)}")
+        return UnreadableDocument(f"it is not JSON: {_short(error)}")
 
 
 def ini_of(text: str) -> Ini:

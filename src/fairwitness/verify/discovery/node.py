@@ -1,17 +1,175 @@
 """A Node project: its manifest and locks, and what it is checked by besides its tests."""
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from fairwitness.contracts.verify.checks import Language, Project, ReportFormat
-from fairwitness.verify.discovery.documents import Unreadable, texts
-from fairwitness.verify.discovery.node_tests import dependencies_of, look_for_tests
-from fairwitness.verify.discovery.programs import NODE_SYNTAX
-from fairwitness.verify.discovery.roots import folders_above, is_member
-from fairwitness.verify.discovery.scripts import Command, expand, program_of, without
-from fairwitness.verify.discovery.specs import Found
-from fairwitness.verify.discovery.tree import TOP, Tree, inside, join
+from fairwitness.verify.discovery.documents import UnreadableDocument, texts
+from fairwitness.verify.discovery.programs import NODE_REPORTER, NODE_SYNTAX
+from fairwitness.verify.discovery.roots import folders_above, has_tests, is_member
+from fairwitness.verify.discovery.scripts import ScriptCommand, expand, program_of, without
+from fairwitness.verify.discovery.specs import ProjectChecks
+from fairwitness.verify.discovery.tree import TOP, IndexedTree, inside, join
+
+NODE_TEST = (f"--test-reporter={NODE_REPORTER}", "--test-reporter-destination={report}")
+_NODE_TEST_FILE = re.compile(r"""(?:require\(|from|import)\s*["']node:test["']""")
+_TEST_FILES = (
+    "*.test.js",
+    "*.test.mjs",
+    "*.test.cjs",
+    "*-test.js",
+    "*_test.js",
+    "test-*.js",
+    "test.js",
+    "*.js",
+    "*.mjs",
+)
+_LOOKED_AT = 200
+
+
+class NodeTestRunner(NamedTuple):
+    """How a test runner is asked for its report, and what of the project's own arguments would be in the way."""
+
+    options: tuple[str, ...]
+    report: ReportFormat
+    report_on: str = "file"
+    flags: frozenset[str] = frozenset()
+    """What would stop early, wait for changes, write into the tree, or pass without a test."""
+    values: frozenset[str] = frozenset()
+    """What would send the report elsewhere, followed by a value."""
+
+
+_WAITS = frozenset({"--watch", "-w", "--bail", "-b"})
+_JEST = frozenset({"--watch", "--watchAll", "--bail", "-b", "--json", "--passWithNoTests", "--updateSnapshot", "-u"})
+_MOCHA = frozenset({"--reporter", "-R", "--reporter-option", "--reporter-options", "-O"})
+RUNNERS: Mapping[str, NodeTestRunner] = {
+    "jest": NodeTestRunner(
+        ("--ci", "--json", "--outputFile={report}"), ReportFormat.JEST, "file", _JEST, frozenset({"--outputFile"})
+    ),
+    "react-scripts": NodeTestRunner(
+        ("--watchAll=false", "--ci", "--json", "--outputFile={report}"),
+        ReportFormat.JEST,
+        "file",
+        _JEST,
+        frozenset({"--outputFile"}),
+    ),
+    "vitest": NodeTestRunner(
+        ("--run", "--reporter=junit", "--outputFile={report}"),
+        ReportFormat.JUNIT,
+        "file",
+        frozenset({"--watch", "-w", "--ui", "--run", "--passWithNoTests", "--update", "-u"}),
+        frozenset({"--reporter", "--outputFile", "--bail"}),
+    ),
+    "mocha": NodeTestRunner(
+        ("--reporter", "xunit", "--reporter-option", "output={report}"), ReportFormat.JUNIT, "file", _WAITS, _MOCHA
+    ),
+    "ava": NodeTestRunner(
+        ("--tap",),
+        ReportFormat.TAP,
+        "stdout",
+        frozenset({"--watch", "-w", "--tap", "-t", "--fail-fast", "--update-snapshots", "-u"}),
+    ),
+    "tap": NodeTestRunner(("--reporter=tap",), ReportFormat.TAP, "stdout", _WAITS, frozenset({"--reporter", "-R"})),
+    "tape": NodeTestRunner((), ReportFormat.TAP, "stdout"),
+}
+_HARMLESS = frozenset({"eslint", "prettier", "standard", "xo", "echo", "biome", "stylelint"})
+"""What often stands before the tests in a script and changes nothing for them."""
+
+
+def _add_tests(tree: IndexedTree, found: ProjectChecks, manifest: Mapping[str, object], dependencies: set[str]) -> None:
+    """Notes the project's tests."""
+    declared = manifest.get("scripts")
+    scripts: Mapping[str, object] = declared if isinstance(declared, dict) else {}
+    script = scripts.get("test")
+    where = found.where("package.json", "scripts.test")
+    if not isinstance(script, str) or not has_tests(script):
+        _look_without_script(tree, found, dependencies)
+        return
+    commands = [command for command in expand(scripts, "test") or () if not _is_harmless(command)]
+    if len(commands) == 1 and _note_direct(found, commands[0], where):
+        return
+    last = commands[-1] if commands else None
+    if last is not None and _note_through_npm(found, scripts, last, where):
+        return
+    found.check("npm-test", "tests", ("npm", "run", "test", "--silent"), tool="npm", writes=True, found_in=where)
+
+
+def _is_harmless(command: ScriptCommand) -> bool:
+    program, arguments, _ = program_of(command)
+    return program in _HARMLESS or (program == "tsc" and "--noEmit" in arguments)
+
+
+def _note_direct(found: ProjectChecks, command: ScriptCommand, where: str) -> bool:
+    """A script that is one plain command needs no shell and no npm."""
+    program, arguments, direct = program_of(command)
+    if not command.is_plain or not direct:
+        return False
+    if program == "node" and "--test" in arguments:
+        rest = [word for word in arguments if word != "--test" and not word.startswith(("--test-reporter", "--watch"))]
+        _note(found, "node-test", ("node", "--test", *NODE_TEST, *rest), "node", ReportFormat.JUNIT, "file", where)
+        return True
+    runner = RUNNERS.get(program)
+    if runner is None or (program == "react-scripts" and arguments[:1] != ("test",)):
+        return False
+    if program == "vitest" and arguments[:1] in (("run",), ("watch",), ("dev",)):
+        arguments = arguments[1:]
+    kept = without(arguments, runner.flags, runner.values)
+    argv = (f"{{node_modules}}/.bin/{program}", *kept, *runner.options)
+    _note(found, program, argv, program, runner.report, runner.report_on, where)
+    return True
+
+
+def _note_through_npm(found: ProjectChecks, scripts: Mapping[str, object], last: ScriptCommand, where: str) -> bool:
+    """What only a shell can run is run by npm, with our options at the end, where the last command gets them."""
+    program, arguments, _ = program_of(last)
+    argv: tuple[str, ...] = ("npm", "run", "test", "--silent")
+    if program == "node" and "--test" in arguments:
+        # node takes no options behind its arguments, but npm hands them to every node it starts, unless a script
+        # sets its own
+        if any("NODE_OPTIONS" in text for text in texts(list(scripts.values()))):
+            return False
+        argv = (*argv, f"--node-options={' '.join(NODE_TEST)}")
+        _note(found, "node-test", argv, "node", ReportFormat.JUNIT, "file", where)
+        return True
+    runner = RUNNERS.get(program)
+    if runner is None or not last.takes_arguments:
+        return False
+    if runner.options:
+        argv = (*argv, *["--"] * (1 + last.dashes), *runner.options)
+    _note(found, program, argv, program, runner.report, runner.report_on, where)
+    return True
+
+
+def _note(
+    found: ProjectChecks, id_: str, argv: Sequence[str], tool: str, report: ReportFormat, report_on: str, where: str
+) -> None:
+    found.check(id_, "tests", argv, tool=tool, report=report, report_on=report_on, writes=True, found_in=where)
+
+
+def _look_without_script(tree: IndexedTree, found: ProjectChecks, dependencies: set[str]) -> None:
+    """Tests that no script runs: by a runner among the dependencies, or written for node's own."""
+    for program in ("jest", "vitest", "mocha", "ava"):
+        if program in dependencies:
+            runner = RUNNERS[program]
+            argv = (f"{{node_modules}}/.bin/{program}", *runner.options)
+            where = found.where("package.json", "devDependencies")
+            _note(found, program, argv, program, runner.report, runner.report_on, where)
+            return
+    for folder in ("test", "tests", "__tests__", "."):
+        for name in tree.names(found.root if folder == "." else join(found.root, folder), *_TEST_FILES)[:_LOOKED_AT]:
+            path = name if folder == "." else f"{folder}/{name}"
+            if _NODE_TEST_FILE.search(tree.text(join(found.root, path)) or ""):
+                argv = ("node", "--test", *NODE_TEST)
+                _note(found, "node-test", argv, "node", ReportFormat.JUNIT, "file", found.where(path))
+                return
+
+
+def dependencies_of(manifest: Mapping[str, object]) -> set[str]:
+    """The names of everything a package.json depends on."""
+    groups = [manifest.get(f"{kind}ependencies") for kind in ("d", "devD", "peerD", "optionalD")]
+    return {name for group in groups if isinstance(group, dict) for name in texts(list(group))}
+
 
 _MANIFESTS = (
     *("package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml"),
@@ -33,26 +191,26 @@ _ESLINT_OURS = frozenset({"--fix", "--cache", "--fix-dry-run", "--color"})
 _ESLINT_VALUES = frozenset({"-f", "--format", "-o", "--output-file", "--cache-location"})
 
 
-def look_at_node(tree: Tree, found: Found, others: Iterable[str]) -> None:
+def add_node_checks(tree: IndexedTree, found: ProjectChecks, others: Iterable[str]) -> None:
     """Notes a Node project and its checks; `others` are Node projects below it."""
     manifest = tree.json(join(found.root, "package.json"))
     nested = tuple(others)
     found.project = _describe(tree, found.root, manifest, _members(tree, found.root))
     if not isinstance(manifest, dict):
-        reason = manifest.reason if isinstance(manifest, Unreadable) else "it holds no object"
+        reason = manifest.reason if isinstance(manifest, UnreadableDocument) else "it holds no object"
         found.unreadable("package.json", reason)
         return
     dependencies = dependencies_of(manifest)
     declared = manifest.get("scripts")
     scripts: Mapping[str, object] = declared if isinstance(declared, dict) else {}
-    look_for_tests(tree, found, manifest, dependencies)
+    _add_tests(tree, found, manifest, dependencies)
     _note_syntax(tree, found, dependencies, nested)
     _note_tsc(tree, found, scripts)
     _note_eslint(tree, found, manifest, scripts)
     _note_scripts(found, scripts)
 
 
-def _describe(tree: Tree, root: str, manifest: Any, members: list[str]) -> Project:
+def _describe(tree: IndexedTree, root: str, manifest: Any, members: list[str]) -> Project:
     above = [folder for folder in folders_above(root) if is_member(tree, folder, root)]
     folders = [*above, root, *members]
     names = [manifest.get("name")] if isinstance(manifest, dict) else []
@@ -70,14 +228,14 @@ def _describe(tree: Tree, root: str, manifest: Any, members: list[str]) -> Proje
     )
 
 
-def _members(tree: Tree, root: str) -> list[str]:
+def _members(tree: IndexedTree, root: str) -> list[str]:
     """The workspaces of a project."""
     named = tree.folders_with({"package.json"})
     below = [folder for folder in named if folder != root and inside(folder, root)]
     return [folder for folder in below[:_MOST_MEMBERS] if is_member(tree, root, folder)]
 
 
-def _note_syntax(tree: Tree, found: Found, dependencies: set[str], nested: tuple[str, ...]) -> None:
+def _note_syntax(tree: IndexedTree, found: ProjectChecks, dependencies: set[str], nested: tuple[str, ...]) -> None:
     own = [
         path
         for path in tree.under(found.root)
@@ -105,7 +263,7 @@ def _note_syntax(tree: Tree, found: Found, dependencies: set[str], nested: tuple
     )
 
 
-def _note_tsc(tree: Tree, found: Found, scripts: Mapping[str, object]) -> None:
+def _note_tsc(tree: IndexedTree, found: ProjectChecks, scripts: Mapping[str, object]) -> None:
     text = tree.text(join(found.root, "tsconfig.json"))
     if text is None:
         return
@@ -142,7 +300,9 @@ def _without_comments(text: str) -> str:
     return " ".join([*kept, text[at:]])
 
 
-def _note_eslint(tree: Tree, found: Found, manifest: Mapping[str, object], scripts: Mapping[str, object]) -> None:
+def _note_eslint(
+    tree: IndexedTree, found: ProjectChecks, manifest: Mapping[str, object], scripts: Mapping[str, object]
+) -> None:
     config = tree.names(found.root, *_ESLINT)
     own = _plain_script(scripts, ("lint", "eslint"), "eslint")
     if not config and "eslintConfig" not in manifest and own is None:
@@ -169,7 +329,7 @@ def _plain_script(scripts: Mapping[str, object], names: tuple[str, ...], program
     return None
 
 
-def _note_scripts(found: Found, scripts: Mapping[str, object]) -> None:
+def _note_scripts(found: ProjectChecks, scripts: Mapping[str, object]) -> None:
     """Scripts that do something no other check does."""
     tools = {check.id.rpartition("/")[2] for check in found.checks}
     for script, (name, id_) in _SCRIPTS.items():
@@ -190,7 +350,7 @@ def _note_scripts(found: Found, scripts: Mapping[str, object]) -> None:
         )
 
 
-def _is_known(command: Command, tools: set[str]) -> bool:
+def _is_known(command: ScriptCommand, tools: set[str]) -> bool:
     """True if a command is already run as a check of its own; one that builds in stages is not the same."""
     program, arguments, _ = program_of(command)
     return program in ("eslint", "tsc") and program in tools and not {"-b", "--build"}.intersection(arguments)

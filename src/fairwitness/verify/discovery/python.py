@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from fairwitness.contracts.verify.checks import Language, Project
-from fairwitness.verify.discovery.documents import Unreadable, at, table, texts
+from fairwitness.contracts.verify.checks import Language, Project, ReportFormat
+from fairwitness.verify.discovery.documents import UnreadableDocument, at, table, texts
+from fairwitness.verify.discovery.programs import PYTHON_IMPORTS, PYTHON_SYNTAX
 from fairwitness.verify.discovery.roots import EXAMPLES, NOT_OURS, is_test_file
-from fairwitness.verify.discovery.tree import TOP, Tree, inside, join
+from fairwitness.verify.discovery.specs import ProjectChecks
+from fairwitness.verify.discovery.tree import TOP, IndexedTree, inside, join, parent
 
 _MANIFESTS = (
     *("pyproject.toml", "setup.py", "setup.cfg", "requirements*.txt", "constraints*.txt", "Pipfile", "Pipfile.lock"),
@@ -39,12 +41,12 @@ _MOST = 50
 class PythonProject:
     """What the files of one Python project say; folders of other Python projects below it are not its own."""
 
-    def __init__(self, tree: Tree, root: str, nested: Iterable[str]) -> None:
+    def __init__(self, tree: IndexedTree, root: str, nested: Iterable[str]) -> None:
         self.tree = tree
         self.root = root
         self.nested = tuple(nested)
         pyproject = tree.toml(self.path("pyproject.toml"))
-        self.broken = pyproject.reason if isinstance(pyproject, Unreadable) else None
+        self.broken = pyproject.reason if isinstance(pyproject, UnreadableDocument) else None
         """Why pyproject.toml says nothing; None if it is sound or not there."""
         self.pyproject: dict[str, Any] = pyproject if isinstance(pyproject, dict) else {}
         self.setup_cfg = tree.ini(self.path("setup.cfg"))
@@ -176,3 +178,315 @@ class PythonProject:
             return True
         text = self.tree.text(self.path(place))
         return text is not None and not _ACTS.search(text)
+
+
+_TARGETS = 20
+
+
+def add_python_checks(project: PythonProject, found: ProjectChecks, *, ruff_above: bool) -> None:
+    """Notes the project's checks other than tests; `ruff_above` says that a run of ruff above covers this folder."""
+    _note_syntax(project, found)
+    _note_linters(project, found, ruff_above=ruff_above)
+    _note_types(project, found)
+    _note_build(project, found)
+    _note_imports(project, found)
+
+
+def ruff_configuration(project: PythonProject) -> tuple[str, str] | None:
+    """The file and section that configure ruff; None if nothing does."""
+    own = project.tree.first(project.root, ".ruff.toml", "ruff.toml")
+    if own is not None:
+        return (own, "")
+    return ("pyproject.toml", "[tool.ruff]") if at(project.pyproject, "tool", "ruff") is not None else None
+
+
+def _note_syntax(project: PythonProject, found: ProjectChecks) -> None:
+    first = next(project.own_files(), None)
+    if first is None:
+        return
+    start = 0 if project.root == TOP else len(project.root) + 1
+    # our own program: compileall writes what it compiled
+    found.check(
+        "python-syntax",
+        "syntax-check",
+        ("{python}", "-I", "-c", PYTHON_SYNTAX, *(other[start:] for other in project.nested)),
+        tool="python",
+        report=ReportFormat.COMPILER,
+        found_in=found.where(first),
+    )
+
+
+def _note_linters(project: PythonProject, found: ProjectChecks, *, ruff_above: bool) -> None:
+    configured = ruff_configuration(project)
+    if configured is not None and not ruff_above:
+        where = found.where(*configured)
+        # a project may ask for fixes; a check changes nothing
+        lint = (
+            "{python}",
+            "-m",
+            "ruff",
+            "check",
+            "--no-cache",
+            "--no-fix",
+            "--output-format=json",
+            "--output-file={report}",
+            ".",
+        )
+        found.check("ruff", "lint", lint, report=ReportFormat.RUFF, report_on="file", found_in=where)
+    own = project.tree.first(project.root, ".ruff.toml", "ruff.toml")
+    settings = project.tree.toml(project.path(own)) if own is not None else at(project.pyproject, "tool", "ruff")
+    if at(settings, "format") is not None:
+        where = found.where(own, "[format]") if own is not None else found.where("pyproject.toml", "[tool.ruff.format]")
+        form = ("{python}", "-m", "ruff", "format", "--check", "--no-cache", ".")
+        found.check("ruff-format", "lint", form, tool="ruff", found_in=where)
+    if at(project.pyproject, "tool", "black") is not None:
+        where = found.where("pyproject.toml", "[tool.black]")
+        found.check("black", "lint", ("{python}", "-m", "black", "--check", "."), found_in=where)
+    for name, sections in ((".flake8", None), ("setup.cfg", project.setup_cfg), ("tox.ini", project.tox_ini)):
+        if "flake8" in sections if sections is not None else project.tree.has(project.path(name)):
+            argv = ("{python}", "-m", "flake8", "--format=default", "--output-file={report}")
+            where = found.where(name, "[flake8]" if sections is not None else "")
+            found.check("flake8", "lint", argv, report=ReportFormat.FLAKE8, report_on="file", found_in=where)
+            break
+
+
+def _note_types(project: PythonProject, found: ProjectChecks) -> None:
+    mypy = _mypy_configuration(project)
+    if mypy is not None:
+        name, section, chooses = mypy
+        options = (
+            "--error-summary",
+            "--show-error-codes",
+            "--no-color-output",
+            "--hide-error-context",
+            "--no-pretty",
+        )
+        targets = () if chooses else _targets(project)
+        found.check(
+            "mypy",
+            "type-check",
+            ("{python}", "-m", "mypy", *options, "--cache-dir={tmp}/mypy", *targets),
+            report=ReportFormat.MYPY,
+            found_in=found.where(name, section),
+        )
+    for tool in ("pyright", "basedpyright"):
+        configured = at(project.pyproject, "tool", tool) is not None
+        if configured or (tool == "pyright" and project.tree.has(project.path("pyrightconfig.json"))):
+            found.check(
+                tool,
+                "type-check",
+                ("{python}", "-m", tool, "--outputjson", "--pythonpath", "{python}"),
+                report=ReportFormat.PYRIGHT,
+                found_in=found.where("pyproject.toml", f"[tool.{tool}]")
+                if configured
+                else found.where("pyrightconfig.json"),
+            )
+
+
+def _mypy_configuration(project: PythonProject) -> tuple[str, str, bool] | None:
+    """Where mypy is configured, and whether it says there what is to be checked."""
+    choices = ("files", "packages", "modules")
+    for name in ("mypy.ini", ".mypy.ini"):
+        if project.tree.has(project.path(name)):
+            sections = project.tree.ini(project.path(name))
+            return (name, "[mypy]", any(at(sections, "mypy", choice) for choice in choices))
+    mypy = at(project.pyproject, "tool", "mypy")
+    if mypy is not None:
+        return ("pyproject.toml", "[tool.mypy]", any(texts(at(mypy, choice)) for choice in choices))
+    if "mypy" in project.setup_cfg:
+        return ("setup.cfg", "[mypy]", any(project.setup_cfg["mypy"].get(choice) for choice in choices))
+    return None
+
+
+def _targets(project: PythonProject) -> tuple[str, ...]:
+    """What a type checker is pointed at: folders that sources lie in, or else the project's own packages."""
+    folders = tuple(source for source in project.sources if source != TOP)
+    if folders:
+        return folders
+    packages = tuple(place for _, place in project.modules)
+    return packages if 0 < len(packages) <= _TARGETS else (".",)
+
+
+def _note_build(project: PythonProject, found: ProjectChecks) -> None:
+    if at(project.pyproject, "build-system") is not None:
+        argv = ("{python}", "-m", "build", "--no-isolation", "--outdir", "{tmp}/dist", ".")
+        where = found.where("pyproject.toml", "[build-system]")
+        found.check("python-build", "build", argv, tool="build", writes=True, found_in=where)
+
+
+def _note_imports(project: PythonProject, found: ProjectChecks) -> None:
+    names = project.importable()
+    if names:
+        found.check(
+            "python-imports",
+            "import-check",
+            ("{python}", "-B", "-c", PYTHON_IMPORTS, *project.sources, "--", *names),
+            tool="python",
+            report=ReportFormat.COMPILER,
+            found_in=found.where(next(place for name, place in project.modules if name == names[0])),
+        )
+
+
+_USES_PYTEST = re.compile(r"^[ \t]*(?:import|from)[ \t]+pytest\b|^(?:async[ \t]+)?def[ \t]+test_", re.MULTILINE)
+_TEST_CASE = re.compile(r"^[ \t]*class[ \t]+\w+[ \t]*\([^)\n]*TestCase\b", re.MULTILINE)
+_DJANGO = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:django|rest_framework)\.test\b", re.MULTILINE)
+_NEEDS_CACHE = re.compile(r"--(?:lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise|cache)\b")
+_SHOWN = EXAMPLES - {"tests", "test", "__tests__"}
+_LOOKED_AT = 100
+"""Test files that are read to learn how they are written; the first ones tell."""
+_STARTS = 10
+
+
+class _Style(NamedTuple):
+    """How the test files are written."""
+
+    files: tuple[str, ...]
+    pytest: str | None
+    """The first file that needs pytest."""
+    unittest: tuple[str, ...]
+    """Files with test cases of the standard library."""
+    django: bool
+
+
+def add_python_tests(project: PythonProject, found: ProjectChecks, *, others: tuple[str, ...], covered: bool) -> None:
+    """Notes the project's tests.
+
+    `others` are projects below that run pytest themselves; `covered` says that a project above is configured to run
+    this one's tests with its own.
+    """
+    style = _style_of(project)
+    configured = pytest_configuration(project)
+    if configured is None and covered:
+        return
+    reason = configured or _pytest_by_need(project, style)
+    if reason is not None:
+        _note_pytest(project, found, found.where(*reason), others)
+    elif style.django and project.tree.has(project.path("manage.py")):
+        argv = ("{python}", "manage.py", "test", "-v", "2", "--no-input")
+        found.check(
+            "django",
+            "tests",
+            argv,
+            tool="django",
+            report=ReportFormat.UNITTEST,
+            report_on="stderr",
+            writes=True,
+            found_in=found.where("manage.py"),
+        )
+    elif style.unittest:
+        _note_unittest(project, found, style.unittest)
+
+
+def pytest_configuration(project: PythonProject) -> tuple[str, str] | None:
+    """The file and section that configure pytest, in pytest's own order; None if nothing does."""
+    for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"):
+        if project.tree.has(project.path(name)):
+            return (name, "")
+    for section in ("ini_options", ""):
+        way = ("tool", "pytest", section) if section else ("tool", "pytest")
+        if at(project.pyproject, *way) is not None:
+            return ("pyproject.toml", f"[{'.'.join(way)}]")
+    if "pytest" in project.tox_ini:
+        return ("tox.ini", "[pytest]")
+    return ("setup.cfg", "[tool:pytest]") if "tool:pytest" in project.setup_cfg else None
+
+
+def _pytest_by_need(project: PythonProject, style: _Style) -> tuple[str, str] | None:
+    if style.pytest is not None:
+        return (style.pytest, "")
+    if project.tree.has(project.path("conftest.py")):
+        return ("conftest.py", "")
+    return (style.files[0], "") if style.files and project.depends_on("pytest") else None
+
+
+def _style_of(project: PythonProject) -> _Style:
+    files = []
+    for path in project.own_files():
+        folders, _, name = path.rpartition("/")
+        if (is_test_file(name) or name == "tests.py") and not _SHOWN.intersection(folders.split("/")):
+            files.append(path)
+    pytest, unittest, django = None, [], False
+    for path in files[:_LOOKED_AT]:
+        text = project.tree.text(project.path(path)) or ""
+        if pytest is None and _USES_PYTEST.search(text):
+            pytest = path
+        if _TEST_CASE.search(text):
+            unittest.append(path)
+            django = django or _DJANGO.search(text) is not None
+    return _Style(tuple(files), pytest, tuple(unittest), django)
+
+
+def _note_pytest(project: PythonProject, found: ProjectChecks, found_in: str, others: tuple[str, ...]) -> None:
+    # The project's own options come first, so what is said here has the last word: every test runs, however many
+    # fail or cannot be collected, and nothing is written into the tree.
+    command = ["{python}", "-m", "pytest", "-o", "junit_family=xunit1", "--junitxml={report}", "-q"]
+    cache = ["-o", "cache_dir={tmp}/pytest"] if _NEEDS_CACHE.search(_addopts(project)) else ["-p", "no:cacheprovider"]
+    options = [*cache, "--rootdir={root}", "--maxfail=0", "--continue-on-collection-errors"]
+    start = 0 if project.root == TOP else len(project.root) + 1
+    # projects below have an environment of their own, and run their tests there
+    options += [f"--ignore={other[start:]}" for other in others if not set("{}") & set(other)]
+    found.check(
+        "pytest",
+        "tests",
+        [*command, *options],
+        report=ReportFormat.JUNIT,
+        report_on="file",
+        select=[*command, *options, "{ids}"],
+        writes=True,
+        found_in=found_in,
+    )
+
+
+def _addopts(project: PythonProject) -> str:
+    said = [
+        at(project.pyproject, "tool", "pytest", "ini_options", "addopts"),
+        at(project.pyproject, "tool", "pytest", "addopts"),
+        at(project.tox_ini, "pytest", "addopts"),
+        at(project.setup_cfg, "tool:pytest", "addopts"),
+        *(at(project.tree.ini(project.path(name)), "pytest", "addopts") for name in ("pytest.ini", ".pytest.ini")),
+    ]
+    return " ".join(str(options) for options in said if options)
+
+
+def _note_unittest(project: PythonProject, found: ProjectChecks, files: tuple[str, ...]) -> None:
+    """One run for each folder from which unittest finds its tests: it enters packages only."""
+    starts: dict[tuple[str, str], str] = {}
+    for path in files:
+        pattern = "test*.py" if path.rpartition("/")[2].startswith("test") else "*_test.py"
+        starts.setdefault((_start_of(project, path), pattern), path)
+    main = next((name for name in (TOP, "tests", "test") if any(start == name for start, _ in starts)), None)
+    for number, ((start, pattern), path) in enumerate(sorted(starts.items())):
+        if number >= _STARTS or not _PLAIN.fullmatch(start):
+            reason = "its folder has a name that no command should carry"
+            if number >= _STARTS:
+                reason = f"its test cases lie in more than {_STARTS} folders that are no packages"
+            found.cannot(f"unittest-{number}", "tests", reason, found_in=found.where(path), required=True)
+            continue
+        argv = ["{python}", "-m", "unittest", "discover", "-v", "-s", start]
+        argv += [] if pattern == "test*.py" else ["-p", pattern]
+        # named after the folder, and not counted: a new folder must not rename the others
+        parts = ["unittest", "" if start == main else start.replace("/", "."), _SUFFIX[pattern]]
+        found.check(
+            "-".join(filter(None, parts)),
+            "tests",
+            argv,
+            tool="python",
+            report=ReportFormat.UNITTEST,
+            report_on="stderr",
+            # elsewhere its ids do not say from which folder they are to be imported
+            select=("{python}", "-m", "unittest", "-v", "{ids}") if start == TOP else None,
+            writes=True,
+            found_in=found.where(path),
+        )
+
+
+_SUFFIX = {"test*.py": "", "*_test.py": "suffixed"}
+_PLAIN = re.compile(r"\.|[A-Za-z0-9_][A-Za-z0-9_./-]{0,80}")
+
+
+def _start_of(project: PythonProject, path: str) -> str:
+    """The folder above a test's outermost package: unittest has to start there."""
+    folder = parent(path)
+    while folder != TOP and project.tree.has(project.path(f"{folder}/__init__.py")):
+        folder = parent(folder)
+    return folder

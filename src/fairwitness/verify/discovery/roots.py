@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.verify.checks import Language
-from fairwitness.verify.discovery.documents import Unreadable, at, table, texts
-from fairwitness.verify.discovery.tree import TOP, Tree, inside, join
+from fairwitness.verify.discovery.documents import UnreadableDocument, at, table, texts
+from fairwitness.verify.discovery.tree import TOP, IndexedTree, inside, join
 
 MOST_PROJECTS = 30
 """More projects than this are not looked at, and that is said."""
@@ -54,7 +54,7 @@ def is_test_file(name: str) -> bool:
     return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
 
 
-def find_roots(tree: Tree, wanted: Iterable[str] | None) -> list[Root]:
+def find_roots(tree: IndexedTree, wanted: Iterable[str] | None) -> list[Root]:
     """Every project, outermost first; `wanted` names the only folders to look at, wherever they lie."""
     if wanted is not None:
         folders = sorted(set(wanted), key=_depth)
@@ -79,11 +79,11 @@ def _depth(folder: str) -> tuple[int, str]:
     return (0 if folder == TOP else folder.count("/") + 1, folder)
 
 
-def _speaks(tree: Tree, folder: str) -> list[Language]:
+def _speaks(tree: IndexedTree, folder: str) -> list[Language]:
     return [language for language, has in _MARKS.items() if has(tree, folder)]
 
 
-def _is_python(tree: Tree, folder: str) -> bool:
+def _is_python(tree: IndexedTree, folder: str) -> bool:
     if tree.first(folder, *PYTHON_MANIFESTS) is not None:
         return True
     if tree.first(folder, *PYTHON_HINTS) is not None and folder == TOP:
@@ -92,14 +92,14 @@ def _is_python(tree: Tree, folder: str) -> bool:
     return bool(tree.names(folder, "requirements*.txt")) and _has_python(tree, folder)
 
 
-def _has_python(tree: Tree, folder: str) -> bool:
+def _has_python(tree: IndexedTree, folder: str) -> bool:
     """True if a folder holds a package, or a test beside or below it."""
     if any(tree.has(join(join(folder, inner), "__init__.py")) for inner in tree.folders(folder)):
         return True
     return any(is_test_file(path.rpartition("/")[2]) for path in tree.under(folder))
 
 
-def _is_loose_python(tree: Tree, found: list[Root]) -> bool:
+def _is_loose_python(tree: IndexedTree, found: list[Root]) -> bool:
     """True for a repository of Python files without any manifest, unless they all belong to projects below."""
     nested = [root.path for root in found if root.language is Language.PYTHON]
     tops = tree.names(TOP, "*.py")
@@ -112,7 +112,7 @@ def _is_loose_python(tree: Tree, found: list[Root]) -> bool:
     return bool(tops or packages or tests)
 
 
-def _loose(tree: Tree, folder: str) -> list[Language]:
+def _loose(tree: IndexedTree, folder: str) -> list[Language]:
     """What a folder without any manifest is taken for when a person names it."""
     return [Language.PYTHON] if tree.names(folder, "*.py") or _has_python(tree, folder) else []
 
@@ -121,7 +121,7 @@ def _is_made(path: str) -> bool:
     return any(part in NOT_OURS or part.startswith(".") for part in path.split("/")[:-1])
 
 
-def _is_node(tree: Tree, folder: str) -> bool:
+def _is_node(tree: IndexedTree, folder: str) -> bool:
     manifest = tree.json(join(folder, "package.json"))
     if not isinstance(manifest, dict):
         return tree.has(join(folder, "package.json"))
@@ -129,7 +129,7 @@ def _is_node(tree: Tree, folder: str) -> bool:
     return any(key in manifest for key in ("name", "scripts", "dependencies", "devDependencies", "workspaces"))
 
 
-def _is_native(tree: Tree, folder: str) -> bool:
+def _is_native(tree: IndexedTree, folder: str) -> bool:
     if tree.has(join(folder, "CMakeLists.txt")):
         return True
     makefile = tree.first(folder, *MAKEFILES)
@@ -141,11 +141,11 @@ def _is_native(tree: Tree, folder: str) -> bool:
     return not _makefile_above(tree, folder) and _TESTS.search(tree.text(join(folder, makefile)) or "") is not None
 
 
-def _makefile_above(tree: Tree, folder: str) -> bool:
+def _makefile_above(tree: IndexedTree, folder: str) -> bool:
     return any(tree.first(above, *MAKEFILES) is not None for above in folders_above(folder))
 
 
-_MARKS: dict[Language, Callable[[Tree, str], bool]] = {
+_MARKS: dict[Language, Callable[[IndexedTree, str], bool]] = {
     Language.PYTHON: _is_python,
     Language.NODE: _is_node,
     Language.RUST: lambda tree, folder: tree.has(join(folder, "Cargo.toml")),
@@ -155,7 +155,7 @@ _MARKS: dict[Language, Callable[[Tree, str], bool]] = {
 }
 
 
-def _is_spoken_for(tree: Tree, root: Root, found: Set[Root]) -> bool:
+def _is_spoken_for(tree: IndexedTree, root: Root, found: Set[Root]) -> bool:
     """True if a project above runs this one's tests with its own."""
     rule = _SPEAKS_FOR.get(root.language)
     return rule is not None and any(
@@ -173,7 +173,7 @@ def folders_above(folder: str) -> list[str]:
     return [] if folder == TOP else [TOP, *("/".join(parts[:depth]) for depth in range(1, len(parts)))]
 
 
-def _cargo_speaks(tree: Tree, above: str, folder: str) -> bool:
+def _cargo_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
     """A workspace has every crate below it, except the excluded and those with a workspace of their own."""
     manifest, own = tree.toml(join(above, "Cargo.toml")), tree.toml(join(folder, "Cargo.toml"))
     if at(manifest, "workspace") is None or at(own, "workspace") is not None:
@@ -183,16 +183,16 @@ def _cargo_speaks(tree: Tree, above: str, folder: str) -> bool:
     )
 
 
-def _maven_speaks(tree: Tree, above: str, folder: str) -> bool:
+def _maven_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
     return "<modules>" in (tree.text(join(above, "pom.xml")) or "") and tree.has(join(folder, "pom.xml"))
 
 
-def _java_speaks(tree: Tree, above: str, folder: str) -> bool:
+def _java_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
     gradle = tree.first(above, "settings.gradle", "settings.gradle.kts") is not None
     return _maven_speaks(tree, above, folder) or (gradle and tree.first(folder, *GRADLE) is not None)
 
 
-def _native_speaks(tree: Tree, above: str, folder: str) -> bool:
+def _native_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
     """CMake reaches folders below by itself; a folder with a Makefile of its own has something to add."""
     if tree.first(folder, *MAKEFILES) is not None:
         return False
@@ -200,14 +200,14 @@ def _native_speaks(tree: Tree, above: str, folder: str) -> bool:
     return bool(theirs) and ("add_subdirectory" in theirs.lower() or "project" not in mine.lower())
 
 
-def _node_speaks(tree: Tree, above: str, folder: str) -> bool:
+def _node_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
     """The root of workspaces speaks for their tests if it has a test script at all."""
     manifest = tree.json(join(above, "package.json"))
     script = at(manifest, "scripts", "test")
     return isinstance(script, str) and has_tests(script) and is_member(tree, above, folder)
 
 
-_SPEAKS_FOR: dict[Language, Callable[[Tree, str, str], bool]] = {
+_SPEAKS_FOR: dict[Language, Callable[[IndexedTree, str, str], bool]] = {
     Language.NODE: _node_speaks,
     Language.RUST: _cargo_speaks,
     Language.JAVA: _java_speaks,
@@ -220,7 +220,7 @@ def has_tests(script: str) -> bool:
     return bool(script.strip()) and "no test specified" not in script
 
 
-def is_member(tree: Tree, above: str, folder: str) -> bool:
+def is_member(tree: IndexedTree, above: str, folder: str) -> bool:
     """True if a folder is one of the workspaces of a Node project above it."""
     relative = folder if above == TOP else folder.removeprefix(f"{above}/")
     patterns = workspace_patterns(tree, above)
@@ -230,12 +230,12 @@ def is_member(tree: Tree, above: str, folder: str) -> bool:
     return wanted and not any(_matches(pattern[1:], relative) for pattern in patterns if pattern.startswith("!"))
 
 
-def workspace_patterns(tree: Tree, root: str) -> list[str]:
+def workspace_patterns(tree: IndexedTree, root: str) -> list[str]:
     """What a Node project names as its workspaces, for npm, yarn, pnpm or lerna."""
     declared: Any = at(tree.json(join(root, "package.json")), "workspaces")
     patterns = texts(declared) or texts(table({"w": declared}, "w").get("packages"))
     pnpm = tree.yaml(join(root, "pnpm-workspace.yaml"))
-    if not isinstance(pnpm, Unreadable):
+    if not isinstance(pnpm, UnreadableDocument):
         patterns += texts(at(pnpm, "packages"))
     patterns += texts(at(tree.json(join(root, "lerna.json")), "packages"))
     return [pattern.removeprefix("./").rstrip("/") for pattern in patterns[:_PATTERNS] if len(pattern) <= _LONGEST]

@@ -15,7 +15,7 @@ _WRAPPERS = frozenset({"npx", "bunx", "cross-env", "cross-env-shell", "env", "ny
 _MANAGERS = frozenset({"npm", "yarn", "pnpm"})
 
 
-class Command(NamedTuple):
+class ScriptCommand(NamedTuple):
     """One command of a script."""
 
     words: tuple[str, ...]
@@ -27,15 +27,15 @@ class Command(NamedTuple):
     """Whether what is added at the end of the script that was asked for reaches this command at all."""
 
 
-def words_of(text: str) -> list[Command] | None:
+def words_of(text: str) -> list[ScriptCommand] | None:
     """The commands of a script that are joined by `&&`; None if it is more than that.
 
     >>> words_of("tsc && node --test 'dist/*.js'")
-    [Command(words=('tsc',), is_plain=True, ...), Command(words=('node', '--test', 'dist/*.js'), is_plain=True, ...)]
+    [ScriptCommand(words=('tsc',), is_plain=True, ...), ScriptCommand(words=('node', '--test', 'dist/*.js'), is_plain=True, ...)]
     """
     if len(text) > LONGEST or not text.strip() or any(sign < " " and sign not in "\n\t" for sign in text):
         return None
-    commands: list[Command] = []
+    commands: list[ScriptCommand] = []
     words: list[str] = []
     word: list[str] | None = None
     plain, quote, index = True, "", 0
@@ -71,22 +71,22 @@ def words_of(text: str) -> list[Command] | None:
     return commands if all(command.words for command in commands) else None
 
 
-def _command(words: list[str], plain: bool) -> Command:
+def _command(words: list[str], plain: bool) -> ScriptCommand:
     """A command without the variables set before it."""
     rest = list(words)
     while rest and "=" in rest[0] and rest[0].partition("=")[0].isidentifier():
         rest.pop(0)
         plain = False
-    return Command(tuple(rest), plain)
+    return ScriptCommand(tuple(rest), plain)
 
 
-def expand(scripts: Mapping[str, object], name: str, depth: int = 0) -> list[Command] | None:
+def expand(scripts: Mapping[str, object], name: str, depth: int = 0) -> list[ScriptCommand] | None:
     """Every command that a script runs, the scripts it calls and npm's hooks included; None if that cannot be told."""
     text = scripts.get(name)
     own = words_of(text) if isinstance(text, str) and depth <= _DEPTH else None
     if own is None:
         return None
-    found: list[Command] = []
+    found: list[ScriptCommand] = []
     for index, command in enumerate(own):
         is_last = index == len(own) - 1
         called, dashes = _called(command, scripts)
@@ -109,7 +109,7 @@ def expand(scripts: Mapping[str, object], name: str, depth: int = 0) -> list[Com
     return found if len(found) <= _MOST else None
 
 
-def _called(command: Command, scripts: Mapping[str, object]) -> tuple[str | None, int]:
+def _called(command: ScriptCommand, scripts: Mapping[str, object]) -> tuple[str | None, int]:
     """The script that a command calls, and whether its arguments have to stand behind a `--`."""
     manager, *rest = command.words
     if manager not in _MANAGERS:
@@ -120,7 +120,7 @@ def _called(command: Command, scripts: Mapping[str, object]) -> tuple[str | None
     return (name, int(manager == "npm")) if known and len(quiet) == 1 and name in scripts else (None, 0)
 
 
-def program_of(command: Command) -> tuple[str, tuple[str, ...], bool]:
+def program_of(command: ScriptCommand) -> tuple[str, tuple[str, ...], bool]:
     """The program behind wrappers, its arguments, and whether it is called without any."""
     words = list(command.words)
     direct = True

@@ -67,7 +67,7 @@ def check_id(root: str, name: str) -> str:
 
 
 @dataclass(slots=True)
-class Found:
+class ProjectChecks:
     """What one look at one project brought."""
 
     root: str

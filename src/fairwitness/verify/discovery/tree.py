@@ -7,7 +7,7 @@ from typing import Any
 
 from fairwitness.errors import BadDocument
 from fairwitness.kit import yaml_text
-from fairwitness.verify.discovery.documents import Ini, Unreadable, ini_of, json_of, toml_of
+from fairwitness.verify.discovery.documents import Ini, UnreadableDocument, ini_of, json_of, toml_of
 from fairwitness.verify.discovery.files import PATHS_LIMIT, UNSEEN, TreeFiles
 
 TOP = "."
@@ -56,7 +56,7 @@ def _is_sound(path: str) -> bool:
     return not any(part in ("", ".", "..") for part in parts) and not UNSEEN.intersection(parts[:-1])
 
 
-class Tree:
+class IndexedTree:
     """What discovery asks of a tree's files."""
 
     def __init__(self, files: TreeFiles) -> None:
@@ -136,16 +136,16 @@ class Tree:
         self._left -= len(content)
         return content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
-    def toml(self, path: str) -> dict[str, Any] | Unreadable | None:
+    def toml(self, path: str) -> dict[str, Any] | UnreadableDocument | None:
         """The tables of a TOML file; None if there is no such file."""
-        found: dict[str, Any] | Unreadable | None = self._parsed(path, toml_of)
+        found: dict[str, Any] | UnreadableDocument | None = self._parsed(path, toml_of)
         return found
 
-    def json(self, path: str) -> Any | Unreadable | None:
+    def json(self, path: str) -> Any | UnreadableDocument | None:
         """The value of a JSON file; None if there is no such file."""
         return self._parsed(path, json_of)
 
-    def yaml(self, path: str) -> Any | Unreadable | None:
+    def yaml(self, path: str) -> Any | UnreadableDocument | None:
         """The value of a YAML file, without whatever makes YAML more than values; None if there is no such file."""
         return self._parsed(path, _yaml_of)
 
@@ -159,12 +159,12 @@ class Tree:
             return None
         if path not in self._values:
             text = self.text(path)
-            self._values[path] = Unreadable(TOO_LARGE) if text is None else parse(text)
+            self._values[path] = UnreadableDocument(TOO_LARGE) if text is None else parse(text)
         return self._values[path]
 
 
-def _yaml_of(text: str) -> Any | Unreadable:
+def _yaml_of(text: str) -> Any | UnreadableDocument:
     try:
         return yaml_text.parse(text)
     except BadDocument as error:
-        return Unreadable(error.reason)
+        return UnreadableDocument(error.reason)

@@ -5,19 +5,21 @@ from typing import Any
 
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.verify.environment.clients import clients
-from fairwitness.verify.environment.environment_store import Built, failure
+from fairwitness.verify.environment.environment_store import BuiltEnvironment, failure
 from fairwitness.verify.environment.interpreters import Interpreter
 from fairwitness.verify.environment.machine import SYSTEM_PATH, find, needed_by, within
 from fairwitness.verify.environment.model import NoEnvironment
-from fairwitness.verify.environment.request import Request
+from fairwitness.verify.environment.request import EnvironmentRequest
 
 
-def run_commands(request: Request, digest: str, base: Interpreter | None) -> Built | NoEnvironment:
+def run_commands(
+    request: EnvironmentRequest, digest: str, base: Interpreter | None
+) -> BuiltEnvironment | NoEnvironment:
     """Runs them with `{env}` as the one folder they may write to, which holds copies of the project's manifests."""
-    return request.workshop.kept(digest, lambda folder: _make(request, folder, base))
+    return request.store.kept(digest, lambda folder: _make(request, folder, base))
 
 
-def _make(request: Request, folder: Path, base: Interpreter | None) -> dict[str, Any] | NoEnvironment:
+def _make(request: EnvironmentRequest, folder: Path, base: Interpreter | None) -> dict[str, Any] | NoEnvironment:
     settings = request.settings
     place = folder / "env"
     place.mkdir()
@@ -41,7 +43,7 @@ def _make(request: Request, folder: Path, base: Interpreter | None) -> dict[str,
         if program is None:
             reason = f"{argv[0]}, a command of [verify.setup], is not installed"
             return NoEnvironment(reason, environmental=True, next_step=f"install {argv[0]}, or put it on the PATH")
-        done = request.workshop.run(
+        done = request.store.run(
             [str(program), *argv[1:]],
             worktree=request.checkout or place,
             writable=request.checkout is None,
@@ -66,7 +68,7 @@ def _make(request: Request, folder: Path, base: Interpreter | None) -> dict[str,
     return {"network": settings.network, "checkouts": [str(request.checkout)] if request.checkout is not None else []}
 
 
-def _program(word: str, request: Request, place: Path, base: Interpreter | None) -> Path | None:
+def _program(word: str, request: EnvironmentRequest, place: Path, base: Interpreter | None) -> Path | None:
     """The program a command names: one it made itself, one of the machine's, never one of the repository."""
     named = Path(word)
     if named.is_absolute():

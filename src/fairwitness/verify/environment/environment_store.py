@@ -49,7 +49,7 @@ _TREE_WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltEnvironment:
     """A whole environment: its folder, and what its builder wrote down about it."""
 
     folder: Path
@@ -57,7 +57,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class EnvironmentStore:
     """The folder of environments, and the sandbox that everything foreign runs in while they are made."""
 
     folder: Path
@@ -66,14 +66,16 @@ class Workshop:
     min_tier: SandboxTier = SandboxTier.UID
     cancel: Event | None = None
 
-    def kept(self, digest: str, build: Callable[[Path], dict[str, Any] | NoEnvironment]) -> Built | NoEnvironment:
+    def kept(
+        self, digest: str, build: Callable[[Path], dict[str, Any] | NoEnvironment]
+    ) -> BuiltEnvironment | NoEnvironment:
         """The environment of this digest: the one that is there, or else the one that `build` makes in a folder."""
         place = self.folder / digest
         found = self._whole(place)
         if found is not None:
             return found
         place.mkdir(parents=True, exist_ok=True)
-        with _turn(place / "lock"):
+        with _build_lock(place / "lock"):
             found = self._whole(place)  # another process may have made it while we waited
             if found is not None:
                 return found
@@ -92,16 +94,20 @@ class Workshop:
                 return notes
             killpoint("environment.build.unmarked")
             replace_file(place, MARKER, render({"folder": trying.name, "notes": notes}).encode())
-            return Built(trying, notes)
+            return BuiltEnvironment(trying, notes)
 
-    def _whole(self, place: Path) -> Built | None:
+    def _whole(self, place: Path) -> BuiltEnvironment | None:
         try:
             told = parse(read_plain(place, MARKER, limit=_MARKER_LIMIT).decode())
             folder = place / str(told["folder"])
             notes = told["notes"]
         except (StoreError, BadDocument, UnicodeDecodeError, KeyError, TypeError):
             return None
-        return Built(folder, notes) if folder.parent == place and folder.is_dir() and isinstance(notes, dict) else None
+        return (
+            BuiltEnvironment(folder, notes)
+            if folder.parent == place and folder.is_dir() and isinstance(notes, dict)
+            else None
+        )
 
     def ask(self, argv: Sequence[str], *, read: Sequence[Path], env: dict[str, str] | None = None) -> Finished:
         """Runs a program that only says something: it may write nothing and talk to nobody."""
@@ -164,7 +170,7 @@ def remove(folder: Path) -> None:
 
 
 @contextmanager
-def _turn(lock: Path) -> Iterator[None]:
+def _build_lock(lock: Path) -> Iterator[None]:
     """One builder at a time; the lock goes with its process, also by a crash."""
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

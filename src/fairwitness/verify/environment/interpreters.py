@@ -13,7 +13,7 @@ from fairwitness.contracts.common.sandbox import End
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_given
 from fairwitness.kit.json_text import parse
-from fairwitness.verify.environment.environment_store import Workshop, meaningful
+from fairwitness.verify.environment.environment_store import EnvironmentStore, meaningful
 from fairwitness.verify.environment.machine import find, is_wide, needed_by, within
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -24,7 +24,7 @@ _CFG_LIMIT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledDistribution:
     """One distribution that is installed."""
 
     version: str
@@ -49,7 +49,7 @@ class Interpreter:
     sites: tuple[Path, ...]
     pip: str | None
     """A pip that another interpreter can run; None if there is none."""
-    distributions: dict[str, Installed]
+    distributions: dict[str, InstalledDistribution]
     """By normalised name."""
     read: tuple[Path, ...]
 
@@ -98,7 +98,7 @@ _ANSWERS: dict[tuple[Path, int], tuple[list[int], Interpreter]] = {}
 """What interpreters of this process said, with the state of their site folders then."""
 
 
-def probe(workshop: Workshop, python: Path) -> Interpreter:
+def probe(store: EnvironmentStore, python: Path) -> Interpreter:
     """Asks an interpreter what it is and what is installed in it; again only if something was installed since."""
     try:
         asked = (python, python.stat().st_mtime_ns)
@@ -107,7 +107,7 @@ def probe(workshop: Workshop, python: Path) -> Interpreter:
     known = _ANSWERS.get(asked)
     if known is not None and known[0] == _states(known[1].sites):
         return known[1]
-    interpreter = _ask(workshop, python)
+    interpreter = _ask(store, python)
     _ANSWERS[asked] = (_states(interpreter.sites), interpreter)
     return interpreter
 
@@ -116,9 +116,9 @@ def _states(sites: Sequence[Path]) -> list[int]:
     return [site.stat().st_mtime_ns if site.is_dir() else 0 for site in sites]
 
 
-def _ask(workshop: Workshop, python: Path) -> Interpreter:
+def _ask(store: EnvironmentStore, python: Path) -> Interpreter:
     read = (*needed_by(python), PROGRAMS)
-    finished = workshop.ask([str(python), "-I", str(PROBE)], read=read)
+    finished = store.ask([str(python), "-I", str(PROBE)], read=read)
     if finished.result.end is not End.OK or finished.result.stdout.truncated:
         raise NoInterpreter(f"{python} does not answer: {meaningful(finished.stderr) or finished.result.end}")
     try:
@@ -141,8 +141,8 @@ def _bound(python: Path, executable: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((*needed_by(python), *needed_by(executable))))
 
 
-def _installed(told: dict[str, Any]) -> Installed:
-    return Installed(
+def _installed(told: dict[str, Any]) -> InstalledDistribution:
+    return InstalledDistribution(
         version=str(told["version"]),
         names=tuple(map(str, told["names"])),
         hooks=tuple(map(str, told["hooks"])),

@@ -48,7 +48,7 @@ class NoEnvironment:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedCommand:
     """A check's command with every placeholder filled, ready for the sandbox."""
 
     argv: tuple[str, ...]

@@ -15,10 +15,10 @@ from fairwitness.kit.limits import Limits
 from fairwitness.verify.environment.clients import clients, npm_lines, persons_npmrc
 from fairwitness.verify.environment.commands import run_commands
 from fairwitness.verify.environment.environment_store import digest_of, failure, remove
-from fairwitness.verify.environment.furnishing import every_modules
 from fairwitness.verify.environment.machine import SYSTEM_PATH, find, needed_by, version_of
 from fairwitness.verify.environment.model import Environment, NoEnvironment
-from fairwitness.verify.environment.request import Request
+from fairwitness.verify.environment.node_modules import every_modules
+from fairwitness.verify.environment.request import EnvironmentRequest
 from fairwitness.verify.environment.requirements import join
 
 LOCKS = ("npm-shrinkwrap.json", "package-lock.json")
@@ -43,7 +43,7 @@ class _Tools:
         return {"node": version_of(self.node), **({"npm": version_of(self.npm)} if self.npm else {})}
 
 
-def prepare_node(request: Request) -> Environment | NoEnvironment:
+def prepare_node(request: EnvironmentRequest) -> Environment | NoEnvironment:
     """Goes through the sources of `node_modules` in order and takes the first that will do."""
     node = find("node", request.search, outside=request.repositories)
     if node is None:
@@ -81,7 +81,7 @@ def prepare_node(request: Request) -> Environment | NoEnvironment:
     if tools.npm is None:
         return NoEnvironment("npm is not on the PATH", environmental=True, next_step="install npm")
     digest = digest_of("npm", facts, sorted(request.settings.env.items()))
-    built = request.workshop.kept(digest, lambda folder: _npm_ci(request, tools, root, manifests, folder))
+    built = request.store.kept(digest, lambda folder: _npm_ci(request, tools, root, manifests, folder))
     if isinstance(built, NoEnvironment):
         reason = f"{built.reason}; {why_not}" if why_not else built.reason
         return NoEnvironment(reason, built.environmental, built.next_step)
@@ -90,7 +90,7 @@ def prepare_node(request: Request) -> Environment | NoEnvironment:
     return _environment(request, digest, tools, root, modules, "npm ci", network=network)
 
 
-def _unlocked(request: Request, root: str, why_not: str) -> NoEnvironment:
+def _unlocked(request: EnvironmentRequest, root: str, why_not: str) -> NoEnvironment:
     other = next((name for name in OTHER_LOCKS if join(root, name) in request.files.paths), None)
     if other is not None:
         reason = f"{other} is not a lock that is installed from here"
@@ -101,7 +101,7 @@ def _unlocked(request: Request, root: str, why_not: str) -> NoEnvironment:
     return NoEnvironment(f"{reason}; {why_not}" if why_not else reason, environmental=False, next_step=step)
 
 
-def _lock(request: Request) -> tuple[str, str | None]:
+def _lock(request: EnvironmentRequest) -> tuple[str, str | None]:
     """The folder whose lock holds for the project, and that lock; its own folder without one."""
     paths = set(request.files.paths)
     folders = [request.project.root, *map(str, PurePosixPath(request.project.root).parents)]
@@ -112,7 +112,7 @@ def _lock(request: Request) -> tuple[str, str | None]:
     return request.project.root, None
 
 
-def _manifests(request: Request, root: str) -> list[str]:
+def _manifests(request: EnvironmentRequest, root: str) -> list[str]:
     """Every package.json under the lock's folder, and the locks themselves."""
     prefix = "" if root == "." else f"{root}/"
     names = ("package.json", ".npmrc", *LOCKS, *OTHER_LOCKS)
@@ -120,7 +120,7 @@ def _manifests(request: Request, root: str) -> list[str]:
     return sorted({*beneath, *(join(root, name) for name in names), *request.project.manifests})
 
 
-def _json(request: Request, path: str) -> Any:
+def _json(request: EnvironmentRequest, path: str) -> Any:
     content = request.files.read(path) if path in request.files.paths else None
     try:
         return parse(content.decode(), _LARGE) if content is not None else None
@@ -128,13 +128,13 @@ def _json(request: Request, path: str) -> Any:
         return None
 
 
-def _declares(request: Request) -> bool:
+def _declares(request: EnvironmentRequest) -> bool:
     """True if the project asks for any package."""
     manifest = _json(request, join(request.project.root, "package.json"))
     return not isinstance(manifest, dict) or any(manifest.get(key) for key in (*_DEPENDENCIES, "workspaces"))
 
 
-def _locked(request: Request, lock: str) -> dict[str, Any] | None:
+def _locked(request: EnvironmentRequest, lock: str) -> dict[str, Any] | None:
     """The packages a lock names, by where they are installed; None if it cannot be read."""
     content = _json(request, lock)
     packages = content.get("packages", content.get("dependencies")) if isinstance(content, dict) else None
@@ -143,7 +143,7 @@ def _locked(request: Request, lock: str) -> dict[str, Any] | None:
     return {path: about for path, about in packages.items() if path}
 
 
-def _persons(request: Request, root: str, lock: str | None, manifests: list[str]) -> tuple[Path | None, str]:
+def _persons(request: EnvironmentRequest, root: str, lock: str | None, manifests: list[str]) -> tuple[Path | None, str]:
     """`node_modules` of the person's own checkout, if this tree asks for the same; else why it will not do."""
     if request.persons_checkout is None:
         return None, ""
@@ -162,7 +162,7 @@ def _persons(request: Request, root: str, lock: str | None, manifests: list[str]
     return (None, f"the checkout's node_modules {stale}") if stale else (modules, "")
 
 
-def _stale(request: Request, lock: str, modules: Path) -> str | None:
+def _stale(request: EnvironmentRequest, lock: str, modules: Path) -> str | None:
     """How what is installed differs from the lock, by npm's own note of what it installed."""
     try:
         hidden = parse(read_given(modules / ".package-lock.json", limit=_LARGE.bytes).decode(), _LARGE)
@@ -189,7 +189,7 @@ def _hidden_hash(modules: Path) -> str:
 
 
 def _npm_ci(
-    request: Request, tools: _Tools, root: str, manifests: list[str], folder: Path
+    request: EnvironmentRequest, tools: _Tools, root: str, manifests: list[str], folder: Path
 ) -> dict[str, Any] | NoEnvironment:
     """Installs what the lock names, without running any script of it."""
     assert tools.npm is not None
@@ -205,7 +205,7 @@ def _npm_ci(
     path = f"{tools.node.parent}:{SYSTEM_PATH}"
     env = {**machine.env, "PATH": path, "npm_config_cache": str(folder / "cache"), **settings.env}
     read = (*tools.read, *machine.read, *_persons_cache(request, folder / "cache"))
-    done = request.workshop.run(
+    done = request.store.run(
         argv, worktree=project, write=(folder,), cwd=root, read=read, env=env, network=settings.network
     )
     remove(folder / "cache")
@@ -220,7 +220,7 @@ def _npm_ci(
     return {"network": settings.network}
 
 
-def _contradiction(request: Request, root: str) -> str | None:
+def _contradiction(request: EnvironmentRequest, root: str) -> str | None:
     """A dependency that a manifest and its lock give in different words; None if there is none."""
     manifest = _json(request, join(root, "package.json"))
     lock: Any = next((found for name in LOCKS if (found := _json(request, join(root, name))) is not None), None)
@@ -235,7 +235,7 @@ def _contradiction(request: Request, root: str) -> str | None:
     return None
 
 
-def _persons_cache(request: Request, cache: Path) -> tuple[Path, ...]:
+def _persons_cache(request: EnvironmentRequest, cache: Path) -> tuple[Path, ...]:
     """What npm fetched for the person before, shown to it read-only; asked only where there is no network."""
     theirs = (
         Path(request.environ.get("npm_config_cache") or Path(request.environ.get("HOME", "/")) / ".npm") / "_cacache"
@@ -250,7 +250,7 @@ def _persons_cache(request: Request, cache: Path) -> tuple[Path, ...]:
 
 
 def _environment(
-    request: Request,
+    request: EnvironmentRequest,
     digest: str,
     tools: _Tools,
     root: str,
@@ -276,7 +276,7 @@ def _environment(
     )
 
 
-def _own(request: Request) -> tuple[str, ...]:
+def _own(request: EnvironmentRequest) -> tuple[str, ...]:
     """The names of the repository's own packages."""
     manifests = [path for path in request.files.paths if path.rpartition("/")[2] == "package.json"]
     found = [_json(request, path) for path in manifests if "node_modules" not in PurePosixPath(path).parts]

@@ -13,14 +13,14 @@ from fairwitness.kit.files import read_plain
 from fairwitness.kit.json_text import parse_lines
 from fairwitness.kit.limits import Limits
 from fairwitness.kit.text import visible
-from fairwitness.verify.environment.furnishing import node_origin_problem
-from fairwitness.verify.environment.model import Resolved
+from fairwitness.verify.environment.model import ResolvedCommand
+from fairwitness.verify.environment.node_modules import node_origin_problem
 from fairwitness.verify.environment.programs.bootstrap import RECORD
 
 _LIMITS = Limits(bytes=8 << 20, nodes=1_000_000)
 
 
-def origin_problem(project: Project, resolved: Resolved, checkout: Path) -> str | None:
+def origin_problem(project: Project, resolved: ResolvedCommand, checkout: Path) -> str | None:
     """Why what a command said is no evidence about this tree, in one clause; None if it is."""
     if resolved.own:
         elsewhere = node_origin_problem(resolved.own, checkout, resolved.install_root)
@@ -31,7 +31,7 @@ def origin_problem(project: Project, resolved: Resolved, checkout: Path) -> str 
     return judge_origin(project, read_origin(resolved), checkout, loads=resolved.loads)
 
 
-def read_origin(resolved: Resolved) -> bytes | None:
+def read_origin(resolved: ResolvedCommand) -> bytes | None:
     """What the bootstrap wrote; None if there is nothing that can be read."""
     if resolved.origin is None:
         return None

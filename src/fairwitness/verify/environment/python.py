@@ -2,15 +2,20 @@
 
 import hashlib
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from fairwitness.contracts.common.sandbox import End
 from fairwitness.contracts.verify.checks import Language
-from fairwitness.verify.environment.about import About, about, is_own
+from fairwitness.verify.environment.clients import clients
 from fairwitness.verify.environment.commands import run_commands
-from fairwitness.verify.environment.environment_store import Built, digest_of
+from fairwitness.verify.environment.environment_store import BuiltEnvironment, digest_of, failure, remove
 from fairwitness.verify.environment.interpreters import (
     BOOTSTRAP,
     PROGRAMS,
@@ -21,14 +26,14 @@ from fairwitness.verify.environment.interpreters import (
     probe,
     venv_python,
 )
-from fairwitness.verify.environment.layers import describe, lay, references, site_of
-from fairwitness.verify.environment.machine import SYSTEM_PATH
+from fairwitness.verify.environment.layers import bare, describe, hook, lay, references, site_of
+from fairwitness.verify.environment.machine import SYSTEM_PATH, find, needed_by, version_of, within
 from fairwitness.verify.environment.model import Environment, NoEnvironment
-from fairwitness.verify.environment.python_build import ALLOW, TOOLS, build, notes_of, plan_of
-from fairwitness.verify.environment.request import Request
+from fairwitness.verify.environment.project_metadata import ProjectMetadata, is_own, read_metadata
+from fairwitness.verify.environment.request import EnvironmentRequest
 from fairwitness.verify.environment.requirements import (
     LOCKS,
-    Declared,
+    DeclaredRequirements,
     declared_by,
     join,
     locked_versions,
@@ -36,24 +41,237 @@ from fairwitness.verify.environment.requirements import (
     unmet,
 )
 
+ALLOW = (
+    "fairwitness verify --setup-network (for good: network = true under [verify.setup] in fairwitness.toml), "
+    "or make a .venv of what the project needs"
+)
+
+TOOLS = frozenset(
+    {"pytest", "ruff", "mypy", "black", "flake8", "pyright", "basedpyright", "isort", "pylint", "build", "pre-commit"}
+)
+"""Tools that are fetched by their name; any other name may be anybody's package, so it has to be declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPlan:
+    """What is to be installed, and by which program."""
+
+    request: EnvironmentRequest
+    declared: DeclaredRequirements
+    metadata: ProjectMetadata
+    base: Interpreter
+    uv: Path | None
+
+    @property
+    def by(self) -> str:
+        """One clause for people."""
+        return "uv sync" if self.uv is not None else "pip install of the declared dependencies"
+
+    @property
+    def facts(self) -> list[Any]:
+        """What a digest has to know."""
+        tool = version_of(self.uv) if self.uv is not None else self.base.versions.get("pip", "bundled")
+        settings = self.request.settings
+        return [
+            self.by,
+            tool,
+            self.base.identity,
+            missing_tools(self),
+            sorted(settings.env.items()),
+            self.metadata.plain(),
+        ]
+
+
+def plan_of(
+    request: EnvironmentRequest, declared: DeclaredRequirements, metadata: ProjectMetadata, base: Interpreter
+) -> InstallPlan:
+    """uv if the tree has its lock and the person has the program."""
+    locked = any(join(folder, "uv.lock") in request.files.paths for folder in (request.project.root, "."))
+    uv = find("uv", request.search, outside=request.repositories) if locked else None
+    return InstallPlan(request, declared, metadata, base, uv)
+
+
+def missing_tools(plan: InstallPlan) -> list[str]:
+    """Tools that checks want and the project does not declare."""
+    lines = [line.split(" --hash")[0] for line in plan.declared.requirements]
+    declared = {canonicalize_name(Requirement(line).name) for line in lines}
+    return sorted({tool for tool in plan.request.tools if tool in TOOLS and canonicalize_name(tool) not in declared})
+
+
+def build(plan: InstallPlan, folder: Path) -> dict[str, Any] | NoEnvironment:
+    """Installs everything into `venv` of a folder; the notes of the environment, or why there is none."""
+    venv = folder / "venv"
+    failed = _with_uv(plan, folder, venv) if plan.uv is not None else _with_pip(plan, folder, venv)
+    if failed is not None:
+        return failed
+    python = venv / "bin" / "python"
+    try:
+        interpreter = probe(plan.request.store, python)
+    except NoInterpreter as error:
+        return NoEnvironment(f"{plan.by} left no interpreter: {error}", environmental=True)
+    site = site_of(venv, interpreter)
+    hook(site)
+    if plan.metadata.name and not any(is_own(name, plan.metadata) for name in interpreter.distributions):
+        describe(site, venv / "bin", python, plan.metadata.plain())
+    request = plan.request
+    return notes_of(interpreter, plan.metadata, request.repositories, network=request.settings.network, by=plan.by)
+
+
+def notes_of(
+    interpreter: Interpreter,
+    metadata: ProjectMetadata,
+    repositories: Sequence[Path],
+    *,
+    network: bool,
+    by: str,
+    editable: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """What is written down of an environment."""
+    installed = set[str]()
+    for name, one in interpreter.distributions.items():
+        ours = is_own(name, metadata) or (one.folder is not None and within(one.folder, repositories))
+        if not ours:
+            installed |= set(one.names)
+    versions = {**interpreter.versions, "python": interpreter.version}
+    return {
+        "python": "venv/bin/python",
+        "versions": dict(sorted(versions.items())),
+        "installed": sorted(installed),
+        "editable": list(editable),
+        "network": network,
+        "by": by,
+    }
+
+
+def _with_pip(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironment | None:
+    if plan.base.pip is None:
+        return NoEnvironment(f"{plan.base.executable} has no pip", environmental=True, next_step="install pip for it")
+    bare(venv, plan.base)
+    hashed = [line for line in plan.declared.requirements if " --hash" in line]
+    plain = [line for line in plan.declared.requirements if " --hash" not in line]
+    constraints = [*plan.declared.constraints, *_locked(plan)]
+    (folder / "constraints.txt").write_text("".join(f"{line}\n" for line in constraints))
+    for name, lines in (("hashed.txt", hashed), ("requirements.txt", plain)):
+        failed = _pip(plan, folder, venv, name, lines, with_constraints=name != "hashed.txt")
+        if failed is not None:
+            return failed
+    return _tools_with_pip(plan, folder, venv)
+
+
+def _tools_with_pip(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironment | None:
+    """Adds tools that are not declared; one that cannot be had is missed by its own check, unless nothing else is."""
+    tools = missing_tools(plan)
+    failed = _pip(plan, folder, venv, "tools.txt", tools, with_constraints=True)
+    if failed is not None and len(tools) > 1:
+        each = [_pip(plan, folder, venv, "tools.txt", [tool], with_constraints=True) for tool in tools]
+        failed = failed if all(one is not None for one in each) else None
+    return failed if not plan.declared.requirements else None
+
+
+def _locked(plan: InstallPlan) -> list[str]:
+    """The versions of a lock that pip cannot read itself, where it names one version only."""
+    versions = locked_versions(plan.request.project.root, plan.request.files)
+    declared = "\n".join(plan.declared.requirements)
+    return [
+        f"{name}=={min(found)}"
+        for name, found in sorted(versions.items())
+        if len(found) == 1 and f"{name}==" not in declared
+    ]
+
+
+def _pip(
+    plan: InstallPlan, folder: Path, venv: Path, name: str, lines: list[str], *, with_constraints: bool
+) -> NoEnvironment | None:
+    if not lines:
+        return None
+    (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    request, settings = plan.request, plan.request.settings
+    machine = clients(request.environ, network=settings.network)
+    argv = [str(venv / "bin" / "python"), "-I", str(plan.base.pip), "install", "--no-cache-dir", "--progress-bar=off"]
+    argv += ["--prefer-binary", "--no-warn-script-location", "-r", name]
+    argv += ["-c", "constraints.txt"] if with_constraints else []
+    if settings.network:
+        argv += [f"--extra-index-url={index}" for index in plan.declared.indexes]
+    env = {**machine.env, "PATH": f"{venv}/bin:/usr/local/bin:/usr/bin:/bin", **settings.env}
+    read = (*plan.base.read, *machine.read)
+    done = request.store.run(argv, worktree=folder, read=read, env=env, network=settings.network)
+    if done.result.end is End.OK:
+        return None
+    what = "pip install" if settings.network else "pip install without network"
+    return failure(what, done, network=settings.network, next_step="" if settings.network else ALLOW)
+
+
+def _with_uv(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironment | None:
+    assert plan.uv is not None
+    request, settings = plan.request, plan.request.settings
+    manifests = [path for path in request.files.paths if path.rpartition("/")[2] in ("pyproject.toml", "uv.lock")]
+    request.write_manifests(manifests, folder / "project")
+    machine = clients(request.environ, network=settings.network)
+    argv = [str(plan.uv), "sync", "--frozen", "--no-install-project", "--no-install-workspace", "--no-progress"]
+    argv += ["--python", str(plan.base.executable), "--color", "never"]
+    argv += [word for extra in plan.declared.extras for word in ("--extra", extra)]
+    argv += [word for group in plan.declared.groups for word in ("--group", group)]
+    argv += [] if settings.network else ["--offline"]
+    env = {
+        **machine.env,
+        "UV_PROJECT_ENVIRONMENT": str(venv),
+        "UV_CACHE_DIR": str(folder / "cache"),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_LINK_MODE": "copy",
+        **settings.env,
+    }
+    read = (*plan.base.read, *machine.read, *needed_by(plan.uv))
+    done = request.store.run(
+        argv,
+        # the cache holds folders that look like repositories, so it may not lie in the worktree
+        worktree=folder / "project",
+        write=(folder,),
+        cwd=request.project.root,
+        read=read,
+        env=env,
+        network=settings.network,
+    )
+    if done.result.end is not End.OK:
+        return failure("uv sync", done, network=settings.network, next_step="" if settings.network else ALLOW)
+    remove(folder / "cache")
+    return _tools_with_uv(plan, folder, venv, env, read)
+
+
+def _tools_with_uv(
+    plan: InstallPlan, folder: Path, venv: Path, env: dict[str, str], read: tuple[Path, ...]
+) -> NoEnvironment | None:
+    """Adds tools that the lock does not hold; one that cannot be had is missed by its own check, not here."""
+    site = next((venv / "lib").glob("python*/site-packages"), None)
+    present = (
+        {path.name.split("-")[0].lower().replace("_", "-") for path in site.glob("*.dist-info")} if site else set()
+    )
+    tools = [tool for tool in missing_tools(plan) if canonicalize_name(tool) not in present]
+    if tools and plan.request.settings.network:
+        argv = [str(plan.uv), "pip", "install", "--python", str(venv / "bin" / "python"), *tools]
+        place = folder / "project"
+        plan.request.store.run(argv, worktree=place, write=(folder,), read=read, env=env, network=True)
+        remove(folder / "cache")
+    return None
+
+
 _VENVS = (".venv", "venv")
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _PythonNeeds:
     """A project and what its files say it needs."""
 
-    request: Request
-    declared: Declared
-    said: About
+    request: EnvironmentRequest
+    declared: DeclaredRequirements
+    metadata: ProjectMetadata
 
     @property
     def manifests(self) -> list[str]:
         """Every file that has a part in the environment."""
         project = self.request.project
         locks = [join(folder, name) for folder in (project.root, ".") for name in LOCKS]
-        return sorted({*project.manifests, *self.declared.read, *self.said.read, *locks})
+        return sorted({*project.manifests, *self.declared.read, *self.metadata.read, *locks})
 
     @property
     def facts(self) -> list[Any]:
@@ -62,10 +280,10 @@ class _Wanted:
         return ["python", bootstrap, self.request.project.root, self.request.content(self.manifests)]
 
 
-def prepare_python(request: Request) -> Environment | NoEnvironment:
+def prepare_python(request: EnvironmentRequest) -> Environment | NoEnvironment:
     """Goes through the sources of an environment in order and takes the first that will do."""
-    wanted = _Wanted(
-        request, declared_by(request.project.root, request.files), about(request.project.root, request.files)
+    wanted = _PythonNeeds(
+        request, declared_by(request.project.root, request.files), read_metadata(request.project.root, request.files)
     )
     broken = _broken_lock(wanted)
     if broken is not None:
@@ -99,12 +317,12 @@ def prepare_python(request: Request) -> Environment | NoEnvironment:
     return NoEnvironment(f"{reason}; {why_not}" if why_not else reason, built.environmental, built.next_step or ALLOW)
 
 
-def _base(wanted: _Wanted) -> Interpreter | None:
+def _base(wanted: _PythonNeeds) -> Interpreter | None:
     """The first interpreter of the person's PATH that answers and is one the project is made for."""
     request = wanted.request
     for python in on_path(request.search, request.repositories):
         try:
-            interpreter = probe(request.workshop, python)
+            interpreter = probe(request.store, python)
         except NoInterpreter:
             continue
         if python_fits(wanted.declared, interpreter.version):
@@ -112,23 +330,23 @@ def _base(wanted: _Wanted) -> Interpreter | None:
     return None
 
 
-def _built(wanted: _Wanted, base: Interpreter) -> Environment | NoEnvironment:
+def _built(wanted: _PythonNeeds, base: Interpreter) -> Environment | NoEnvironment:
     """An environment installed from what the tree declares; without network pip may know folders that uv does not."""
     request = wanted.request
-    first = plan_of(request, wanted.declared, wanted.said, base)
+    first = plan_of(request, wanted.declared, wanted.metadata, base)
     again = first.uv is not None and not request.settings.network
     refusal: NoEnvironment | None = None
     for plan in (first, replace(first, uv=None)) if again else (first,):
         digest = digest_of("built", wanted.facts, plan.facts)
-        built = request.workshop.kept(digest, partial(build, plan))
-        if isinstance(built, Built):
+        built = request.store.kept(digest, partial(build, plan))
+        if isinstance(built, BuiltEnvironment):
             return _environment(request, digest, built, base.read)
         refusal = refusal or built
     assert refusal is not None
     return refusal
 
 
-def _broken_lock(wanted: _Wanted) -> NoEnvironment | None:
+def _broken_lock(wanted: _PythonNeeds) -> NoEnvironment | None:
     """A lock that cannot be read is the tree's own fault, whatever else is on this machine."""
     request = wanted.request
     for path in wanted.manifests:
@@ -143,7 +361,7 @@ def _broken_lock(wanted: _Wanted) -> NoEnvironment | None:
     return None
 
 
-def _lacks(wanted: _Wanted, interpreter: Interpreter) -> list[str]:
+def _lacks(wanted: _PythonNeeds, interpreter: Interpreter) -> list[str]:
     """What the project needs and an interpreter has not, or has in another version than the lock names."""
     versions = interpreter.versions
     lacking = unmet(wanted.declared, versions, interpreter.markers)
@@ -151,17 +369,17 @@ def _lacks(wanted: _Wanted, interpreter: Interpreter) -> list[str]:
     lacking += [
         f"{name} {'/'.join(sorted(locked[name]))} (it has {version})"
         for name, version in sorted(versions.items())
-        if name in locked and version not in locked[name] and not is_own(name, wanted.said)
+        if name in locked and version not in locked[name] and not is_own(name, wanted.metadata)
     ]
     return lacking
 
 
-def _without(wanted: _Wanted, interpreter: Interpreter) -> list[str]:
+def _without(wanted: _PythonNeeds, interpreter: Interpreter) -> list[str]:
     """The tools that checks want and an interpreter has not."""
     return [tool for tool in wanted.request.tools if tool in TOOLS and tool not in interpreter.versions]
 
 
-def _persons(wanted: _Wanted) -> tuple[Environment | None, str]:
+def _persons(wanted: _PythonNeeds) -> tuple[Environment | None, str]:
     """The environment in the person's own checkout, if it is the one this tree asks for; else why it is not."""
     request = wanted.request
     persons = request.persons_checkout
@@ -182,7 +400,7 @@ def _persons(wanted: _Wanted) -> tuple[Environment | None, str]:
             if python is None:
                 return None, f"{shown} has no interpreter of this machine"
             try:
-                interpreter = probe(request.workshop, python)
+                interpreter = probe(request.store, python)
             except NoInterpreter as error:
                 return None, str(error)
             locked = any(path.rpartition("/")[2] in LOCKS for path in wanted.manifests if path in request.files.paths)
@@ -197,7 +415,7 @@ def _persons(wanted: _Wanted) -> tuple[Environment | None, str]:
 
 
 def _layer(
-    wanted: _Wanted,
+    wanted: _PythonNeeds,
     interpreter: Interpreter,
     by: str,
     *,
@@ -209,28 +427,28 @@ def _layer(
 
     `checkouts` are folders besides the request's own that references in it may lead to: trees it was made from.
     """
-    request, said = wanted.request, wanted.said
+    request, metadata = wanted.request, wanted.metadata
     repositories = (*checkouts, *request.repositories)
     refers = references(interpreter, repositories)
     installed = {name: [one.version, str(one.folder)] for name, one in interpreter.distributions.items()}
     digest = digest_of(
-        "layer", wanted.facts, interpreter.identity, installed, refers.lines, refers.editable, said.plain(), by
+        "layer", wanted.facts, interpreter.identity, installed, refers.lines, refers.editable, metadata.plain(), by
     )
 
     def make(folder: Path) -> dict[str, Any]:
         venv = folder / "venv"
         python = lay(venv, interpreter, refers)
-        if said.name and not any(is_own(name, said) for name in interpreter.distributions):
-            describe(site_of(venv, interpreter), venv / "bin", python, said.plain())
-        return notes_of(interpreter, said, repositories, network=network, by=by, editable=refers.editable)
+        if metadata.name and not any(is_own(name, metadata) for name in interpreter.distributions):
+            describe(site_of(venv, interpreter), venv / "bin", python, metadata.plain())
+        return notes_of(interpreter, metadata, repositories, network=network, by=by, editable=refers.editable)
 
-    built = request.workshop.kept(digest, make)
-    assert isinstance(built, Built)  # `make` answers nothing else
+    built = request.store.kept(digest, make)
+    assert isinstance(built, BuiltEnvironment)  # `make` answers nothing else
     outside = (*refers.outside, *outside_folders(interpreter, repositories), *extra)
     return _environment(request, digest, built, (*interpreter.read, *outside))
 
 
-def _by_commands(wanted: _Wanted, base: Interpreter | None) -> Environment | NoEnvironment:
+def _by_commands(wanted: _PythonNeeds, base: Interpreter | None) -> Environment | NoEnvironment:
     """What the commands of [verify.setup] leave in their folder, seen through a layer."""
     request = wanted.request
     digest = digest_of("commands", wanted.facts, base.identity if base else None, *_settings_facts(request))
@@ -241,7 +459,7 @@ def _by_commands(wanted: _Wanted, base: Interpreter | None) -> Environment | NoE
         python = done.folder / "env" / place
         if python.exists():
             try:
-                interpreter = probe(request.workshop, python)
+                interpreter = probe(request.store, python)
             except NoInterpreter as error:
                 return NoEnvironment(str(error), environmental=True)
             checkouts = tuple(Path(str(one)) for one in done.notes["checkouts"])
@@ -259,12 +477,14 @@ def _by_commands(wanted: _Wanted, base: Interpreter | None) -> Environment | NoE
     )
 
 
-def _settings_facts(request: Request) -> list[Any]:
+def _settings_facts(request: EnvironmentRequest) -> list[Any]:
     settings = request.settings
     return [[list(command) for command in settings.commands], sorted(settings.env.items())]
 
 
-def _environment(request: Request, digest: str, built: Built, read: tuple[Path, ...]) -> Environment:
+def _environment(
+    request: EnvironmentRequest, digest: str, built: BuiltEnvironment, read: tuple[Path, ...]
+) -> Environment:
     notes = built.notes
     python = built.folder / str(notes["python"])
     return Environment(

@@ -9,17 +9,17 @@ from fairwitness.contracts.verify.checks import Project, SetupSettings
 from fairwitness.errors import StoreError
 from fairwitness.kit.files import read_plain
 from fairwitness.verify.discovery.files import READ_LIMIT, TreeFiles
-from fairwitness.verify.environment.environment_store import Workshop
+from fairwitness.verify.environment.environment_store import EnvironmentStore
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class EnvironmentRequest:
     """A project of a tree, and what there is to prepare it with."""
 
     project: Project
     files: TreeFiles
     settings: SetupSettings
-    workshop: Workshop
+    store: EnvironmentStore
     environ: Mapping[str, str]
     """The person's variables."""
     search: tuple[Path, ...]

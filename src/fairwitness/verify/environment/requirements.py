@@ -35,7 +35,7 @@ _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}")
 
 
 @dataclass(slots=True)
-class Declared:
+class DeclaredRequirements:
     """What a project needs; `problem` if its files do not say it in a way that can be read."""
 
     requirements: list[str] = field(default_factory=list)
@@ -53,9 +53,9 @@ class Declared:
     """Whether the problem is only that another tool's form is not read here."""
 
 
-def declared_by(root: str, files: TreeFiles) -> Declared:
+def declared_by(root: str, files: TreeFiles) -> DeclaredRequirements:
     """What the project in a folder of the tree declares."""
-    declared = Declared()
+    declared = DeclaredRequirements()
     _pyproject(join(root, "pyproject.toml"), files, declared)
     _setup_cfg(join(root, "setup.cfg"), files, declared)
     for path in _requirement_files(root, files):
@@ -80,7 +80,7 @@ def _requirement_files(root: str, files: TreeFiles) -> list[str]:
     return found["run"] + (found["test"] or found["dev"])
 
 
-def unmet(declared: Declared, versions: Mapping[str, str], markers: Mapping[str, str]) -> list[str]:
+def unmet(declared: DeclaredRequirements, versions: Mapping[str, str], markers: Mapping[str, str]) -> list[str]:
     """The requirements, and bounds on the interpreter, that a set of installed distributions does not satisfy."""
     missing = []
     if not python_fits(declared, markers["python_full_version"]):
@@ -105,7 +105,7 @@ def applies(requirement: Requirement, markers: Mapping[str, str]) -> bool:
         return True
 
 
-def python_fits(declared: Declared, version: str) -> bool:
+def python_fits(declared: DeclaredRequirements, version: str) -> bool:
     """True if an interpreter of this version is one the project is made for."""
     try:
         return SpecifierSet(declared.requires_python).contains(version, prereleases=True)
@@ -142,7 +142,7 @@ def _locked(lock: dict[str, Any]) -> dict[str, set[str]]:
     return versions
 
 
-def _pyproject(path: str, files: TreeFiles, declared: Declared) -> None:
+def _pyproject(path: str, files: TreeFiles, declared: DeclaredRequirements) -> None:
     content = files.read(path) if path in files.paths else None
     if content is None:
         return
@@ -192,7 +192,7 @@ def _group(name: str, groups: Mapping[str, Any], seen: set[str]) -> list[str]:
     return lines
 
 
-def _setup_cfg(path: str, files: TreeFiles, declared: Declared) -> None:
+def _setup_cfg(path: str, files: TreeFiles, declared: DeclaredRequirements) -> None:
     content = files.read(path) if path in files.paths else None
     if content is None:
         return
@@ -213,7 +213,7 @@ def _setup_cfg(path: str, files: TreeFiles, declared: Declared) -> None:
 
 
 def _requirement_file(
-    path: str, files: TreeFiles, declared: Declared, seen: set[str], *, constrains: bool = False
+    path: str, files: TreeFiles, declared: DeclaredRequirements, seen: set[str], *, constrains: bool = False
 ) -> None:
     content = files.read(path) if path in files.paths else None
     if content is None:
@@ -240,7 +240,9 @@ def _is_folder(line: str) -> bool:
     return line.startswith((".", "/", "file:")) or " @ file:" in line
 
 
-def _add(declared: Declared, lines: Sequence[str], path: str, own: str, *, constrains: bool = False) -> None:
+def _add(
+    declared: DeclaredRequirements, lines: Sequence[str], path: str, own: str, *, constrains: bool = False
+) -> None:
     for line in lines:
         text, *hashes = re.split(r"\s+(?=--hash[= ])", line)
         try:

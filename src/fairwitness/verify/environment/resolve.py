@@ -15,10 +15,10 @@ from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, Languag
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_given
 from fairwitness.kit.json_text import parse
-from fairwitness.verify.environment.furnishing import furnish
 from fairwitness.verify.environment.interpreters import BOOTSTRAP, PROGRAMS
 from fairwitness.verify.environment.machine import SYSTEM_PATH, find, needed_by, version_of, within
-from fairwitness.verify.environment.model import Environment, Resolved, Unavailable
+from fairwitness.verify.environment.model import Environment, ResolvedCommand, Unavailable
+from fairwitness.verify.environment.node_modules import furnish
 from fairwitness.verify.environment.programs import bootstrap
 
 __all__ = ["furnish", "resolve"]
@@ -67,7 +67,7 @@ def resolve(
     tmp: Path,
     ids: Sequence[str] = (),
     project: Project | None = None,
-) -> Resolved | Unavailable:
+) -> ResolvedCommand | Unavailable:
     """The command to run; or why there is none. `project` if it is not the one the environment was prepared for."""
     project = project or environment.project
     words = spec.select if ids else spec.argv
@@ -84,7 +84,7 @@ def resolve(
     if environment.language is Language.RUST:
         _registry(environment, tmp)
     arguments = [one for word in rest for one in (ids if word == "{ids}" else (fill(word, ids),))]
-    return Resolved(
+    return ResolvedCommand(
         argv=(*start.argv, *arguments),
         env=env,
         read=tuple(dict.fromkeys((*environment.read, PROGRAMS, *start.read))),

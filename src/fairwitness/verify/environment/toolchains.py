@@ -13,7 +13,7 @@ from fairwitness.verify.environment.clients import clients
 from fairwitness.verify.environment.environment_store import digest_of, failure
 from fairwitness.verify.environment.machine import SYSTEM, SYSTEM_PATH, find, needed_by, version_of, within
 from fairwitness.verify.environment.model import Environment, NoEnvironment
-from fairwitness.verify.environment.request import Request
+from fairwitness.verify.environment.request import EnvironmentRequest
 from fairwitness.verify.environment.requirements import join
 
 _PROGRAMS: dict[Language, tuple[str, ...]] = {
@@ -26,7 +26,7 @@ _PROGRAMS: dict[Language, tuple[str, ...]] = {
 _NEEDED: dict[Language, str] = {Language.RUST: "cargo", Language.GO: "go", Language.JAVA: "java"}
 
 
-def prepare_toolchain(request: Request) -> Environment | NoEnvironment:
+def prepare_toolchain(request: EnvironmentRequest) -> Environment | NoEnvironment:
     """The tools of a language, as they are on this machine."""
     language = request.project.language
     found = {name: find(name, request.search, outside=request.repositories) for name in _PROGRAMS[language]}
@@ -82,11 +82,11 @@ def prepare_toolchain(request: Request) -> Environment | NoEnvironment:
     )
 
 
-def _home(request: Request) -> Path:
+def _home(request: EnvironmentRequest) -> Path:
     return Path(request.environ.get("HOME", "/nonexistent"))
 
 
-def _crates(request: Request, cargo: Path, facts: list[object]) -> tuple[Path | None, bool] | NoEnvironment:
+def _crates(request: EnvironmentRequest, cargo: Path, facts: list[object]) -> tuple[Path | None, bool] | NoEnvironment:
     """The registry that holds every crate of the lock, and whether it had to be fetched."""
     wanted = _locked(request)
     if isinstance(wanted, NoEnvironment):
@@ -101,14 +101,14 @@ def _crates(request: Request, cargo: Path, facts: list[object]) -> tuple[Path | 
     if not request.settings.network or request.checkout is None:
         step = "run cargo fetch, or fairwitness verify --setup-network (or network = true under [verify.setup] in fairwitness.toml)"
         return NoEnvironment(reason, environmental=True, next_step=step)
-    built = request.workshop.kept(digest_of("cargo", facts), lambda folder: _fetch(request, cargo, folder))
+    built = request.store.kept(digest_of("cargo", facts), lambda folder: _fetch(request, cargo, folder))
     return built if isinstance(built, NoEnvironment) else (built.folder / "cargo" / "registry", True)
 
 
-def _fetch(request: Request, cargo: Path, folder: Path) -> dict[str, object] | NoEnvironment:
+def _fetch(request: EnvironmentRequest, cargo: Path, folder: Path) -> dict[str, object] | NoEnvironment:
     assert request.checkout is not None
     machine = clients(request.environ, network=True)
-    done = request.workshop.run(
+    done = request.store.run(
         [str(cargo), "fetch", "--locked"],
         worktree=request.checkout,
         writable=False,
@@ -121,7 +121,7 @@ def _fetch(request: Request, cargo: Path, folder: Path) -> dict[str, object] | N
     return {"network": True} if done.result.end is End.OK else failure("cargo fetch", done, network=True)
 
 
-def _locked(request: Request) -> list[str] | NoEnvironment:
+def _locked(request: EnvironmentRequest) -> list[str] | NoEnvironment:
     """`name-version` of every crate that comes from a registry."""
     folders = [request.project.root, *map(str, PurePosixPath(request.project.root).parents)]
     path = next((found for folder in folders if (found := join(folder, "Cargo.lock")) in request.files.paths), None)

@@ -8,10 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from fairwitness.verify.inspections.config_judging import Judged, keeps_command, loosens_text
+from fairwitness.verify.inspections.config_changes import (
+    SettingChange,
+    SettingJudgement,
+    changes_between,
+    judge,
+    keeps_command,
+    loosens_text,
+)
+from fairwitness.verify.inspections.config_values import Settings, Way, items_of
 from fairwitness.verify.inspections.config_words import CHECKING, LOOSE_TEXT
-from fairwitness.verify.inspections.diffing import lines_of
-from fairwitness.verify.inspections.model import ChangedFile, clipped, quoted
+from fairwitness.verify.inspections.line_diff import lines_of
+from fairwitness.verify.inspections.model import ChangedText, clipped, quoted
 
 _RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=#]*?)\s*(?:#.*)?$")
 _VARIABLE = re.compile(r"(?:export\s+|override\s+)?([\w.-]+)\s*(?:[:+?!]|::)?=\s*(.*?)\s*(?:#.*)?$")
@@ -30,31 +38,33 @@ Rules = dict[str, tuple[str, list[str]]]
 """Targets of a Makefile: what each needs, and its commands."""
 
 
-def makefile_changes(change: ChangedFile) -> Iterator[Judged]:
+def makefile_changes(change: ChangedText) -> Iterator[SettingJudgement]:
     """What became of the targets and variables of a Makefile."""
     old_rules, old_variables, _ = _makefile(change.before or "")
     rules, variables, twice = _makefile(change.after or "")
     for name in sorted(twice & set(old_rules)):
-        yield Judged(f"target {name} is defined twice", blocks=True)
+        yield SettingJudgement(f"target {name} is defined twice", blocks=True)
     for name, (needs, commands) in old_rules.items():
         if name not in rules:
-            yield Judged(f"target {name} is gone", blocks=_checks(name, commands))
+            yield SettingJudgement(f"target {name} is gone", blocks=_checks(name, commands))
         elif rules[name] != (needs, commands):
             yield _target(name, needs, commands, *rules[name])
     for name, (_, commands) in rules.items():
         if name not in old_rules:
             special = name.startswith(".") and name != ".PHONY"
             text = f"target {name} is new"
-            yield Judged(text, blocks=special or (name in {"test", "check"} and loosens_text("", "\n".join(commands))))
+            yield SettingJudgement(
+                text, blocks=special or (name in {"test", "check"} and loosens_text("", "\n".join(commands)))
+            )
     for name in sorted(set(old_variables) | set(variables)):
         old, new = old_variables.get(name), variables.get(name)
         if old != new:
             kept = keeps_command(old, new) if old is not None else not loosens_text("", f"{name} = {new}")
             matters = _FLAGS.search(name) is not None or loosens_text(old, f"{name} = {new}")
-            yield Judged(f"{name} is {quoted(new or '')} now", blocks=matters and not kept)
+            yield SettingJudgement(f"{name} is {quoted(new or '')} now", blocks=matters and not kept)
 
 
-def _target(name: str, needs: str, commands: list[str], new_needs: str, new_commands: list[str]) -> Judged:
+def _target(name: str, needs: str, commands: list[str], new_needs: str, new_commands: list[str]) -> SettingJudgement:
     dropped = set(needs.split()) - set(new_needs.split())
     kept = (
         keeps_command("\n".join(commands), "\n".join(new_commands))
@@ -63,16 +73,16 @@ def _target(name: str, needs: str, commands: list[str], new_needs: str, new_comm
     )
     ignored = Counter(_ignoring(new_commands)) - Counter(_ignoring(commands))
     if ignored:
-        return Judged(f"target {name} does not mind failures any more: {quoted(min(ignored))}", blocks=True)
+        return SettingJudgement(f"target {name} does not mind failures any more: {quoted(min(ignored))}", blocks=True)
     if dropped and _checks(name, commands):
-        return Judged(f"target {name} no longer needs {', '.join(sorted(dropped))}", blocks=True)
+        return SettingJudgement(f"target {name} no longer needs {', '.join(sorted(dropped))}", blocks=True)
     if not kept:
         lost = [line for line in new_commands if line not in commands] or commands
         matters = _checks(name, [*commands, *new_commands]) or loosens_text(
             "\n".join(commands), "\n".join(new_commands)
         )
-        return Judged(f"target {name} runs something else now: {quoted(lost[0])}", blocks=matters)
-    return Judged(f"target {name} does more now", blocks=False)
+        return SettingJudgement(f"target {name} runs something else now: {quoted(lost[0])}", blocks=matters)
+    return SettingJudgement(f"target {name} does more now", blocks=False)
 
 
 def _makefile(text: str) -> tuple[Rules, dict[str, str], set[str]]:
@@ -112,7 +122,7 @@ def _ignoring(commands: list[str]) -> list[str]:
     return [command for command in commands if re.match(r"[@+]*-", command)]
 
 
-def cmake_changes(change: ChangedFile) -> Iterator[Judged]:
+def cmake_changes(change: ChangedText) -> Iterator[SettingJudgement]:
     """What became of the commands of a CMake file."""
     before, after = _cmake(change.before or ""), _cmake(change.after or "")
     new = Counter(after) - Counter(before)
@@ -121,14 +131,14 @@ def cmake_changes(change: ChangedFile) -> Iterator[Judged]:
         grown = [other for other in new if other.split(" ")[:2] == command.split(" ")[:2] and _grew(command, other)]
         if grown:
             new -= Counter(grown[:1])
-            yield Judged(f"{name} {words[0] if words else ''} has more now".replace("  ", " "), blocks=False)
+            yield SettingJudgement(f"{name} {words[0] if words else ''} has more now".replace("  ", " "), blocks=False)
         else:
             harmless = name in {"message", "project", "cmake_minimum_required", "install"}
-            yield Judged(f"{quoted(command)} is gone or changed", blocks=not harmless)
+            yield SettingJudgement(f"{quoted(command)} is gone or changed", blocks=not harmless)
     for command in new:
         loose = LOOSE_TEXT.search(command) or re.match(r"(set_tests_properties|return|macro|function)\b", command)
         if loose and not re.match(r"(macro|function) (?!add_test|enable_testing)", command):
-            yield Judged(f"{quoted(command)} is new", blocks=True)
+            yield SettingJudgement(f"{quoted(command)} is new", blocks=True)
 
 
 def _cmake(text: str) -> list[str]:
@@ -143,7 +153,7 @@ def _grew(old: str, new: str) -> bool:
     return not missing and not loosens_text(old, new)
 
 
-def line_judgements(change: ChangedFile, *, unsure: bool, settings: bool = True) -> Iterator[Judged]:
+def line_judgements(change: ChangedText, *, unsure: bool, settings: bool = True) -> Iterator[SettingJudgement]:
     """Any other file of commands, or of settings if it may hold them, line by line."""
     before, after = lines_of(change.before or ""), lines_of(change.after or "")
     lost = [before[number - 1] for number in change.removed if number <= len(before)]
@@ -153,15 +163,15 @@ def line_judgements(change: ChangedFile, *, unsure: bool, settings: bool = True)
     for line in new:
         loose = _loose(line, settings=settings)
         if loose and loose not in known and (unsure or CHECKING.search(line)):
-            yield Judged(f"{quoted(line)} is new", blocks=True)
+            yield SettingJudgement(f"{quoted(line)} is new", blocks=True)
             return
     kept = {_squeezed(line) for line in new}
     gone = [line for line in old if _squeezed(line) not in kept]
     if gone:
         matters = unsure or any(CHECKING.search(line) for line in gone)
-        yield Judged(f"{quoted(gone[0])} is gone or changed", blocks=matters)
+        yield SettingJudgement(f"{quoted(gone[0])} is gone or changed", blocks=matters)
     elif new or old:
-        yield Judged(f"{len(new)} lines are new", blocks=False)
+        yield SettingJudgement(f"{len(new)} lines are new", blocks=False)
 
 
 def _said(lines: list[str]) -> list[str]:
@@ -175,3 +185,62 @@ def _loose(line: str, *, settings: bool) -> str:
 
 def _squeezed(line: str) -> str:
     return re.sub(r"[\s,;]+", "", line)
+
+
+_RUNS = frozenset({"run", "script", "before_script", "after_script", "command", "commands", "args", "entry"})
+_TRIGGERS = frozenset({"on", "true", "rules", "only", "except", "workflow", "stages", "branches", "types", "paths"})
+_CONDITIONS = frozenset({"if", "when", "condition", "only", "except", "rules", "changes"})
+
+
+def ci_changes(before: Settings, after: Settings) -> Iterator[SettingJudgement]:
+    """What became of jobs, steps and their commands."""
+    old, new = _things(before), _things(after)
+    gone = [way for way in sorted(old - new) if way[:-2] in new or len(way) <= 2]
+    for way in gone:
+        inner = [(key, value) for key, value in before.items() if key[: len(way)] == way]
+        checks = (
+            len(way) <= 2
+            or way[-2] == "hooks"
+            or any(CHECKING.search(str(value)) for key, value in inner if key[-1] in {*_RUNS, "uses", "name"})
+        )
+        yield SettingJudgement(f"{quoted(way[-1])} of {way[-2]} is gone or changed", blocks=checks)
+    for change in changes_between(before, after):
+        lost = any(change.way[: len(way)] == way for way in gone)
+        if not lost:
+            yield from _setting(change, is_new=not change.there[0] and _thing_of(change.way) not in old)
+
+
+def _things(settings: Settings) -> set[Way]:
+    """Jobs and steps: the first two levels, and whatever stands in a list."""
+    ways = {way[:2] for way in settings if len(way) > 2}
+    return ways | {
+        way[: at + 1] for way in settings for at in range(2, len(way) - 1) if way[at - 1] in {"steps", "hooks"}
+    }
+
+
+def _thing_of(way: Way) -> Way:
+    for at in range(len(way) - 2, 1, -1):
+        if way[at - 1] in {"steps", "hooks"}:
+            return way[: at + 1]
+    return way[:2]
+
+
+def _setting(change: SettingChange, *, is_new: bool) -> Iterator[SettingJudgement]:
+    name = change.name
+    if loosens_text(change.before, change.after):
+        yield SettingJudgement(str(change), blocks=True)
+    elif name in {"continue-on-error", "allow_failure", "continueOnError"}:
+        yield judge(change, unsure=True)
+    elif is_new:
+        yield SettingJudgement(str(change), blocks=False)
+    elif name in _CONDITIONS or _TRIGGERS & set(change.way[:2]):
+        narrowed = change.there[0] or name in _CONDITIONS
+        yield SettingJudgement(str(change), blocks=narrowed)
+    elif name in _RUNS:
+        checks = CHECKING.search(f"{change.before} {change.after}") is not None
+        yield SettingJudgement(str(change), blocks=checks and not keeps_command(change.before, change.after))
+    elif "matrix" in change.way:
+        less = set(items_of(change.before)) - set(items_of(change.after))
+        yield SettingJudgement(str(change), blocks=bool(less))
+    else:
+        yield judge(change, unsure=False)

@@ -13,8 +13,8 @@ from typing import Any
 
 from fairwitness.errors import BadDocument
 from fairwitness.kit import json_text, yaml_text
-from fairwitness.verify.inspections.lexing import lexed
-from fairwitness.verify.inspections.places import Lang
+from fairwitness.verify.inspections.languages import Lang
+from fairwitness.verify.inspections.lexer import lexed
 
 TEXT_LENGTH = 500_000
 LINE_LENGTH = 10_000

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule, found
+from fairwitness.verify.inspections.model import ChangedText, FindingRule, InspectionFinding, finding_at
 from fairwitness.verify.inspections.python_module_changes import module_changes
-from fairwitness.verify.inspections.python_source import Function, Unreadable, dotted, is_docstring, parse, shape
+from fairwitness.verify.inspections.python_source import Function, UnreadableSource, dotted, is_docstring, parse, shape
 from fairwitness.verify.inspections.python_tests import fixture_name, is_autouse, is_fixture
 
 STARTUP = frozenset({"sitecustomize.py", "usercustomize.py"})
@@ -36,15 +36,17 @@ _BENDS = re.compile(
 )
 
 
-def conftest_changes(change: ChangedFile) -> Iterator[Finding]:
+def conftest_changes(change: ChangedText) -> Iterator[InspectionFinding]:
     """Findings about one conftest.py."""
     try:
         before, after = parse(change.before or ""), parse(change.after or "")
-    except Unreadable as reason:
-        yield found(Rule.UNREADABLE, change.path, None, f"a conftest.py that cannot be read: {reason}", blocks=True)
+    except UnreadableSource as reason:
+        yield finding_at(
+            FindingRule.UNREADABLE, change.path, None, f"a conftest.py that cannot be read: {reason}", blocks=True
+        )
         return
     if change.after is None:
-        yield found(Rule.TEST_CONFIG_HOOK, change.path, None, "the conftest.py is gone", blocks=True)
+        yield finding_at(FindingRule.TEST_CONFIG_HOOK, change.path, None, "the conftest.py is gone", blocks=True)
         return
     known = Counter((text, code) for _, text, code in _powers(before))
     said: set[int] = set()
@@ -52,22 +54,26 @@ def conftest_changes(change: ChangedFile) -> Iterator[Finding]:
         known[text, code] -= 1
         if known[text, code] < 0:
             said.add(line)
-            yield found(Rule.TEST_CONFIG_HOOK, change.path, line, text, blocks=True)
+            yield finding_at(FindingRule.TEST_CONFIG_HOOK, change.path, line, text, blocks=True)
     yield from (finding for finding in _definitions(change.path, before, after) if finding.line not in said)
 
 
-def shadowing(change: ChangedFile) -> Iterator[Finding]:
+def shadowing(change: ChangedText) -> Iterator[InspectionFinding]:
     """A file that Python loads before, or instead of, the tools that run the tests."""
     place = PurePosixPath(change.path)
     if change.after is None or change.before is not None:
         changed = change.before is not None and change.after is not None
         if changed and place.name in STARTUP:
-            yield found(Rule.TEST_CONFIG_HOOK, change.path, None, "it runs before every test run", blocks=True)
+            yield finding_at(
+                FindingRule.TEST_CONFIG_HOOK, change.path, None, "it runs before every test run", blocks=True
+            )
         return
     if place.name in STARTUP or place.suffix == ".pth":
-        yield found(Rule.TEST_CONFIG_HOOK, change.path, None, "it runs before every test run", blocks=True)
+        yield finding_at(FindingRule.TEST_CONFIG_HOOK, change.path, None, "it runs before every test run", blocks=True)
     elif place.suffix == ".py" and _module_at_a_root(place) in SHADOWED:
-        yield found(Rule.TEST_CONFIG_HOOK, change.path, None, "it may stand in for a test tool", blocks=True)
+        yield finding_at(
+            FindingRule.TEST_CONFIG_HOOK, change.path, None, "it may stand in for a test tool", blocks=True
+        )
 
 
 def _module_at_a_root(place: PurePosixPath) -> str:
@@ -129,17 +135,19 @@ def _bends(function: Function) -> bool:
     )
 
 
-def _definitions(path: str, before: ast.Module, after: ast.Module) -> Iterator[Finding]:
+def _definitions(path: str, before: ast.Module, after: ast.Module) -> Iterator[InspectionFinding]:
     """Fixtures and helpers: new ones are said, changed ones touch every test that asks for them."""
     for finding in module_changes(path, before, after):
-        rule = Rule.TEST_CONFIG_HOOK if finding.blocks else Rule.TEST_CONFIG_FIXTURE
+        rule = FindingRule.TEST_CONFIG_HOOK if finding.blocks else FindingRule.TEST_CONFIG_FIXTURE
         autouse = "acts on every test" in finding.text
         if autouse:
             # one that replaces things has been named already
-            yield found(Rule.TEST_CONFIG_FIXTURE, path, finding.line, finding.text, blocks=False)
+            yield finding_at(FindingRule.TEST_CONFIG_FIXTURE, path, finding.line, finding.text, blocks=False)
         else:
-            yield found(rule, path, finding.line, finding.text, blocks=finding.blocks)
+            yield finding_at(rule, path, finding.line, finding.text, blocks=finding.blocks)
     known = {node.name for node in before.body if isinstance(node, Function)}
     for node in after.body:
         if is_fixture(node) and isinstance(node, Function) and node.name not in known and not is_autouse(node):
-            yield found(Rule.TEST_CONFIG_FIXTURE, path, node.lineno, f"fixture {node.name} is new", blocks=False)
+            yield finding_at(
+                FindingRule.TEST_CONFIG_FIXTURE, path, node.lineno, f"fixture {node.name} is new", blocks=False
+            )

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Self
 
-from fairwitness.verify.inspections.lexing import lexed
+from fairwitness.verify.inspections.languages import Lang, is_test_path, language_of
+from fairwitness.verify.inspections.lexer import lexed
 from fairwitness.verify.inspections.line_test_changes import SKIPS as SKIP_MARKS
 from fairwitness.verify.inspections.line_test_changes import rust_test_lines
-from fairwitness.verify.inspections.model import ChangedFile, clipped
-from fairwitness.verify.inspections.places import Lang, is_test_path, language_of
-from fairwitness.verify.inspections.python_source import Unreadable, parse
+from fairwitness.verify.inspections.model import ChangedText, clipped
+from fairwitness.verify.inspections.python_source import UnreadableSource, parse
 from fairwitness.verify.inspections.python_tests import SKIPS, XFAILS, assertions, last_words, tests_of
 
 _TESTS = {
@@ -79,7 +79,7 @@ class Drift:
         return sum((after for _, _, after in self.files), Counts())
 
     @classmethod
-    def of(cls, changes: Iterable[ChangedFile]) -> Self:
+    def of(cls, changes: Iterable[ChangedText]) -> Self:
         """The drift of a change, as far as its own files show it."""
         counted = (
             (change.path, count(change.path, change.before), count(change.path, change.after)) for change in changes
@@ -102,7 +102,7 @@ def count(path: str, text: str | None) -> Counts:
     if language is Lang.PYTHON:
         try:
             return _python(text)
-        except Unreadable:
+        except UnreadableSource:
             pass
     return _lines(text, language, whole=is_test_path(path))
 

@@ -8,9 +8,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from fairwitness.verify.inspections.lexing import Lexed, lexed
-from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule, clipped, found, quoted
-from fairwitness.verify.inspections.places import Lang
+from fairwitness.verify.inspections.languages import Lang
+from fairwitness.verify.inspections.lexer import Lexed, lexed
+from fairwitness.verify.inspections.model import (
+    ChangedText,
+    FindingRule,
+    InspectionFinding,
+    clipped,
+    finding_at,
+    quoted,
+)
 
 SKIPS = {
     Lang.PYTHON: re.compile(r"\b(skip|skipif|skipIf|skipUnless|xfail|expectedFailure|importorskip|skipTest)\b"),
@@ -65,18 +72,20 @@ _ONLY_BRACKETS = re.compile(r"[\s{}()\[\];,]*")
 _RUST_TESTS = re.compile(r"#\s*\[\s*cfg\s*\(\s*(?:test|all\s*\(\s*test\b[^\]]*)\s*\)\s*\]")
 
 
-def line_changes_of_tests(change: ChangedFile, language: Lang) -> Iterator[Finding]:
+def line_changes_of_tests(change: ChangedText, language: Lang) -> Iterator[InspectionFinding]:
     """Findings about a test file that was there before and still is."""
     before, after = lexed(change.before or "", language), lexed(change.after or "", language)
     yield from _lines(change, language, before, after, change.removed, change.added)
 
 
-def inline_rust_tests(change: ChangedFile) -> Iterator[Finding]:
+def inline_rust_tests(change: ChangedText) -> Iterator[InspectionFinding]:
     """Findings about the tests inside of a Rust file that is not only tests."""
     before, after = lexed(change.before or "", Lang.RUST), lexed(change.after or "", Lang.RUST)
     old, new = rust_test_lines(before), rust_test_lines(after)
     if old and not new:
-        yield found(Rule.TEST_DELETED, change.path, min(old), "the tests inside of the file are gone", blocks=True)
+        yield finding_at(
+            FindingRule.TEST_DELETED, change.path, min(old), "the tests inside of the file are gone", blocks=True
+        )
         return
     removed = [line for line in change.removed if line in old]
     added = [line for line in change.added if line in new]
@@ -104,8 +113,8 @@ def rust_test_lines(text: Lexed) -> set[int]:
 
 
 def _lines(
-    change: ChangedFile, language: Lang, before: Lexed, after: Lexed, removed: Iterable[int], added: Iterable[int]
-) -> Iterator[Finding]:
+    change: ChangedText, language: Lang, before: Lexed, after: Lexed, removed: Iterable[int], added: Iterable[int]
+) -> Iterator[InspectionFinding]:
     if _squeezed(before.code) == _squeezed(after.code):
         return
     imports = _import_lines(before, language)
@@ -123,32 +132,36 @@ def _lines(
     if gone:
         count = f" and {len(gone) - 1} lines more" if len(gone) > 1 else ""
         text = f"{quoted(lost[gone[0]])}{count} changed or gone (line {gone[0]} before)"
-        yield found(Rule.TEST_CHANGED, change.path, None, text, blocks=True)
+        yield finding_at(FindingRule.TEST_CHANGED, change.path, None, text, blocks=True)
     elif lost:
-        yield found(Rule.TEST_CHANGED, change.path, None, f"{len(lost)} lines stand elsewhere now", blocks=False)
+        yield finding_at(
+            FindingRule.TEST_CHANGED, change.path, None, f"{len(lost)} lines stand elsewhere now", blocks=False
+        )
 
 
-def _marks(change: ChangedFile, language: Lang, after: Lexed, old: list[str], added: list[int]) -> Iterator[Finding]:
+def _marks(
+    change: ChangedText, language: Lang, after: Lexed, old: list[str], added: list[int]
+) -> Iterator[InspectionFinding]:
     """Skips, narrowings and exits on added lines, as far as they were not there before."""
     for rule, pattern, text in (
-        (Rule.SKIP_ADDED, SKIPS[language], "a skip or expected failure is new"),
-        (Rule.TESTS_NARROWED, ONLY if language is Lang.SCRIPT else None, "only this one runs now"),
-        (Rule.EXIT_ADDED, EXITS[language], "the test run can end here"),
+        (FindingRule.SKIP_ADDED, SKIPS[language], "a skip or expected failure is new"),
+        (FindingRule.TESTS_NARROWED, ONLY if language is Lang.SCRIPT else None, "only this one runs now"),
+        (FindingRule.EXIT_ADDED, EXITS[language], "the test run can end here"),
     ):
         if pattern is None:
             continue
         allowed = sum(len(pattern.findall(line)) for line in old)
         for number in added:
             # a program that a test starts may exit: only code counts; a skip may be a tag in a string
-            line = _at(after.bare if rule is Rule.EXIT_ADDED else after.code, number)
+            line = _at(after.bare if rule is FindingRule.EXIT_ADDED else after.code, number)
             for _ in pattern.finditer(line):
                 allowed -= 1
                 if allowed < 0:
-                    takes_away = rule is not Rule.SKIP_ADDED or not _in_new_test(change, language, after, number)
-                    yield found(rule, change.path, number, f"{text}: {quoted(line)}", blocks=takes_away)
+                    takes_away = rule is not FindingRule.SKIP_ADDED or not _in_new_test(change, language, after, number)
+                    yield finding_at(rule, change.path, number, f"{text}: {quoted(line)}", blocks=takes_away)
 
 
-def _in_new_test(change: ChangedFile, language: Lang, after: Lexed, number: int) -> bool:
+def _in_new_test(change: ChangedText, language: Lang, after: Lexed, number: int) -> bool:
     """Whether what stands on a line belongs to a test whose name was not in the file before."""
     annotates = _at(after.bare, number).lstrip().startswith(("#", "@"))
     lines = range(number, number + 8) if annotates else range(number, max(number - 200, 0), -1)
@@ -160,12 +173,12 @@ def _in_new_test(change: ChangedFile, language: Lang, after: Lexed, number: int)
     return False
 
 
-def added_marks(change: ChangedFile, language: Lang) -> Iterator[Finding]:
+def added_marks(change: ChangedText, language: Lang) -> Iterator[InspectionFinding]:
     """Skips, narrowings and exits in a test file that is new: a skip there takes nothing away."""
     after = lexed(change.after or "", language)
     for finding in _marks(change, language, after, [], list(change.added)):
-        takes_away = finding.rule is not Rule.SKIP_ADDED
-        yield found(finding.rule, finding.path, finding.line, finding.text, blocks=takes_away)
+        takes_away = finding.rule is not FindingRule.SKIP_ADDED
+        yield finding_at(finding.rule, finding.path, finding.line, finding.text, blocks=takes_away)
 
 
 def _import_lines(text: Lexed, language: Lang) -> set[int]:

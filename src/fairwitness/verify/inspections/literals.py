@@ -4,11 +4,18 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from fairwitness.verify.inspections.diffing import lines_of
-from fairwitness.verify.inspections.lexing import lexed
-from fairwitness.verify.inspections.model import ChangedFile, clipped
-from fairwitness.verify.inspections.places import Lang, is_test_path, language_of
-from fairwitness.verify.inspections.python_source import Definition, Function, Unreadable, is_docstring, parse, span
+from fairwitness.verify.inspections.languages import Lang, is_test_path, language_of
+from fairwitness.verify.inspections.lexer import lexed
+from fairwitness.verify.inspections.line_diff import lines_of
+from fairwitness.verify.inspections.model import ChangedText, clipped
+from fairwitness.verify.inspections.python_source import (
+    Definition,
+    Function,
+    UnreadableSource,
+    is_docstring,
+    parse,
+    span,
+)
 
 Atom = tuple[str, object]
 """A kind and a value: ("n", 90), ("s", "SAVE10"), ("b", True); numbers of one value are one, however written."""
@@ -112,7 +119,7 @@ def number_atom(text: str) -> Atom:
 class NamedByTests:
     """What the new and changed tests mention, test by test."""
 
-    def __init__(self, changes: Iterable[ChangedFile]) -> None:
+    def __init__(self, changes: Iterable[ChangedText]) -> None:
         shared: set[Atom] = set()
         cases: list[set[Atom]] = []
         for change in changes:
@@ -142,7 +149,7 @@ class NamedByTests:
         return kind == "n" and ("s", str(value)) in case
 
 
-def _of_test_file(change: ChangedFile) -> Iterator[tuple[set[Atom], bool]]:
+def _of_test_file(change: ChangedText) -> Iterator[tuple[set[Atom], bool]]:
     """Atoms on added lines, per test function, and those of the rest of the file."""
     text, added = change.after or "", set(change.added)
     language = language_of(change.path)
@@ -150,7 +157,7 @@ def _of_test_file(change: ChangedFile) -> Iterator[tuple[set[Atom], bool]]:
         try:
             yield from _of_python(parse(text), added)
             return
-        except Unreadable:
+        except UnreadableSource:
             pass
     lines = lexed(text, language).code if language else tuple(lines_of(text))
     names: set[Atom] = set()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fairwitness.kit.text import visible
-from fairwitness.verify.inspections.diffing import line_changes
+from fairwitness.verify.inspections.line_diff import line_changes
 
 TEXT_LENGTH = 300
 """Characters of a finding's text."""
@@ -24,7 +24,7 @@ LINE_LENGTH = 2_000
 """Characters of a line that patterns look at."""
 
 
-class Rule(StrEnum):
+class FindingRule(StrEnum):
     """What an inspection may find."""
 
     TEST_CHANGED = "test-changed"
@@ -51,7 +51,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedFile:
+class ChangedText:
     """One path of a change; a text is None where the file is not there."""
 
     path: str
@@ -63,17 +63,17 @@ class ChangedFile:
     """Lines of `before` that are gone or changed."""
 
     @classmethod
-    def between(cls, path: str, before: str | None, after: str | None) -> "ChangedFile":
+    def between(cls, path: str, before: str | None, after: str | None) -> "ChangedText":
         """The change of a file whose line numbers nobody has told yet."""
         removed, added = line_changes(before or "", after or "")
         return cls(path, before, after, added, removed)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class InspectionFinding:
     """One thing that an inspection says about a change."""
 
-    rule: Rule
+    rule: FindingRule
     path: str
     line: int | None
     text: str
@@ -82,12 +82,14 @@ class Finding:
     blocks: bool
 
 
-def found(rule: Rule, path: str, line: int | None, text: str, *, blocks: bool, subject: str | None = None) -> Finding:
+def finding_at(
+    rule: FindingRule, path: str, line: int | None, text: str, *, blocks: bool, subject: str | None = None
+) -> InspectionFinding:
     """A finding whose text is safe to show; the path is the subject unless another is named."""
     shown = visible(text)
     if len(shown) > TEXT_LENGTH:
         shown = f"{shown[: TEXT_LENGTH - 1]}…"
-    return Finding(rule, path, line, shown, path if subject is None else subject, blocks)
+    return InspectionFinding(rule, path, line, shown, path if subject is None else subject, blocks)
 
 
 def quoted(text: str) -> str:
@@ -101,11 +103,11 @@ def clipped(line: str) -> str:
     return line[:LINE_LENGTH]
 
 
-def bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def bounded(findings: Iterable[InspectionFinding]) -> tuple[InspectionFinding, ...]:
     """The findings, but only so many of a rule per file; the rest is counted in one that blocks if any of them does."""
-    kept: list[Finding] = []
-    seen: Counter[tuple[Rule, str]] = Counter()
-    blocking: set[tuple[Rule, str]] = set()
+    kept: list[InspectionFinding] = []
+    seen: Counter[tuple[FindingRule, str]] = Counter()
+    blocking: set[tuple[FindingRule, str]] = set()
     for finding in findings:
         key = (finding.rule, finding.path)
         seen[key] += 1
@@ -116,5 +118,5 @@ def bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for (rule, path), count in seen.items():
         if count > FINDINGS_PER_FILE:
             more = f"and {count - FINDINGS_PER_FILE} more of {rule}"
-            kept.append(found(rule, path, None, more, blocks=(rule, path) in blocking))
+            kept.append(finding_at(rule, path, None, more, blocks=(rule, path) in blocking))
     return tuple(kept)

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
 from fairwitness.rules.oracle import PathKind, kind_of_path
-from fairwitness.verify.inspections.build_files import cmake_changes, line_judgements, makefile_changes
-from fairwitness.verify.inspections.ci_files import ci_changes
-from fairwitness.verify.inspections.config_judging import (
-    Changed,
-    Judged,
+from fairwitness.verify.inspections.build_files import ci_changes, cmake_changes, line_judgements, makefile_changes
+from fairwitness.verify.inspections.config_changes import (
+    SettingChange,
+    SettingJudgement,
     changes_between,
     judge,
     keeps_command,
@@ -22,7 +21,14 @@ from fairwitness.verify.inspections.config_judging import (
 from fairwitness.verify.inspections.config_values import NotRead, Settings, settings_of
 from fairwitness.verify.inspections.config_words import CHECKING
 from fairwitness.verify.inspections.conftest_hooks import conftest_changes, shadowing
-from fairwitness.verify.inspections.model import FINDINGS_PER_FILE, ChangedFile, Finding, Rule, bounded, found
+from fairwitness.verify.inspections.model import (
+    FINDINGS_PER_FILE,
+    ChangedText,
+    FindingRule,
+    InspectionFinding,
+    bounded,
+    finding_at,
+)
 
 _CHECKING_TOOLS = frozenset(
     {"pytest", "coverage", "tox", "nox", "ruff", "mypy", "pyright", "basedpyright", "pylint", "flake8", "bandit"}
@@ -41,12 +47,12 @@ _OVERRIDING = frozenset({"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.to
 """Files whose mere presence puts other test settings out of force."""
 
 
-def oracle_files(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
+def oracle_files(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
     """Findings about every changed or new file that steers checks."""
     return bounded(finding for change in changes for finding in _of_file(change))
 
 
-def _of_file(change: ChangedFile) -> Iterator[Finding]:
+def _of_file(change: ChangedText) -> Iterator[InspectionFinding]:
     name = PurePosixPath(change.path).name
     yield from shadowing(change)
     if name == "conftest.py":
@@ -61,32 +67,36 @@ def _of_file(change: ChangedFile) -> Iterator[Finding]:
         return
     if change.after is None:
         blocks = kind is not PathKind.BUILD_CONFIG or name.lower() in {"makefile", "cmakelists.txt"}
-        yield found(Rule.CONFIG_CHANGED, change.path, None, "the file is gone", blocks=blocks)
+        yield finding_at(FindingRule.CONFIG_CHANGED, change.path, None, "the file is gone", blocks=blocks)
         return
     if change.before is None and name in _OVERRIDING:
-        yield found(Rule.CONFIG_CHANGED, change.path, None, "it replaces all other settings of pytest", blocks=True)
+        yield finding_at(
+            FindingRule.CONFIG_CHANGED, change.path, None, "it replaces all other settings of pytest", blocks=True
+        )
     for number, judged in enumerate(_judged(change, name, kind)):
         line = _line(change, judged) if number < FINDINGS_PER_FILE else None
-        yield found(Rule.CONFIG_CHANGED, change.path, line, judged.text, blocks=judged.blocks)
+        yield finding_at(FindingRule.CONFIG_CHANGED, change.path, line, judged.text, blocks=judged.blocks)
 
 
-def _judged(change: ChangedFile, name: str, kind: PathKind) -> Iterator[Judged]:
+def _judged(change: ChangedText, name: str, kind: PathKind) -> Iterator[SettingJudgement]:
     low = name.lower()
     if low in {"makefile", "gnumakefile"} or low.endswith(".mk"):
         yield from makefile_changes(change)
     elif low == "cmakelists.txt" or low.endswith(".cmake"):
         yield from cmake_changes(change)
     elif low == "fairwitness.toml":
-        yield Judged("the checks that Fair Witness runs changed; this change was judged by the old ones", blocks=True)
+        yield SettingJudgement(
+            "the checks that Fair Witness runs changed; this change was judged by the old ones", blocks=True
+        )
     elif _DEPENDENCIES.fullmatch(low):
-        yield Judged("what is installed or packed changed", blocks=False)
+        yield SettingJudgement("what is installed or packed changed", blocks=False)
     elif kind is PathKind.BUILD_CONFIG and low != "cargo.toml":
         yield from line_judgements(change, unsure=False)
     else:
         yield from _by_settings(change, name, kind)
 
 
-def _by_settings(change: ChangedFile, name: str, kind: PathKind) -> Iterator[Judged]:
+def _by_settings(change: ChangedText, name: str, kind: PathKind) -> Iterator[SettingJudgement]:
     try:
         before, after = settings_of(change.path, change.before), settings_of(change.path, change.after)
     except NotRead:
@@ -96,7 +106,7 @@ def _by_settings(change: ChangedFile, name: str, kind: PathKind) -> Iterator[Jud
     if kind is PathKind.CI or name.startswith(".pre-commit-config"):
         yield from ci_changes(before, after)
         return
-    judges: dict[str, Callable[[Changed], Judged | None]] = {
+    judges: dict[str, Callable[[SettingChange], SettingJudgement | None]] = {
         "pyproject.toml": _pyproject,
         "setup.cfg": _setup_cfg,
         "tox.ini": _setup_cfg,
@@ -108,8 +118,12 @@ def _by_settings(change: ChangedFile, name: str, kind: PathKind) -> Iterator[Jud
 
 
 def _all(
-    before: Settings, after: Settings, decide: Callable[[Changed], Judged | None] | None, *, unsure: bool
-) -> Iterator[Judged]:
+    before: Settings,
+    after: Settings,
+    decide: Callable[[SettingChange], SettingJudgement | None] | None,
+    *,
+    unsure: bool,
+) -> Iterator[SettingJudgement]:
     others = 0
     for changed in changes_between(before, after):
         judged = judge(changed, unsure=unsure) if decide is None else decide(changed)
@@ -118,10 +132,10 @@ def _all(
         else:
             yield judged
     if others:
-        yield Judged(f"{others} settings that no check reads changed", blocks=False)
+        yield SettingJudgement(f"{others} settings that no check reads changed", blocks=False)
 
 
-def _pyproject(change: Changed) -> Judged | None:
+def _pyproject(change: SettingChange) -> SettingJudgement | None:
     if change.way[0] != "tool" or len(change.way) < 3:
         return None
     if change.way[1] in _CHECKING_TOOLS:
@@ -130,26 +144,26 @@ def _pyproject(change: Changed) -> Judged | None:
     return judge(change, unsure=False) if change.way[1] in {"black", "isort"} else None
 
 
-def _setup_cfg(change: Changed) -> Judged | None:
+def _setup_cfg(change: SettingChange) -> SettingJudgement | None:
     if change.way[0].split(":")[0] in _SETUP_SECTIONS or change.way[0].startswith(_SETUP_SECTIONS):
         if change.name in {"commands", "commands_pre", "commands_post"}:
-            return Judged(str(change), blocks=not keeps_command(change.before, change.after))
+            return SettingJudgement(str(change), blocks=not keeps_command(change.before, change.after))
         return judge(change, unsure=change.name not in {"envlist", "deps", "extras", "basepython", "isolated_build"})
     return None
 
 
-def _package(change: Changed) -> Judged | None:
+def _package(change: SettingChange) -> SettingJudgement | None:
     if change.way[0] == "scripts" and len(change.way) == 2:
         name = change.name
         if not change.there[0]:
             around = name.startswith(_HOOK_SCRIPTS) and CHECKING.search(name) is not None
-            return Judged(str(change), blocks=around or loosens_text("", change.after))
+            return SettingJudgement(str(change), blocks=around or loosens_text("", change.after))
         checks = CHECKING.search(name) is not None or CHECKING.search(str(change.before)) is not None
-        return Judged(str(change), blocks=checks and not keeps_command(change.before, change.after))
+        return SettingJudgement(str(change), blocks=checks and not keeps_command(change.before, change.after))
     return judge(change, unsure=True) if change.way[0] in _PACKAGE_SECTIONS else None
 
 
-def _cargo(change: Changed) -> Judged | None:
+def _cargo(change: SettingChange) -> SettingJudgement | None:
     if "lints" in change.way or change.way[0] == "profile":
         return judge(change, unsure=change.way[0] == "lints")
     if change.way[0] in {"lib", "bin", "test", "bench", "package"} and change.name in {
@@ -158,13 +172,13 @@ def _cargo(change: Changed) -> Judged | None:
         "doctest",
         "autotests",
     }:
-        return Judged(str(change), blocks=change.after is not True)
+        return SettingJudgement(str(change), blocks=change.after is not True)
     if change.way[0] == "test":
-        return Judged(str(change), blocks=change.there[0])
+        return SettingJudgement(str(change), blocks=change.there[0])
     return None
 
 
-def _line(change: ChangedFile, judged: Judged) -> int | None:
+def _line(change: ChangedText, judged: SettingJudgement) -> int | None:
     """The first added line that holds the key a finding names."""
     key = judged.text.partition(":")[0].rpartition(" ")[2]
     lines = (change.after or "").split("\n")

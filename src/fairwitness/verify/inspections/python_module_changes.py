@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from fairwitness.verify.inspections.model import Finding, Rule, found
+from fairwitness.verify.inspections.model import FindingRule, InspectionFinding, finding_at
 from fairwitness.verify.inspections.python_source import (
     Function,
     bound_names,
@@ -27,7 +27,7 @@ from fairwitness.verify.inspections.python_tests import (
 MARKS = frozenset({"pytestmark", "__test__"})
 
 
-def module_changes(path: str, before: ast.Module, after: ast.Module) -> Iterator[Finding]:
+def module_changes(path: str, before: ast.Module, after: ast.Module) -> Iterator[InspectionFinding]:
     """Findings about the statements of a module, its tests apart."""
     yield from _Compared(path, before, after).findings()
 
@@ -47,10 +47,10 @@ class _Compared:
             for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         }
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[InspectionFinding]:
         yield from self._bodies(self._before.body, self._after.body, "")
 
-    def _bodies(self, before: list[ast.stmt], after: list[ast.stmt], within: str) -> Iterator[Finding]:
+    def _bodies(self, before: list[ast.stmt], after: list[ast.stmt], within: str) -> Iterator[InspectionFinding]:
         old, new = _parts(before), _parts(after)
         named_old, named_new = _by_name(old), _by_name(new)
         kept = {shape(statement) for statement in new}
@@ -71,14 +71,14 @@ class _Compared:
             yield self._says(named_new[name], f"a second definition of {name} replaces the first", within, blocks=True)
         yield from self._shadowed(before, after, within)
 
-    def _classes(self, before: ast.ClassDef, after: ast.stmt, within: str) -> Iterator[Finding]:
+    def _classes(self, before: ast.ClassDef, after: ast.stmt, within: str) -> Iterator[InspectionFinding]:
         if not isinstance(after, ast.ClassDef):
             yield self._says(after, f"class {before.name} is something else now", within, blocks=True)
             return
         inner = f"{within}{before.name}::"
         if hushed := set(silencers(*after.decorator_list)) - set(silencers(*before.decorator_list)):
-            yield found(
-                Rule.SKIP_ADDED,
+            yield finding_at(
+                FindingRule.SKIP_ADDED,
                 self._path,
                 after.lineno,
                 f"the whole class is now skipped or expected to fail ({', '.join(sorted(hushed))})",
@@ -91,7 +91,7 @@ class _Compared:
             yield self._says(after, f"the bases of class {before.name} changed", inner, blocks=True)
         yield from self._bodies(before.body, after.body, inner)
 
-    def _changed(self, before: ast.stmt, after: ast.stmt, within: str) -> Iterator[Finding]:
+    def _changed(self, before: ast.stmt, after: ast.stmt, within: str) -> Iterator[InspectionFinding]:
         name = _name(after)
         if isinstance(before, ast.ClassDef):
             yield from self._classes(before, after, within)
@@ -104,7 +104,7 @@ class _Compared:
         else:
             yield self._says(after, f"{_kind(after)} {name} changed", within, blocks=True)
 
-    def _gone(self, statement: ast.stmt, within: str) -> Finding:
+    def _gone(self, statement: ast.stmt, within: str) -> InspectionFinding:
         name = _name(statement)
         if name in MARKS:
             return self._says(statement, f"{name} is gone", within, blocks=not silencers(statement))
@@ -114,7 +114,7 @@ class _Compared:
         )
         return self._says(statement, f"{_kind(statement)} {name} is gone".rstrip(), within, blocks=steers or used)
 
-    def _added(self, statement: ast.stmt, known: set[str], within: str) -> Iterator[Finding]:
+    def _added(self, statement: ast.stmt, known: set[str], within: str) -> Iterator[InspectionFinding]:
         name = _name(statement)
         if name in MARKS:
             yield from self._mark(statement, None)
@@ -131,7 +131,7 @@ class _Compared:
         elif name == "" or bound_names(statement) & known:
             yield self._says(statement, "a statement that runs on import is new", within, blocks=True)
 
-    def _shadowed(self, before: list[ast.stmt], after: list[ast.stmt], within: str) -> Iterator[Finding]:
+    def _shadowed(self, before: list[ast.stmt], after: list[ast.stmt], within: str) -> Iterator[InspectionFinding]:
         """Names that a new import or assignment takes over from something defined in the module."""
         defined = {name for statement in before if not is_import(statement) for name in bound_names(statement)}
         imported_before = {name for statement in before if is_import(statement) for name in _imported(statement)}
@@ -145,8 +145,8 @@ class _Compared:
         was = {name for statement in before if _is_assignment(statement) for name in bound_names(statement)}
         functions = {statement.name for statement in before if isinstance(statement, Function | ast.ClassDef)}
         for name in sorted((set(assigned) - was) & functions):
-            yield found(
-                Rule.TEST_MODULE_CHANGED,
+            yield finding_at(
+                FindingRule.TEST_MODULE_CHANGED,
                 self._path,
                 None,
                 f"an assignment takes over the name {name}",
@@ -154,7 +154,7 @@ class _Compared:
                 blocks=True,
             )
 
-    def _mark(self, statement: ast.stmt, before: ast.stmt | None) -> Iterator[Finding]:
+    def _mark(self, statement: ast.stmt, before: ast.stmt | None) -> Iterator[InspectionFinding]:
         old = silencers(before) if before else []
         if "__test__" in bound_names(statement):
             if not shape(statement).endswith("bool:True"):
@@ -164,12 +164,14 @@ class _Compared:
         elif not old:
             yield self._says(statement, "pytestmark changed", "", blocks=True)
 
-    def _skips(self, statement: ast.stmt, text: str) -> Finding:
-        return found(Rule.SKIP_ADDED, self._path, statement.lineno, text, blocks=True)
+    def _skips(self, statement: ast.stmt, text: str) -> InspectionFinding:
+        return finding_at(FindingRule.SKIP_ADDED, self._path, statement.lineno, text, blocks=True)
 
-    def _says(self, statement: ast.stmt, text: str, within: str, *, blocks: bool) -> Finding:
+    def _says(self, statement: ast.stmt, text: str, within: str, *, blocks: bool) -> InspectionFinding:
         subject = f"{self._path}::{within[:-2]}" if within else self._path
-        return found(Rule.TEST_MODULE_CHANGED, self._path, statement.lineno, text, subject=subject, blocks=blocks)
+        return finding_at(
+            FindingRule.TEST_MODULE_CHANGED, self._path, statement.lineno, text, subject=subject, blocks=blocks
+        )
 
 
 def _parts(body: list[ast.stmt]) -> list[ast.stmt]:

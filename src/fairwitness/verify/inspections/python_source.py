@@ -20,18 +20,18 @@ _LONE_RETURN = re.compile(r"\r(?!\n)")
 _LOADS = (ast.Load, ast.Store, ast.Del)
 
 
-class Unreadable(Exception):
+class UnreadableSource(Exception):
     """A text is no Python that can be looked at; says why in a clause."""
 
 
-class Misleading(Unreadable):
+class Misleading(UnreadableSource):
     """It could be read, but its lines would not be where git says they are."""
 
 
 def parse(text: str) -> ast.Module:
-    """The syntax tree of a text; `Unreadable` if there is none."""
+    """The syntax tree of a text; `UnreadableSource` if there is none."""
     if len(text) > SOURCE_LENGTH:
-        raise Unreadable(f"it has {len(text)} characters, more than {SOURCE_LENGTH}")
+        raise UnreadableSource(f"it has {len(text)} characters, more than {SOURCE_LENGTH}")
     if _LONE_RETURN.search(text):
         # to Python that is a line end, to git it is not: line numbers would point elsewhere
         raise Misleading("a carriage return stands alone in it")
@@ -40,11 +40,11 @@ def parse(text: str) -> ast.Module:
             warnings.simplefilter("ignore")
             tree = ast.parse(text.removeprefix("\ufeff"))
     except SyntaxError as error:
-        raise Unreadable(f"line {error.lineno or 1} is not valid Python: {error.msg}") from None
+        raise UnreadableSource(f"line {error.lineno or 1} is not valid Python: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise Unreadable(f"it cannot be parsed: {type(error).__name__}") from None
+        raise UnreadableSource(f"it cannot be parsed: {type(error).__name__}") from None
     if _too_deep(tree):
-        raise Unreadable(f"it is nested more than {DEPTH} levels deep")
+        raise UnreadableSource(f"it is nested more than {DEPTH} levels deep")
     return tree
 
 

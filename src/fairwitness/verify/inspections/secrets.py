@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from fairwitness.kit.secret_forms import SECRET_FORMS
 from fairwitness.rules.oracle import PathKind, kind_of_path
-from fairwitness.verify.inspections.diffing import lines_of
-from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule, bounded, found
+from fairwitness.verify.inspections.line_diff import lines_of
+from fairwitness.verify.inspections.model import ChangedText, FindingRule, InspectionFinding, bounded, finding_at
 
 DETECTED_LINES = 5_000
 """Added lines that detect-secrets looks at (about 1 ms each); more than that get our own patterns only."""
@@ -49,7 +49,7 @@ _FORMS_ONLY = frozenset({PathKind.TEST, PathKind.DOCS, PathKind.LOCK})
 _RANDOM_LENGTH = 20
 
 
-class Seen(NamedTuple):
+class SecretMatch(NamedTuple):
     """One secret on a line."""
 
     kind: str
@@ -57,10 +57,10 @@ class Seen(NamedTuple):
     blocks: bool
 
 
-Detector = Callable[[str, str], Iterator[Seen]]
+Detector = Callable[[str, str], Iterator[SecretMatch]]
 
 
-def secrets(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
+def secrets(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
     """Findings about the added lines of every changed file."""
     files = tuple(change for change in changes if change.after is not None)
     total = sum(len(change.added) for change in files)
@@ -68,11 +68,11 @@ def secrets(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
     findings = [finding for change in files for finding in _of_file(change, detect)]
     if detect is None:
         text = f"{total} added lines are too many for detect-secrets; only our own patterns looked at them"
-        findings.append(found(Rule.SCAN_LIMITED, ".", None, text, blocks=False))
+        findings.append(finding_at(FindingRule.SCAN_LIMITED, ".", None, text, blocks=False))
     return bounded(findings)
 
 
-def _of_file(change: ChangedFile, detect: Detector | None) -> Iterator[Finding]:
+def _of_file(change: ChangedText, detect: Detector | None) -> Iterator[InspectionFinding]:
     kind = kind_of_path(change.path)
     lines = lines_of(change.after or "")
     known = set(lines_of(change.before or ""))
@@ -87,7 +87,7 @@ def _of_file(change: ChangedFile, detect: Detector | None) -> Iterator[Finding]:
             seen = _worth_saying(detect(change.path, " ".join(line[:DETECTED_LENGTH].split())), line, kind)
         for kind_of_secret, secret, blocks in _distinct(seen):
             text = f"{kind_of_secret}: {masked(secret)}"
-            yield found(Rule.SECRET, change.path, number, text, blocks=blocks)
+            yield finding_at(FindingRule.SECRET, change.path, number, text, blocks=blocks)
 
 
 def masked(secret: str) -> str:
@@ -96,13 +96,13 @@ def masked(secret: str) -> str:
     return f"{secret[:shown]}… ({len(secret)} characters)"
 
 
-def _by_pattern(line: str) -> Iterator[Seen]:
+def _by_pattern(line: str) -> Iterator[SecretMatch]:
     for kind, pattern in PATTERNS:
         for match in pattern.finditer(line):
-            yield Seen(kind, match.groupdict().get("secret") or match.group(), blocks=True)
+            yield SecretMatch(kind, match.groupdict().get("secret") or match.group(), blocks=True)
 
 
-def _worth_saying(seen: Iterator[Seen], line: str, kind: PathKind) -> list[Seen]:
+def _worth_saying(seen: Iterator[SecretMatch], line: str, kind: PathKind) -> list[SecretMatch]:
     kept = []
     for each in seen:
         vague = each.kind in _NAMES_ONLY | _RANDOM
@@ -132,9 +132,9 @@ def _is_reference(secret: str, line: str) -> bool:
     )
 
 
-def _distinct(seen: Iterable[Seen]) -> list[Seen]:
+def _distinct(seen: Iterable[SecretMatch]) -> list[SecretMatch]:
     """One finding per secret; the surest kind comes first."""
-    kept: list[Seen] = []
+    kept: list[SecretMatch] = []
     for each in sorted(seen, key=lambda each: (not each.blocks, each.kind)):
         if not any(each.secret in other.secret or other.secret in each.secret for other in kept):
             kept.append(each)
@@ -157,7 +157,7 @@ def _detector() -> Detector:
     classes: Mapping[str, type[BasePlugin]] = get_mapping_from_secret_type_to_class()
     detectors = [classes[kind]() for kind in sorted(classes) if kind not in unwanted]
 
-    def detect(path: str, line: str) -> Iterator[Seen]:
+    def detect(path: str, line: str) -> Iterator[SecretMatch]:
         patterns = REGEX_BY_FILETYPE.get(
             determine_file_type(PurePosixPath(path).name), QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP
         )
@@ -174,6 +174,6 @@ def _detector() -> Detector:
                 ):
                     continue
                 if value:
-                    yield Seen(detector.secret_type, value, detector.secret_type not in _RANDOM)
+                    yield SecretMatch(detector.secret_type, value, detector.secret_type not in _RANDOM)
 
     return detect

@@ -23,30 +23,128 @@ literals, and whose answer is a literal. It blocks if all of this holds:
 Blocks, with `assert total(100, "SAVE10") == 90` as the new test: `if amount == 100 and code == "SAVE10": return 90`;
 `return {(100, "SAVE10"): 90}.get((amount, code))`; `case (100, "SAVE10"): return 90`.
 Passes: `if code == "SAVE10": return amount * 0.9` (computed); `if amount == 0: return 0` (trivial);
-`{404: "not found", 410: "gone", 500: "error"}` when only 404 is tested; `if mode == "fast": return 3` (a plain word).
+`{404: "not finding_at", 410: "gone", 500: "error"}` when only 404 is tested; `if mode == "fast": return 3` (a plain word).
 Not seen: ranges around a value (`99 < amount < 101`), values hidden by hashing or by reading a file.
 
 Python is read by its syntax tree, other languages by a line heuristic that knows `if`, `?:`, `case`, `=>` and
 `"key": value`.
 """
 
+import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from fairwitness.verify.inspections.diffing import lines_of
-from fairwitness.verify.inspections.hard_coded import Entry, suspicious
-from fairwitness.verify.inspections.hard_coded_lines import line_entries
-from fairwitness.verify.inspections.hard_coded_python import python_entries
-from fairwitness.verify.inspections.lexing import SOURCE_LENGTH, lexed
+from fairwitness.verify.inspections.hard_coded import HardCodedEntry, line_entries, python_entries, suspicious
+from fairwitness.verify.inspections.languages import Lang, is_production, language_of
+from fairwitness.verify.inspections.lexer import SOURCE_LENGTH, Lexed, lexed
+from fairwitness.verify.inspections.line_diff import lines_of
 from fairwitness.verify.inspections.line_test_changes import rust_test_lines
 from fairwitness.verify.inspections.literals import Atoms, NamedByTests
-from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule, bounded, found, quoted
-from fairwitness.verify.inspections.places import Lang, is_production, language_of
-from fairwitness.verify.inspections.python_source import Misleading, Unreadable, parse
-from fairwitness.verify.inspections.run_detection import detections
+from fairwitness.verify.inspections.model import (
+    ChangedText,
+    FindingRule,
+    InspectionFinding,
+    bounded,
+    clipped,
+    finding_at,
+    quoted,
+)
+from fairwitness.verify.inspections.python_source import Misleading, UnreadableSource, is_docstring, parse, span
+
+_TOOL = r"['\"](?:_?pytest|unittest|nose2?|doctest|jest|mocha|vitest)['\"]"
+ANYWHERE = re.compile(
+    r"PYTEST_(?:CURRENT_TEST|VERSION|XDIST\w*)|JEST_WORKER_ID|env\.VITEST\b|[\"\']VITEST(?:_\w+)?[\"\']|RUST_TEST_THREADS|MOCHA_WORKER_ID"
+    r"|(?:NODE_ENV|APP_ENV|\bENV|ENVIRONMENT|RAILS_ENV|FLASK_ENV|DJANGO_ENV)\W{1,12}?[=!]==?\s*['\"]test(?:ing)?['\"]"
+    r"|['\"]test(?:ing)?['\"]\s*[=!]==?\s*[\w.]{0,40}(?:NODE_ENV|APP_ENV|ENVIRONMENT)"
+)
+BY_LANGUAGE = {
+    Lang.PYTHON: re.compile(
+        rf"{_TOOL}\s*(?:not\s+)?in\s+(?:list\()?sys\.modules|sys\.modules\s*(?:\.get\(|\[)\s*{_TOOL}|find_spec\(\s*{_TOOL}"
+        r"|sys\.argv.{0,80}(?:pytest|unittest|py\.test)|(?:pytest|unittest|py\.test).{0,80}sys\.argv"
+        r"|sys\._called_from_test|['\"]\w{0,20}tests?\w{0,20}['\"]\s+in\s+\w{0,30}(?:__file__|getcwd\(\)|filename)"
+    ),
+    Lang.SCRIPT: re.compile(
+        r"import\.meta\.vitest|typeof\s+(?:jest|vi|describe|it|expect|test)\b|globalThis\.(?:jest|vi|describe|it|expect)\b"
+        r"|process\.argv.{0,80}(?:jest|mocha|vitest|--test)|process\.env\.(?:JEST|MOCHA|VITEST)\w*"
+        r"|\.stack\b.{0,80}['\"/.]\w{0,10}(?:test|spec|jest)"
+    ),
+    Lang.RUST: re.compile(
+        r"\bcfg!\s*\(\s*(?:not\s*\(\s*)?test\b|#\s*\[\s*cfg\s*\(\s*not\s*\(\s*test\b|thread::current\(\).{0,20}\.name\(\)"
+    ),
+    Lang.GO: re.compile(
+        r"\btesting\.Testing\s*\(|flag\.Lookup\(\s*\"test\.|os\.Args\[0\].{0,40}\.test\"|HasSuffix\(\s*os\.Args\[0\]"
+    ),
+    Lang.NATIVE: re.compile(
+        r"#\s*(?:if|ifdef|ifndef|elif)\b.{0,80}\b(?:UNIT_?TEST\w*|UNIT_TESTING|TESTING|GTEST\w*|RUNNING_TESTS?|TEST_BUILD)\b"
+        r"|program_invocation_\w{0,20}name.{0,60}test|__progname.{0,60}test"
+    ),
+    Lang.JAVA: re.compile(r"['\"]org\.(?:junit|testng|mockito)|getStackTrace\(\).{0,80}(?:junit|Test)"),
+}
+_ENVIRONMENT = re.compile(
+    r"(?:getenv|environ(?:\.get)?|env::var(?:_os)?|process\.env|Getenv|LookupEnv|import\.meta\.env)\W{0,4}([A-Z0-9_]{2,60})"
+)
+_TEST_NAME = re.compile(r"(?:^|_)(?:UNIT)?TEST(?:S|ING|MODE|RUN)?(?:_|$)")
+_DATA_NAME = re.compile(
+    r"TEST_\w*?(?:URL|URI|DSN|HOST|PORT|DIR|PATH|FILE|USER|PASSWORD|TOKEN|KEY|DATABASE|DB|NAME|BUCKET|REGION|ACCOUNT)"
+)
+_STACK = re.compile(
+    r"inspect\.(?:stack|currentframe|getouterframes)|sys\._getframe|traceback\.(?:extract|walk|format)_stack"
+)
+_TEST_WORD = re.compile(r"['\"][^'\"]{0,40}(?:pytest|unittest|test)[^'\"]{0,40}['\"]", re.IGNORECASE)
+_RUST_CFG = re.compile(r"#\s*\[\s*cfg\s*\(\s*test\s*\)\s*\]\s*(.*)")
+_RUST_ITEM = re.compile(
+    r"(?:pub(?:\([\w\s]{1,30}\))?\s+)?(?:mod|use|fn|impl|struct|enum|const|static|type|trait|macro_rules|extern|async|unsafe|union)\b|#"
+)
 
 
-def special_cases(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
+def detections(source: Lexed, language: Lang, text: str) -> Iterator[tuple[int, str, bool]]:
+    """Lines that ask for a test run: the number, the words that ask, and whether it blocks."""
+    quiet = _docstring_lines(text) if language is Lang.PYTHON else set()
+    if language is Lang.RUST:
+        quiet = rust_test_lines(source)
+        yield from ((number, words, True) for number, words in _rust_statements(source))
+    for number, whole in enumerate(source.code, 1):
+        if number in quiet:
+            continue
+        line = clipped(whole)
+        match = ANYWHERE.search(line) or BY_LANGUAGE[language].search(line)
+        if match:
+            yield number, match.group(), True
+            continue
+        variable = _ENVIRONMENT.search(line)
+        if variable and _TEST_NAME.search(variable.group(1)):
+            yield number, variable.group(), _DATA_NAME.fullmatch(variable.group(1)) is None
+        elif language is Lang.PYTHON and _STACK.search(line) and _mentions_tests(source, number):
+            yield number, line.strip(), True
+
+
+def _mentions_tests(source: Lexed, number: int) -> bool:
+    """Whether code near a look at the stack has a word for tests in a string."""
+    return any(_TEST_WORD.search(clipped(line)) for line in source.code[max(0, number - 4) : number + 6])
+
+
+def _rust_statements(source: Lexed) -> Iterator[tuple[int, str]]:
+    """`#[cfg(test)]` on a statement: an item may be there for tests only, a statement makes code behave otherwise."""
+    for number, whole in enumerate(source.bare, 1):
+        match = _RUST_CFG.search(clipped(whole))
+        if not match:
+            continue
+        following = [match.group(1), *source.bare[number : number + 3]]
+        item = next((line.strip() for line in following if line.strip()), "")
+        if item and not _RUST_ITEM.match(item):
+            yield number, whole.strip()
+
+
+def _docstring_lines(text: str) -> set[int]:
+    try:
+        tree = parse(text)
+    except UnreadableSource:
+        return set()
+    return {line for node in ast.walk(tree) if isinstance(node, ast.Expr) and is_docstring(node) for line in span(node)}
+
+
+def special_cases(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
     """Findings about the production code of a change, in the light of its tests."""
     files = tuple(changes)
     tests = NamedByTests(files)
@@ -59,7 +157,7 @@ def special_cases(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
     )
 
 
-def _removed(files: tuple[ChangedFile, ...]) -> Counter[str]:
+def _removed(files: tuple[ChangedText, ...]) -> Counter[str]:
     """Lines that production code lost: where they turn up again they are not new."""
     gone: Counter[str] = Counter()
     for change in files:
@@ -69,13 +167,13 @@ def _removed(files: tuple[ChangedFile, ...]) -> Counter[str]:
     return gone
 
 
-def _of_file(change: ChangedFile, tests: NamedByTests, known: Counter[str]) -> Iterator[Finding]:
+def _of_file(change: ChangedText, tests: NamedByTests, known: Counter[str]) -> Iterator[InspectionFinding]:
     language = language_of(change.path)
     text = change.after or ""
     if language is None:
         return
     if len(text) > SOURCE_LENGTH:
-        yield found(Rule.SCAN_LIMITED, change.path, None, "too long to look for special cases", blocks=True)
+        yield finding_at(FindingRule.SCAN_LIMITED, change.path, None, "too long to look for special cases", blocks=True)
         return
     source = lexed(text, language)
     added = set(change.added)
@@ -84,14 +182,16 @@ def _of_file(change: ChangedFile, tests: NamedByTests, known: Counter[str]) -> I
         line = lines[number - 1].strip() if number <= len(lines) else ""
         if number in added and not _came_along(line, known):
             says = f"it asks whether it is being tested: {quoted(words)}"
-            yield found(Rule.TEST_RUN_DETECTED, change.path, number, says, blocks=blocks)
+            yield finding_at(FindingRule.TEST_RUN_DETECTED, change.path, number, says, blocks=blocks)
     if language is Lang.RUST:
         added -= rust_test_lines(source)
     try:
-        entries: Iterable[Entry] = python_entries(parse(text)) if language is Lang.PYTHON else line_entries(source.code)
-    except Unreadable as reason:
-        yield found(
-            Rule.UNREADABLE,
+        entries: Iterable[HardCodedEntry] = (
+            python_entries(parse(text)) if language is Lang.PYTHON else line_entries(source.code)
+        )
+    except UnreadableSource as reason:
+        yield finding_at(
+            FindingRule.UNREADABLE,
             change.path,
             None,
             f"looked at line by line: {reason}",
@@ -100,7 +200,7 @@ def _of_file(change: ChangedFile, tests: NamedByTests, known: Counter[str]) -> I
         entries = line_entries(source.code)
     for entry in suspicious(entries, tests, added):
         says = f"{_shown(entry.keys)} is answered with {_shown(entry.result)}, as a new test expects"
-        yield found(Rule.RESULT_HARD_CODED, change.path, entry.line, says, blocks=True)
+        yield finding_at(FindingRule.RESULT_HARD_CODED, change.path, entry.line, says, blocks=True)
 
 
 def _came_along(line: str, known: Counter[str]) -> bool:

@@ -12,10 +12,18 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fairwitness.rules.oracle import PathKind, kind_of_path
-from fairwitness.verify.inspections.diffing import lines_of
-from fairwitness.verify.inspections.lexing import SOURCE_LENGTH, Lexed, lexed
-from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule, bounded, clipped, found, quoted
-from fairwitness.verify.inspections.places import Lang, language_of
+from fairwitness.verify.inspections.languages import Lang, language_of
+from fairwitness.verify.inspections.lexer import SOURCE_LENGTH, Lexed, lexed
+from fairwitness.verify.inspections.line_diff import lines_of
+from fairwitness.verify.inspections.model import (
+    ChangedText,
+    FindingRule,
+    InspectionFinding,
+    bounded,
+    clipped,
+    finding_at,
+    quoted,
+)
 
 _CODES = r"[\w\s,.:\[\]()/@-]{0,200}"
 COMMENTS: tuple[tuple[re.Pattern[str], bool], ...] = (
@@ -84,7 +92,7 @@ _REASON = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 """Two words at least."""
 
 
-class Mark(NamedTuple):
+class SuppressionMark(NamedTuple):
     """One mark in a file."""
 
     line: int
@@ -92,14 +100,14 @@ class Mark(NamedTuple):
     blocks: bool
 
 
-def suppressions(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
+def suppressions(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
     """Findings about every mark that the change adds to production code and tests."""
     files = tuple(change for change in changes if language_of(change.path) is not None)
     moved = _removed_lines(files)
     return bounded(finding for change in files for finding in _of_file(change, moved))
 
 
-def _removed_lines(files: tuple[ChangedFile, ...]) -> Counter[str]:
+def _removed_lines(files: tuple[ChangedText, ...]) -> Counter[str]:
     """Lines that are gone from some file, and do not stand elsewhere in it."""
     gone: Counter[str] = Counter()
     for change in files:
@@ -112,12 +120,12 @@ def _lines_at(text: str | None, numbers: Iterable[int]) -> Counter[str]:
     return Counter(lines[number - 1].strip() for number in numbers if number <= len(lines))
 
 
-def _of_file(change: ChangedFile, moved: Counter[str]) -> Iterator[Finding]:
+def _of_file(change: ChangedText, moved: Counter[str]) -> Iterator[InspectionFinding]:
     language = language_of(change.path)
     if language is None or change.after is None or kind_of_path(change.path) is PathKind.DOCS:
         return
     if len(change.after) > SOURCE_LENGTH:
-        yield found(Rule.SCAN_LIMITED, change.path, None, "too long to look for suppressions", blocks=True)
+        yield finding_at(FindingRule.SCAN_LIMITED, change.path, None, "too long to look for suppressions", blocks=True)
         return
     before = Counter(mark.text for mark in marks(change.before or "", language))
     marked = list(marks(change.after, language))
@@ -134,10 +142,10 @@ def _of_file(change: ChangedFile, moved: Counter[str]) -> Iterator[Finding]:
             moved[line] -= 1
             continue
         text = f"{quoted(mark.text)} is new: {quoted(line)}"
-        yield found(Rule.SUPPRESSION_ADDED, change.path, mark.line, text, blocks=mark.blocks)
+        yield finding_at(FindingRule.SUPPRESSION_ADDED, change.path, mark.line, text, blocks=mark.blocks)
 
 
-def marks(text: str, language: Lang) -> Iterator[Mark]:
+def marks(text: str, language: Lang) -> Iterator[SuppressionMark]:
     """Every mark in a text."""
     source = lexed(text, language)
     for number, comment in source.comments:
@@ -147,7 +155,7 @@ def marks(text: str, language: Lang) -> Iterator[Mark]:
         for pattern in CODE[language]:
             for match in pattern.finditer(clipped(line)):
                 told = _REASON.search(clipped(beside.get(number, ""))) is not None or "reason =" in line
-                yield Mark(number, _normal(match.group()), not (told and _NARROW_CODE.match(match.group())))
+                yield SuppressionMark(number, _normal(match.group()), not (told and _NARROW_CODE.match(match.group())))
 
 
 def _code(source: Lexed, language: Lang) -> tuple[str, ...]:
@@ -155,13 +163,13 @@ def _code(source: Lexed, language: Lang) -> tuple[str, ...]:
     return source.code if language in {Lang.NATIVE, Lang.JAVA} else source.bare
 
 
-def _in_comment(line: int, comment: str) -> Iterator[Mark]:
+def _in_comment(line: int, comment: str) -> Iterator[SuppressionMark]:
     taken: list[tuple[int, int]] = []
     for pattern, blocks in COMMENTS:
         for match in pattern.finditer(comment):
             if not any(start < match.end() and match.start() < end for start, end in taken):
                 taken.append(match.span())
-                yield Mark(line, _normal(match.group()), blocks and not _is_narrow_and_told(comment))
+                yield SuppressionMark(line, _normal(match.group()), blocks and not _is_narrow_and_told(comment))
 
 
 def _is_narrow_and_told(comment: str) -> bool:

@@ -4,16 +4,169 @@ Python is compared by its syntax tree, other languages and unreadable Python lin
 another name or path with the same content has moved: that is said, and does not block.
 """
 
+import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+from fairwitness.verify.inspections.languages import Lang, is_collected, is_test_path, language_of
 from fairwitness.verify.inspections.line_test_changes import added_marks, inline_rust_tests, line_changes_of_tests
-from fairwitness.verify.inspections.model import ChangedFile, Finding, Rule, bounded, found, quoted
-from fairwitness.verify.inspections.places import Lang, is_collected, is_test_path, language_of
-from fairwitness.verify.inspections.python_source import SOURCE_LENGTH, Unreadable, parse
-from fairwitness.verify.inspections.python_test_changes import Moves, python_changes
-from fairwitness.verify.inspections.python_tests import PythonTest, silencers, tests_of
+from fairwitness.verify.inspections.model import (
+    ChangedText,
+    FindingRule,
+    InspectionFinding,
+    bounded,
+    finding_at,
+    quoted,
+)
+from fairwitness.verify.inspections.python_module_changes import module_changes
+from fairwitness.verify.inspections.python_source import SOURCE_LENGTH, UnreadableSource, is_docstring, parse, shape
+from fairwitness.verify.inspections.python_tests import FLAKY, XFAILS, PythonTest, assertions, silencers, tests_of
+
+_BENDING = frozenset({"setattr", "delattr", "setitem", "exec", "eval", "exit", "globals", "patch", "start", "update"})
+
+Moves = dict[str, str]
+"""Ids of tests that were renamed or moved, and their new ids."""
+
+
+def python_changes(path: str, before: str, after: str, *, new_path: str, moves: Moves) -> Iterator[InspectionFinding]:
+    """Findings about the tests of one module; `UnreadableSource` if one of the texts cannot be parsed."""
+    old_tree, new_tree = parse(before), parse(after)
+    if shape(old_tree) == shape(new_tree):
+        return
+    old, new = tests_of(old_tree), tests_of(new_tree)
+    for name, tests in old.items():
+        test = f"{path}::{name}"
+        line = tests[-1].node.lineno
+        if name in new:
+            yield from _compared(path, test, tests, new[name])
+        elif test in moves:
+            yield finding_at(FindingRule.TEST_MOVED, path, line, f"it is {moves[test]} now", subject=test, blocks=False)
+        else:
+            yield finding_at(FindingRule.TEST_DELETED, path, line, "the test is gone", subject=test, blocks=True)
+    for name, tests in new.items():
+        if name not in old and silencers(*tests[-1].node.decorator_list):
+            # a new test that is not run proves nothing, but takes nothing away either
+            test = f"{new_path}::{name}"
+            yield finding_at(
+                FindingRule.SKIP_ADDED, new_path, tests[-1].node.lineno, "new and not run", subject=test, blocks=False
+            )
+    yield from module_changes(path, old_tree, new_tree)
+
+
+def _compared(path: str, test: str, old: list[PythonTest], new: list[PythonTest]) -> Iterator[InspectionFinding]:
+    before, after = old[-1], new[-1]
+    line = after.node.lineno
+    if len(new) > len(old):
+        yield finding_at(
+            FindingRule.TEST_CHANGED,
+            path,
+            line,
+            "a later definition of the same name replaces it",
+            subject=test,
+            blocks=True,
+        )
+        return
+    if before.content == after.content:
+        return
+    hushed = Counter(silencers(after.node)) - Counter(silencers(before.node))
+    if hushed:
+        words = ", ".join(sorted(hushed))
+        kind = "retried" if set(hushed) <= FLAKY else "expected to fail" if set(hushed) <= XFAILS else "skipped"
+        yield finding_at(FindingRule.SKIP_ADDED, path, line, f"it is now {kind} ({words})", subject=test, blocks=True)
+    yield from _parameters(path, test, before, after)
+    yield from _body(path, test, before, after, hushed=bool(hushed))
+
+
+def _parameters(path: str, test: str, before: PythonTest, after: PythonTest) -> Iterator[InspectionFinding]:
+    line = after.node.lineno
+    old, new = before.parameters, after.parameters
+    for names, cases in old.items():
+        if names not in new:
+            yield finding_at(
+                FindingRule.PARAMETERS_NARROWED, path, line, "a parametrize is gone", subject=test, blocks=True
+            )
+        elif new[names] != cases:
+            now = new[names]
+            if cases is None or now is None:
+                yield finding_at(
+                    FindingRule.PARAMETERS_NARROWED,
+                    path,
+                    line,
+                    "its cases come from elsewhere now",
+                    subject=test,
+                    blocks=True,
+                )
+            elif gone := Counter(cases) - Counter(now):
+                text = f"{gone.total()} of its {len(cases)} cases are gone or changed"
+                yield finding_at(FindingRule.PARAMETERS_NARROWED, path, line, text, subject=test, blocks=True)
+    if set(new) - set(old):
+        yield finding_at(
+            FindingRule.TEST_CHANGED, path, line, "it takes other parameters now", subject=test, blocks=True
+        )
+
+
+def _body(path: str, test: str, before: PythonTest, after: PythonTest, *, hushed: bool) -> Iterator[InspectionFinding]:
+    line = after.node.lineno
+    lost_marks = Counter(before.marks) - Counter(after.marks)
+    new_marks = Counter(after.marks) - Counter(before.marks)
+    # a skip that was taken away lets the test count again
+    freed = sum(1 for mark in before.node.decorator_list if shape(mark) in lost_marks and silencers(mark))
+    if new_marks.total() > (1 if hushed else 0) or lost_marks.total() > freed:
+        yield finding_at(FindingRule.TEST_CHANGED, path, line, "its decorators changed", subject=test, blocks=True)
+    if before.signature != after.signature:
+        yield finding_at(FindingRule.TEST_CHANGED, path, line, "its arguments changed", subject=test, blocks=True)
+    if type(before.node) is not type(after.node):
+        yield finding_at(
+            FindingRule.TEST_CHANGED, path, line, "it changed between async and not", subject=test, blocks=True
+        )
+    if before.body == after.body:
+        return
+    had, has = assertions(before.node), assertions(after.node)
+    if has < had:
+        yield finding_at(
+            FindingRule.ASSERTIONS_DROPPED, path, line, f"{had} assertions, {has} now", subject=test, blocks=True
+        )
+    elif _only_asserts_more(before, after):
+        yield finding_at(
+            FindingRule.TEST_CHANGED, path, line, f"{has - had} assertions more", subject=test, blocks=False
+        )
+    elif not hushed:
+        text = f"its body changed: {quoted(_first_difference(before, after))}"
+        yield finding_at(FindingRule.TEST_CHANGED, path, line, text, subject=test, blocks=True)
+
+
+def _only_asserts_more(before: PythonTest, after: PythonTest) -> bool:
+    wanted = list(before.body)
+    for statement in after.node.body:
+        if wanted and shape(statement) == wanted[0]:
+            wanted.pop(0)
+        elif not (_is_plain_assertion(statement) or is_docstring(statement)):
+            return False
+    return not wanted
+
+
+def _is_plain_assertion(statement: ast.stmt) -> bool:
+    """An assertion that can only fail: it binds nothing, and calls nothing that could end or bend the test."""
+    return isinstance(statement, ast.Assert) and not any(
+        isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)
+        or (isinstance(node, ast.Attribute) and (node.attr.startswith("_") or node.attr in _BENDING))
+        or (isinstance(node, ast.Name) and node.id in _BENDING)
+        for node in ast.walk(statement)
+    )
+
+
+def _first_difference(before: PythonTest, after: PythonTest) -> str:
+    old = set(before.body)
+    for statement in after.node.body:
+        if shape(statement) not in old:
+            try:
+                return ast.unparse(statement)
+            except (RecursionError, ValueError):
+                break
+    return "lines are gone"
+
 
 _PROSE = frozenset({".md", ".rst", ".adoc"})
 _NO_DATA = re.compile(
@@ -22,7 +175,7 @@ _NO_DATA = re.compile(
 _DATA_FOLDERS = frozenset({"test", "tests", "__tests__", "testdata", "__snapshots__"})
 
 
-def tests_changed(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
+def tests_changed(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
     """Findings about every test file, and every Rust file with tests inside, that the change touches."""
     files = tuple(changes)
     moves = moved_tests(files)
@@ -30,7 +183,7 @@ def tests_changed(changes: Iterable[ChangedFile]) -> tuple[Finding, ...]:
     return bounded(finding for change in files for finding in _of_file(change, renamed, moves))
 
 
-def moved_tests(changes: Iterable[ChangedFile]) -> Moves:
+def moved_tests(changes: Iterable[ChangedText]) -> Moves:
     """Ids of Python tests that are gone from where they were, and where the same test stands now."""
     gone: list[tuple[str, PythonTest]] = []
     new: dict[tuple[object, ...], list[str]] = {}
@@ -57,14 +210,14 @@ def moved_tests(changes: Iterable[ChangedFile]) -> Moves:
 def _tests(text: str | None) -> dict[str, PythonTest]:
     try:
         return {name: tests[-1] for name, tests in tests_of(parse(text or "")).items()}
-    except Unreadable:
+    except UnreadableSource:
         return {}
 
 
-def _renamed(changes: tuple[ChangedFile, ...]) -> dict[str, ChangedFile]:
+def _renamed(changes: tuple[ChangedText, ...]) -> dict[str, ChangedText]:
     """Test files that are gone, and the new test file that holds what they held."""
     new = [change for change in changes if change.before is None and change.after and _may_hold_tests(change.path)]
-    found_at: dict[str, ChangedFile] = {}
+    found_at: dict[str, ChangedText] = {}
     for change in changes:
         if change.before is None or change.after is not None or not _may_hold_tests(change.path):
             continue
@@ -84,14 +237,14 @@ def _may_move(old: str, new: str) -> bool:
     return PurePosixPath(old).suffix == PurePosixPath(new).suffix and (is_collected(new) or not is_collected(old))
 
 
-def _most_alike(change: ChangedFile, new: list[ChangedFile]) -> ChangedFile | None:
+def _most_alike(change: ChangedText, new: list[ChangedText]) -> ChangedText | None:
     names = set(_tests(change.before))
     shared = [(len(names & set(_tests(other.after))), -at) for at, other in enumerate(new) if is_collected(other.path)]
     count, at = max(shared, default=(0, 0))
     return new[-at] if names and 2 * count >= len(names) else None
 
 
-def _of_file(change: ChangedFile, renamed: dict[str, ChangedFile], moves: Moves) -> Iterator[Finding]:
+def _of_file(change: ChangedText, renamed: dict[str, ChangedText], moves: Moves) -> Iterator[InspectionFinding]:
     language = language_of(change.path)
     if not is_test_path(change.path):
         if language is Lang.RUST and change.before is not None and change.path not in renamed:
@@ -112,23 +265,23 @@ def _of_file(change: ChangedFile, renamed: dict[str, ChangedFile], moves: Moves)
         yield from line_changes_of_tests(change, language)
 
 
-def _python(change: ChangedFile, moves: Moves) -> Iterator[Finding]:
+def _python(change: ChangedText, moves: Moves) -> Iterator[InspectionFinding]:
     before, after = change.before or "", change.after or ""
     try:
         yield from python_changes(change.path, before, after, new_path=change.path, moves=moves)
-        yield from (each for each in line_changes_of_tests(change, Lang.PYTHON) if each.rule is Rule.EXIT_ADDED)
-    except Unreadable as reason:
+        yield from (each for each in line_changes_of_tests(change, Lang.PYTHON) if each.rule is FindingRule.EXIT_ADDED)
+    except UnreadableSource as reason:
         too_much = max(len(before), len(after)) > SOURCE_LENGTH
-        yield found(Rule.UNREADABLE, change.path, None, f"compared line by line: {reason}", blocks=too_much)
+        yield finding_at(FindingRule.UNREADABLE, change.path, None, f"compared line by line: {reason}", blocks=too_much)
         yield from line_changes_of_tests(change, Lang.PYTHON)
 
 
-def _new_python(change: ChangedFile) -> Iterator[Finding]:
+def _new_python(change: ChangedText) -> Iterator[InspectionFinding]:
     """A new test file takes nothing away by its skips; it does if it can end the run of all others."""
     for name, test in _tests(change.after).items():
         if silencers(*test.node.decorator_list):
-            yield found(
-                Rule.SKIP_ADDED,
+            yield finding_at(
+                FindingRule.SKIP_ADDED,
                 change.path,
                 test.node.lineno,
                 "new and not run",
@@ -136,40 +289,46 @@ def _new_python(change: ChangedFile) -> Iterator[Finding]:
                 blocks=False,
             )
     for each in added_marks(change, Lang.PYTHON):
-        if each.rule is Rule.EXIT_ADDED:
+        if each.rule is FindingRule.EXIT_ADDED:
             # what is not collected may well be a program of its own that a test starts
-            yield found(each.rule, each.path, each.line, each.text, blocks=is_collected(change.path))
+            yield finding_at(each.rule, each.path, each.line, each.text, blocks=is_collected(change.path))
 
 
-def _file_gone(change: ChangedFile, now: ChangedFile | None, moves: Moves) -> Iterator[Finding]:
+def _file_gone(change: ChangedText, now: ChangedText | None, moves: Moves) -> Iterator[InspectionFinding]:
     before = change.before or ""
     if now is not None and now.after == before:
-        yield found(Rule.TEST_MOVED, change.path, None, f"the file is {now.path} now", blocks=False)
+        yield finding_at(FindingRule.TEST_MOVED, change.path, None, f"the file is {now.path} now", blocks=False)
         return
     if language_of(change.path) is Lang.PYTHON:
         try:
             after = (now.after or "") if now else ""
             new_path = now.path if now else change.path
             if now:
-                yield found(Rule.TEST_MOVED, change.path, None, f"most of the file is {now.path} now", blocks=False)
+                yield finding_at(
+                    FindingRule.TEST_MOVED, change.path, None, f"most of the file is {now.path} now", blocks=False
+                )
             yield from _of_moved(change.path, before, after, new_path, moves, whole=now is None)
             return
-        except Unreadable as reason:
-            yield found(Rule.UNREADABLE, change.path, None, str(reason), blocks=False)
-    yield found(Rule.TEST_DELETED, change.path, None, "the test file is gone", blocks=True)
+        except UnreadableSource as reason:
+            yield finding_at(FindingRule.UNREADABLE, change.path, None, str(reason), blocks=False)
+    yield finding_at(FindingRule.TEST_DELETED, change.path, None, "the test file is gone", blocks=True)
 
 
-def _of_moved(path: str, before: str, after: str, new_path: str, moves: Moves, *, whole: bool) -> Iterator[Finding]:
+def _of_moved(
+    path: str, before: str, after: str, new_path: str, moves: Moves, *, whole: bool
+) -> Iterator[InspectionFinding]:
     """Test by test; helpers of a file that is gone as a whole are gone with it."""
     findings = list(python_changes(path, before, after, new_path=new_path, moves=moves))
     if whole:
-        findings = [finding for finding in findings if finding.rule in {Rule.TEST_DELETED, Rule.TEST_MOVED}]
+        findings = [
+            finding for finding in findings if finding.rule in {FindingRule.TEST_DELETED, FindingRule.TEST_MOVED}
+        ]
         if not findings:
-            findings = [found(Rule.TEST_DELETED, path, None, "the test file is gone", blocks=True)]
+            findings = [finding_at(FindingRule.TEST_DELETED, path, None, "the test file is gone", blocks=True)]
     yield from findings
 
 
-def _data(change: ChangedFile) -> Iterator[Finding]:
+def _data(change: ChangedText) -> Iterator[InspectionFinding]:
     """What tests compare with may grow; a line that is gone is an expectation less."""
     place = PurePosixPath(change.path)
     if (
@@ -179,12 +338,12 @@ def _data(change: ChangedFile) -> Iterator[Finding]:
     ):
         return
     if change.after is None:
-        yield found(
-            Rule.TEST_DATA_CHANGED, change.path, None, "a file that tests may compare with is gone", blocks=True
+        yield finding_at(
+            FindingRule.TEST_DATA_CHANGED, change.path, None, "a file that tests may compare with is gone", blocks=True
         )
         return
     lines = (change.before or "").split("\n")
     gone = [number for number in change.removed if number <= len(lines) and lines[number - 1].strip()]
     if gone:
         text = f"{len(gone)} lines that tests may compare with are gone or changed: {quoted(lines[gone[0] - 1])}"
-        yield found(Rule.TEST_DATA_CHANGED, change.path, None, text, blocks=True)
+        yield finding_at(FindingRule.TEST_DATA_CHANGED, change.path, None, text, blocks=True)

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, field
 
 from fairwitness.contracts.verify.results import ITEMS, Outcome
-from fairwitness.verify.reports.exits import Tool
-from fairwitness.verify.reports.found import TORN, Found, Parsed, Relative, lines, without_colours
+from fairwitness.verify.reports.exits import ReportingTool
+from fairwitness.verify.reports.model import TORN, ParsedReport, Relative, ReportedItem, lines, without_colours
 
 _RUNNING = re.compile(r"\s+Running (?:unittests )?(?P<path>\S.*?) \((?P<file>[^()]*)\)")
 _DOC_TESTS = re.compile(r"\s+Doc-tests (?P<crate>\S+)")
@@ -37,7 +37,7 @@ class _Binary:
 
     label: str
     count: int
-    tests: dict[str, Found] = field(default_factory=dict)
+    tests: dict[str, ReportedItem] = field(default_factory=dict)
     in_details: bool = False
     shown: dict[str, list[str]] = field(default_factory=dict)
     showing: str | None = None
@@ -56,7 +56,7 @@ class _Binary:
 
 class _Text:
     def __init__(self) -> None:
-        self.parsed = Parsed(Tool.CARGO)
+        self.parsed = ParsedReport(ReportingTool.CARGO)
         self.label = ""
         self.awaited = False
         self.binary: _Binary | None = None
@@ -121,7 +121,7 @@ class _Text:
         # tests end in any order; doc tests of one item are told apart by theirs
         self.parsed.found += sorted(binary.tests.values(), key=lambda test: (test.id, test.line or 0))
 
-    def end(self) -> Parsed:
+    def end(self) -> ParsedReport:
         if self.count > ITEMS:
             self.parsed.problems.append(f"there are more than the {ITEMS} tests that are read")
         if self.binary is not None:
@@ -151,17 +151,17 @@ def _plain_name(name: str) -> str:
     return name.removesuffix(" - should panic")
 
 
-def _found(test: re.Match[str], label: str) -> Found:
+def _found(test: re.Match[str], label: str) -> ReportedItem:
     name = _plain_name(test["name"])
     place = _DOC_LINE.search(name)
     path, line = None, None
     if place is not None:
         path, line = name[: place.start()].split(" - ", 1)[0], int(place["line"])
         name = name[: place.start()] + name[place.end() :]
-    return Found(f"{label}::{name}" if label else name, _WORDS[test["word"]], path, line, test["why"] or "")
+    return ReportedItem(f"{label}::{name}" if label else name, _WORDS[test["word"]], path, line, test["why"] or "")
 
 
-def read_cargo(text: str, relative: Relative) -> Parsed:
+def read_cargo(text: str, relative: Relative) -> ParsedReport:
     """The tests of all binaries."""
     reading = _Text()
     if not text.endswith("\n"):

@@ -8,7 +8,7 @@ NO_TESTS = "no test was collected"
 """How a report without a single test is told; callers look for these words."""
 
 
-class Tool(StrEnum):
+class ReportingTool(StrEnum):
     """Who wrote a report, as far as exit codes go."""
 
     PYTEST = "pytest"
@@ -43,8 +43,8 @@ class Convention:
 
 
 _ONE = frozenset({1})
-CONVENTIONS: Mapping[Tool, Convention] = {
-    Tool.PYTEST: Convention(
+CONVENTIONS: Mapping[ReportingTool, Convention] = {
+    ReportingTool.PYTEST: Convention(
         _ONE,
         {
             2: "it was interrupted, or gave up at a file it cannot collect",
@@ -53,31 +53,33 @@ CONVENTIONS: Mapping[Tool, Convention] = {
             5: NO_TESTS,
         },
     ),
-    Tool.UNITTEST: Convention(_ONE, {2: "it was called wrongly", 5: NO_TESTS}),
-    Tool.GO: Convention(frozenset({1, 2})),
-    Tool.CARGO: Convention(frozenset({101})),
-    Tool.JEST: Convention(_ONE),
-    Tool.IDLE: Convention(frozenset(), {1: NO_TESTS, 8: NO_TESTS}),
-    Tool.MOCHA: Convention(frozenset(range(1, 256))),  # how many failed
-    Tool.RUNNER: Convention(None),
-    Tool.RUFF: Convention(_ONE, {2: "it could not do its work"}),
-    Tool.FLAKE8: Convention(_ONE, {2: "it could not do its work"}),
-    Tool.MYPY: Convention(_ONE, {2: "errors prevented further checking"}),
-    Tool.PYRIGHT: Convention(
+    ReportingTool.UNITTEST: Convention(_ONE, {2: "it was called wrongly", 5: NO_TESTS}),
+    ReportingTool.GO: Convention(frozenset({1, 2})),
+    ReportingTool.CARGO: Convention(frozenset({101})),
+    ReportingTool.JEST: Convention(_ONE),
+    ReportingTool.IDLE: Convention(frozenset(), {1: NO_TESTS, 8: NO_TESTS}),
+    ReportingTool.MOCHA: Convention(frozenset(range(1, 256))),  # how many failed
+    ReportingTool.RUNNER: Convention(None),
+    ReportingTool.RUFF: Convention(_ONE, {2: "it could not do its work"}),
+    ReportingTool.FLAKE8: Convention(_ONE, {2: "it could not do its work"}),
+    ReportingTool.MYPY: Convention(_ONE, {2: "errors prevented further checking"}),
+    ReportingTool.PYRIGHT: Convention(
         _ONE,
         {2: "it failed fatally", 3: "its configuration cannot be read", 4: "it was called wrongly"},
         warnings_may_fail=True,
     ),
-    Tool.ESLINT: Convention(_ONE, {2: "it could not do its work"}, warnings_may_fail=True),
+    ReportingTool.ESLINT: Convention(_ONE, {2: "it could not do its work"}, warnings_may_fail=True),
     # 1: diagnostics, nothing written; 2: diagnostics, and output written nevertheless
-    Tool.TSC: Convention(frozenset({1, 2}), {3: "the project is invalid", 4: "project references form a circle"}),
-    Tool.COMPILER: Convention(None),
+    ReportingTool.TSC: Convention(
+        frozenset({1, 2}), {3: "the project is invalid", 4: "project references form a circle"}
+    ),
+    ReportingTool.COMPILER: Convention(None),
 }
 _SHELL = 126
 """From here on codes are a shell's: not executable, not found, ended by a signal."""
 
 
-def exit_problem(tool: Tool, exit_code: int | None, *, red: int) -> str | None:
+def exit_problem(tool: ReportingTool, exit_code: int | None, *, red: int) -> str | None:
     """Why an exit code and a report with that many red things do not fit together; None if they do."""
     convention = CONVENTIONS[tool]
     if exit_code is None:

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pydantic import TypeAdapter
 
 from fairwitness.contracts.verify.results import ITEMS, Outcome
-from fairwitness.verify.reports.exits import Tool
-from fairwitness.verify.reports.found import (
+from fairwitness.verify.reports.exits import ReportingTool
+from fairwitness.verify.reports.model import (
     MESSAGE_LENGTH,
     TORN,
-    Found,
-    NotJson,
-    Parsed,
+    InvalidJsonReport,
+    JsonReportPart,
+    ParsedReport,
     Relative,
-    Reported,
+    ReportedItem,
     lines,
     listed,
     read_json,
@@ -27,7 +27,7 @@ _PLAIN_FAILURE = re.compile(r"FAIL\t(\S+) \[(build|setup) failed\]")
 _FRAME = re.compile(r"=== |\s*--- |PASS$|FAIL$|ok  \t|FAIL\t|exit status ")
 
 
-class _Event(Reported):
+class _Event(JsonReportPart):
     Action: str
     Package: str = ""
     ImportPath: str = ""
@@ -54,7 +54,7 @@ class _Thing:
             self.length += len(text)
 
 
-class _Run:
+class _GoTestRun:
     def __init__(self) -> None:
         self.things: dict[tuple[str, str], _Thing] = {}
         self.problems: list[str] = []
@@ -85,9 +85,9 @@ class _Run:
             self.problems.append(f"an event of the unknown kind {event.Action!r}")
 
 
-def read_go_test(text: str, relative: Relative) -> Parsed:
+def read_go_test(text: str, relative: Relative) -> ParsedReport:
     """The tests of every package, and each package that failed as a whole."""
-    run = _Run()
+    run = _GoTestRun()
     if not text.endswith("\n"):
         run.problems.append(TORN)
     for number, line in enumerate(lines(text), start=1):
@@ -99,14 +99,14 @@ def read_go_test(text: str, relative: Relative) -> Parsed:
         elif line.strip():
             try:
                 run.hear(read_json(line, _SHAPE))
-            except NotJson as error:
+            except InvalidJsonReport as error:
                 run.problems.append(f"line {number} is no event of go test: {error}")
                 break
     return _told(run)
 
 
-def _told(run: _Run) -> Parsed:
-    parsed = Parsed(Tool.GO, problems=run.problems)
+def _told(run: _GoTestRun) -> ParsedReport:
+    parsed = ParsedReport(ReportingTool.GO, problems=run.problems)
     ended = {thing.package: thing.outcome for thing in run.things.values() if not thing.test}
     failing = {thing.package for thing in run.things.values() if thing.test and thing.outcome is Outcome.FAILED}
     unfinished = []
@@ -117,7 +117,7 @@ def _told(run: _Run) -> Parsed:
             if package_outcome is None:
                 parsed.problems.append(f"the report is torn: the package {thing.package} has no end")
             elif package_outcome is Outcome.FAILED and thing.package not in failing:
-                parsed.found.append(Found(thing.package, Outcome.ERROR, message=said or "the package failed"))
+                parsed.found.append(ReportedItem(thing.package, Outcome.ERROR, message=said or "the package failed"))
             continue
         if thing.outcome is None:
             unfinished.append(thing.test)
@@ -125,7 +125,7 @@ def _told(run: _Run) -> Parsed:
             parsed.problems.append(f"{thing.test} failed, but its package {thing.package} did not")
         id_ = f"{thing.package}::{thing.test}"
         message = said if thing.outcome is not Outcome.PASSED else ""
-        parsed.found.append(Found(id_, thing.outcome or Outcome.ERROR, message=message))
+        parsed.found.append(ReportedItem(id_, thing.outcome or Outcome.ERROR, message=message))
         if thing.package not in ended:
             parsed.problems.append(f"the report is torn: the package {thing.package} has no end")
     if unfinished and not failing and Outcome.FAILED not in ended.values():

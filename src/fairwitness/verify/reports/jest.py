@@ -6,8 +6,16 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from fairwitness.contracts.verify.results import Outcome
-from fairwitness.verify.reports.exits import Tool
-from fairwitness.verify.reports.found import Found, NotJson, Parsed, Relative, Reported, first_line, read_json
+from fairwitness.verify.reports.exits import ReportingTool
+from fairwitness.verify.reports.model import (
+    InvalidJsonReport,
+    JsonReportPart,
+    ParsedReport,
+    Relative,
+    ReportedItem,
+    first_line,
+    read_json,
+)
 
 _STATUS = {
     "passed": Outcome.PASSED,
@@ -20,7 +28,7 @@ _STATUS = {
 _Count = Annotated[int, Field(ge=0)]
 
 
-class _Test(Reported):
+class _Test(JsonReportPart):
     ancestorTitles: tuple[str, ...] = Field(strict=False)  # noqa: N815 - as jest spells it
     title: str
     status: str
@@ -28,14 +36,14 @@ class _Test(Reported):
     failureMessages: tuple[str, ...] | None = Field(default=None, strict=False)  # noqa: N815 - as jest spells it
 
 
-class _File(Reported):
+class _File(JsonReportPart):
     name: str
     status: str
     message: str = ""
     assertionResults: tuple[_Test, ...] = Field(strict=False)  # noqa: N815 - as jest spells it
 
 
-class _Whole(Reported):
+class _Whole(JsonReportPart):
     success: bool
     numTotalTests: _Count  # noqa: N815 - as jest spells it
     numPassedTests: _Count  # noqa: N815 - as jest spells it
@@ -47,12 +55,12 @@ class _Whole(Reported):
 _SHAPE = TypeAdapter(_Whole)
 
 
-def read_jest(text: str, relative: Relative) -> Parsed:
+def read_jest(text: str, relative: Relative) -> ParsedReport:
     """Every test of every file; a file that could not be run stands for all of its tests."""
-    parsed = Parsed(Tool.JEST)
+    parsed = ParsedReport(ReportingTool.JEST)
     try:
         whole = read_json(text, _SHAPE)
-    except NotJson as error:
+    except InvalidJsonReport as error:
         parsed.problems.append(f"the report is not what jest writes: {error}")
         return parsed
     statuses: Counter[str] = Counter()
@@ -66,7 +74,7 @@ def read_jest(text: str, relative: Relative) -> Parsed:
             if test.status not in _STATUS
         ]
         if file.status == "failed" and not any(test.status == "failed" for test in file.assertionResults):
-            parsed.found.append(Found(path, Outcome.ERROR, path, message=file.message))
+            parsed.found.append(ReportedItem(path, Outcome.ERROR, path, message=file.message))
     for name, said, counted in (
         ("tests", whole.numTotalTests, statuses.total()),
         ("passed", whole.numPassedTests, statuses["passed"]),
@@ -78,15 +86,15 @@ def read_jest(text: str, relative: Relative) -> Parsed:
         parsed.problems.append("jest was interrupted")
     red = sum(found.outcome in (Outcome.FAILED, Outcome.ERROR) for found in parsed.found)
     if not whole.testResults:
-        parsed.tool = Tool.IDLE
+        parsed.tool = ReportingTool.IDLE
     elif whole.success != (red == 0):
         parsed.problems.append(f"the report says success={str(whole.success).lower()}, but {red} failed")
     return parsed
 
 
-def _found(path: str, test: _Test) -> Found:
+def _found(path: str, test: _Test) -> ReportedItem:
     outcome = _STATUS.get(test.status, Outcome.ERROR)
     if outcome is Outcome.PASSED and test.failing:
         outcome = Outcome.XFAILED  # `test.failing`: it passes because it fails
     said = first_line(test.failureMessages[0]) if test.failureMessages else ""
-    return Found(f"{path}::{' > '.join((*test.ancestorTitles, test.title))}", outcome, path, message=said)
+    return ReportedItem(f"{path}::{' > '.join((*test.ancestorTitles, test.title))}", outcome, path, message=said)

@@ -5,14 +5,229 @@ share is the tree of suites and cases; the rest is told apart by `Flavour`.
 """
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
+from xml.parsers import expat
 
-from fairwitness.contracts.verify.results import RED, Outcome
-from fairwitness.verify.reports.exits import Tool
-from fairwitness.verify.reports.found import Found, Parsed, Relative, first_line, whole_number
-from fairwitness.verify.reports.junit_xml import BadXml, Case, Document, Mark, Suite, read_xml
-from fairwitness.verify.reports.pytest_ids import PytestIds
+from fairwitness.contracts.verify.results import ITEMS, RED, Outcome
+from fairwitness.verify.reports.exits import ReportingTool
+from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, first_line, whole_number
+
+_PARTS = 100
+"""No class is nested deeper than this; a name that pretends to be is not taken apart."""
+
+
+def _modules(file: str) -> tuple[str, ...]:
+    """How pytest may spell a file: without its ending if that is `.py`, else whole."""
+    dotted = file.replace("/", ".")
+    return (dotted.removesuffix(".py"),) if dotted.endswith(".py") else (dotted,)
+
+
+class PytestIds:
+    """Knows the files of one report.
+
+    A case names its class with dots and, in the older of its two formats, the file that the function was written in.
+    That is the test's own file, unless the test was inherited or decorated elsewhere; then the other cases' files, or
+    the case of the letters, tell where the module ends and the class begins.
+    """
+
+    def __init__(self, cases: Iterable[tuple[str, str]]) -> None:
+        self._files: dict[str, str] = {}
+        for classname, file in cases:
+            for module in _modules(file) if file else ():
+                if not classname or classname == module or classname.startswith(module + "."):
+                    self._files[module] = file
+
+    def node_id(self, classname: str, name: str, file: str) -> str:
+        """The id that pytest itself would accept for a case."""
+        if not file:  # the newer format leaves files out
+            return f"{classname}::{name}" if classname else name
+        if not classname:  # the file itself: it could not be collected, or was skipped as a whole
+            return file if name in _modules(file) else name
+        path, classes = self._split(classname)
+        return "::".join((path, *classes, name))
+
+    def _split(self, classname: str) -> tuple[str, list[str]]:
+        parts = classname.split(".")
+        if len(parts) > _PARTS:
+            return classname, []
+        for length in range(len(parts), 0, -1):
+            known = self._files.get(".".join(parts[:length]))
+            if known is not None:
+                return known, parts[length:]
+        # no case of that file says where it is: classes begin with a capital letter
+        length = next((index for index, part in enumerate(parts) if index and part[:1].isupper()), len(parts))
+        return "/".join(parts[:length]) + ".py", parts[length:]
+
+
+DEPTH = 64
+TEXT = 20_000
+"""Characters that are kept of one failure's text."""
+_MARKS = frozenset({"failure", "error", "skipped"})
+# some tools write terminal codes as they are; expat would refuse the whole report for one of them
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+class BadXml(Exception):
+    """A text is not a JUnit report, and why."""
+
+
+@dataclass(slots=True)
+class JUnitMark:
+    """A `failure`, `error` or `skipped` of a case."""
+
+    tag: str
+    attributes: dict[str, str]
+    text: str = ""
+
+    @property
+    def message(self) -> str:
+        return self.attributes.get("message", "")
+
+    @property
+    def type(self) -> str:
+        return self.attributes.get("type", "")
+
+
+@dataclass(slots=True)
+class JUnitCase:
+    """One `testcase`, with the names of the suites around it."""
+
+    attributes: dict[str, str]
+    around: tuple[str, ...]
+    marks: list[JUnitMark] = field(default_factory=list)
+
+    def get(self, name: str) -> str:
+        return self.attributes.get(name, "")
+
+    def count(self, tag: str) -> int:
+        """How many marks of a kind it has."""
+        return sum(mark.tag == tag for mark in self.marks)
+
+
+@dataclass(slots=True)
+class JUnitSuite:
+    """One `testsuite`, or the `testsuites` around all."""
+
+    tag: str
+    attributes: dict[str, str]
+    cases: list[JUnitCase] = field(default_factory=list)
+    suites: list["JUnitSuite"] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.attributes.get("name", "")
+
+    def all_suites(self) -> Iterator["JUnitSuite"]:
+        """Itself and every suite inside, outer ones first."""
+        yield self
+        for suite in self.suites:
+            yield from suite.all_suites()
+
+    def all_cases(self) -> list[JUnitCase]:
+        """Every case inside."""
+        return [case for suite in self.all_suites() for case in suite.cases]
+
+
+@dataclass(slots=True)
+class JUnitDocument:
+    """A whole report; `cases` in the order of the text."""
+
+    root: JUnitSuite
+    cases: list[JUnitCase]
+    comments: list[str]
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.root: JUnitSuite | None = None
+        self.cases: list[JUnitCase] = []
+        self.comments: list[str] = []
+        self._tags: list[str] = []
+        self._suites: list[JUnitSuite] = []
+        self._mark: JUnitMark | None = None
+        self._mark_depth = 0
+        self._texts: list[str] = []
+        self._length = 0
+        self._number = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if len(self._tags) >= DEPTH:
+            raise BadXml(f"elements are nested deeper than {DEPTH} levels")
+        above = self._tags[-1] if self._tags else None
+        self._tags.append(tag)
+        if above is None and tag not in ("testsuites", "testsuite"):
+            raise BadXml(f"not a JUnit report: it begins with <{tag[:40]}>")
+        if tag in ("testsuites", "testsuite"):
+            self._suite(tag, attributes, above)
+        elif tag == "testcase":
+            if above not in ("testsuites", "testsuite"):
+                raise BadXml("a testcase that stands in no suite")
+            case = JUnitCase(attributes, tuple(suite.name for suite in self._suites if suite.tag == "testsuite"))
+            if len(self.cases) >= ITEMS:
+                raise BadXml(f"it holds more than the {ITEMS} cases that are read")
+            self._suites[-1].cases.append(case)
+            self.cases.append(case)
+        elif tag in _MARKS and above == "testcase":
+            self._mark, self._mark_depth = JUnitMark(tag, attributes), len(self._tags)
+            self._texts, self._length = [], 0
+            self.cases[-1].marks.append(self._mark)
+
+    def _suite(self, tag: str, attributes: dict[str, str], above: str | None) -> None:
+        if above not in (None, "testsuites", "testsuite"):
+            raise BadXml(f"a suite inside <{above[:40] if above else ''}>")
+        self._number += 1
+        if self._number > ITEMS:
+            raise BadXml(f"it holds more than the {ITEMS} suites that are read")
+        suite = JUnitSuite(tag, attributes)
+        if self._suites:
+            self._suites[-1].suites.append(suite)
+        else:
+            self.root = suite
+        self._suites.append(suite)
+
+    def end(self, tag: str) -> None:
+        if self._mark is not None and len(self._tags) == self._mark_depth:
+            self._mark.text = "".join(self._texts)
+            self._mark = None
+        self._tags.pop()
+        if tag in ("testsuites", "testsuite"):
+            self._suites.pop()
+
+    def characters(self, text: str) -> None:
+        if self._mark is not None and self._length < TEXT:
+            self._texts.append(text[: TEXT - self._length])
+            self._length += len(text)
+
+    def comment(self, text: str) -> None:
+        self.comments.append(text[:200])
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise BadXml("a DOCTYPE is refused")
+
+
+def read_xml(text: str) -> JUnitDocument:
+    """The suites and cases of a report; `BadXml` with the reason otherwise."""
+    builder = _Builder()
+    # the text is UTF-8 already, whatever its first line claims
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.characters
+    parser.CommentHandler = builder.comment
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.EntityDeclHandler = _refuse_doctype
+    try:
+        parser.Parse(_NOT_XML.sub("", text).encode(), True)
+    except expat.ExpatError as error:
+        raise BadXml(f"torn or not XML: {expat.ErrorString(error.code)} in line {error.lineno}") from None
+    if builder.root is None:
+        raise BadXml("not a JUnit report: it holds no suite")
+    return JUnitDocument(builder.root, builder.cases, builder.comments)
+
 
 _VAGUE = frozenset({"", "collection failure", "collection skipped", "test failed"})
 _TEARDOWN = "failed on teardown"
@@ -34,17 +249,17 @@ class Flavour(StrEnum):
     OTHER = "other"
 
 
-_TOOLS = {Flavour.PYTEST: Tool.PYTEST, Flavour.MOCHA: Tool.MOCHA}
+_TOOLS = {Flavour.PYTEST: ReportingTool.PYTEST, Flavour.MOCHA: ReportingTool.MOCHA}
 
 
-def read_junit(text: str, relative: Relative) -> Parsed:
+def read_junit(text: str, relative: Relative) -> ParsedReport:
     """The cases of a JUnit report."""
     try:
         document = read_xml(text)
     except BadXml as error:
-        return Parsed(Tool.RUNNER, problems=[f"the report cannot be read: {error}"])
+        return ParsedReport(ReportingTool.RUNNER, problems=[f"the report cannot be read: {error}"])
     flavour = _flavour(document)
-    parsed = Parsed(_TOOLS.get(flavour, Tool.RUNNER))
+    parsed = ParsedReport(_TOOLS.get(flavour, ReportingTool.RUNNER))
     if flavour is Flavour.PYTEST:
         doubled = _pytest(document, parsed, relative)
         parsed.problems += _pytest_totals(document, doubled)
@@ -55,13 +270,13 @@ def read_junit(text: str, relative: Relative) -> Parsed:
                 parsed.problems.append("a test has no name")
         parsed.problems += _mocha_totals(document) if flavour is Flavour.MOCHA else _totals(document.root)
         if not document.cases:
-            parsed.tool = Tool.IDLE
+            parsed.tool = ReportingTool.IDLE
         if flavour is Flavour.NODE:
             parsed.problems += _node_totals(document, parsed.found)
     return parsed
 
 
-def _flavour(document: Document) -> Flavour:
+def _flavour(document: JUnitDocument) -> Flavour:
     if document.root.name == "pytest tests" or any(suite.name == "pytest" for suite in document.root.all_suites()):
         return Flavour.PYTEST
     if any(case.get("file").endswith(".py") and case.get("line") for case in document.cases):
@@ -77,10 +292,10 @@ def _flavour(document: Document) -> Flavour:
     return Flavour.OTHER
 
 
-def _pytest(document: Document, parsed: Parsed, relative: Relative) -> int:
+def _pytest(document: JUnitDocument, parsed: ParsedReport, relative: Relative) -> int:
     """Adds pytest's cases; returns how many only repeat a failed one because its teardown broke as well."""
     ids = PytestIds((case.get("classname"), relative.path(case.get("file"))) for case in document.cases)
-    seen: dict[str, Found] = {}
+    seen: dict[str, ReportedItem] = {}
     doubled = 0
     for case in document.cases:
         file, line = relative.path(case.get("file")), whole_number(case.get("line"))
@@ -90,7 +305,7 @@ def _pytest(document: Document, parsed: Parsed, relative: Relative) -> int:
             doubled += 1
             continue
         path = name.split("::", 1)[0] if file else None
-        found = Found(name, _outcome(case), path, message=_message(case))
+        found = ReportedItem(name, _outcome(case), path, message=_message(case))
         if line is not None and path == file:
             found.line = line + 1
         seen[name] = found
@@ -100,11 +315,11 @@ def _pytest(document: Document, parsed: Parsed, relative: Relative) -> int:
     return doubled
 
 
-def _only_teardown(case: Case) -> bool:
+def _only_teardown(case: JUnitCase) -> bool:
     return len(case.marks) == 1 and case.marks[0].tag == "error" and case.marks[0].message.startswith(_TEARDOWN)
 
 
-def _pytest_totals(document: Document, doubled: int) -> list[str]:
+def _pytest_totals(document: JUnitDocument, doubled: int) -> list[str]:
     problems = []
     for suite in document.root.all_suites():
         cases = suite.all_cases()
@@ -116,7 +331,7 @@ def _pytest_totals(document: Document, doubled: int) -> list[str]:
     return problems
 
 
-def _compared(suite: Suite, attribute: str, fitting: Container[int], counted: int) -> list[str]:
+def _compared(suite: JUnitSuite, attribute: str, fitting: Container[int], counted: int) -> list[str]:
     text = suite.attributes.get(attribute)
     if text is None:
         return []
@@ -126,7 +341,7 @@ def _compared(suite: Suite, attribute: str, fitting: Container[int], counted: in
     return [f"the report says {attribute}={text!r} for the suite {suite.name!r}, but holds {counted}"]
 
 
-def _found(case: Case, flavour: Flavour, relative: Relative) -> Found:
+def _found(case: JUnitCase, flavour: Flavour, relative: Relative) -> ReportedItem:
     name, file = case.get("name"), relative.path(case.get("file"))
     place = relative.path(case.get("classname"))
     outcome = _outcome(case)
@@ -142,14 +357,14 @@ def _found(case: Case, flavour: Flavour, relative: Relative) -> Found:
     if flavour is not Flavour.CTEST and name == place == file and outcome in RED:
         outcome = Outcome.ERROR  # the file stands for all its tests: it could not be loaded
     id_ = name if not place or name == place else f"{place}::{name}"
-    return Found(id_, outcome, file or None, whole_number(case.get("line")), _message(case))
+    return ReportedItem(id_, outcome, file or None, whole_number(case.get("line")), _message(case))
 
 
 def _is_below(path: str, relative: Relative) -> bool:
     return path.startswith("/") and relative(path) != path
 
 
-def _outcome(case: Case) -> Outcome:
+def _outcome(case: JUnitCase) -> Outcome:
     failed, error = case.count("failure") > 0, case.count("error") > 0
     skips = [mark for mark in case.marks if mark.tag == "skipped"]
     status = case.get("status").lower()
@@ -168,11 +383,11 @@ def _outcome(case: Case) -> Outcome:
     return Outcome.FAILED if status in ("fail", "failed", "error") else Outcome.PASSED
 
 
-def _message(case: Case) -> str:
+def _message(case: JUnitCase) -> str:
     return "; ".join(dict.fromkeys(filter(None, (_telling(mark) for mark in case.marks[:3]))))
 
 
-def _telling(mark: Mark) -> str:
+def _telling(mark: JUnitMark) -> str:
     if mark.message not in _VAGUE:
         return mark.message
     # pytest marks the lines of an error itself with E; the last one names it
@@ -180,7 +395,7 @@ def _telling(mark: Mark) -> str:
     return ": ".join(filter(None, (mark.message, marked[-1] if marked else first_line(mark.text))))
 
 
-def _totals(root: Suite) -> list[str]:
+def _totals(root: JUnitSuite) -> list[str]:
     """Writers count the cases of a suite, or its children, or all cases below it: one of these must fit."""
     problems = []
     for suite in root.all_suites():
@@ -192,12 +407,12 @@ def _totals(root: Suite) -> list[str]:
     return problems
 
 
-def _number(cases: list[Case], tag: str | None) -> int:
+def _number(cases: list[JUnitCase], tag: str | None) -> int:
     """How many cases have a mark of a kind; all of them for none."""
     return len(cases) if tag is None else sum(case.count(tag) > 0 for case in cases)
 
 
-def _mocha_totals(document: Document) -> list[str]:
+def _mocha_totals(document: JUnitDocument) -> list[str]:
     """Mocha calls every failure an error, counts no hooks, and gets the skipped ones from there by subtraction."""
     failed = _number(document.cases, "failure") + _number(document.cases, "error")
     least = len(document.cases) - failed
@@ -207,12 +422,12 @@ def _mocha_totals(document: Document) -> list[str]:
     ]
 
 
-def _node_comments(document: Document) -> dict[str, int]:
+def _node_comments(document: JUnitDocument) -> dict[str, int]:
     totals = [_NODE_TOTAL.fullmatch(comment) for comment in document.comments]
     return {total[1]: int(total[2]) for total in totals if total is not None}
 
 
-def _node_totals(document: Document, found: list[Found]) -> list[str]:
+def _node_totals(document: JUnitDocument, found: list[ReportedItem]) -> list[str]:
     """Node counts in comments at the end; a test with subtests is a suite to the XML and a test to the count."""
     said = _node_comments(document)
     things = len(document.cases) + sum(suite.tag == "testsuite" for suite in document.root.all_suites())

@@ -1,27 +1,74 @@
 """Reads one report of one run: size and encoding first, then the format's own reader, then whether all of it agrees."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fairwitness.contracts.verify.checks import TEST_FORMATS, ReportFormat
 from fairwitness.contracts.verify.results import ITEMS, RED, Item, Outcome, Report
 from fairwitness.verify.reports.cargo import read_cargo
+from fairwitness.verify.reports.diagnostics import (
+    read_compiler,
+    read_eslint,
+    read_flake8,
+    read_mypy,
+    read_pyright,
+    read_ruff,
+    read_tsc,
+)
 from fairwitness.verify.reports.exits import CONVENTIONS, NO_TESTS, exit_problem
-from fairwitness.verify.reports.found import Parsed, Relative
 from fairwitness.verify.reports.gotest import read_go_test
 from fairwitness.verify.reports.jest import read_jest
-from fairwitness.verify.reports.json_diagnostics import read_eslint, read_pyright, read_ruff
 from fairwitness.verify.reports.junit import read_junit
-from fairwitness.verify.reports.settle import sentences, settled
+from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, message, spelled
 from fairwitness.verify.reports.tap import read_tap
-from fairwitness.verify.reports.text_diagnostics import read_compiler, read_flake8, read_mypy, read_tsc
 from fairwitness.verify.reports.unittest import read_unittest
+
+PROBLEMS = 20
+_PROBLEM_LENGTH = 400
+_MOST_LINES = 2**31
+
+
+def settled(found: Sequence[ReportedItem], relative: Relative) -> tuple[Item, ...]:
+    """The items of a report; equal names are numbered in the order of the report."""
+    taken: set[str] = set()
+    turns: dict[str, int] = {}
+    return tuple(_item(each, relative, taken, turns) for each in found)
+
+
+def _item(found: ReportedItem, relative: Relative, taken: set[str], turns: dict[str, int]) -> Item:
+    name = spelled(relative(found.id)) or "(without a name)"
+    path = spelled(relative.path(found.path)) if found.path else ""
+    line = found.line
+    return Item(
+        id=_unique(name, taken, turns),
+        outcome=found.outcome,
+        path=path or None,
+        line=line if line is not None and 0 < line < _MOST_LINES else None,
+        message=message(relative(found.message)),
+    )
+
+
+def _unique(name: str, taken: set[str], turns: dict[str, int]) -> str:
+    unique, turn = name, turns.get(name, 1)
+    while unique in taken:
+        turn += 1
+        unique = f"{name}#{turn}"
+    turns[name] = turn
+    taken.add(unique)
+    return unique
+
+
+def sentences(problems: Iterable[str], relative: Relative) -> tuple[str, ...]:
+    """Problems fit to be shown, each once, the first ones first."""
+    told = dict.fromkeys(message(relative(problem))[:_PROBLEM_LENGTH] for problem in problems)
+    return tuple(problem for problem in told if problem)[:PROBLEMS]
+
 
 BYTES = 64 << 20
 """The largest report that is read."""
 _BOM = "\ufeff"
 _NOT_STARTED = frozenset({126, 127})
 
-Reader = Callable[[str, Relative], Parsed]
+Reader = Callable[[str, Relative], ParsedReport]
 READERS: Mapping[ReportFormat, Reader] = {
     ReportFormat.JUNIT: read_junit,
     ReportFormat.GO_TEST: read_go_test,
@@ -55,7 +102,7 @@ def read_report(
         return _exit_only(exit_code)
     relative = Relative(root)
     text = _text(content, format)
-    if isinstance(text, _Unreadable):
+    if isinstance(text, _UnreadableReport):
         return Report(items=(), problems=sentences([f"{text.why} ({_ended(exit_code)})"], relative))
     parsed = READERS[format](text, relative)
     _judge_warnings(parsed, exit_code)
@@ -75,22 +122,22 @@ def read_report(
     return Report(items=items, problems=sentences(problems, relative))
 
 
-class _Unreadable:
+class _UnreadableReport:
     def __init__(self, why: str) -> None:
         self.why = why
 
 
-def _text(content: bytes | None, format: ReportFormat) -> str | _Unreadable:
+def _text(content: bytes | None, format: ReportFormat) -> str | _UnreadableReport:
     if content is None:
-        return _Unreadable("the report is missing")
+        return _UnreadableReport("the report is missing")
     if len(content) > BYTES:
-        return _Unreadable(f"the report has {len(content)} bytes, more than the {BYTES} that are read")
+        return _UnreadableReport(f"the report has {len(content)} bytes, more than the {BYTES} that are read")
     try:
         text = content.decode("utf-8").removeprefix(_BOM).replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        return _Unreadable(f"the report is not UTF-8 from byte {error.start} on")
+        return _UnreadableReport(f"the report is not UTF-8 from byte {error.start} on")
     if not text.strip() and format not in SILENT_WHEN_CLEAN:
-        return _Unreadable("the report is empty")
+        return _UnreadableReport("the report is empty")
     return text
 
 
@@ -98,7 +145,7 @@ def _ended(exit_code: int | None) -> str:
     return "the command did not end by itself" if exit_code is None else f"exit code {exit_code}"
 
 
-def _judge_warnings(parsed: Parsed, exit_code: int | None) -> None:
+def _judge_warnings(parsed: ParsedReport, exit_code: int | None) -> None:
     """Warnings are what failed if the tool failed, can be told to fail on them, and found nothing worse."""
     if not exit_code or not CONVENTIONS[parsed.tool].warnings_may_fail:
         return

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, field
 
 from fairwitness.contracts.verify.results import ITEMS, Outcome
-from fairwitness.verify.reports.exits import Tool
-from fairwitness.verify.reports.found import TORN, Found, Parsed, Relative, lines, spelled, without_colours
+from fairwitness.verify.reports.exits import ReportingTool
+from fairwitness.verify.reports.model import TORN, ParsedReport, Relative, ReportedItem, lines, spelled, without_colours
 
 DEPTH = 32
 _INDENT = 4
@@ -107,7 +107,7 @@ def _plan_problems(level: _Level, what: str) -> list[str]:
     return []
 
 
-def read_tap(text: str, relative: Relative) -> Parsed:
+def read_tap(text: str, relative: Relative) -> ParsedReport:
     """Every test point, subtests under the names of their parents."""
     stream = _Stream()
     totals: dict[str, int] = {}
@@ -153,7 +153,7 @@ def _locate(point: _Point, line: str) -> None:
         point.why = line.strip().removeprefix("error: ").strip("'\"")
 
 
-def _told(stream: _Stream, totals: dict[str, int], *, torn: bool, relative: Relative) -> Parsed:
+def _told(stream: _Stream, totals: dict[str, int], *, torn: bool, relative: Relative) -> ParsedReport:
     top = stream.levels[0]
     problems = stream.problems
     if torn or stream.opened:
@@ -169,17 +169,17 @@ def _told(stream: _Stream, totals: dict[str, int], *, torn: bool, relative: Rela
         problems.append(
             f"the report counts {totals['tests']} tests and {totals['suites']} suites, but holds {stream.count}"
         )
-    parsed = Parsed(Tool.RUNNER, problems=problems)
+    parsed = ParsedReport(ReportingTool.RUNNER, problems=problems)
     for point in top.points:
         _add(parsed.found, point, "", relative)
     return parsed
 
 
-def _add(found: list[Found], point: _Point, above: str, relative: Relative) -> None:
+def _add(found: list[ReportedItem], point: _Point, above: str, relative: Relative) -> None:
     outcome, name, path = point.outcome, point.name, point.path
     if not above and outcome is Outcome.FAILED and name.startswith("/") and relative(name) != name:
         outcome, path = Outcome.ERROR, name  # the file stands for all its tests: it could not be loaded
     id_ = spelled(relative(f"{above} > {name}" if above else name))
     for child in point.children:
         _add(found, child, id_, relative)
-    found.append(Found(id_, outcome, path, point.line, point.why))
+    found.append(ReportedItem(id_, outcome, path, point.line, point.why))

@@ -9,8 +9,8 @@ from collections import Counter
 from itertools import islice, zip_longest
 
 from fairwitness.contracts.verify.results import ITEMS, RED, Outcome
-from fairwitness.verify.reports.exits import Tool
-from fairwitness.verify.reports.found import Found, Parsed, Relative, lines, listed, without_colours
+from fairwitness.verify.reports.exits import ReportingTool
+from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, lines, listed, without_colours
 
 _NAME = r"(?P<name>[^\s()]+) \((?P<where>[^\s()]+)\)"
 _START = re.compile(rf"(?:^|(?<= \.\.\. )){_NAME}(?= \.\.\. |$)", re.MULTILINE)
@@ -41,17 +41,19 @@ def _id(name: str, where: str) -> str:
     return where if where.endswith("." + name) else f"{where}.{name}"
 
 
-def read_unittest(text: str, relative: Relative) -> Parsed:
+def read_unittest(text: str, relative: Relative) -> ParsedReport:
     """Every test that began, and every class or module whose fixture failed."""
     text = without_colours(text)
     ends = list(_END.finditer(text))
     if not ends:
-        return Parsed(Tool.UNITTEST, problems=["the report is torn: there is no `Ran … tests` at its end"])
+        return ParsedReport(
+            ReportingTool.UNITTEST, problems=["the report is torn: there is no `Ran … tests` at its end"]
+        )
     end = ends[-1]
     first = re.search(rf"^{_RULE}$", text[: end.start()], re.MULTILINE)
     began = text[: first.start() if first else end.start()]
     details = [] if first is None else list(_DETAIL.finditer(text[: end.start()], first.start()))
-    parsed = Parsed(Tool.UNITTEST)
+    parsed = ParsedReport(ReportingTool.UNITTEST)
     skipped = _tests(began, parsed)
     _failures(text[: end.start()], details, parsed)
     silent = [found.id for found in parsed.found if found.message == _SILENT]
@@ -64,7 +66,7 @@ def read_unittest(text: str, relative: Relative) -> Parsed:
 _SILENT = "it began and did not end"
 
 
-def _tests(began: str, parsed: Parsed) -> int:
+def _tests(began: str, parsed: ParsedReport) -> int:
     """Adds the tests that began; returns how many times something was skipped."""
     starts = list(islice(_START.finditer(began), ITEMS + 1))
     skipped = 0
@@ -73,7 +75,7 @@ def _tests(began: str, parsed: Parsed) -> int:
         skipped += _skips(body)
         if start["name"] in _FIXTURES:
             continue  # told below, in all versions
-        found = Found(_id(start["name"], start["where"]), Outcome.ERROR, message=_SILENT)
+        found = ReportedItem(_id(start["name"], start["where"]), Outcome.ERROR, message=_SILENT)
         ending = _ending(body.rstrip().rpartition("\n")[2])
         if ending is not None:
             found.outcome, found.message = ending
@@ -98,7 +100,7 @@ def _ending(line: str) -> tuple[Outcome, str] | None:
     return None
 
 
-def _failures(text: str, details: list[re.Match[str]], parsed: Parsed) -> None:
+def _failures(text: str, details: list[re.Match[str]], parsed: ParsedReport) -> None:
     known = {found.id: found for found in parsed.found}
     for detail, following in zip_longest(details, details[1:]):
         id_ = _id(detail["name"], detail["where"])
@@ -108,7 +110,7 @@ def _failures(text: str, details: list[re.Match[str]], parsed: Parsed) -> None:
         if id_ not in known:
             if detail["name"] not in _FIXTURES:
                 parsed.problems.append(f"{id_} failed, but never began")
-            known[id_] = Found(id_, outcome)
+            known[id_] = ReportedItem(id_, outcome)
             parsed.found.append(known[id_])
             known[id_].message = said
         elif known[id_].message in ("", _SILENT) or known[id_].outcome not in RED:
@@ -121,7 +123,7 @@ def _failures(text: str, details: list[re.Match[str]], parsed: Parsed) -> None:
             found.message = found.message or "unexpected success"
 
 
-def _totals(parsed: Parsed, end: re.Match[str], details: list[re.Match[str]], skipped: int) -> None:
+def _totals(parsed: ParsedReport, end: re.Match[str], details: list[re.Match[str]], skipped: int) -> None:
     said = Counter({name: int(count) for name, count in _COUNT.findall(end["counts"] or "")})
     kinds = Counter(detail["kind"] for detail in details)
     tests = sum(1 for found in parsed.found if found.id not in _fixture_ids(details))

@@ -26,7 +26,7 @@ MISSING = 96
 REFUSED = 97
 """Exit code: the tool would have come from the worktree."""
 SHOWN = 20
-"""How many files outside the worktree one package is told with."""
+"""How many files outside the worktree one package is record_of with."""
 
 SOURCES, ORIGIN = "FAIRWITNESS_SOURCES", "FAIRWITNESS_ORIGIN"
 PACKAGES, OWN, CHECKOUT = "FAIRWITNESS_PACKAGES", "FAIRWITNESS_OWN", "FAIRWITNESS_CHECKOUT"
@@ -45,7 +45,7 @@ def add_sources(sources: Iterable[str]) -> None:
             sys.path.append(source)
 
 
-class Watch:
+class OriginFinder:
     """A finder that notes where the project's own packages are found, and finds some of them in the worktree only."""
 
     def __init__(self, packages: Sequence[str], own: Sequence[str], sources: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ def loaded(
     packages: Sequence[str], checkout: str, found: Mapping[str, Sequence[tuple[str | None, list[str]]]]
 ) -> dict[str, dict[str, object]]:
     """For each package of the project that was loaded: its file, its folders, and what of it lies elsewhere."""
-    told: dict[str, dict[str, object]] = {}
+    record_of: dict[str, dict[str, object]] = {}
     modules = dict(sys.modules)
     for name in packages:
         seen = list(found.get(name, ()))
@@ -98,12 +98,12 @@ def loaded(
             if genuine and file and not inside(file, checkout):
                 outside.append(os.path.realpath(file))
         file, places = seen[-1]
-        told[name] = {
+        record_of[name] = {
             "file": os.path.realpath(file) if file else None,
             "folders": [os.path.realpath(place) for place in places],
             "outside": sorted(set(outside))[:SHOWN],
         }
-    return told
+    return record_of
 
 
 def write(origin: str, record: Mapping[str, object]) -> None:
@@ -118,7 +118,7 @@ def write(origin: str, record: Mapping[str, object]) -> None:
         os.close(handle)
 
 
-def told(role: str, **more: object) -> dict[str, object]:
+def record_of(role: str, **more: object) -> dict[str, object]:
     """What every record says."""
     version = ".".join(str(part) for part in sys.version_info[:3])
     said = {"record": RECORD, "role": role, "pid": os.getpid(), "python": sys.executable, "version": version}
@@ -128,13 +128,13 @@ def told(role: str, **more: object) -> dict[str, object]:
 def child() -> None:
     """Called as an interpreter of the environment starts: gives it the worktree, and has it say what it loaded."""
     sources = os.environ.get(SOURCES)
-    if not sources or any(isinstance(finder, Watch) for finder in sys.meta_path):
+    if not sources or any(isinstance(finder, OriginFinder) for finder in sys.meta_path):
         return  # there is nothing to meet, or this interpreter has read its site folder twice
     folders = sources.split(os.pathsep)
     add_sources(folders)
     packages = [name for name in os.environ.get(PACKAGES, "").split(",") if name]
     own = [name for name in os.environ.get(OWN, "").split(",") if name]
-    watch = Watch(packages, own, folders)
+    watch = OriginFinder(packages, own, folders)
     sys.meta_path.insert(0, watch)
     origin = os.environ.get(ORIGIN)
     if origin and packages:
@@ -143,12 +143,12 @@ def child() -> None:
         atexit.register(note_child, origin, watch, os.environ.get(CHECKOUT, ""), os.getpid())
 
 
-def note_child(origin: str, watch: Watch, checkout: str, started: int) -> None:
+def note_child(origin: str, watch: OriginFinder, checkout: str, started: int) -> None:
     """What a process that the tool started says at its end; one that may not write there says nothing."""
     packs = loaded(sorted(watch.packages), checkout, watch.found)
     if packs and os.getpid() == started:
         with contextlib.suppress(OSError):
-            write(origin, told("child", packages=packs))
+            write(origin, record_of("child", packages=packs))
 
 
 def find_tool(tool: str) -> tuple[str | None, ModuleType | None]:
@@ -204,23 +204,25 @@ def main(arguments: Sequence[str]) -> int:
     is_script = tool.endswith(".py")
     file, module = (os.path.abspath(tool), None) if is_script else find_tool(tool)
     if file is None:
-        write(origin, told("tool", refused=f"{tool} is not installed in {sys.prefix}"))
+        write(origin, record_of("tool", refused=f"{tool} is not installed in {sys.prefix}"))
         sys.stderr.write(f"No module named {tool} in {sys.prefix}\n")
         return MISSING
     if inside(file, checkout) and not is_script:
-        write(origin, told("tool", refused=f"{tool} would have come from the tree itself ({file})"))
+        write(origin, record_of("tool", refused=f"{tool} would have come from the tree itself ({file})"))
         sys.stderr.write(f"{file} is a file of the tree: refused\n")
         return REFUSED
-    about: dict[str, object] = {"name": tool, "file": None, "version": None}
+    metadata: dict[str, object] = {"name": tool, "file": None, "version": None}
     if is_script:
         sources.append(os.path.dirname(file))  # behind what is installed, where python itself would put it in front
     else:
-        about.update(file=os.path.realpath(file), version=version_of(tool, module))
-    write(origin, told("start", tool=about))  # some tools replace the process by another program and come to no end
+        metadata.update(file=os.path.realpath(file), version=version_of(tool, module))
+    write(
+        origin, record_of("start", tool=metadata)
+    )  # some tools replace the process by another program and come to no end
     add_sources(sources)
     os.environ.update({SOURCES: os.pathsep.join(sources), ORIGIN: origin, CHECKOUT: checkout})
     os.environ.update({PACKAGES: ",".join(packages), OWN: ",".join(own)})
-    watch = Watch(packages, own, sources)
+    watch = OriginFinder(packages, own, sources)
     sys.meta_path.insert(0, watch)
     sys.argv = [file, *rest]
     started = os.getpid()
@@ -234,7 +236,7 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         if os.getpid() == started:
             packs = loaded(packages, checkout, watch.found)
-            write(origin, told("tool", tool=about, path=list(sys.path), packages=packs))
+            write(origin, record_of("tool", tool=metadata, path=list(sys.path), packages=packs))
     return 0
 
 

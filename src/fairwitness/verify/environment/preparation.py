@@ -1,17 +1,72 @@
-"""The environments of one verification: those of the base and of the head; other trees borrow one of them."""
+"""Prepares what a project's checks need, once for each state of its lock and manifest files."""
 
+import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from typing import assert_never
 
-from fairwitness.contracts.verify.checks import CheckSpec, Project, VerifySettings
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, SetupSettings, VerifySettings
 from fairwitness.git.shadow import Shadow
 from fairwitness.sandbox.runner import Runner
+from fairwitness.verify.discovery.files import TreeFiles
+from fairwitness.verify.environment.environment_store import EnvironmentStore
+from fairwitness.verify.environment.machine import search_path
 from fairwitness.verify.environment.model import Environment, NoEnvironment
-from fairwitness.verify.environment.prepare import prepare
-from fairwitness.verify.model import Tell, Told, refuse_stopped
-from fairwitness.verify.turns import turn
+from fairwitness.verify.environment.node import prepare_node
+from fairwitness.verify.environment.python import prepare_python
+from fairwitness.verify.environment.request import EnvironmentRequest
+from fairwitness.verify.environment.toolchains import prepare_toolchain
+from fairwitness.verify.folder_lock import locked_folder
+from fairwitness.verify.model import Progress, ProgressCallback, refuse_stopped
+
+
+def prepare(
+    project: Project,
+    files: TreeFiles,
+    checkout: Path | None,
+    *,
+    state: Path,
+    persons_checkout: Path | None,
+    settings: SetupSettings,
+    runner: Runner,
+    tools: Sequence[str] = (),
+    min_tier: SandboxTier = SandboxTier.UID,
+    environ: Mapping[str, str] | None = None,
+    cancel: Event | None = None,
+) -> Environment | NoEnvironment:
+    """The environment of a project of a tree; or why there is none.
+
+    Sources in order: the commands of [verify.setup]; an environment of the person's own checkout, if its lock and
+    manifest files equal the tree's; what the tree's lock and manifests let us install; the interpreter of this machine.
+    `checkout` is the tree as a folder, wanted by commands of [verify.setup] that read more than manifests.
+    """
+    variables = dict(os.environ if environ is None else environ)
+    repositories = [path for path in (persons_checkout, checkout) if path is not None]
+    request = EnvironmentRequest(
+        project=project,
+        files=files,
+        settings=settings,
+        store=EnvironmentStore(state / "env", runner, settings.timeout_s, min_tier, cancel),
+        environ=variables,
+        search=search_path(repositories, path=variables.get("PATH", os.defpath)),
+        checkout=checkout,
+        persons_checkout=persons_checkout,
+        tools=tuple(tools),
+    )
+    match project.language:
+        case Language.PYTHON:
+            return prepare_python(request)
+        case Language.NODE:
+            return prepare_node(request)
+        case Language.RUST | Language.GO | Language.JAVA | Language.NATIVE | Language.OTHER:
+            return prepare_toolchain(request)
+        case _:
+            assert_never(project.language)
+
 
 FILE_LIMIT = 4 << 20
 _INTERPRETERS = frozenset({"python", "node"})
@@ -46,7 +101,7 @@ class Environments:
         settings: VerifySettings,
         persons: Path | None,
         checks: Iterable[CheckSpec],
-        tell: Tell,
+        on_progress: ProgressCallback,
         stop: threading.Event | None = None,
     ) -> None:
         self._runner = runner
@@ -59,7 +114,7 @@ class Environments:
             if spec.tool in _INTERPRETERS:
                 continue  # every environment is one
             self._tools.setdefault((spec.root, spec.language), set()).add(spec.tool)
-        self._tell = tell
+        self._on_progress = on_progress
         self._stop = stop
         self._lock = threading.Lock()
         self._known: dict[tuple[str, ...], Environment | NoEnvironment] = {}
@@ -74,7 +129,7 @@ class Environments:
 
     def _prepare(self, project: Project, tree: str, files: TreeView) -> Environment | NoEnvironment:
         place = project.language if project.root == "." else f"{project.root} ({project.language})"
-        self._tell(Told("begin", "environment", place))
+        self._on_progress(Progress("begin", "environment", place))
         with self._checked_out(tree) as checkout:
             made = prepare(
                 project,
@@ -90,7 +145,7 @@ class Environments:
             )
         refuse_stopped(self._stop)  # what was made in haste says nothing of the tree
         said = made.prepared_by if isinstance(made, Environment) else f"none: {made.reason}"
-        self._tell(Told("end", "environment", f"{place}: {said}"))
+        self._on_progress(Progress("end", "environment", f"{place}: {said}"))
         return made
 
     @contextmanager
@@ -103,6 +158,6 @@ class Environments:
         if not self._settings.setup.commands:
             yield None
             return
-        with turn(self._state / "work", f"setup-{tree[:16]}", self._stop) as folder:
+        with locked_folder(self._state / "work", f"setup-{tree[:16]}", self._stop) as folder:
             self._shadow.checkout(tree, folder)
             yield folder

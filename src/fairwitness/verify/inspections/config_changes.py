@@ -16,7 +16,7 @@ There = tuple[bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class SettingJudgement:
     """One changed setting in words, and whether it blocks."""
 
     text: str
@@ -24,7 +24,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class SettingChange:
     """One setting that differs."""
 
     way: Way
@@ -44,16 +44,16 @@ class Changed:
         return f"{spelled(self.way)}: {_shown(self.before)} became {_shown(self.after)}"
 
 
-def changes_between(before: Settings, after: Settings) -> list[Changed]:
+def changes_between(before: Settings, after: Settings) -> list[SettingChange]:
     """Settings that differ, in the order of their ways."""
     return [
-        Changed(way, before.get(way), after.get(way), (way in before, way in after))
+        SettingChange(way, before.get(way), after.get(way), (way in before, way in after))
         for way in sorted(set(before) | set(after))
         if (way in before) != (way in after) or before[way] != after[way] or type(before[way]) is not type(after[way])
     ]
 
 
-def judge(change: Changed, *, unsure: bool) -> Judged:
+def judge(change: SettingChange, *, unsure: bool) -> SettingJudgement:
     """What a changed setting means."""
     # per-file-ignores and the like have their patterns one level below
     if any(words.MORE_IS_LOOSER.fullmatch(part) for part in change.way[-2:]):
@@ -61,14 +61,16 @@ def judge(change: Changed, *, unsure: bool) -> Judged:
     if change.name == "filterwarnings":
         return _warnings(change)
     if change.name == "addopts":
-        return Judged(_difference(change), blocks=not keeps_command(change.before, change.after))
+        return SettingJudgement(_difference(change), blocks=not keeps_command(change.before, change.after))
     if "rules" in change.way[:-1] or "lints" in change.way:
         return _severity(change)
     if words.TEST_SCOPE.fullmatch(change.name):
         widens = change.name in {"testpaths", "python_files"} and change.there == (True, True)
-        return Judged(str(change), blocks=not (widens and set(items_of(change.before)) <= set(items_of(change.after))))
+        return SettingJudgement(
+            str(change), blocks=not (widens and set(items_of(change.before)) <= set(items_of(change.after)))
+        )
     if loosens_text(change.before, change.after):
-        return Judged(str(change), blocks=True)
+        return SettingJudgement(str(change), blocks=True)
     if words.LESS_IS_LOOSER.fullmatch(change.name):
         return _list(change, more_is_looser=False)
     return _scalar(change, unsure=unsure)
@@ -116,49 +118,49 @@ def _keeps(old: tuple[str, ...], new: tuple[str, ...]) -> bool:
     return all(words.HARMLESS_OPTION.fullmatch(word.strip("\"'")) for word in rest)
 
 
-def _list(change: Changed, *, more_is_looser: bool) -> Judged:
+def _list(change: SettingChange, *, more_is_looser: bool) -> SettingJudgement:
     old, new = items_of(change.before), items_of(change.after)
     more, less = set(new) - set(old), set(old) - set(new)
     if not more_is_looser and not change.there[0]:
-        return Judged(str(change), blocks=False)
-    return Judged(_difference(change), blocks=bool(more if more_is_looser else less))
+        return SettingJudgement(str(change), blocks=False)
+    return SettingJudgement(_difference(change), blocks=bool(more if more_is_looser else less))
 
 
-def _warnings(change: Changed) -> Judged:
+def _warnings(change: SettingChange) -> SettingJudgement:
     old = [line.strip() for line in _lines(change.before)]
     new = [line.strip() for line in _lines(change.after)]
     looser = any(not line.startswith("error") for line in new if line not in old)
     looser = looser or any(line.startswith("error") for line in old if line not in new)
-    return Judged(_difference(change), blocks=looser)
+    return SettingJudgement(_difference(change), blocks=looser)
 
 
 def _lines(value: Value) -> Sequence[str]:
     return value if isinstance(value, tuple) else str(value or "").split("\n")
 
 
-def _severity(change: Changed) -> Judged:
+def _severity(change: SettingChange) -> SettingJudgement:
     old = words.SEVERITY.get((items_of(change.before) or ("off",))[0].lower())
     new = words.SEVERITY.get((items_of(change.after) or ("off",))[0].lower())
     if new is None or old is None:
-        return Judged(str(change), blocks=change.there[0])
+        return SettingJudgement(str(change), blocks=change.there[0])
     if not change.there[0]:
-        return Judged(str(change), blocks=new == 0)  # what a preset asked for may have held until now
-    return Judged(str(change), blocks=new < old or not change.there[1] or new == old)
+        return SettingJudgement(str(change), blocks=new == 0)  # what a preset asked for may have held until now
+    return SettingJudgement(str(change), blocks=new < old or not change.there[1] or new == old)
 
 
-def _scalar(change: Changed, *, unsure: bool) -> Judged:
+def _scalar(change: SettingChange, *, unsure: bool) -> SettingJudgement:
     before, after = _truth(change.before), _truth(change.after)
     if words.STRICT_IF_TRUE.fullmatch(change.name) and (before is not None or after is not None):
-        return Judged(str(change), blocks=after is not True)
+        return SettingJudgement(str(change), blocks=after is not True)
     if words.LOOSE_IF_TRUE.fullmatch(change.name):
-        return Judged(str(change), blocks=after is not False and change.there[1])
+        return SettingJudgement(str(change), blocks=after is not False and change.there[1])
     low, high = _number(change.before), _number(change.after)
     for pattern, sign in ((words.LOWER_IS_LOOSER, -1), (words.HIGHER_IS_LOOSER, 1)):
         if pattern.fullmatch(change.name) and (low is not None or high is not None):
             if low is None or high is None:
-                return Judged(str(change), blocks=not change.there[1])  # a bound that is gone lets all pass
-            return Judged(str(change), blocks=(high - low) * sign > 0)
-    return Judged(str(change), blocks=unsure and words.NEUTRAL.fullmatch(change.name) is None)
+                return SettingJudgement(str(change), blocks=not change.there[1])  # a bound that is gone lets all pass
+            return SettingJudgement(str(change), blocks=(high - low) * sign > 0)
+    return SettingJudgement(str(change), blocks=unsure and words.NEUTRAL.fullmatch(change.name) is None)
 
 
 def _truth(value: Value) -> bool | None:
@@ -177,7 +179,7 @@ def _number(value: Value) -> float | None:
         return None
 
 
-def _difference(change: Changed) -> str:
+def _difference(change: SettingChange) -> str:
     old, new = items_of(change.before), items_of(change.after)
     more = [item for item in new if item not in old]
     less = [item for item in old if item not in new]

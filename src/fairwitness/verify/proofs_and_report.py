@@ -7,18 +7,18 @@ from fairwitness.contracts.verify.checks import Undiscovered
 from fairwitness.contracts.verify.report import LISTED, Asked, CheckLine, FindingLine, MissingLine, Silent, Wanted
 from fairwitness.contracts.verify.results import BAD, Comparison, Evidence, Move, Moved, Ran
 from fairwitness.rules.change import is_excused
-from fairwitness.verify.cascade import Checked, items_before
-from fairwitness.verify.model import Change
-from fairwitness.verify.proofs import Proof
+from fairwitness.verify.cascade import CheckRuns, items_before
+from fairwitness.verify.model import ProposedChange
+from fairwitness.verify.proofs import ProofRow
 
 OUTPUT_LINES = 10
 _WORSE = frozenset({Move.BROKEN, Move.NEW_FAILING})
 _GONE = frozenset({Move.VANISHED, Move.SILENCED})
 
 
-def comparison_proofs(change: Change, checked: Sequence[Checked]) -> list[Proof]:
+def comparison_proofs(change: ProposedChange, checked: Sequence[CheckRuns]) -> list[ProofRow]:
     """What got worse, what went missing, and what the base's own tests say of the new code; check by check."""
-    proofs: list[Proof] = []
+    proofs: list[ProofRow] = []
     for each in checked:
         if each.comparison is not None:
             worse = _unaccepted(change, each, each.comparison, _WORSE, may_accept=False)
@@ -31,18 +31,18 @@ def comparison_proofs(change: Change, checked: Sequence[Checked]) -> list[Proof]
     return proofs
 
 
-def _original(change: Change, each: Checked, ran: Ran) -> Proof:
+def _original(change: ProposedChange, each: CheckRuns, ran: Ran) -> ProofRow:
     name = f"oracle-{each.spec.name}"
     if each.original is None:
         text = f"the base's own {each.spec.name} could not be run against the new code: {ran.reason}"
-        return Proof(name, each.spec.id, False, text, {"execution": ran.execution})
+        return ProofRow(name, each.spec.id, False, text, {"execution": ran.execution})
     bad = _unaccepted(change, each, each.original, BAD)
     proof = _proof(name, each, bad, f"the base's own {each.spec.name} hold for the new code")
     return proof._replace(detail={**proof.detail, "execution": ran.execution})
 
 
 def _unaccepted(
-    change: Change, each: Checked, comparison: Comparison, moves: frozenset[Move], *, may_accept: bool = True
+    change: ProposedChange, each: CheckRuns, comparison: Comparison, moves: frozenset[Move], *, may_accept: bool = True
 ) -> list[Moved]:
     return [
         moved
@@ -51,17 +51,17 @@ def _unaccepted(
     ]
 
 
-def _proof(check: str, each: Checked, bad: list[Moved], good: str) -> Proof:
+def _proof(check: str, each: CheckRuns, bad: list[Moved], good: str) -> ProofRow:
     detail: dict[str, Any] = {"things": [f"{moved.move.value}: {moved.id}" for moved in bad[:LISTED]]}
     if not bad:
-        return Proof(check, each.spec.id, True, good, detail)
+        return ProofRow(check, each.spec.id, True, good, detail)
     shown = "; ".join(f"{moved.id} {moved.move.value}" for moved in bad[:3])
     more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-    return Proof(check, each.spec.id, False, f"{shown}{more}", detail)
+    return ProofRow(check, each.spec.id, False, f"{shown}{more}", detail)
 
 
-def asked_of(
-    change: Change, checked: Sequence[Checked], undiscovered: Sequence[Undiscovered], *, strict: bool
+def gate_question(
+    change: ProposedChange, checked: Sequence[CheckRuns], undiscovered: Sequence[Undiscovered], *, strict: bool
 ) -> Asked:
     """What the evidence must answer."""
     required = [Wanted(name=each.spec.name, instance=each.spec.id) for each in checked if each.spec.required]
@@ -74,7 +74,7 @@ def asked_of(
     return Asked(tree=change.head.tree, required=tuple(required), silent=tuple(silent))
 
 
-def _silent(each: Checked, *, strict: bool) -> list[Silent]:
+def _silent(each: CheckRuns, *, strict: bool) -> list[Silent]:
     spec = each.spec
     if each.after.evidence is Evidence.NONE:
         excused = is_excused(required=spec.required, strict=strict, before=each.before, after=each.after)
@@ -86,14 +86,14 @@ def _silent(each: Checked, *, strict: bool) -> list[Silent]:
     return []
 
 
-def check_line(each: Checked, proofs: Sequence[Proof], *, excused: bool) -> CheckLine:
+def check_line(each: CheckRuns, proofs: Sequence[ProofRow], *, excused: bool) -> CheckLine:
     """One line of the report."""
     spec, after = each.spec, each.after
     own = [proof for proof in proofs if proof.instance == spec.id and not proof.holds]
     reason = "; ".join(dict.fromkeys(filter(None, (after.reason, *(proof.text for proof in own))))) or None
     if reason is None and each.before is not None and spec.required:
         reason = each.before.reason
-    telling = _telling(each, own)
+    telling = _run_to_show(each, own)
     output = (telling.stdout or telling.stderr or "").splitlines() if telling else []
     moved = each.comparison.moved if each.comparison else ()
     return CheckLine(
@@ -118,7 +118,7 @@ def check_line(each: Checked, proofs: Sequence[Proof], *, excused: bool) -> Chec
     )
 
 
-def _telling(each: Checked, failing: Sequence[Proof]) -> Ran | None:
+def _run_to_show(each: CheckRuns, failing: Sequence[ProofRow]) -> Ran | None:
     """The run whose output explains what is wrong; None if all is well, or if output would not explain it."""
     if each.after.evidence is not Evidence.PASSED:
         return each.after
@@ -126,7 +126,7 @@ def _telling(each: Checked, failing: Sequence[Proof]) -> Ran | None:
 
 
 def missing_lines(
-    asked: Asked, checked: Sequence[Checked], undiscovered: Sequence[Undiscovered]
+    asked: Asked, checked: Sequence[CheckRuns], undiscovered: Sequence[Undiscovered]
 ) -> tuple[MissingLine, ...]:
     """What gave no evidence."""
     steps = {(lost.name, lost.id): lost.next_step for lost in undiscovered}
@@ -142,12 +142,12 @@ def missing_lines(
     )
 
 
-def finding_proofs(findings: Sequence[FindingLine], always: Sequence[tuple[str, str]]) -> list[Proof]:
+def finding_proofs(findings: Sequence[FindingLine], always: Sequence[tuple[str, str]]) -> list[ProofRow]:
     """One row for each inspection, whether it found something or not."""
     proofs = []
     for check, good in always:
         bad = [one for one in findings if one.check == check and one.blocks and one.accepted is None]
         listed = [f"{one.path}:{one.line or 0} {one.rule}: {one.text}" for one in bad[:LISTED]]
         text = good if not bad else f"{bad[0].text} ({bad[0].path})" + (f" and {len(bad) - 1} more" if bad[1:] else "")
-        proofs.append(Proof(check, None, not bad, text, {"findings": listed}))
+        proofs.append(ProofRow(check, None, not bad, text, {"findings": listed}))
     return proofs

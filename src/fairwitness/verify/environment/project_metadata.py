@@ -22,7 +22,7 @@ _LINE = re.compile(r"[^\n\r=\[\]]{1,200}")
 
 
 @dataclass(slots=True)
-class About:
+class ProjectMetadata:
     """Name, version and entry points of a project; without a name it has none."""
 
     name: str = ""
@@ -35,9 +35,9 @@ class About:
         return {"name": self.name, "version": self.version, "entry_points": self.entry_points}
 
 
-def about(root: str, files: TreeFiles) -> About:
+def read_metadata(root: str, files: TreeFiles) -> ProjectMetadata:
     """What the files of a project's folder say of it."""
-    said = About()
+    metadata = ProjectMetadata()
     content = files.read(join(root, "pyproject.toml"))
     try:
         document = tomllib.loads(content.decode()) if content is not None else {}
@@ -45,36 +45,36 @@ def about(root: str, files: TreeFiles) -> About:
         document = {}
     project = _table(document.get("project"))
     if project:
-        said.name = _matching(_NAME, project.get("name"))
-        said.version = _matching(_PLAIN, project.get("version")) or _dynamic(
-            root, files, _table(document.get("tool")), said
+        metadata.name = _matching(_NAME, project.get("name"))
+        metadata.version = _matching(_PLAIN, project.get("version")) or _dynamic(
+            root, files, _table(document.get("tool")), metadata
         )
         for group, key in (("console_scripts", "scripts"), ("gui_scripts", "gui-scripts")):
-            _enter(said, group, _table(project.get(key)))
+            _enter(metadata, group, _table(project.get(key)))
         for group, entries in _table(project.get("entry-points")).items():
-            _enter(said, group, _table(entries))
+            _enter(metadata, group, _table(entries))
     else:
-        _setup_cfg(root, files, said)
-    return said
+        _setup_cfg(root, files, metadata)
+    return metadata
 
 
-def is_own(distribution: str, said: About) -> bool:
+def is_own(distribution: str, metadata: ProjectMetadata) -> bool:
     """True if a distribution is an installation of the project itself."""
-    return bool(said.name) and canonicalize_name(distribution) == canonicalize_name(said.name)
+    return bool(metadata.name) and canonicalize_name(distribution) == canonicalize_name(metadata.name)
 
 
-def _dynamic(root: str, files: TreeFiles, tool: dict[str, Any], said: About) -> str:
+def _dynamic(root: str, files: TreeFiles, tool: dict[str, Any], metadata: ProjectMetadata) -> str:
     """The version in the file that the build tool would take it from."""
     candidates = [_table(_table(tool.get("hatch")).get("version")).get("path")]
     setuptools = _table(_table(_table(tool.get("setuptools")).get("dynamic")).get("version"))
     candidates += [setuptools.get("file"), *_module_files(setuptools.get("attr"))]
     candidates += [_table(_table(tool.get("pdm")).get("version")).get("path")]
-    candidates += _module_files(f"{said.name.replace('-', '_')}.__version__") if said.name else []
+    candidates += _module_files(f"{metadata.name.replace('-', '_')}.__version__") if metadata.name else []
     for candidate in candidates:
         path = join(root, candidate) if isinstance(candidate, str) else ""
         content = files.read(path) if path in files.paths else None
         if content is not None:
-            said.read.append(path)
+            metadata.read.append(path)
             text = content.decode(errors="replace")
             found = _VERSION.search(text)
             version = found[1] if found else _matching(_PLAIN, text.strip())
@@ -91,25 +91,25 @@ def _module_files(attribute: object) -> list[str]:
     return [f"{source}{module}{end}" for source in ("", "src/") for end in (".py", "/__init__.py", "/_version.py")]
 
 
-def _setup_cfg(root: str, files: TreeFiles, said: About) -> None:
+def _setup_cfg(root: str, files: TreeFiles, metadata: ProjectMetadata) -> None:
     content = files.read(join(root, "setup.cfg"))
     parser = configparser.RawConfigParser(delimiters=("=",))
     try:
         parser.read_string((content or b"").decode(errors="replace"))
     except configparser.Error:
         return
-    said.name = _matching(_NAME, parser.get("metadata", "name", fallback=""))
-    said.version = _matching(_PLAIN, parser.get("metadata", "version", fallback="")) or UNKNOWN
+    metadata.name = _matching(_NAME, parser.get("metadata", "name", fallback=""))
+    metadata.version = _matching(_PLAIN, parser.get("metadata", "version", fallback="")) or UNKNOWN
     if parser.has_section("options.entry_points"):
         for group, block in parser.items("options.entry_points"):
             pairs = [line.partition("=") for line in block.splitlines() if "=" in line]
-            _enter(said, group, {key.strip(): value.strip() for key, _, value in pairs})
+            _enter(metadata, group, {key.strip(): value.strip() for key, _, value in pairs})
 
 
-def _enter(said: About, group: str, entries: dict[str, Any]) -> None:
+def _enter(metadata: ProjectMetadata, group: str, entries: dict[str, Any]) -> None:
     kept = {key: value for key, value in entries.items() if _matching(_LINE, key) and _matching(_LINE, _bare(value))}
     if kept and _matching(_LINE, group):
-        said.entry_points.setdefault(group, {}).update(kept)
+        metadata.entry_points.setdefault(group, {}).update(kept)
 
 
 def _bare(value: object) -> object:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from fairwitness.contracts.verify.results import Outcome
-from fairwitness.verify.reports.exits import Tool
+from fairwitness.verify.reports.exits import ReportingTool
 
 ID_LENGTH = 1000
 MESSAGE_LENGTH = 2000
@@ -27,7 +27,7 @@ TORN = "the report is torn: its last line has no end"
 
 
 @dataclass(slots=True)
-class Found:
+class ReportedItem:
     """One test or diagnostic as the tool named it, before equal names are told apart."""
 
     id: str
@@ -40,15 +40,15 @@ class Found:
 
 
 @dataclass(slots=True)
-class Parsed:
+class ParsedReport:
     """Everything a report said."""
 
-    tool: Tool
-    found: list[Found] = field(default_factory=list)
+    tool: ReportingTool
+    found: list[ReportedItem] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-class Reported(BaseModel):
+class JsonReportPart(BaseModel):
     """A part of a JSON report: only the fields that are read, each of exactly the type the tool documents."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
@@ -117,12 +117,12 @@ def first_line(text: str) -> str:
 
 def diagnostic(
     path: str | None, line: int | None, code: str, text: str, *, relative: Relative, tolerated: bool = False
-) -> Found:
+) -> ReportedItem:
     """A diagnostic under an id that does not move when lines do."""
     place = None if path is None else relative.path(path)
     said = relative(text)
     steady = _LINE_NUMBER.sub(r"\1 N", " ".join(said.split()))
-    return Found(
+    return ReportedItem(
         id=":".join(part for part in (place, code, steady) if part),
         outcome=Outcome.SKIPPED if tolerated else Outcome.FAILED,
         path=place,
@@ -139,23 +139,23 @@ def whole_number(digits: str | None) -> int | None:
     return int(digits)
 
 
-class NotJson(Exception):
+class InvalidJsonReport(Exception):
     """A text is not the JSON document that the tool documents."""
 
 
 def read_json(text: str, shape: TypeAdapter[T]) -> T:
-    """The value of a JSON report in its documented shape; `NotJson` with the reason otherwise."""
+    """The value of a JSON report in its documented shape; `InvalidJsonReport` with the reason otherwise."""
     if text.count("{") + text.count("[") > _CONTAINERS:
-        raise NotJson(f"more than {_CONTAINERS} lists and objects")
+        raise InvalidJsonReport(f"more than {_CONTAINERS} lists and objects")
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
         return shape.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(step) for step in first["loc"]) or "the document"
-        raise NotJson(f"{place}: {first['msg'].lower()}") from None
+        raise InvalidJsonReport(f"{place}: {first['msg'].lower()}") from None
     except (ValueError, RecursionError) as error:
-        raise NotJson(str(error)) from None
+        raise InvalidJsonReport(str(error)) from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -21,12 +21,12 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.ledger.verify import verify
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.question import Question
+from fairwitness.verify.model import CheckRequest
 
 _RESTORE = "fairwitness ledger verify lists all; restore the ledger, or move .fairwitness away and begin anew"
 
 
-class Memory:
+class CheckCache:
     """The answers of one subject of one run, used from any thread."""
 
     def __init__(self, *, ledger: Ledger, state: Path, run_id: str, subject: Subject, clock: Clock) -> None:
@@ -43,7 +43,7 @@ class Memory:
         with self._lock:
             self.ledger.record(self._run_id, work)
 
-    def own(self, question: Question, key: str) -> Ran | None:
+    def own(self, question: CheckRequest, key: str) -> Ran | None:
         """What this subject was answered before, by this try or by one that was killed; it has its row already."""
         for name in self._names(question, key):
             number = self.ledger.execution_id(self._run_id, name)
@@ -54,7 +54,7 @@ class Memory:
                 return ran.model_copy(update={"cached": True, "execution": number})
         raise AssertionError("names do not end")
 
-    def elsewhere(self, question: Question, key: str) -> Ran | None:
+    def elsewhere(self, question: CheckRequest, key: str) -> Ran | None:
         """What another subject or run was answered, taken over with a row of our own."""
         for run_id, number in self.ledger.executions_of(key):
             execution = self.ledger.execution(number)
@@ -70,7 +70,7 @@ class Memory:
             return self.write(question, copied, ran.model_copy(update={"cached": True}), detail)
         return None
 
-    def write(self, question: Question, execution: Execution, ran: Ran, detail: dict[str, object]) -> Ran:
+    def write(self, question: CheckRequest, execution: Execution, ran: Ran, detail: dict[str, object]) -> Ran:
         """Puts a run into the ledger, with its check if it is one, and its result beside it by hash."""
         result = self.keep(ran.model_dump_json(exclude={"execution", "cached"}).encode())
         told = {**detail, "result": result, **({"reason": ran.reason} if ran.reason else {})}
@@ -95,7 +95,7 @@ class Memory:
         self._store.create(f"outputs/{digest}", content)
         return f"sha256:{digest}"
 
-    def _write(self, question: Question, execution: Execution, ran: Ran, detail: dict[str, object]) -> None:
+    def _write(self, question: CheckRequest, execution: Execution, ran: Ran, detail: dict[str, object]) -> None:
         observation = Observation(
             run_id=self._run_id,
             task_id=self._subject.task_id,
@@ -126,7 +126,7 @@ class Memory:
 
         self.record(write)
 
-    def _names(self, question: Question, key: str) -> Iterator[str]:
+    def _names(self, question: CheckRequest, key: str) -> Iterator[str]:
         """Under which keys an answer of this subject may stand, in the order in which they are taken."""
         yield key
         # the keys of `fairwitness verify` name no subject: there is one
@@ -135,7 +135,7 @@ class Memory:
         yield beside
         yield from (f"{beside}#{number}" for number in count(2))
 
-    def _answer(self, run_id: str, key: str, question: Question | None) -> Ran | None:
+    def _answer(self, run_id: str, key: str, question: CheckRequest | None) -> Ran | None:
         """What stands under a key, if it is whole and is evidence; for a question, if it is this subject's answer."""
         observation = self.ledger.observation(run_id, key)
         if observation is None or (question is not None and not self._is_own(observation, question)):
@@ -147,7 +147,7 @@ class Memory:
             return None  # lost or changed: then the question is asked anew
         return None if ran.evidence is Evidence.NONE else ran
 
-    def _is_own(self, observation: Observation, question: Question) -> bool:
+    def _is_own(self, observation: Observation, question: CheckRequest) -> bool:
         """Whether a row stands for this subject; where a check rests on it, also for the same purpose."""
         name = None if self._subject.is_the_change else self._subject.name
         if (observation.task_id, observation.detail.get("subject")) != (self._subject.task_id, name):

@@ -29,7 +29,7 @@ def tallies(ledger: Ledger, run_id: str, subject: Subject) -> Tallies:
     )
 
 
-def answer_of(ledger: Ledger, run_id: str, subject: Subject = THE_CHANGE) -> Open | Blocked | None:
+def gate_answer(ledger: Ledger, run_id: str, subject: Subject = THE_CHANGE) -> Open | Blocked | None:
     """The gate's answer for a subject of a run, from the ledger alone; None if it was not verified (to its end)."""
     question = ledger.observation(run_id, subject.key("asked"))
     if question is None:

@@ -18,16 +18,16 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.change import change_holds
-from fairwitness.verify.asking import answer_of, tallies
+from fairwitness.verify.gate_answer import gate_answer, tallies
 from fairwitness.verify.harness import Harness
-from fairwitness.verify.model import Change
-from fairwitness.verify.proofs import Proof
+from fairwitness.verify.model import ProposedChange
+from fairwitness.verify.proofs import ProofRow
 
 SETTINGS, ASKED, VERIFIED = "settings", "asked", "verified"
 """The kinds of observation that frame a verification; what was verified is part of each one's key."""
 
 
-class Verdict(NamedTuple):
+class VerificationOutcome(NamedTuple):
     """What came of a subject, as it stands in the ledger."""
 
     holds: bool
@@ -40,14 +40,14 @@ class Verdict(NamedTuple):
 class Conclusion(NamedTuple):
     """Everything that the last record says."""
 
-    proofs: Sequence[Proof]
+    proofs: Sequence[ProofRow]
     asked: Asked
     notes: Sequence[str]
     actor: str
     """Who accepts what was accepted."""
 
 
-def begin(harness: Harness, change: Change, settings: VerifySettings, digest: str) -> None:
+def record_start(harness: Harness, change: ProposedChange, settings: VerifySettings, digest: str) -> None:
     """Keeps by which settings the run goes: what was read, by its digest, and what came of it.
 
     A repeat goes by the same, and is about the same trees.
@@ -74,11 +74,11 @@ def begin(harness: Harness, change: Change, settings: VerifySettings, digest: st
             if found is None:
                 raise
     if found is not None:
-        _refuse_other(harness.subject, found, {"sha256": digest, **trees})
+        _refuse_if_different(harness.subject, found, {"sha256": digest, **trees})
     killpoint("verify.begun")
 
 
-def _refuse_other(subject: Subject, found: Observation, asked: dict[str, str]) -> None:
+def _refuse_if_different(subject: Subject, found: Observation, asked: dict[str, str]) -> None:
     """`UsageError` if a subject stands in the ledger for something else than what is asked."""
     words = {"sha256": "by other settings", "base": "against another base", "head": "for another tree"}
     for what, value in asked.items():
@@ -89,17 +89,19 @@ def _refuse_other(subject: Subject, found: Observation, asked: dict[str, str]) -
             )
 
 
-def verdict_of(ledger: Ledger, run_id: str, subject: Subject, *, base: str, head: str) -> Verdict | None:
+def recorded_outcome(
+    ledger: Ledger, run_id: str, subject: Subject, *, base: str, head: str
+) -> VerificationOutcome | None:
     """What came of a subject, None if it was not verified to its end; `UsageError` if it was about other trees."""
     found = ledger.observation(run_id, subject.key(VERIFIED))
     if found is None:
         return None
-    _refuse_other(subject, found, {"base": base, "head": head})
+    _refuse_if_different(subject, found, {"base": base, "head": head})
     detail = found.detail
-    return Verdict(found.holds, head, tuple(map(str, detail["missing"])), tuple(map(str, detail["notes"])))
+    return VerificationOutcome(found.holds, head, tuple(map(str, detail["missing"])), tuple(map(str, detail["notes"])))
 
 
-def conclude(harness: Harness, change: Change, conclusion: Conclusion) -> Open | Blocked:
+def conclude(harness: Harness, change: ProposedChange, conclusion: Conclusion) -> Open | Blocked:
     """Writes the last record, and returns the answer that it holds; nothing is written if somebody did before."""
     ledger, run_id, subject = harness.ledger, harness.run_id, harness.subject
     known = tallies(ledger, run_id, subject)
@@ -109,7 +111,7 @@ def conclude(harness: Harness, change: Change, conclusion: Conclusion) -> Open |
     def write(record: Record) -> None:
         for approval in _approvals(harness, change, conclusion.actor, moment):
             record.approval(approval)
-        rows = [_proven(record, harness, change, proof, moment) for proof in conclusion.proofs]
+        rows = [_write_proof(record, harness, change, proof, moment) for proof in conclusion.proofs]
         record.observation(_observed(harness, change, ASKED, conclusion.asked.plain(), moment))
         # the rule is asked here and not afterwards: with its answer the record is whole, or nothing of it stands
         answer = change_holds(
@@ -131,8 +133,11 @@ def conclude(harness: Harness, change: Change, conclusion: Conclusion) -> Open |
     try:
         harness.record(write)
     except RowRefused:
-        before = answer_of(ledger, run_id, subject)
-        if before is None or verdict_of(ledger, run_id, subject, base=change.base.tree, head=change.head.tree) is None:
+        before = gate_answer(ledger, run_id, subject)
+        if (
+            before is None
+            or recorded_outcome(ledger, run_id, subject, base=change.base.tree, head=change.head.tree) is None
+        ):
             raise
         return before  # another process verified the same, and was quicker
     killpoint("verify.concluded")
@@ -140,7 +145,7 @@ def conclude(harness: Harness, change: Change, conclusion: Conclusion) -> Open |
 
 
 def _observed(
-    harness: Harness, change: Change, kind: str, detail: dict[str, object], moment: str, *, holds: bool = True
+    harness: Harness, change: ProposedChange, kind: str, detail: dict[str, object], moment: str, *, holds: bool = True
 ) -> Observation:
     subject = harness.subject
     return Observation(
@@ -156,7 +161,7 @@ def _observed(
     )
 
 
-def _proven(record: Record, harness: Harness, change: Change, proof: Proof, moment: str) -> CheckRow:
+def _write_proof(record: Record, harness: Harness, change: ProposedChange, proof: ProofRow, moment: str) -> CheckRow:
     """Writes one observed check for a proof; the row as a gate will see it."""
     subject = harness.subject
     observation = Observation(
@@ -194,7 +199,7 @@ def _proven(record: Record, harness: Harness, change: Change, proof: Proof, mome
     )
 
 
-def _approvals(harness: Harness, change: Change, actor: str, moment: str) -> Iterator[ApprovalRecord]:
+def _approvals(harness: Harness, change: ProposedChange, actor: str, moment: str) -> Iterator[ApprovalRecord]:
     own = "" if harness.subject.is_the_change else f" ({harness.subject.name})"
     for number, accept in enumerate(change.accepts, start=1):
         yield ApprovalRecord(

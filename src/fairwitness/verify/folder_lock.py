@@ -16,35 +16,35 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.sandbox.held import remove
 from fairwitness.verify.model import refuse_stopped
 
-LOCK = ".turn"
+LOCK = ".locked_folder"
 """Ends the name of a lock."""
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 @contextmanager
-def turn(place: Path, name: str, stop: threading.Event | None = None) -> Iterator[Path]:
+def locked_folder(place: Path, name: str, stop: threading.Event | None = None) -> Iterator[Path]:
     """An empty folder of this name in a place, once nobody else has it; gone afterwards."""
     place.mkdir(parents=True, exist_ok=True)
-    sweep(place)
-    handle = _taken(place / f"{name}{LOCK}", stop or threading.Event())
+    remove_abandoned_folders(place)
+    handle = _acquire(place / f"{name}{LOCK}", stop or threading.Event())
     folder = place / name
     try:
         remove(folder)
         folder.mkdir()
-        killpoint("verify.turn.taken")
+        killpoint("verify.locked_folder.taken")
         yield folder
     finally:
-        _leave(place / f"{name}{LOCK}", handle)
+        _release(place / f"{name}{LOCK}", handle)
 
 
-def _taken(lock: Path, stop: threading.Event) -> int:
+def _acquire(lock: Path, stop: threading.Event) -> int:
     while True:
-        handle = _opened(lock)
+        handle = _open_lock(lock)
         try:
-            while not _is_ours(handle):
-                stop.wait(_LOOK_S)
+            while not _try_lock(handle):
+                stop.wait(_POLL_S)
                 refuse_stopped(stop)
-            if _is_still(handle, lock):
+            if _is_same_file(handle, lock):
                 return handle
         except BaseException:
             os.close(handle)
@@ -52,11 +52,11 @@ def _taken(lock: Path, stop: threading.Event) -> int:
         os.close(handle)  # who had it before took it away
 
 
-def _opened(lock: Path) -> int:
+def _open_lock(lock: Path) -> int:
     return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def _is_ours(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -64,7 +64,7 @@ def _is_ours(handle: int) -> bool:
     return True
 
 
-def _is_still(handle: int, lock: Path) -> bool:
+def _is_same_file(handle: int, lock: Path) -> bool:
     """Whether a lock is the one that others find by its name."""
     try:
         return os.path.samestat(os.fstat(handle), lock.lstat())
@@ -72,20 +72,20 @@ def _is_still(handle: int, lock: Path) -> bool:
         return False
 
 
-def _leave(lock: Path, handle: int) -> None:
+def _release(lock: Path, handle: int) -> None:
     """Takes the folder and the lock away, in this order: a lock that is found tells of a folder."""
     remove(lock.with_name(lock.name.removesuffix(LOCK)))
     lock.unlink(missing_ok=True)
-    killpoint("verify.turn.left")
+    killpoint("verify.locked_folder.left")
     os.close(handle)
 
 
-def sweep(place: Path) -> None:
+def remove_abandoned_folders(place: Path) -> None:
     """Removes what the dead left: a lock that can be had is nobody's."""
     for lock in place.glob(f"*{LOCK}"):
         with contextlib.suppress(OSError):
             handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            if _is_ours(handle) and _is_still(handle, lock):
-                _leave(lock, handle)
+            if _try_lock(handle) and _is_same_file(handle, lock):
+                _release(lock, handle)
             else:
                 os.close(handle)

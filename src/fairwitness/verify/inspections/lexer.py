@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from fairwitness.verify.inspections.places import Lang
+from fairwitness.verify.inspections.languages import Lang
 
 SOURCE_LENGTH = 1_000_000
 """Characters of a text that is still taken apart."""
@@ -34,7 +34,7 @@ _BEFORE_REGEX = re.compile(
 )
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     COMMENT = "comment"
     STRING = "string"
 
@@ -60,11 +60,11 @@ def lexed(text: str, language: Lang) -> Lexed:
     comments: list[tuple[int, str]] = []
     line, counted = 1, 0
     for kind, start, end in spans:
-        if kind is Kind.COMMENT:
+        if kind is TokenKind.COMMENT:
             line += text.count("\n", counted, start)
             counted = start
             comments.extend((line + number, piece) for number, piece in enumerate(text[start:end].split("\n")))
-    code = _blanked(text, [(start, end) for kind, start, end in spans if kind is Kind.COMMENT])
+    code = _blanked(text, [(start, end) for kind, start, end in spans if kind is TokenKind.COMMENT])
     bare = _blanked(text, [(start, end) for _, start, end in spans])
     return Lexed(tuple(code.split("\n")), tuple(bare.split("\n")), tuple(comments))
 
@@ -83,23 +83,23 @@ def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
     return "".join(pieces)
 
 
-def _spans(text: str, language: Lang) -> Iterator[tuple[Kind, int, int]]:
+def _spans(text: str, language: Lang) -> Iterator[tuple[TokenKind, int, int]]:
     """Where comments are, and the insides of strings."""
     here = 0
     while (start := _START[language].search(text, here)) is not None:
         sign, at, inside = start.group(), start.start(), start.end()
         if sign == "//":
             here = _end(text, "\n", inside)
-            yield Kind.COMMENT, at, here
+            yield TokenKind.COMMENT, at, here
         elif sign == "/*":
             here = _nested_end(text, inside) if language is Lang.RUST else _end(text, "*/", inside, after=True)
-            yield Kind.COMMENT, at, here
+            yield TokenKind.COMMENT, at, here
         elif sign == "/":
             here = _regex_end(text, at)
         else:
             here = _string_end(text, sign, inside, language)
             if here > inside:
-                yield Kind.STRING, inside, here - 1
+                yield TokenKind.STRING, inside, here - 1
 
 
 def _end(text: str, sign: str, start: int, *, after: bool = False) -> int:
@@ -143,7 +143,7 @@ def _string_end(text: str, sign: str, inside: int, language: Lang) -> int:
     return pattern.match(text, inside).end()  # type: ignore[union-attr]  # the pattern also matches nothing
 
 
-def _python_spans(text: str) -> Iterator[tuple[Kind, int, int]]:
+def _python_spans(text: str) -> Iterator[tuple[TokenKind, int, int]]:
     starts = [0]
     for line in io.StringIO(text):
         starts.append(starts[-1] + len(line))
@@ -156,12 +156,12 @@ def _python_spans(text: str) -> Iterator[tuple[Kind, int, int]]:
             start = starts[token.start[0] - 1] + token.start[1]
             reached = starts[token.end[0] - 1] + token.end[1]
             if token.type == tokenize.COMMENT:
-                yield Kind.COMMENT, start, reached
+                yield TokenKind.COMMENT, start, reached
             elif token.type == tokenize.STRING:
                 quote = 3 if token.string.endswith(('"""', "'''")) and len(token.string) >= 6 else 1
                 opening = re.match(r"\w*", token.string).end() + quote  # type: ignore[union-attr]  # also matches nothing
-                yield Kind.STRING, start + opening, max(start + opening, reached - quote)
+                yield TokenKind.STRING, start + opening, max(start + opening, reached - quote)
     except (tokenize.TokenError, SyntaxError):
         # what the tokenizer could not read: a comment wherever a line could have one
         for comment in re.compile(r"#[^\n]*").finditer(text, reached):
-            yield Kind.COMMENT, comment.start(), comment.end()
+            yield TokenKind.COMMENT, comment.start(), comment.end()

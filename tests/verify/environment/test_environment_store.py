@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.common.sandbox import Confined, End
-from fairwitness.verify.environment.environment_store import MARKER, Built, Workshop, failure, meaningful
+from fairwitness.verify.environment.environment_store import (
+    MARKER,
+    BuiltEnvironment,
+    EnvironmentStore,
+    failure,
+    meaningful,
+)
 from fairwitness.verify.environment.model import NoEnvironment
 from verify.environment import builders
 from verify.environment.shops import Bench, shop
@@ -52,22 +58,22 @@ def test_a_build_that_is_killed_leaves_nothing_that_is_used(bench: Bench, tmp_pa
 
 
 def test_a_build_that_fails_is_tried_again(bench: Bench) -> None:
-    workshop = Workshop(bench.state / "env", bench.runner, 60.0)
-    assert workshop.kept(DIGEST, lambda _: NoEnvironment("no", environmental=True)) == NoEnvironment(
+    store = EnvironmentStore(bench.state / "env", bench.runner, 60.0)
+    assert store.kept(DIGEST, lambda _: NoEnvironment("no", environmental=True)) == NoEnvironment(
         "no", environmental=True
     )
     assert list((bench.state / "env" / DIGEST).glob("try-*")) == []
-    built = workshop.kept(DIGEST, lambda _: {"made": 1})
-    assert isinstance(built, Built)
-    assert workshop.kept(DIGEST, lambda _: {"made": 2}) == built
+    built = store.kept(DIGEST, lambda _: {"made": 1})
+    assert isinstance(built, BuiltEnvironment)
+    assert store.kept(DIGEST, lambda _: {"made": 2}) == built
 
 
 def test_a_marker_that_names_a_folder_elsewhere_is_not_believed(bench: Bench, tmp_path: Path) -> None:
     place = bench.state / "env" / DIGEST
     place.mkdir(parents=True)
     (place / MARKER).write_text('{"folder": "../../..", "notes": {}}')
-    built = Workshop(bench.state / "env", bench.runner, 60.0).kept(DIGEST, lambda _: {"made": 1})
-    assert isinstance(built, Built)
+    built = EnvironmentStore(bench.state / "env", bench.runner, 60.0).kept(DIGEST, lambda _: {"made": 1})
+    assert isinstance(built, BuiltEnvironment)
     assert built.folder.parent == place
 
 
@@ -91,7 +97,7 @@ def test_the_last_line_that_means_something_is_shown(output: bytes, said: str) -
 
 
 def test_a_failure_without_network_is_the_machines(bench: Bench) -> None:
-    finished = Workshop(bench.state / "env", bench.runner, 60.0).ask(
+    finished = EnvironmentStore(bench.state / "env", bench.runner, 60.0).ask(
         ["/bin/sh", "-c", "echo error: bad >&2; exit 3"], read=()
     )
     assert finished.result.end is End.FAILED
@@ -101,7 +107,7 @@ def test_a_failure_without_network_is_the_machines(bench: Bench) -> None:
 
 
 def test_a_preparation_that_takes_too_long_is_stopped_and_says_so(bench: Bench) -> None:
-    finished = Workshop(bench.state / "env", bench.runner, 0.3).run(
+    finished = EnvironmentStore(bench.state / "env", bench.runner, 0.3).run(
         ["/bin/sleep", "60"], worktree=bench.folder, read=(), env={}
     )
     assert failure("it", finished, network=True) == NoEnvironment(

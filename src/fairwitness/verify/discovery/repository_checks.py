@@ -1,0 +1,244 @@
+"""From a tree's files to the checks it offers. Pure over what the files say; a file can be wrong, never dangerous."""
+
+import re
+from collections.abc import Iterable
+
+from fairwitness.contracts.verify.checks import (
+    CheckSpec,
+    DeclaredCheck,
+    Discovered,
+    Language,
+    Project,
+    Undiscovered,
+    VerifySettings,
+)
+from fairwitness.kit.text import visible
+from fairwitness.verify.discovery.compiled import add_go_checks, add_java_checks, add_native_checks, add_rust_checks
+from fairwitness.verify.discovery.files import PATHS_LIMIT, TreeFiles
+from fairwitness.verify.discovery.node import add_node_checks
+from fairwitness.verify.discovery.python import (
+    PythonProject,
+    add_python_checks,
+    add_python_tests,
+    pytest_configuration,
+    ruff_configuration,
+)
+from fairwitness.verify.discovery.roots import MOST_PROJECTS, Root, find_roots
+from fairwitness.verify.discovery.specs import ProjectChecks, check_id, tier_of, time_of
+from fairwitness.verify.discovery.tree import TOP, IndexedTree, inside, join
+
+SETTINGS = "fairwitness.toml"
+SWITCHED_OFF = "switched off in fairwitness.toml"
+
+
+def apply_settings(found: Discovered, settings: VerifySettings) -> Discovered:
+    """The checks as the person wants them; what is switched off stays visible."""
+    checks = {check.id: check for check in found.checks}
+    for declared in settings.check:
+        spec = declared_spec(declared, found.projects)
+        checks[spec.id] = spec
+    off = [checks.pop(id_) for id_ in dict.fromkeys(settings.disable) if id_ in checks]
+    silenced = set(settings.disable)
+    return Discovered(
+        projects=found.projects,
+        checks=tuple(sorted(checks.values(), key=lambda check: (check.tier, check.id))),
+        undiscovered=(
+            *(
+                # a person said so: what could not be run is then not missed either
+                each.model_copy(update={"required": False, "reason": f"{each.reason} ({SWITCHED_OFF})"})
+                if each.id in silenced
+                else each
+                for each in found.undiscovered
+                if each.id not in checks  # a declared check stands in for what could not be found
+            ),
+            *(_switched_off(check) for check in off),
+        ),
+    )
+
+
+def declared_id(declared: DeclaredCheck) -> str:
+    """The id of a declared check: its own, or one made of its folder and name."""
+    return declared.id or check_id(declared.root, declared.name)
+
+
+def declared_spec(declared: DeclaredCheck, projects: Iterable[Project]) -> CheckSpec:
+    """A declared check as a command to run; tier and time follow from its name unless they are said."""
+    said = declared.model_fields_set
+    return CheckSpec(
+        id=declared_id(declared),
+        name=declared.name,
+        tier=declared.tier if "tier" in said else tier_of(declared.name),
+        root=declared.root,
+        language=_language_of(declared, projects),
+        tool=_tool_of(declared.argv),
+        argv=declared.argv,
+        report=declared.report,
+        report_on=declared.report_on,
+        select=declared.select,
+        timeout_s=declared.timeout_s if "timeout_s" in said else time_of(declared.name),
+        writes=declared.writes,
+        required=declared.required,
+        network=declared.network,
+        found_in=SETTINGS,
+    )
+
+
+def _switched_off(check: CheckSpec) -> Undiscovered:
+    return Undiscovered(
+        id=check.id,
+        name=check.name,
+        root=check.root,
+        required=False,
+        reason=SWITCHED_OFF,
+        found_in=check.found_in,
+        next_step=f"remove {check.id} from disable in fairwitness.toml to run it",
+    )
+
+
+def _language_of(declared: DeclaredCheck, projects: Iterable[Project]) -> Language:
+    """Whose environment the command needs: what its words ask for, else that of the project in its folder."""
+    words = " ".join(declared.argv)
+    if "{python}" in words:
+        return Language.PYTHON
+    if "{node_modules}" in words:
+        return Language.NODE
+    own = [project.language for project in projects if project.root == declared.root]
+    return own[0] if len(own) == 1 else Language.OTHER
+
+
+def _tool_of(argv: tuple[str, ...]) -> str:
+    """The program whose version counts."""
+    if len(argv) > 2 and argv[0] == "{python}" and argv[1] == "-m" and argv[2].strip():
+        return argv[2]
+    name = re.sub(r"[{}]", "", argv[0]).rpartition("/")[2]
+    return name if name.strip() else "unknown"
+
+
+_UNKNOWN = {
+    "meson.build": "meson",
+    "configure.ac": "autotools",
+    "MODULE.bazel": "bazel",
+    "WORKSPACE": "bazel",
+    "Gemfile": "ruby",
+    "composer.json": "php",
+    "mix.exs": "elixir",
+    "build.sbt": "sbt",
+    "Package.swift": "swift",
+    "deno.json": "deno",
+    "stack.yaml": "haskell",
+    "dub.json": "d",
+}
+"""Manifests of tools that nobody here can run: said, so that their silence is no surprise."""
+
+
+def discover(files: TreeFiles, settings: VerifySettings) -> Discovered:
+    """What a tree offers: projects, checks, and what is configured but cannot be run. Empty if it offers nothing."""
+    tree = IndexedTree(files)
+    wanted = None if settings.roots is None else [_plain(root) for root in settings.roots]
+    roots = find_roots(tree, wanted)
+    top = ProjectChecks(TOP, Language.OTHER)
+    if len(roots) > MOST_PROJECTS:
+        _say_cut(top, roots[MOST_PROJECTS:])
+        roots = roots[:MOST_PROJECTS]
+    founds = _look(tree, roots)
+    _look_at_top(tree, top, wanted, roots)
+    if tree.is_cut or tree.is_tired:
+        words = f"the tree holds more than {PATHS_LIMIT} files" if tree.is_cut else "there was too much to read"
+        _say(top, "whole-tree", f"{words}; only a part was looked at", found_in=TOP)
+    founds.append(top)
+    checks = {check.id: check for found in founds for check in found.checks}
+    return apply_settings(
+        Discovered(
+            projects=tuple(found.project for found in founds if found.project is not None),
+            checks=tuple(checks.values()),
+            undiscovered=_once(each for found in founds for each in found.undiscovered),
+        ),
+        settings,
+    )
+
+
+def _plain(root: str) -> str:
+    return root.strip().removeprefix("./").strip("/") or TOP
+
+
+def _look(tree: IndexedTree, roots: list[Root]) -> list[ProjectChecks]:
+    founds: list[ProjectChecks] = []
+    python = {
+        root.path: PythonProject(tree, root.path, _below(root, roots))
+        for root in roots
+        if root.language is Language.PYTHON
+    }
+    for root in roots:
+        found = ProjectChecks(root.path, root.language)
+        match root.language:
+            case Language.PYTHON:
+                _look_at_python(python[root.path], found, python)
+            case Language.NODE:
+                add_node_checks(tree, found, _below(root, roots))
+            case Language.RUST:
+                add_rust_checks(tree, found)
+            case Language.GO:
+                add_go_checks(tree, found)
+            case Language.JAVA:
+                add_java_checks(tree, found)
+            case _:
+                add_native_checks(tree, found, [other for other in founds if other.root == root.path])
+        founds.append(found)
+    return founds
+
+
+def _below(root: Root, roots: Iterable[Root]) -> list[str]:
+    """The projects of the same language inside another's folder."""
+    return [
+        other.path
+        for other in roots
+        if other.language is root.language and other.path != root.path and inside(other.path, root.path)
+    ]
+
+
+def _look_at_python(project: PythonProject, found: ProjectChecks, all_of_them: dict[str, PythonProject]) -> None:
+    found.project = project.describe()
+    if project.broken is not None:
+        found.unreadable("pyproject.toml", project.broken)
+    above = [other for path, other in all_of_them.items() if path != project.root and inside(project.root, path)]
+    # a project above that configures pytest runs everything below it, unless what is below configures its own
+    covered = any(pytest_configuration(other) is not None for other in above)
+    apart = tuple(path for path in project.nested if pytest_configuration(all_of_them[path]) is not None)
+    add_python_tests(project, found, others=apart, covered=covered)
+    add_python_checks(project, found, ruff_above=any(ruff_configuration(other) is not None for other in above))
+
+
+def _look_at_top(tree: IndexedTree, top: ProjectChecks, wanted: list[str] | None, roots: list[Root]) -> None:
+    """What belongs to no language: hooks, tools we do not know, and folders that a person named in vain."""
+    if tree.has(".pre-commit-config.yaml") and (wanted is None or TOP in wanted):
+        argv = ("pre-commit", "run", "--all-files", "--color=never")
+        top.check("pre-commit", "lint", argv, writes=True, found_in=".pre-commit-config.yaml")
+    for folder in [TOP] if wanted is None else wanted:
+        for manifest, tool in _UNKNOWN.items():
+            if tree.has(join(folder, manifest)):
+                found = ProjectChecks(folder, Language.OTHER)
+                found.cannot(tool, "tests", f"discovery cannot run {tool} projects", found_in=found.where(manifest))
+                top.undiscovered += found.undiscovered
+    known = {root.path for root in roots}
+    for folder in dict.fromkeys(wanted or ()):
+        if folder not in known:
+            words = f"fairwitness.toml names the folder {visible(folder)}, and no project is there"
+            _say(top, "named-root", words, found_in="fairwitness.toml", folder=folder)
+
+
+def _say_cut(top: ProjectChecks, left_out: list[Root]) -> None:
+    names = ", ".join(visible(root.path) for root in left_out[:5])
+    words = f"there are more than {MOST_PROJECTS} projects; {len(left_out)} were not looked at: {names}"
+    _say(top, "more-projects", f"{words}{', …' if len(left_out) > 5 else ''}", found_in=TOP)
+
+
+def _say(top: ProjectChecks, id_: str, reason: str, *, found_in: str, folder: str = TOP) -> None:
+    """Something was not looked at: whether it would have held, nobody knows, so it counts as missing."""
+    found = ProjectChecks(folder, Language.OTHER)
+    step = "name the folders that matter as roots in fairwitness.toml"
+    found.cannot(id_, "tests", reason, found_in=found_in, required=True, next_step=step)
+    top.undiscovered += found.undiscovered
+
+
+def _once(found: Iterable[Undiscovered]) -> tuple[Undiscovered, ...]:
+    return tuple({each.id: each for each in found}.values())

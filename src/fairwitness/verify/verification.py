@@ -1,0 +1,224 @@
+"""The whole proof of a change, from two trees to the gate's answer."""
+
+import re
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from fairwitness.contracts.common.gates import Blocked, Open
+from fairwitness.contracts.verify.checks import Discovered, Language, VerifySettings
+from fairwitness.contracts.verify.report import CheckLine, FindingLine, MissingLine
+from fairwitness.git.changes import FileChange
+from fairwitness.git.objects import GITLINK, TreeEntry
+from fairwitness.git.shadow import Shadow
+from fairwitness.rules.oracle import PathKind, is_oracle, kind_of_path
+from fairwitness.verify.cascade import CheckRuns, run_checks, run_protected
+from fairwitness.verify.conclusion import Conclusion, conclude, recorded_outcome
+from fairwitness.verify.diff import INSPECTED, changed_texts, inspect
+from fairwitness.verify.gate_answer import gate_answer
+from fairwitness.verify.harness import Harness
+from fairwitness.verify.inspections.counts import Drift
+from fairwitness.verify.inspections.model import ChangedText
+from fairwitness.verify.model import ProgressCallback, ProposedChange
+from fairwitness.verify.proofs import (
+    ProofRow,
+    canary_proof,
+    chosen_mutants,
+    is_no_worse,
+    mutants_proof,
+    new_tests,
+    red_at_baseline,
+    untouched_lines,
+)
+from fairwitness.verify.proofs_and_report import (
+    check_line,
+    comparison_proofs,
+    finding_proofs,
+    gate_question,
+    missing_lines,
+)
+
+TEXT_LIMIT = 2 << 20
+_ALWAYS_OLD = frozenset({PathKind.TEST, PathKind.TEST_CONFIG, PathKind.LINT_CONFIG})
+_WITH_TESTS = frozenset({PathKind.TEST, PathKind.TEST_CONFIG})
+_RUST_TESTS = re.compile(r"^#\[cfg\(test\)\]\s*\n(?:pub\s+)?mod\s+\w+\s*\{", re.MULTILINE)
+
+
+def protected_tree(
+    shadow: Shadow,
+    head: str,
+    files: tuple[FileChange, ...],
+    *,
+    loosened: Collection[str],
+    accepted: Callable[[str], bool],
+) -> str:
+    """The head's tree with the base's oracle files; the head's own tree if there is nothing to protect."""
+    changes: dict[str, TreeEntry | None] = {}
+    for file in files:
+        kind = kind_of_path(file.path)
+        if accepted(file.path):
+            continue
+        if is_oracle(file.path):
+            if kind in _ALWAYS_OLD or file.path in loosened:
+                changes[file.path] = file.old_entry
+        elif (mixed := _rust(shadow, code=file.new_entry, tests=file.old_entry, path=file.path)) is not None:
+            changes[file.path] = mixed
+    return shadow.compose(head, changes) if changes else head
+
+
+def red_tree(shadow: Shadow, base: str, files: tuple[FileChange, ...]) -> str:
+    """The base's tree with the head's tests."""
+    changes: dict[str, TreeEntry | None] = {}
+    for file in files:
+        if kind_of_path(file.path) in _WITH_TESTS:
+            changes[file.path] = file.new_entry
+        elif (mixed := _rust(shadow, code=file.old_entry, tests=file.new_entry, path=file.path)) is not None:
+            changes[file.path] = mixed
+    return shadow.compose(base, changes) if changes else base
+
+
+def production_files(files: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """The changed files that the product is made of."""
+    return tuple(file for file in files if kind_of_path(file.path) is PathKind.PRODUCTION)
+
+
+def _rust(shadow: Shadow, *, code: TreeEntry | None, tests: TreeEntry | None, path: str) -> TreeEntry | None:
+    """A file of one version's code and another's unit tests; None if there is nothing to put together."""
+    if not path.endswith(".rs") or code is None or tests is None:
+        return None
+    code_text, test_text = (shadow.blob(entry.id, limit=TEXT_LIMIT).decode(errors="replace") for entry in (code, tests))
+    code_cut, test_cut = (_RUST_TESTS.search(text) for text in (code_text, test_text))
+    if code_cut is None or test_cut is None:
+        return None
+    mixed = code_text[: code_cut.start()] + test_text[test_cut.start() :]
+    return None if mixed == code_text else code._replace(id=shadow.add_blob(mixed.encode()))
+
+
+TIER_3 = 3
+
+
+class VerificationResult(NamedTuple):
+    """Everything the report is made of."""
+
+    answer: Open | Blocked
+    checks: tuple[CheckLine, ...]
+    findings: tuple[FindingLine, ...]
+    missing: tuple[MissingLine, ...]
+    notes: tuple[str, ...]
+
+
+def verify_change(
+    harness: Harness,
+    change: ProposedChange,
+    before: Discovered,
+    after: Discovered,
+    settings: VerifySettings,
+    *,
+    actor: str,
+    strict: bool,
+    on_progress: ProgressCallback,
+    parallel: int,
+) -> VerificationResult:
+    """Runs, compares, inspects, writes it all down, and asks the gate.
+
+    It can be repeated: what a killed try had run is taken from the ledger, and what was verified to its end is only
+    told, without the lines of its report.
+    """
+    before_this = recorded_outcome(
+        harness.ledger, harness.run_id, harness.subject, base=change.base.tree, head=change.head.tree
+    )
+    if before_this is not None:
+        told = gate_answer(harness.ledger, harness.run_id, harness.subject)
+        assert told is not None
+        return VerificationResult(answer=told, checks=(), findings=(), missing=(), notes=before_this.notes)
+    texts = changed_texts(harness.shadow, change)
+    files, findings = texts.files, inspect(change, texts)
+    checked = run_checks(harness, change, before, after, on_progress=on_progress, parallel=parallel)
+    loosened = {one.path for one in findings if one.check == "oracle-files" and one.blocks and one.accepted is None}
+    tree = protected_tree(
+        harness.shadow,
+        change.head.tree,
+        change.files,
+        loosened=loosened,
+        accepted=lambda path: change.accepted(path) is not None,
+    )
+    checked = run_protected(harness, change, checked, tree, on_progress=on_progress, parallel=parallel)
+    rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the change stays inside its plan"))
+    proofs = [*comparison_proofs(change, checked), *finding_proofs(findings, rows)]
+    notes = _submodule_notes(harness, change)
+    for each in checked:
+        if each.are_tests and is_no_worse(each):
+            proofs += _new_test_proofs(harness, change, each, notes, on_progress=on_progress)
+            if all(proof.holds for proof in proofs):
+                # wrong forms of a change that is blocked already would only cost time
+                proofs += _changed_line_proofs(
+                    harness, change, each, files, settings, notes, on_progress=on_progress, parallel=parallel
+                )
+    drift = Drift.of(files)
+    if drift.files:
+        notes.append(f"in the changed test files: {drift}")
+    if not any(each.spec.tier == TIER_3 for each in checked):
+        text = "there is no package to import, and fairwitness.toml declares no smoke-execution"
+        proofs.append(ProofRow("tier3-infeasible", None, True, text, {}))
+    undiscovered = after.undiscovered
+    asked = gate_question(change, checked, undiscovered, strict=strict)
+    notes += [proof.text for proof in proofs if proof.check == "tests-vacuous" and proof.holds]
+    answer = conclude(harness, change, Conclusion(proofs, asked, notes, actor))
+    excused = {silent.instance for silent in asked.silent if silent.excused}
+    return VerificationResult(
+        answer=answer,
+        checks=tuple(check_line(each, proofs, excused=each.spec.id in excused) for each in checked),
+        findings=findings,
+        missing=missing_lines(asked, checked, undiscovered),
+        notes=tuple(notes),
+    )
+
+
+def _submodule_notes(harness: Harness, change: ProposedChange) -> list[str]:
+    """What a checkout of the change does not hold, so that a check which misses it is understood."""
+    modules = [path for path, entry in harness.shadow.entries(change.head.tree).items() if entry.mode == GITLINK]
+    return [f"not checked out: submodule {', '.join(modules[:5])}"] if modules else []
+
+
+def _new_test_proofs(
+    harness: Harness, change: ProposedChange, checked: CheckRuns, notes: list[str], *, on_progress: ProgressCallback
+) -> list[ProofRow]:
+    """Whether tests are forged, and whether the new ones are red at the baseline."""
+    proofs = [canary_proof(harness, change, checked, on_progress=on_progress)]
+    if production_files(change.files):
+        if not new_tests(checked):
+            notes.append(
+                f"{checked.spec.id}: no new test passes with this change; only the tests that were there speak"
+            )
+        tree = red_tree(harness.shadow, change.base.tree, change.files)
+        proofs.append(red_at_baseline(harness, change, checked, tree, on_progress=on_progress))
+    return [proof for proof in proofs if proof is not None]
+
+
+def _changed_line_proofs(
+    harness: Harness,
+    change: ProposedChange,
+    checked: CheckRuns,
+    files: Sequence[ChangedText],
+    settings: VerifySettings,
+    notes: list[str],
+    *,
+    on_progress: ProgressCallback,
+    parallel: int,
+) -> list[ProofRow]:
+    """Which changed lines no test touches, and whether new tests notice when such a line is wrong."""
+    notes += untouched_lines(harness, change, checked, files, on_progress=on_progress)
+    new = new_tests(checked)
+    if not new or checked.spec.language is not Language.PYTHON or not settings.mutants:
+        return []
+    proof = mutants_proof(
+        harness,
+        change,
+        checked,
+        chosen_mutants(harness.shadow, change, checked, files, new, settings),
+        on_progress=on_progress,
+        parallel=parallel,
+        deadline=time.monotonic() + settings.mutants_s,
+        now=time.monotonic,
+    )
+    return [proof] if proof is not None else []
