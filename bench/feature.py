@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.run_records.feature import context_of, order_of
+from fairwitness.app.run_records.feature import feature_context, order_of
 from fairwitness.app.state import state_of
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
@@ -95,7 +95,7 @@ def _reading(root: Path, run_id: str) -> bool:
     ledger = Ledger.open_file(state_of(repository) / "evidence.db")
     try:
         order, _ = order_of(ledger, run_id)
-        context = context_of(repository, ledger, run_id, order)
+        context = feature_context(repository, ledger, run_id, order)
         return _ratios(context)
     finally:
         ledger.close()

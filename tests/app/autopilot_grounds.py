@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.autopilot_project import read_ground
-from fairwitness.app.run_records.autopilot_history import earlier_phases, known_phases
+from fairwitness.app.autopilot_project import read_project
+from fairwitness.app.run_records.autopilot_history import earlier_phases, ended_phases
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.autopilot.event import Event
@@ -111,10 +111,10 @@ def commit(folder: Path, message: str = "more") -> str:
 def order_of(top: Path, phases: tuple[str, ...], *flags: RunFlag, run_id: str = RUN, **differs: Any) -> AutopilotOrder:
     """What a run over these phases would be begun with."""
     repository = Repository.open(top)
-    ground = read_ground(repository, fixed())
+    ground = read_project(repository, fixed())
     ledger = ledger_in(state_of(repository))
     try:
-        earlier = earlier_phases(known_phases(ledger, repository, 95), ground.roadmap)
+        earlier = earlier_phases(ended_phases(ledger, repository, 95), ground.roadmap)
     finally:
         ledger.close()
     said: dict[str, Any] = {

@@ -25,7 +25,7 @@ from app.autopilot_grounds import (
     tell,
     types_of,
 )
-from fairwitness.app.runs.begin_autopilot import BegunAutopilot, WantedPhases, begin_autopilot
+from fairwitness.app.runs.begin_autopilot import BegunAutopilot, PhasesRequest, begin_autopilot
 from fairwitness.contracts.autopilot.roadmap import CommandKind
 from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
 from fairwitness.errors import FairWitnessError
@@ -45,7 +45,7 @@ def begin(top: Path, phases: str, *flags: str, **differs: object) -> BegunAutopi
     recordings = top.parent / "cassettes"
     recordings.mkdir(exist_ok=True)
     said = {"cycles": None, "pause_after": None} | differs
-    wanted = WantedPhases(phases, flags, agents="cassette", cassettes=recordings, **said)  # type: ignore[arg-type]  # of a test
+    wanted = PhasesRequest(phases, flags, agents="cassette", cassettes=recordings, **said)  # type: ignore[arg-type]  # of a test
     return begin_autopilot(top, wanted, clock=LATER)
 
 

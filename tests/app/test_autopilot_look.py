@@ -19,11 +19,18 @@ from app.autopilot_grounds import (
     started,
     tell,
 )
-from fairwitness.app.views.autopilot import Board, all_metrics, look_at_run, next_of, report_of, roadmap_standings
-from fairwitness.app.views.detail import look_at, next_command, run_lines
-from fairwitness.app.views.detail import opened as opened_database
-from fairwitness.app.views.event_lines import told
-from fairwitness.app.views.run import End, PhaseCourse, RunLook
+from fairwitness.app.views.autopilot import (
+    LiveBoard,
+    all_metrics,
+    next_autopilot_command,
+    report_of,
+    roadmap_phases,
+    view_of_run,
+)
+from fairwitness.app.views.detail import next_command, read_detail, run_lines
+from fairwitness.app.views.detail import open_database as opened_database
+from fairwitness.app.views.event_lines import event_text
+from fairwitness.app.views.run import PhaseStatuses, RunView, WatchEnd
 from fairwitness.contracts.autopilot.words import StepName
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.words import Workflow
@@ -45,29 +52,29 @@ def raw(place: int) -> Event:
 
 @pytest.mark.req("A5")
 def test_after_every_event_the_phases_stand_as_the_fold_says() -> None:
-    course, look, state = PhaseCourse(), RunLook(PILOT_RUN), None
+    course, view, state = PhaseStatuses(), RunView(PILOT_RUN), None
     for place, envelope in enumerate(STREAM):
-        course.take_in(raw(place))
-        look.take_in(raw(place))
+        course.apply_event(raw(place))
+        view.apply_event(raw(place))
         folded = fold_autopilot([envelope], SETUP, onto=state)
         assert not isinstance(folded, Problem), folded
         state = folded
         statuses = {phase: record.status.value for phase, record in state.state.phases.items()}
         assert {phase: course.statuses.get(phase, "not_started") for phase in statuses} == statuses, envelope.type
         word = {"running": ("executing", "waiting"), "paused": ("paused",), "failed": ("failed",)}
-        assert look.status in word.get(state.state.meta.status.value, ("completed",))
+        assert view.status in word.get(state.state.meta.status.value, ("completed",))
 
 
 @pytest.mark.req("A5")
 def test_every_event_has_words_and_none_of_them_is_the_raw_one() -> None:
     for place, envelope in enumerate(STREAM):
-        words = told(raw(place))
+        words = event_text(raw(place))
         assert words is None or (words and not words.startswith(envelope.type)), envelope.type
 
 
 def test_an_event_that_is_not_as_it_should_be_is_shown_as_it_is() -> None:
     broken = raw(0)._replace(type="phase_skipped", data={"odd": "\x1b[2J"})
-    words = told(broken)
+    words = event_text(broken)
     assert words is not None
     assert words.startswith("phase_skipped")
     assert words.isprintable()
@@ -83,10 +90,10 @@ def line(top: Path) -> tuple[str, bool, int, int, str]:
     return found.status, found.is_over, found.merged, found.total, found.waits_for
 
 
-def end(top: Path) -> tuple[End | None, str]:
+def end(top: Path) -> tuple[WatchEnd | None, str]:
     with opened_database(top) as database:
-        look = look_at(database, RUN).look
-    return look.ended(), next_command(look, is_worked_on=False)
+        view = read_detail(database, RUN).view
+    return view.ended(), next_command(view, is_worked_on=False)
 
 
 @pytest.mark.req("A19")
@@ -100,7 +107,7 @@ def test_a_run_waits_for_a_verdict_only_when_nothing_else_can_go_on(top: Path) -
     assert line(top)[0] == "executing"
     tell(top, completed("3.1"))
     assert line(top) == ("waiting", False, 1, 3, "your verdict on phase 1")
-    assert end(top) == (End.PERSON, "fairwitness inbox")
+    assert end(top) == (WatchEnd.PERSON, "fairwitness inbox")
 
 
 @pytest.mark.req("A1")
@@ -108,36 +115,36 @@ def test_a_pause_is_no_end_and_a_failure_is_one(top: Path) -> None:
     begun(top)
     tell(top, started("1"), paused())
     assert line(top) == ("paused", False, 0, 2, f"you: fairwitness resume {RUN}")
-    assert end(top) == (End.PERSON, f"fairwitness resume {RUN}")
+    assert end(top) == (WatchEnd.PERSON, f"fairwitness resume {RUN}")
     tell(top, failed("1"), halted("over budget: 9 of 8 tokens"))
     assert line(top)[:2] == ("failed", True)
-    assert end(top) == (End.BUDGET, f"fairwitness autopilot report {RUN}")
+    assert end(top) == (WatchEnd.BUDGET, f"fairwitness autopilot report {RUN}")
 
 
 def test_the_board_shows_phases_with_step_score_and_tokens(top: Path) -> None:
     begun(top)
     tell(top, started("1"), completed("1", 9.4), started("2"), at_step("2", StepName.EXECUTE))
-    board = Board(top, RUN)
+    board = LiveBoard(top, RUN)
     board.open()
     try:
-        look = board.look()
-        assert [(phase.id, phase.name, phase.word, phase.step, phase.score) for phase in look.phases] == [
+        view = board.view()
+        assert [(phase.id, phase.name, phase.word, phase.step, phase.score) for phase in view.phases] == [
             ("1", "Sign in", "completed", None, 9.4),
             ("2", "Shop", "in progress", "execute", None),
         ]
-        assert (look.current_phase, look.token_cap, look.breaker) == ("2", 5_000_000, "closed")
+        assert (view.current_phase, view.token_cap, view.breaker) == ("2", 5_000_000, "closed")
         tell(top, deferred("2"))
-        assert board.look().waiting == ("2",)
+        assert board.view().waiting == ("2",)
     finally:
         board.close()
-    assert next_of(top, look_at_run(top, None)) == "fairwitness verdict 2 pass|fail|issues"
+    assert next_autopilot_command(top, view_of_run(top, None)) == "fairwitness verdict 2 pass|fail|issues"
 
 
 def test_the_roadmap_shows_what_runs_left_of_each_phase(top: Path) -> None:
-    assert {each.status for each in roadmap_standings(top)} == {"not_started"}
+    assert {each.status for each in roadmap_phases(top)} == {"not_started"}
     begun(top)
     tell(top, started("1"), completed("1"), started("2"), failed("2"), halted())
-    assert [(each.id, each.status) for each in roadmap_standings(top)] == [
+    assert [(each.id, each.status) for each in roadmap_phases(top)] == [
         ("1", "completed"),
         ("2", "failed"),
         ("3", "not_started"),

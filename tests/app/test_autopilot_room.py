@@ -23,7 +23,7 @@ from app.autopilot_grounds import (
     tell,
     types_of,
 )
-from fairwitness.app.run_records.autopilot import opened_autopilot, record_verdict, resume_autopilot, settled_verdicts
+from fairwitness.app.run_records.autopilot import open_autopilot_run, record_verdict, resume_autopilot, settled_verdicts
 from fairwitness.app.runs.answer import answer
 from fairwitness.app.runs.verdict import give_verdict
 from fairwitness.app.views.inbox import inbox
@@ -53,7 +53,7 @@ def top(tmp_path: Path) -> Path:
 
 
 def verdict(top: Path, phase: str, said: HumanWord = HumanWord.PASS, *issues: str) -> tuple[float, float]:
-    with opened_autopilot(top, RUN) as context:
+    with open_autopilot_run(top, RUN) as context:
         done = record_verdict(context, phase, said, issues)
         return done.old_limit, done.new_limit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.autopilot_grounds import ROADMAP, RUN, begun, commit, completed, git, lay_out, opened, over, started, tell
-from fairwitness.app.run_records.autopilot import RELOCK, opened_autopilot
+from fairwitness.app.run_records.autopilot import RELOCK, open_autopilot_run
 from fairwitness.app.runs.autopilot_setup import GROWN, KEPT, WRITTEN, init, lock
 from fairwitness.contracts.autopilot.roadmap import ProjectConfig
 from fairwitness.errors import UsageError
@@ -82,7 +82,7 @@ def test_a_changed_specification_is_locked_on_purpose_and_the_preflight_goes_by_
         (SPEC, SpecTurn.CHANGED),
         (".planning/PROJECT.md", SpecTurn.NEW),
     ]
-    with opened_autopilot(top, RUN) as context:
+    with open_autopilot_run(top, RUN) as context:
         locks = {each.path: each.hash for each in context.locks()}
         assert context.locks() == preflight.locks_of(context.log)
         assert context.log.order().specs != context.locks()

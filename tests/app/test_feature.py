@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.assembly.engine import Factory
+from fairwitness.app.assembly.engine import RunnerFactory
 from fairwitness.app.assembly.feature_runner import caps_of
-from fairwitness.app.run_records.feature import context_of, order_of, resume_feature
-from fairwitness.app.runs.begin_feature import BegunFeature, Wanted, begin_feature
+from fairwitness.app.run_records.feature import feature_context, order_of, resume_feature
+from fairwitness.app.runs.begin_feature import BegunFeature, RunRequest, begin_feature
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.decisions import Halt, HaltOutcome
@@ -33,7 +33,7 @@ def till(tmp_path: Path) -> Path:
     return demo.DEMO.lay_out(tmp_path / "till")
 
 
-def wanted(till: Path, **differs: object) -> Wanted:
+def wanted(till: Path, **differs: object) -> RunRequest:
     """The demo's request for its recorded team."""
     recorded = till.parent / "cassettes"
     if not recorded.exists():
@@ -44,7 +44,7 @@ def wanted(till: Path, **differs: object) -> Wanted:
         "cassettes": recorded,
         "is_autonomous": True,
     }
-    return Wanted(**(plain | differs))  # type: ignore[arg-type]  # each test says what it changes
+    return RunRequest(**(plain | differs))  # type: ignore[arg-type]  # each test says what it changes
 
 
 def begin(till: Path, **differs: object) -> BegunFeature:
@@ -52,7 +52,7 @@ def begin(till: Path, **differs: object) -> BegunFeature:
 
 
 def ledger_of(till: Path) -> Ledger:
-    return Factory(till).ledger
+    return RunnerFactory(till).ledger
 
 
 @pytest.mark.req("P16")
@@ -157,8 +157,8 @@ def _halt(context: FeatureContext) -> None:
 @pytest.mark.req("P16")
 def test_a_run_that_ended_goes_on_in_the_step_that_it_ended_in(till: Path) -> None:
     begun = begin(till)
-    factory = Factory(till)
-    context = context_of(factory.repository, factory.ledger, begun.run_id, begun.order)
+    factory = RunnerFactory(till)
+    context = feature_context(factory.repository, factory.ledger, begun.run_id, begun.order)
     resume_feature(factory.repository, factory.ledger, begun.run_id)
     assert context.state().resumed == 0, "it has not ended"
     enter(context, Step.SETUP)
@@ -173,8 +173,8 @@ def test_a_run_that_ended_goes_on_in_the_step_that_it_ended_in(till: Path) -> No
 @pytest.mark.req("P16")
 def test_steps_of_the_same_moment_are_not_confused_when_a_run_goes_on(till: Path) -> None:
     begun = begin(till)
-    factory = Factory(till)
-    context = context_of(
+    factory = RunnerFactory(till)
+    context = feature_context(
         factory.repository, factory.ledger, begun.run_id, begun.order, clock=lambda: MOMENT + timedelta(1)
     )
     for step in (Step.DESIGN, Step.DESIGN_REVIEW, Step.DESIGN):
@@ -190,9 +190,9 @@ def test_steps_of_the_same_moment_are_not_confused_when_a_run_goes_on(till: Path
 def test_whoever_goes_on_with_a_run_that_ran_out_of_budget_may_have_raised_it(till: Path) -> None:
     (till / "fairwitness.toml").write_text("[budget]\ntokens = 10\n")
     begun = begin(till)
-    factory = Factory(till)
+    factory = RunnerFactory(till)
     try:
-        context = context_of(factory.repository, factory.ledger, begun.run_id, begun.order)
+        context = feature_context(factory.repository, factory.ledger, begun.run_id, begun.order)
         (till / "fairwitness.toml").write_text("[budget]\ntokens = 20\n")
         assert order_of(factory.ledger, begun.run_id)[1].tokens == 10  # it holds while the run goes on
         context.tell(RunFinished(outcome=RunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.report_ledgers import COMMIT, MOMENT, RUN, FeatureWalk, finished, going
-from fairwitness.app.views.feature import STEPS, FeatureLook
+from fairwitness.app.views.feature import STEPS, FeatureView
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.state import FeatureState
@@ -44,12 +44,12 @@ def events_of(walk: FeatureWalk) -> list[Event]:
     return events_after(walk.ledger.database, walk.run_id, 0)
 
 
-def looked(walk: FeatureWalk) -> FeatureLook:
+def detail(walk: FeatureWalk) -> FeatureView:
     """The look at a run, ten minutes after it began."""
-    look = FeatureLook(walk.run_id, clock=lambda: LATER)
+    view = FeatureView(walk.run_id, clock=lambda: LATER)
     for event in events_of(walk):
-        look.take_in(event)
-    return look
+        view.apply_event(event)
+    return view
 
 
 def folded(walk: FeatureWalk) -> FeatureState:
@@ -64,56 +64,56 @@ def test_the_steps_are_those_of_the_rules_in_their_order() -> None:
 
 
 def test_the_whole_plan_is_there_before_anything_happened() -> None:
-    look = FeatureLook(RUN)
-    assert [step.state for step in look.steps.values()] == ["waiting"] * len(Step)
-    assert (look.word, look.tasks(), look.running(), look.is_over) == ("running", [], [], False)
+    view = FeatureView(RUN)
+    assert [step.state for step in view.steps.values()] == ["waiting"] * len(Step)
+    assert (view.word, view.tasks(), view.running(), view.is_over) == ("running", [], [], False)
 
 
 @pytest.mark.parametrize("run", [finished, going])
 def test_it_says_what_a_fold_of_all_events_says(tmp_path: Path, run: type[FeatureWalk]) -> None:
     walk = run(tmp_path)
-    look, state = looked(walk), folded(walk)
+    view, state = detail(walk), folded(walk)
     walk.close()
     for name, step in state.steps.items():
-        seen = look.steps[name]
+        seen = view.steps[name]
         assert (seen.visits, seen.started, seen.finished) == (step.runs, step.started_at, step.finished_at)
         assert seen.outcome == (step.outcome.value if step.outcome else None)
-    assert {name for name, step in look.steps.items() if step.visits} == set(state.steps)
-    assert {name: call.status for name, call in look.calls.items()} == {
+    assert {name for name, step in view.steps.items() if step.visits} == set(state.steps)
+    assert {name: call.status for name, call in view.calls.items()} == {
         name: call.status.value if call.status else None for name, call in state.dispatches.items()
     }
-    assert look.tokens == sum(call.tokens for call in state.dispatches.values())
-    assert {task.name: task.attempt for task in look.tasks()} == {
+    assert view.tokens == sum(call.tokens for call in state.dispatches.values())
+    assert {task.name: task.attempt for task in view.tasks()} == {
         name: task.attempts[-1].attempt for name, task in state.tasks.items()
     }
-    assert [kind for kind, _ in look.degradations] == [each.kind.value for each in state.degradations]
-    assert look.commit == state.commit
-    assert (look.ending is None) == (state.ending is None)
-    assert look.decisions == state.decisions
+    assert [kind for kind, _ in view.degradations] == [each.kind.value for each in state.degradations]
+    assert view.commit == state.commit
+    assert (view.ending is None) == (state.ending is None)
+    assert view.decisions == state.decisions
 
 
 def test_a_run_that_ended_says_how(tmp_path: Path) -> None:
     walk = finished(tmp_path)
-    look = looked(walk)
+    view = detail(walk)
     walk.close()
-    assert look.ending is not None
-    assert (look.word, look.ending.confidence, look.ending.commit) == ("committed", "Medium", COMMIT)
-    assert look.steps["step-3b"].revised == 1
-    assert look.steps["step-3b"].state == "done"
-    assert [(task.name, task.word, task.attempt) for task in look.tasks()] == [("task-01", "merged", 2)]
-    gate = look.gates["EG-2", "task-01"]
-    assert (gate.is_open, gate.counted, gate.threshold, look.gates_asked) == (True, 2, 2, 2)
-    assert look.question is None
+    assert view.ending is not None
+    assert (view.word, view.ending.confidence, view.ending.commit) == ("committed", "Medium", COMMIT)
+    assert view.steps["step-3b"].revised == 1
+    assert view.steps["step-3b"].state == "done"
+    assert [(task.name, task.word, task.attempt) for task in view.tasks()] == [("task-01", "merged", 2)]
+    gate = view.gates["EG-2", "task-01"]
+    assert (gate.is_open, gate.counted, gate.threshold, view.gates_asked) == (True, 2, 2, 2)
+    assert view.question is None
 
 
 def test_what_runs_now_is_told_with_its_task(tmp_path: Path) -> None:
     walk = going(tmp_path)
-    look = looked(walk)
+    view = detail(walk)
     walk.close()
-    assert len(look.running()) == 6
-    assert [(task.word, task.is_under_way) for task in look.tasks()] == [("working", True)]
-    assert look.steps["step-5"].state == "running"
-    assert look.steps["step-5"].seconds(LATER) > 500
+    assert len(view.running()) == 6
+    assert [(task.word, task.is_under_way) for task in view.tasks()] == [("working", True)]
+    assert view.steps["step-5"].state == "running"
+    assert view.steps["step-5"].seconds(LATER) > 500
 
 
 def test_a_task_goes_through_its_stages_and_back(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_task_goes_through_its_stages_and_back(tmp_path: Path) -> None:
     words = []
 
     def word() -> str:
-        return looked(walk).tasks()[0].word
+        return detail(walk).tasks()[0].word
 
     about: dict[str, Any] = {"task": "t", "phase": "1", "nodeId": "t", "attemptId": 1}
     walk.move("t", "PENDING", "RUNNING", 1)
@@ -147,28 +147,28 @@ def test_a_task_goes_through_its_stages_and_back(tmp_path: Path) -> None:
 def test_calls_of_a_life_that_crashed_are_not_shown_as_running(tmp_path: Path) -> None:
     walk = going(tmp_path)
     walk.tell("run_resumed", from_step="step-5")
-    look = looked(walk)
+    view = detail(walk)
     walk.close()
-    assert look.running() == []
+    assert view.running() == []
 
 
 def test_a_step_under_way_when_the_run_ended_is_stopped(tmp_path: Path) -> None:
     walk = going(tmp_path)
     walk.tell("run_finished", outcome="out_of_budget", confidence=None, reason="tokens")
-    look = looked(walk)
+    view = detail(walk)
     walk.close()
-    assert look.state_of(look.steps["step-5"]) == "stopped"
-    assert look.word == "out of budget"
+    assert view.state_of(view.steps["step-5"]) == "stopped"
+    assert view.word == "out of budget"
 
 
 def test_a_question_stands_until_it_is_answered(tmp_path: Path) -> None:
     walk = FeatureWalk(tmp_path)
     walk.begin()
     walk.tell("approval_requested", gate_id="gate-post-planning", options=["approve", "abort"])
-    look = looked(walk)
+    view = detail(walk)
     walk.close()
-    assert look.question is not None
-    assert (look.question.gate, look.question.options, look.word) == (
+    assert view.question is not None
+    assert (view.question.gate, view.question.options, view.word) == (
         "gate-post-planning",
         ("approve", "abort"),
         "waiting for you",
@@ -186,14 +186,14 @@ def test_a_question_stands_until_it_is_answered(tmp_path: Path) -> None:
 )
 def test_an_event_that_is_not_as_it_should_be_is_refused(differs: dict[str, object]) -> None:
     with pytest.raises(EventsBroken):
-        FeatureLook(RUN).take_in(event_of(**differs))
+        FeatureView(RUN).apply_event(event_of(**differs))
 
 
 def test_the_stream_of_the_folds_is_taken_in_too() -> None:
-    look = FeatureLook(FEATURE_RUN)
+    view = FeatureView(FEATURE_RUN)
     for envelope in stream(Workflow.FEATURE, FEATURE_RUN, FEATURE):
-        look.take_in(event_of(**dict(envelope)))
-    assert (look.word, look.iteration, look.refused, look.exhausted) == ("committed", 1, 1, ["tokens: 120 of 100"])
+        view.apply_event(event_of(**dict(envelope)))
+    assert (view.word, view.iteration, view.refused, view.exhausted) == ("committed", 1, 1, ["tokens: 120 of 100"])
 
 
 @pytest.mark.req("F5")

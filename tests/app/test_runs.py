@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from app.graph_walk import Walk, dag_of, random_walk
-from fairwitness.app.views.detail import look_at, meant, opened, plain_look, run_lines
-from fairwitness.app.views.event_lines import told, told_anyway
-from fairwitness.app.views.followed_run import watching
-from fairwitness.app.views.run import EVENT_VERSION, End, RunLook, Stage
+from fairwitness.app.views.detail import open_database, plain_detail, read_detail, resolve_run, run_lines
+from fairwitness.app.views.event_lines import any_event_text, event_text
+from fairwitness.app.views.followed_run import follow_run
+from fairwitness.app.views.run import EVENT_VERSION, NodeStage, RunView, WatchEnd
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.words import Workflow
@@ -36,14 +36,14 @@ from fairwitness.rules.fold import UPCASTERS, current_version
 from fairwitness.rules.fold_forge import fold_forge
 
 
-def _agree(walk: Walk, look: RunLook) -> None:
+def _agree(walk: Walk, view: RunView) -> None:
     """Everything that is shown is what the executor's own view and the run's own files say."""
     run = walk.run
     begun = walk.log.begun()
     folded = fold_forge(walk.ledger.events(walk.run_id), begun.dag, max_attempts=begun.options.max_attempts)
     assert not isinstance(folded, Problem), folded
     for name, status in run.nodes.items():
-        node = look.nodes.get(name)
+        node = view.nodes.get(name)
         if node is None:
             assert status.status is NodeState.PENDING
             assert status.currentAttempt == 1
@@ -51,14 +51,14 @@ def _agree(walk: Walk, look: RunLook) -> None:
         assert (node.state, node.attempt) == (status.status.value, status.currentAttempt)
         assert node.is_exhausted == is_exhausted(status)
         assert node.error == folded.dag.nodes[name].lastError
-        stage = look.stage(node)
-        assert stage.value == (run.work[name].stage.value if name in run.work else Stage.RESTING)
+        stage = view.stage(node)
+        assert stage.value == (run.work[name].stage.value if name in run.work else NodeStage.RESTING)
         if status.startedAt is not None and status.status is NodeState.RUNNING:
             assert node.since == status.startedAt
-    assert [node.name for node in look.at(Stage.QUEUED)] == list(run.queue)
-    assert set(look.batch) == set(run.batch.nodes if run.batch else ())
-    assert (look.seq, look.status) == (run.seq, folded.run.status.value)
-    counts = look.counts()
+    assert [node.name for node in view.at(NodeStage.QUEUED)] == list(run.queue)
+    assert set(view.batch) == set(run.batch.nodes if run.batch else ())
+    assert (view.seq, view.status) == (run.seq, folded.run.status.value)
+    counts = view.counts()
     assert (counts["total"], counts["merged"], counts["failed"], counts["running"]) == (
         folded.run.totalTasks,
         folded.run.completedTasks,
@@ -72,11 +72,11 @@ def _agree(walk: Walk, look: RunLook) -> None:
 def test_what_is_shown_of_a_run_is_what_its_events_fold_to(tmp_path: Path, seed: int) -> None:
     walk = random_walk(tmp_path, seed, steps=10 + 5 * seed)
     try:
-        with opened(tmp_path) as database:
-            _agree(walk, look_at(database, walk.run_id).look)
-            whole = RunLook(walk.run_id)
+        with open_database(tmp_path) as database:
+            _agree(walk, read_detail(database, walk.run_id).view)
+            whole = RunView(walk.run_id)
             for event in events_after(database, walk.run_id, 0):
-                whole.take_in(event)
+                whole.apply_event(event)
             _agree(walk, whole)
             (line,), left = run_lines(tmp_path)
             counts = whole.counts()
@@ -95,7 +95,7 @@ def test_what_is_shown_of_a_run_is_what_its_events_fold_to(tmp_path: Path, seed:
 @pytest.mark.req("X4")
 def test_a_look_at_any_database_shows_the_same(ledger: Ledger) -> None:
     walk = random_walk(ledger, 7, steps=45)
-    _agree(walk, look_at(ledger.database, walk.run_id).look)
+    _agree(walk, read_detail(ledger.database, walk.run_id).view)
     states = node_states(ledger.database, walk.run_id)
     counted = Counter(node.status.value for node in walk.run.nodes.values() if node.status is not NodeState.PENDING)
     assert {name: count for name, count in states.items() if name != "PENDING"} == dict(counted)
@@ -109,14 +109,14 @@ def test_whoever_watches_keeps_up_event_by_event(tmp_path: Path) -> None:
     import random
 
     walk, rng = random_walk(tmp_path, 3, steps=20), random.Random(99)
-    with watching(tmp_path, walk.run_id) as followed:
-        seen = followed.look.seq
+    with follow_run(tmp_path, walk.run_id) as followed:
+        seen = followed.view.seq
         for _ in range(40):
             walk.step(rng)
             news = followed.news()
             assert [event.seq for event in news] == list(range(seen + 1, walk.run.seq + 1))
             seen = walk.run.seq
-            _agree(walk, followed.look)
+            _agree(walk, followed.view)
     walk.close()
 
 
@@ -141,32 +141,34 @@ def _event(type_: str, data: dict[str, Any], *, seq: int = 1, version: int = 1) 
 )
 def test_an_event_that_cannot_be_is_an_error_and_not_a_guess(event: Event) -> None:
     with pytest.raises(EventsBroken):
-        RunLook("run-1").take_in(event)
+        RunView("run-1").apply_event(event)
 
 
 def test_an_event_of_a_kind_nobody_knows_is_passed_over(tmp_path: Path) -> None:
-    look = RunLook("run-1")
-    look.take_in(_event("weather.changed", {"to": "rain"}, version=7))
-    assert look.seq == 1
+    view = RunView("run-1")
+    view.apply_event(_event("weather.changed", {"to": "rain"}, version=7))
+    assert view.seq == 1
 
 
 @pytest.mark.parametrize(
     ("events", "end"),
     [
         ([happened.RunStarted()], None),
-        ([happened.RunStarted(), happened.RunPaused(reason="lunch")], End.PERSON),
-        ([happened.RunFailed(reason="no attempt left for the-budget")], End.FAILED),
-        ([happened.RunFailed(reason="cancelled by Ada")], End.FAILED),
-        ([happened.RunFailed(reason="over budget: the run has used 9 of 8 tokens")], End.BUDGET),
-        ([happened.RunFailed(reason="the budget is used up: tokens")], End.BUDGET),
+        ([happened.RunStarted(), happened.RunPaused(reason="lunch")], WatchEnd.PERSON),
+        ([happened.RunFailed(reason="no attempt left for the-budget")], WatchEnd.FAILED),
+        ([happened.RunFailed(reason="cancelled by Ada")], WatchEnd.FAILED),
+        ([happened.RunFailed(reason="over budget: the run has used 9 of 8 tokens")], WatchEnd.BUDGET),
+        ([happened.RunFailed(reason="the budget is used up: tokens")], WatchEnd.BUDGET),
         ([happened.RunFailed(reason="over budget: 1"), happened.RunResumed()], None),
     ],
 )
-def test_why_there_is_nothing_more_to_watch(tmp_path: Path, events: list[happened.ForgeEvent], end: End | None) -> None:
+def test_why_there_is_nothing_more_to_watch(
+    tmp_path: Path, events: list[happened.ForgeEvent], end: WatchEnd | None
+) -> None:
     walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
     walk.tell(*events)
-    with opened(tmp_path) as database:
-        assert look_at(database, "run-1").look.ended() == end
+    with open_database(tmp_path) as database:
+        assert read_detail(database, "run-1").view.ended() == end
     walk.close()
 
 
@@ -175,10 +177,10 @@ def test_a_paused_run_waits_for_a_person_only_once_what_ran_has_come_to_rest(tmp
     walk.tell(happened.RunStarted())
     walk.start("a")
     walk.tell(happened.RunPaused(reason="lunch"))
-    with opened(tmp_path) as database:
-        assert look_at(database, "run-1").look.ended() is None
+    with open_database(tmp_path) as database:
+        assert read_detail(database, "run-1").view.ended() is None
         walk.fail("a")
-        assert look_at(database, "run-1").look.ended() is End.PERSON
+        assert read_detail(database, "run-1").view.ended() is WatchEnd.PERSON
     walk.close()
 
 
@@ -189,10 +191,10 @@ def test_a_node_that_was_given_more_attempts_is_no_failure_until_they_are_used_u
     failed = []
     for move in (walk.start, walk.fail, walk.reopen, walk.start, walk.fail, walk.reopen, walk.finish):
         move("a")
-        look = look_at(ledger.database, "run-1").look
-        _agree(walk, look)
-        assert exhausted(ledger.database, "run-1") == look.counts()["failed"]
-        failed.append(look.counts()["failed"])
+        view = read_detail(ledger.database, "run-1").view
+        _agree(walk, view)
+        assert exhausted(ledger.database, "run-1") == view.counts()["failed"]
+        failed.append(view.counts()["failed"])
     assert failed == [0, 1, 0, 0, 1, 0, 0]
 
 
@@ -201,32 +203,32 @@ def test_a_node_that_was_given_more_attempts_is_no_failure_until_they_are_used_u
 def test_a_run_that_failed_and_goes_on_is_shown_where_it_is(tmp_path: Path, started: list[happened.ForgeEvent]) -> None:
     walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
     walk.tell(*started, happened.RunFailed(reason="no"), happened.RunResumed())
-    with opened(tmp_path) as database:
-        look = look_at(database, "run-1").look
-        _agree(walk, look)
-        assert look.status == ("executing" if started else "plan_review")
+    with open_database(tmp_path) as database:
+        view = read_detail(database, "run-1").view
+        _agree(walk, view)
+        assert view.status == ("executing" if started else "plan_review")
     walk.close()
 
 
 def test_the_run_a_person_means(tmp_path: Path) -> None:
     walk = Walk(tmp_path, dag_of("run:alpha", {"a": ()}))
-    with opened(tmp_path) as database:
+    with open_database(tmp_path) as database:
         for spelled in ("run:alpha", "run-alpha", "last", None):
-            assert meant(database, spelled) == "run:alpha"
+            assert resolve_run(database, spelled) == "run:alpha"
         with pytest.raises(UsageError) as near:
-            meant(database, "run:alpa")
+            resolve_run(database, "run:alpa")
         assert "did you mean run:alpha?" in near.value.next_step
         with pytest.raises(UsageError) as begins:
-            meant(database, "run:")
+            resolve_run(database, "run:")
         assert "did you mean run:alpha?" in begins.value.next_step
         with pytest.raises(UsageError) as far:
-            meant(database, "\x1b[2J")
+            resolve_run(database, "\x1b[2J")
         assert "\x1b" not in far.value.what
         walk.tell(happened.RunFailed(reason="no"))
         with pytest.raises(UsageError, match="no run is unfinished"):
-            meant(database, None)
+            resolve_run(database, None)
     walk.close()
-    with pytest.raises(DatabaseUnusable), opened(tmp_path / "elsewhere"):
+    with pytest.raises(DatabaseUnusable), open_database(tmp_path / "elsewhere"):
         pass
 
 
@@ -248,8 +250,8 @@ def test_a_run_in_detail_as_plain_values(tmp_path: Path) -> None:
     walk.start("a")
     walk.start("b")
     walk.verify("a")
-    with opened(tmp_path) as database:
-        plain = plain_look(look_at(database, "run-1"))
+    with open_database(tmp_path) as database:
+        plain = plain_detail(read_detail(database, "run-1"))
     walk.close()
     assert [(node["node"], node["stage"], node["attempt"]) for node in plain["at_work"]] == [("b", "working", 1)]
     assert [node["node"] for node in plain["to_be_merged"]] == ["a"]
@@ -261,10 +263,10 @@ def test_a_run_in_detail_as_plain_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize("type_", FORGE_EVENT_TYPES)
 def test_every_event_has_words_even_if_its_data_is_nonsense(type_: str) -> None:
     for data in ({}, {"nodeId": "\x1b]0;x\x07", "nodes": None, "reason": 7}):
-        words = told_anyway(_event(type_, data))
+        words = any_event_text(_event(type_, data))
         assert words.isprintable()
         assert words
-        assert told(_event(type_, data)) in (None, words)
+        assert event_text(_event(type_, data)) in (None, words)
 
 
 @pytest.mark.parametrize(
@@ -303,4 +305,4 @@ def test_every_event_has_words_even_if_its_data_is_nonsense(type_: str) -> None:
 )
 def test_what_workers_and_people_do_is_told_in_words(event: EventData, words: str) -> None:
     data = event.plain()
-    assert told(_event(data.pop("type"), data)) == words
+    assert event_text(_event(data.pop("type"), data)) == words

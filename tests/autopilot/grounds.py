@@ -33,7 +33,7 @@ from autopilot.team import TRIES, Team, criterion_of, role_of
 from autopilot.team import part as part
 from fairwitness.agents.cassettes import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.runs.begin_autopilot import WantedPhases, begin_autopilot
+from fairwitness.app.runs.begin_autopilot import PhasesRequest, begin_autopilot
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.demo.repository import commit_files
 from fairwitness.runs.autopilot.own_files import gitignore_with
@@ -171,7 +171,7 @@ class Grounds:
 
     def begin(self, phases: str = "all", *flags: str, **wanted: Any) -> "Run":
         """A run that is written down and not yet carried."""
-        asked = WantedPhases(phases, flags, agents="cassette", cassettes=self.cassettes, **wanted)
+        asked = PhasesRequest(phases, flags, agents="cassette", cassettes=self.cassettes, **wanted)
         return Run(self.top, begin_autopilot(self.top, asked).run_id)
 
 

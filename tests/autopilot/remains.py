@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dag.remains import git
-from fairwitness.app.run_records.autopilot import opened_autopilot
+from fairwitness.app.run_records.autopilot import open_autopilot_run
 from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.runs.autopilot.state_file import rendered, whole_state
@@ -87,14 +87,14 @@ def assert_clean(repository: Path, run_id: str) -> None:
     assert _branches(repository) == [target_of(run_id), "autopilot-diagnostic-phase-2", "main"]
     assert_left(repository, run_id, head="main")
     assert_archived(repository, run_id)
-    with opened_autopilot(repository, run_id) as context:
+    with open_autopilot_run(repository, run_id) as context:
         state = context.log.state().state
     assert {record.status for record in state.phases.values()} == {PhaseStatus.COMPLETED}
 
 
 def assert_archived(repository: Path, run_id: str) -> None:
     """The state of a completed run stands in the archive with every event, and says what its events say."""
-    with opened_autopilot(repository, run_id) as context:
+    with open_autopilot_run(repository, run_id) as context:
         log = context.log
         assert log.state().state.meta.status is RunStatus.COMPLETED
         assert (repository / autopilot.archived_state(run_id)).read_bytes() == rendered(whole_state(log))

@@ -12,12 +12,12 @@ from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.autopilot_runner import autopilot_caps
 from fairwitness.app.assembly.backends import runner
 from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
-from fairwitness.app.assembly.engine import AUTOPILOT_FLOW, CAP, ENGINE, Factory
-from fairwitness.app.run_records.autopilot import AutopilotRoom, opened_autopilot, resume_autopilot
-from fairwitness.app.runs.drive import carry, record_resumed
+from fairwitness.app.assembly.engine import AUTOPILOT_FLOW, CAP, ENGINE, RunnerFactory
+from fairwitness.app.run_records.autopilot import AutopilotRunRecord, open_autopilot_run, resume_autopilot
+from fairwitness.app.runs.drive import drive, record_resumed
 from fairwitness.app.state import scratch_root, state_of
-from fairwitness.app.views.followed_run import watching
-from fairwitness.app.views.run import End
+from fairwitness.app.views.followed_run import follow_run
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.autopilot.passes import PhasePass, Verdict
@@ -55,13 +55,13 @@ class Run:
     top: Path
     run_id: str
 
-    def carry(self) -> End:
+    def carry(self) -> WatchEnd:
         """To its end, or until it waits; one that had ended goes on first, as `fairwitness resume` has it."""
-        with watching(self.top, self.run_id) as followed:
-            if followed.look.is_over or followed.look.status == "paused":
-                record_resumed(self.top, followed.look)
-            end = carry(self.top, followed, lambda *_: None)
-        assert isinstance(end, End), f"a signal ended it: {end}"
+        with follow_run(self.top, self.run_id) as followed:
+            if followed.view.is_over or followed.view.status == "paused":
+                record_resumed(self.top, followed.view)
+            end = drive(self.top, followed, lambda *_: None)
+        assert isinstance(end, WatchEnd), f"a signal ended it: {end}"
         return end
 
     def resume(self, *, clock: Clock = system_clock) -> bool:
@@ -69,9 +69,9 @@ class Run:
         return resume_autopilot(self.top, self.run_id, clock=clock)
 
     @contextmanager
-    def context(self) -> Iterator[AutopilotRoom]:
+    def context(self) -> Iterator[AutopilotRunRecord]:
         """The run's book and files."""
-        with opened_autopilot(self.top, self.run_id) as context:
+        with open_autopilot_run(self.top, self.run_id) as context:
             yield context
 
     def rows(self, kind: str | None = None) -> list[Any]:
@@ -169,7 +169,7 @@ class Run:
         return asyncio.run(carried())
 
 
-class _Other(Factory):
+class _Other(RunnerFactory):
     """The world of an autopilot run, with its clock and its roles exchanged."""
 
     def __init__(self, root: Path, clock: Clock, roles: Mapping[Role, RoleSpec]) -> None:

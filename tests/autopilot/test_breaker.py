@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autopilot.grounds import Document, Grounds, Run, part
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.words import RunStatus
 from fairwitness.errors import NotReady
@@ -58,7 +58,7 @@ def test_steps_without_progress_open_it_and_pause_the_run(tmp_path: Path) -> Non
     grounds = Grounds.lay_out(tmp_path, breaker={"no_progress_threshold": 2, "same_error_threshold": MANY})
     refuse_plans(grounds, "It leaves out the label.", "Nobody reviews it.", "It is too long.")
     run = grounds.begin()
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert assert_stopped(run, "no_progress_threshold")["value"] == 2
     assert "plan-1-1-3" not in run.outcomes()
 
@@ -68,7 +68,7 @@ def test_the_same_error_again_and_again_opens_it_and_pauses_the_run(tmp_path: Pa
     grounds = Grounds.lay_out(tmp_path, breaker={"same_error_threshold": 2, "no_progress_threshold": MANY})
     refuse_plans(grounds, "Line 14 of it is empty.", "Line 15 of it is empty.", "Line 16 of it is empty.")
     run = grounds.begin()
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     details = assert_stopped(run, "same_error_threshold")
     assert (details["value"], details["last_error"]) == (
         2,
@@ -81,7 +81,7 @@ def test_retries_of_the_whole_run_open_it_and_pause_the_run(tmp_path: Path) -> N
     grounds = Grounds.lay_out(tmp_path, breaker={"max_total_retries_per_run": 1})
     grounds.plays("p1-part-1", calls=[part("1-part", "bad\n")])
     run = grounds.begin()
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert assert_stopped(run, "max_total_retries_per_run")["value"] == 1
     assert run.steps()[-1] == ("1-1", "execute", True)
     assert [each["attempt"] for each in run.events("task_retried")] == [1]
@@ -107,7 +107,7 @@ def test_tokens_of_a_phase_open_it_and_pause_the_run(
     grounds = Grounds.lay_out(tmp_path, breaker={"cost_cap_tokens_per_phase": cap})
     grounds.plays("research-1-1-1", usage=usage)
     run = grounds.begin()
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert_stopped(run, "cost_cap_tokens_per_phase")
     assert len(run.steps()) == steps
     assert len(run.observations(STARTED)) == steps - 2  # neither preflight nor triage asks anybody
@@ -120,7 +120,7 @@ def test_a_cap_is_passed_by_no_more_than_one_reservation(tmp_path: Path) -> None
     grounds.plays("research-1-1-1", usage=(30_000, 0))  # twice, which is more than a researcher may use
     grounds.plays("research-1-1-1", usage=(30_000, 0), number=2)
     run = grounds.begin()
-    assert run.carry() is not End.COMPLETED
+    assert run.carry() is not WatchEnd.COMPLETED
     largest = max(row.detail["reservation"]["asked"]["tokens"] for row in run.observations(STARTED))
     assert tokens_of(run) <= 110_000 + largest
     promised = [row.detail["reservation"]["asked"]["tokens"] for row in run.observations(STARTED)]
@@ -139,7 +139,7 @@ def test_tokens_of_the_whole_run_fail_it(tmp_path: Path, cap: int, usage: tuple[
     grounds = Grounds.lay_out(tmp_path, phases=2, breaker={"cost_cap_tokens_total": cap})
     grounds.plays("research-1-1-1", usage=usage)
     run = grounds.begin()
-    assert run.carry() in (End.FAILED, End.BUDGET)
+    assert run.carry() in (WatchEnd.FAILED, WatchEnd.BUDGET)
     assert_stopped(run, "cost_cap_tokens_total", status=RunStatus.FAILED)
     assert tokens_of(run) <= cap
     assert run.statuses()["2"] == "not_started"
@@ -174,7 +174,7 @@ def paused(tmp_path: Path) -> tuple[Grounds, Run]:
     grounds = Grounds.lay_out(tmp_path, breaker={"same_error_threshold": 2, "no_progress_threshold": MANY})
     refuse_plans(grounds, "It is empty.", "It is empty.")
     run = grounds.begin()
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert_stopped(run, "same_error_threshold")
     return grounds, run
 
@@ -192,7 +192,7 @@ def test_resuming_is_refused_while_it_cools_down_and_closes_it_by_progress_after
     assert run.resume(clock=later)
     assert run.state().circuit_breaker.state is BreakerPosition.HALF_OPEN
     assert not run.resume(clock=later)
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     events = run.rows()
     resumed = next(place for place, event in enumerate(events) if event.type == "run_resumed")
     closed = next(place for place, event in enumerate(events) if event.type == "circuit_breaker_closed")
@@ -208,7 +208,7 @@ def test_a_probe_that_fails_opens_it_again(paused: tuple[Grounds, Run]) -> None:
     grounds.plays("plan_check-1-1-3", refused("Something else is wrong."))
     asked = set(run.outcomes())
     assert run.resume(clock=later)
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert_stopped(run, "same_error_threshold")
     assert set(run.outcomes()) - asked == {"plan-1-1-3", "plan_check-1-1-3"}
     assert len(run.events("circuit_breaker_opened")) == 2
@@ -221,11 +221,11 @@ def test_a_phase_cap_that_is_still_reached_lets_no_probe_out(tmp_path: Path) -> 
     grounds = Grounds.lay_out(tmp_path, breaker={"cost_cap_tokens_per_phase": 60_000})
     grounds.plays("research-1-1-1", usage=(20_000, 0))
     run = grounds.begin()
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     with pytest.raises(NotReady, match="is open for another"):
         run.resume()
     assert run.resume(clock=later)
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert_stopped(run, "cost_cap_tokens_per_phase")
     assert list(run.outcomes()) == ["research-1-1-1"]
 
@@ -234,15 +234,15 @@ def test_a_phase_cap_that_is_still_reached_lets_no_probe_out(tmp_path: Path) -> 
 def test_a_budget_stops_a_run_and_a_raised_one_goes_on_with_the_same_step(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path, settings="[budget]\ntokens = 60000\n")
     run = grounds.begin()
-    assert run.carry() is End.BUDGET
+    assert run.carry() is WatchEnd.BUDGET
     assert_stopped(run, "cost_cap_tokens_total", status=RunStatus.FAILED)
     assert list(run.outcomes()) == ["research-1-1-1"]
     asked = run.types().count("step_started")
     settings = run.file("fairwitness.toml")
-    assert run.carry() is End.BUDGET  # nothing was raised
+    assert run.carry() is WatchEnd.BUDGET  # nothing was raised
     assert list(run.outcomes()) == ["research-1-1-1"]
     grounds.commit("fairwitness.toml", settings.replace("60000", "900000"))
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     began = [(each["step"], each["attempt"]) for each in run.events("step_started")]
     assert began[:4] == [("preflight", 1), ("triage", 1), ("research", 1), ("plan", 1)]
     assert len(began) == len(set(began)) == asked + 5

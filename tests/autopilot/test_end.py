@@ -12,7 +12,7 @@ from autopilot.runs import Run
 from autopilot.sessions import Document
 from autopilot.team import part
 from fairwitness.app.runs.verdict import give_verdict
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
 from fairwitness.errors import UsageError
 from fairwitness.store.layout import autopilot as layout
@@ -64,7 +64,7 @@ def test_gaps_of_the_audit_are_closed_in_two_cycles_at_most_and_the_run_is_kept_
     for number, name in enumerate(("1-spare", "2-spare", "2-label"), start=1):
         fixes(grounds, number, name)
     run = grounds.begin()
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     found = [(each["requirement_id"], each["gap_description"]) for each in run.events("self_audit_gap_found")]
     assert found == [("CAT-1", first), ("CAT-2", second)]
     (fixed,) = run.events("self_audit_gap_fixed")
@@ -100,7 +100,7 @@ def test_gaps_of_the_audit_are_closed_in_two_cycles_at_most_and_the_run_is_kept_
     cycle(grounds, 1, 1, 1, 9.6)
     grounds.plays("self-audit-1")
     again = grounds.begin("1", "--quality")
-    assert again.carry() is End.COMPLETED
+    assert again.carry() is WatchEnd.COMPLETED
     before, after = read(again, layout.METRICS)
     assert (before, after["run_id"], after["avg_alignment_score"]) == (numbers, again.run_id, 9.6)
     page = again.file(layout.COMPLETION_REPORT)
@@ -119,7 +119,7 @@ def test_verdicts_complete_or_fail_phases_and_failures_teach_those_after_them(tm
         grounds.plays(f"verify-{phase}-1-1", SURE if phase == 6 else UNSURE)
     grounds.plays("rate-6-1-1", scored(9.1))
     run = grounds.begin("all", "--complete")
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     waits = "needs_human_verification"
     assert run.statuses() == {"1": "failed", "2": waits, "3": waits, "4": waits, "5": "not_started", "6": "completed"}
     assert [row.phase for row in run.rows("autonomous_resolution_success")] == ["6"]
@@ -144,7 +144,7 @@ def test_verdicts_complete_or_fail_phases_and_failures_teach_those_after_them(tm
     assert (given.recorded.old_limit, given.recorded.new_limit, given.recorded.waiting) == (6.0, 6.5, ())
     with pytest.raises(UsageError, match="waits for"):
         give_verdict(run.top, "4", "pass", (), None)
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert run.statuses() == {
         **{"1": "failed", "2": "completed", "3": "failed"},
         **{"4": "failed", "5": "skipped", "6": "completed"},

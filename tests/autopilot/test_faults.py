@@ -12,7 +12,7 @@ import pytest
 from autopilot.grounds import Document, Grounds, Run, part
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.runs.autopilot_setup import lock
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
@@ -37,12 +37,12 @@ def test_a_changed_specification_stops_the_preflight_until_it_is_locked_on_purpo
     grounds = Grounds.lay_out(tmp_path)
     run = grounds.begin()
     grounds.commit(SPEC, run.file(SPEC) + "- **CAT-9**: One more.\n")
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert why_failed(run, "1").startswith(f"{SPEC} was changed since it was locked")
     assert run.observations(STARTED) == []
     assert run.steps() == [("1-1", "preflight", False)]
     assert [change.path for change in lock(grounds.top, None).changes] == [SPEC]
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert run.steps()[1][:2] == ("1-2", "preflight")
     assert run.statuses() == {"1": "completed"}
     assert run.state().circuit_breaker.state.value == "closed"
@@ -58,7 +58,7 @@ def test_a_dirty_checkout_stops_a_run_before_and_after_it_begins(tmp_path: Path)
     stranger.unlink()
     run = grounds.begin()
     stranger.write_text("mine\n")
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert why_failed(run, "1") == "the checkout holds changes that are not committed: notes.txt"
     assert run.observations(STARTED) == []
     assert stranger.read_text() == "mine\n"
@@ -68,7 +68,7 @@ def test_a_dirty_checkout_stops_a_run_before_and_after_it_begins(tmp_path: Path)
 def test_a_phase_that_rests_on_an_unfinished_one_is_stopped(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path, phases=2, after={2: (1,)})
     run = grounds.begin("2")
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert why_failed(run, "2") == "phase 1 is not completed, and phase 2 rests on it"
     assert run.observations(STARTED) == []
 
@@ -127,7 +127,7 @@ def test_hostile_documents_are_refused_and_hostile_words_do_nothing(tmp_path: Pa
     odd["tasks"][0]["action"] += "\n\n# Another heading\n\n```\n$(touch outside)\n"
     grounds.plays(f"plan-{last}-1-1", whole=odd)
     run = grounds.begin("all", "complete")
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     for phase, (_, why) in enumerate(HOSTILE, start=1):
         assert_refused(run, phase, why)
     assert run.parts() == {f"{last}-part"}
@@ -169,7 +169,7 @@ def test_a_worker_that_is_killed_at_work_loses_nothing(tmp_path: Path) -> None:
     before = run.steps()
     assert [step for _, step, _ in before] == ["preflight", "triage", "research", "plan", "plan_check"]
     grounds.plays("p1-part-1")
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert run.steps()[: len(before)] == before
     started = [row.subject for row in run.observations(STARTED)]
     assert {name: started.count(name) for name in started if started.count(name) > 1} == {"p1-part-1": 2}

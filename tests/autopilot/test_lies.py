@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autopilot.grounds import Document, Grounds, Run, part
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.autopilot.score import band_of
 from fairwitness.contracts.autopilot.words import PhaseStatus
@@ -154,7 +154,7 @@ def test_whoever_lies_or_leaves_its_bounds_is_found_out(tmp_path: Path) -> None:
     grounds.plays("plan-4-1-1", task(files=["parts/4-part", ".planning/REQUIREMENTS.md"]))
     grounds.plays("plan-4-1-2", task(files=["**"]))
     run = grounds.begin("all", "complete")
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     a_verifier_that_passes_what_fails_costs_a_debug_attempt(run)
     a_result_that_is_not_so_is_on_record_and_costs_a_retry(run)
     what_is_out_of_scope_is_not_written(run)
@@ -177,7 +177,7 @@ def test_no_rating_counts_for_more_than_what_it_shows(tmp_path: Path) -> None:
     grounds.plays("rate-4-1-1", card(verification_command="sh check.sh parts/nothing"))
     grounds.plays("rate-4-1-2", card(evidence="I have seen it."))
     run = grounds.begin("all", "complete")
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     a_score_without_a_decimal_is_no_score(run)
     a_score_above_its_mean_counts_as_the_mean(run)
     a_scorecard_that_leaves_out_a_criterion_is_no_score(run)

@@ -6,7 +6,7 @@ import pytest
 
 from autopilot.grounds import Grounds
 from autopilot.loops import PATIENT, add, assert_emits, cycle, history, loops, merge, scored, standing
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.errors import UsageError
 from feature.grounds import git
 
@@ -22,7 +22,7 @@ def test_a_phase_below_nine_gets_two_cycles_and_one_that_makes_it_no_better_is_t
     cycle(grounds, 2, 2, 2, 8.1)
     cycle(grounds, 2, 3, 3, 9.9, recommendation="rollback", concerns=["parts/2-more-3-3 is not wanted"])
     run = grounds.begin("all", "--complete")
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     phases = run.state().phases
 
     # reached after one
@@ -65,7 +65,7 @@ def test_quality_stops_without_gain_and_lenient_and_forced_runs_do_as_they_are_t
     grounds.plays("rate-1-1-1", scored(7.0))
     grounds.plays("rate-2-1-1", scored(9.2))
     run = grounds.begin("1-2", "--lenient")
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
 
     # at 7.0 and lenient it passes at once, and what is missing is still written down
     assert (loops(run, "1"), standing(run, "1"), run.state().phases["1"].force_incomplete) == ([None], 7.0, False)
@@ -79,7 +79,7 @@ def test_quality_stops_without_gain_and_lenient_and_forced_runs_do_as_they_are_t
     cycle(grounds, 2, 1, 1, 9.2)
     grounds.plays("rate-3-1-1", scored(9.4, why="it could be better"))
     run = grounds.begin("all", "--quality")
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert history(run, "1") == [(7.0, "initial", 0), (8.8, "quality", 1), (9.0, "quality", 2), (9.1, "quality", 3)]
     assert history(run, "2") == [(9.2, "initial", 0), (9.2, "quality", 1)]
     # a phase of which nobody says what it lacks gets no cycle, and that it falls short can be seen all the same
@@ -95,7 +95,7 @@ def test_quality_stops_without_gain_and_lenient_and_forced_runs_do_as_they_are_t
     # forced, a phase goes through all its steps although it is there, and its old score is kept
     grounds.plays("rate-1-1-1")
     run = grounds.begin("1", "--force")
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert [step for _, step, good in run.steps() if good][:6] == [
         *("preflight", "triage", "research", "plan", "plan_check", "execute")
     ]
@@ -114,13 +114,13 @@ def test_gaps_are_closed_one_at_a_time_the_widest_first_and_beyond_quality_they_
     grounds.plays("rate-1-1-1", scored(9.0, 8.0))
     grounds.plays("rate-2-1-1", scored(9.2, why="parts/2-part:1 names no maker"))
     run = grounds.begin("all", "--lenient")
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
 
     cycle(grounds, 1, 1, 1, 9.0, 9.4)
     cycle(grounds, 1, 2, 2, 9.6, 9.4)
     cycle(grounds, 2, 1, 1, 9.1, why="parts/2-part:1 names no maker")
     run = grounds.begin("all", "--gaps")
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert [(each.phase, [item.file for item in each.items]) for each in run.passes()] == [
         ("1", ["parts/1-two"]),
         ("1", ["parts/1-one"]),
@@ -144,7 +144,7 @@ def test_gaps_are_closed_one_at_a_time_the_widest_first_and_beyond_quality_they_
     cycle(grounds, 2, 1, 1, 9.5)
     cycle(grounds, 2, 2, 2, 9.8)
     both = grounds.begin("2", "--quality", "--gaps")
-    assert both.carry() is End.COMPLETED
+    assert both.carry() is WatchEnd.COMPLETED
     assert loops(both, "2") == ["quality", "gaps"]
     assert history(both, "2") == [(9.2, "initial", 0), (9.5, "quality", 1), (9.8, "gaps", 1)]
     assert_emits("gaps", run, both)

@@ -24,7 +24,7 @@ from autopilot.loops import (
 from autopilot.runs import Run
 from autopilot.sessions import Document
 from autopilot.team import part
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.words import FailureCategory
 from fairwitness.kit.clock import system_clock
@@ -47,7 +47,7 @@ def test_what_is_there_by_more_than_four_fifths_is_only_verified_and_the_rest_de
     grounds.plays("p1-debug-1-debug-1", calls=[part("1-f")])
     grounds.plays("plan-2-1-1", only("e"))
     run = grounds.begin()
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert steps_of(run, "1-1") == [
         *("preflight", "triage", "verify", "judge", "debug", "verify", "judge", "rate"),
     ]
@@ -90,7 +90,7 @@ def test_a_phase_is_planned_three_times_replanned_once_debugged_thrice_and_then_
         grounds.plays(f"p4-debug-{number}-debug-1", whole=mended, calls=[part(f"4-tried-{number}")])
     grounds.plays("judge-5-1-1", {"recommendation": "rollback", "missing_requirements": ["CAT-5: it is not asked for"]})
     run = grounds.begin("all", "--complete")
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert run.statuses() == {"1": "failed", "2": "skipped", "3": "failed", "4": "failed", "5": "failed"}
     failed = {row.phase: row.data for row in run.rows("phase_failed")}
 
@@ -144,10 +144,10 @@ def test_a_failure_with_dependents_halts_the_run_and_resuming_tries_the_phase_ag
     grounds.plays("plan_check-1-1-2", refused("parts/1-part has no date"))
     grounds.plays("judge-1-1-1", {"recommendation": "halt", "missing_requirements": ["CAT-1: somebody must look"]})
     run = grounds.begin(pause_after=1)
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert run.state().circuit_breaker.state is BreakerPosition.OPEN
     assert run.resume(clock=_later)
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert run.statuses() == {"1": "failed", "2": "not_started"}
     assert run.state().circuit_breaker.state is BreakerPosition.CLOSED
     halted = run.events("run_halted")[-1]
@@ -155,7 +155,7 @@ def test_a_failure_with_dependents_halts_the_run_and_resuming_tries_the_phase_ag
     assert run.parts() == set()
 
     # resumed, the phase is tried once more from its beginning; as soon as one phase has ended, the run pauses
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert run.statuses() == {"1": "completed", "2": "not_started"}
     assert [(each.phase, each.number, each.kind.value) for each in run.passes()] == [
         ("1", 1, "whole"),
@@ -166,7 +166,7 @@ def test_a_failure_with_dependents_halts_the_run_and_resuming_tries_the_phase_ag
         "1 phases have ended, and the run pauses after so many",
         "paused",
     )
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert run.parts() == {"1-part", "2-part"}
     assert_emits("halt", run)
     assert_emits("breaker", run)
@@ -184,7 +184,7 @@ def test_what_integrity_asks_for_is_done_again_once_and_a_deferral_survives_it(t
     whole = grounds.good("rate-3-1-1") | {"alignment_score": 9}
     insists(grounds, "rate-3-1-1", whole, times=2, sessions=2)
     run = grounds.begin("all", "--complete")
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert run.statuses() == {"1": "failed", "2": "needs_human_verification", "3": "failed"}
     assert [(each.phase, each.kind.value, [step.value for step in each.again]) for each in run.passes()] == [
         *(("1", "whole", []), ("1", "again", ["rate"])),
@@ -216,7 +216,7 @@ def test_a_plan_that_is_too_large_is_carried_out_in_parts_and_fails_with_one_of_
     split(grounds, 1, "a", "one", 9.1, number=2)
     grounds.plays("judge-2b-1-1", whole=grounds.good("judge-2-1-1") | {"recommendation": "rollback"})
     run = grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert [(each.phase, each.kind.value, each.tasks) for each in run.passes()] == [
         *(("1", "whole", ()), ("1a", "part", ("one",)), ("1a", "again", ()), ("1b", "part", ("two",))),
         *(("2", "whole", ()), ("2a", "part", ("one",)), ("2b", "part", ("two",))),
@@ -243,7 +243,7 @@ def test_scores_that_hardly_differ_are_suspect_after_three_five_and_seven(tmp_pa
     for phase, score in zip(phases, (9.0, 9.3, 9.5, 9.4, 9.3, 9.4, 9.5, 9.3), strict=True):
         grounds.plays(f"rate-{phase}-1-1", scored(score))
     run = grounds.begin()
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     told = [
         (row.type.removeprefix("rubber_stamp_"), row.data["count"], row.data["lowest"], row.data["highest"])
         for row in run.rows()

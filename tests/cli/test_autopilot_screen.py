@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from app.autopilot_grounds import RUN, at_step, begun, completed, lay_out, started, tell
-from fairwitness.app.views.autopilot import look_at_run
-from fairwitness.app.views.followed_run import watching
+from fairwitness.app.views.autopilot import view_of_run
+from fairwitness.app.views.followed_run import follow_run
 from fairwitness.cli.screens.autopilot import AutopilotLive, autopilot_screen, board_lines
 from fairwitness.cli.screens.columns import cells
-from fairwitness.cli.screens.run import LINES, How, PlainLines
+from fairwitness.cli.screens.run import LINES, OutputMode, PlainLines
 from fairwitness.contracts.autopilot.words import StepName
 
 PHASES = tuple(str(number) for number in range(1, 31))
@@ -33,19 +33,19 @@ def top(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_board_fits_and_shows_what_is_worked_on(top: Path, width: int) -> None:
-    look = look_at_run(top, None)
-    lines = board_lines(look, width, height=LINES - 2)
+    view = view_of_run(top, None)
+    lines = board_lines(view, width, height=LINES - 2)
     assert len(lines) <= LINES - 2
     assert all(cells(line) <= width for line in lines)
     assert any("verify" in line for line in lines)
     assert lines[-1] == f"  and {30 - (len(lines) - 2)} more phases"
-    assert len(board_lines(look, width)) == 31
+    assert len(board_lines(view, width)) == 31
 
 
 def test_the_living_part_is_drawn_from_the_fold(top: Path) -> None:
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=True, highlight=False, markup=False, emoji=False)
-    with watching(top, RUN) as followed, AutopilotLive(followed, "Ctrl-C stops it", console=console) as live:
+    with follow_run(top, RUN) as followed, AutopilotLive(followed, "Ctrl-C stops it", console=console) as live:
         live.show(followed, [])
         assert "30 phases" in out.getvalue()
         tell(top, completed("20", 8.7))
@@ -55,5 +55,5 @@ def test_the_living_part_is_drawn_from_the_fold(top: Path) -> None:
 
 
 def test_where_nobody_sees_a_board_there_are_lines(top: Path) -> None:
-    with watching(top, RUN) as followed:
-        assert isinstance(autopilot_screen(followed, How(plain=True), hint="-"), PlainLines)
+    with follow_run(top, RUN) as followed:
+        assert isinstance(autopilot_screen(followed, OutputMode(plain=True), hint="-"), PlainLines)

@@ -11,23 +11,23 @@ from rich.console import Console
 
 from app.report_ledgers import HOSTILE, MOMENT, FeatureWalk, finished, going
 from cli.graph_ledgers import fits
-from fairwitness.app.views.feature import STEPS, FeatureLook
-from fairwitness.app.views.followed_run import watching
+from fairwitness.app.views.feature import STEPS, FeatureView
+from fairwitness.app.views.followed_run import follow_run
 from fairwitness.cli.screens.feature import (
     LINES,
     FeatureJsonLines,
     FeatureLive,
     FeaturePlain,
     FeatureSilent,
-    Watched,
+    FollowedFeature,
     live_lines,
     packed,
 )
 from fairwitness.ledger.glance import events_after
 
 
-def look_for(walk: FeatureWalk) -> FeatureLook:
-    return FeatureLook(walk.run_id, clock=lambda: MOMENT + timedelta(seconds=300))
+def look_for(walk: FeatureWalk) -> FeatureView:
+    return FeatureView(walk.run_id, clock=lambda: MOMENT + timedelta(seconds=300))
 
 
 def plain_of(walk: FeatureWalk) -> str:
@@ -44,7 +44,7 @@ def plain_of(walk: FeatureWalk) -> str:
 @pytest.mark.req("F5")
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_whole_plan_is_shown_from_the_first_second(width: int) -> None:
-    lines = live_lines(FeatureLook("run"), width=width, last="Ctrl-C stops it")
+    lines = live_lines(FeatureView("run"), width=width, last="Ctrl-C stops it")
     told = "\n".join(lines)
     assert all(name in told for name in STEPS.values())
     assert len(lines) <= LINES
@@ -57,23 +57,23 @@ def test_the_whole_plan_is_shown_from_the_first_second(width: int) -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_at_every_moment_it_fits(tmp_path: Path, run: Callable[..., FeatureWalk], text: str, width: int) -> None:
     walk = run(tmp_path, text=text)
-    look = look_for(walk)
+    view = look_for(walk)
     for event in events_after(walk.ledger.database, walk.run_id, 0):
-        look.take_in(event)
+        view.apply_event(event)
         for height in (3, 8, LINES):
-            lines = live_lines(look, width=width, height=height, last=text)
+            lines = live_lines(view, width=width, height=height, last=text)
             assert len(lines) <= height
-        assert fits("\n".join(live_lines(look, width=width, last="x")), width)
+        assert fits("\n".join(live_lines(view, width=width, last="x")), width)
     walk.close()
 
 
 def test_what_runs_now_has_its_time_and_the_rest_is_counted(tmp_path: Path) -> None:
     walk = going(tmp_path)
-    look = look_for(walk)
+    view = look_for(walk)
     for event in events_after(walk.ledger.database, walk.run_id, 0):
-        look.take_in(event)
+        view.apply_event(event)
     walk.close()
-    told = "\n".join(live_lines(look, width=80))
+    told = "\n".join(live_lines(view, width=80))
     assert "now   ▶ implement running 0 of 6 agents 4m" in told
     assert "done  ✓ setup  ✓ research" in told
     assert "next  · verify" in told
@@ -123,7 +123,7 @@ def test_a_sign_of_life_is_given_when_nothing_happens(tmp_path: Path) -> None:
 
 def test_a_note_is_said_once(tmp_path: Path) -> None:
     stream = io.StringIO()
-    screen = FeaturePlain(FeatureLook("run"), stream)
+    screen = FeaturePlain(FeatureView("run"), stream)
     screen.note = "stopping"
     screen.beat()
     screen.beat()
@@ -163,14 +163,14 @@ def test_the_living_part_goes_and_the_lines_stay(tmp_path: Path, colour: str) ->
 def test_whoever_joins_late_sees_everything(tmp_path: Path) -> None:
     walk = finished(tmp_path)
     events = events_after(walk.ledger.database, walk.run_id, 0)
-    with watching(tmp_path, walk.run_id, after=0) as run:
+    with follow_run(tmp_path, walk.run_id, after=0) as run:
         screen = FeatureSilent(look_for(walk))
-        with Watched(screen) as watched:
+        with FollowedFeature(screen) as watched:
             watched.show(run, [])
             watched.show(run, events[-2:])  # told again, taken in once
     walk.close()
-    assert screen.look.seq == events[-1].seq
-    assert screen.look.steps["step-3b"].visits == 2
+    assert screen.view.seq == events[-1].seq
+    assert screen.view.steps["step-3b"].visits == 2
 
 
 def test_items_are_never_broken_in_two() -> None:

@@ -18,7 +18,7 @@ from app.graph_walk import Walk, dag_of
 from cli.graph_ledgers import HOSTILE, completed, failed, fits, going
 from cli.runner import FAIRWITNESS, fairwitness
 from cli.terminal import Terminal
-from fairwitness.app.views.followed_run import watching
+from fairwitness.app.views.followed_run import follow_run
 from fairwitness.cli.screens.run import LINES, LiveScreen, PlainLines
 from fairwitness.contracts.forge import events as happened
 
@@ -180,7 +180,7 @@ def test_a_late_joiner_gets_the_last_of_the_past_and_is_told_of_the_rest(tmp_pat
 def test_a_silent_run_gives_a_sign_of_life(tmp_path: Path) -> None:
     going(tmp_path).close()
     stream = io.StringIO()
-    with watching(tmp_path, None) as followed, PlainLines(stream, is_ours=True, heartbeat_s=0.0) as screen:
+    with follow_run(tmp_path, None) as followed, PlainLines(stream, is_ours=True, heartbeat_s=0.0) as screen:
         screen.show(followed, [])
         stream.truncate(0)
         screen.show(followed, [])
@@ -233,7 +233,7 @@ def test_the_living_part_is_never_larger_than_promised(tmp_path: Path) -> None:
     walk.close()
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=80, height=50, highlight=False, markup=False)
-    with watching(tmp_path, None) as followed:
+    with follow_run(tmp_path, None) as followed:
         screen = LiveScreen("hint", console=console)
         lines = screen._region(followed, 80).plain.split("\n")
         assert len(lines) <= LINES

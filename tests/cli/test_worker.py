@@ -13,7 +13,7 @@ import pytest
 from cli.graph_grounds import NEEDS_SANDBOX, SLOW, at_work, begun, types_of, wait_for
 from cli.graph_ledgers import fits
 from cli.runner import fairwitness
-from fairwitness.app.runs.worker import named
+from fairwitness.app.runs.worker import run_label
 from support.graph.team import RUN, Task
 
 pytestmark = pytest.mark.timeout(240)
@@ -28,7 +28,7 @@ def test_a_folder_that_is_no_repository_is_told_so(tmp_path: Path) -> None:
 
 def test_children_are_called_by_what_they_are() -> None:
     ids = ("run-7", "run-7/t/task-01/2", "run-7/t/task-01/2/help", "run-7/m/3", "what/ever")
-    assert [named(id_) for id_ in ids] == [
+    assert [run_label(id_) for id_ in ids] == [
         "run-7",
         "run-7: task-01, attempt 2",
         "run-7: task-01, attempt 2, helper",
@@ -99,8 +99,8 @@ def test_workers_may_share_a_database_on_a_server(tmp_path: Path, postgres_url: 
     assert done.returncode == 0, done.stderr
     assert not (repository / ".fairwitness" / "engine.db").exists()
     assert not (repository / ".fairwitness" / "evidence.db").exists()
-    looks = (("status", RUN), ("watch", RUN), ("dag", "show", RUN), ("worker", "--once"), ("ledger", "verify"))
-    for command in looks:
+    views = (("status", RUN), ("watch", RUN), ("dag", "show", RUN), ("worker", "--once"), ("ledger", "verify"))
+    for command in views:
         assert fairwitness(*command, cwd=repository, **shared).returncode == 0, command
 
 

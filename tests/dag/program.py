@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairwitness.app.assembly.engine import FORGE_FLOW, begin_graph, engine_of
+from fairwitness.app.assembly.engine import FORGE_FLOW, begin_graph, build_engine
 from fairwitness.contracts.graph.orders import GraphOptions
 from support.graph.team import RUN, TWELVE, Task, dag_of, documents_of, lay_out, record
 
@@ -67,7 +67,7 @@ def begin(root: Path, tasks: tuple[Task, ...]) -> None:
 
 async def run(root: Path) -> None:
     """Works on the run until it ends, and prints how."""
-    engine = engine_of(root / "repo")
+    engine = build_engine(root / "repo")
     await engine.open(worker=True)
     try:
         await engine.submit(RUN, FORGE_FLOW, {"run_id": RUN})

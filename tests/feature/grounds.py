@@ -19,14 +19,14 @@ from fairwitness.agents.cassettes import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.backends import runner
 from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
-from fairwitness.app.assembly.engine import CAP, ENGINE, FEATURE_FLOW, Factory
+from fairwitness.app.assembly.engine import CAP, ENGINE, FEATURE_FLOW, RunnerFactory
 from fairwitness.app.assembly.feature_runner import caps_of, commands_of
-from fairwitness.app.run_records.feature import context_of, order_of
-from fairwitness.app.runs.begin_feature import Wanted, begin_feature
-from fairwitness.app.runs.drive import carry, record_resumed
+from fairwitness.app.run_records.feature import feature_context, order_of
+from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
+from fairwitness.app.runs.drive import drive, record_resumed
 from fairwitness.app.state import scratch_root, state_of
-from fairwitness.app.views.followed_run import watching
-from fairwitness.app.views.run import End
+from fairwitness.app.views.followed_run import follow_run
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.agents.role import RoleSpec
@@ -194,7 +194,7 @@ class Grounds:
 
     def begin(self) -> "Run":
         """A run that is written down and not yet carried."""
-        wanted = Wanted(
+        wanted = RunRequest(
             request=demo.DEMO.request,
             slug=demo.DEMO.slug,
             is_autonomous=True,
@@ -247,23 +247,23 @@ class Run:
     grounds: Grounds
     run_id: str
 
-    def carry(self) -> End:
+    def carry(self) -> WatchEnd:
         """To its end; one that had ended goes on first, as `fairwitness resume` has it."""
         top = self.grounds.top
-        with watching(top, self.run_id) as followed:
-            if followed.look.is_over:
-                record_resumed(top, followed.look)
-            end = carry(top, followed, lambda *_: None)
-        assert isinstance(end, End), f"a signal ended it: {end}"
+        with follow_run(top, self.run_id) as followed:
+            if followed.view.is_over:
+                record_resumed(top, followed.view)
+            end = drive(top, followed, lambda *_: None)
+        assert isinstance(end, WatchEnd), f"a signal ended it: {end}"
         return end
 
     @contextmanager
     def _context(self) -> Iterator[FeatureContext]:
-        factory = Factory(self.grounds.top)
+        factory = RunnerFactory(self.grounds.top)
         ledger = factory.ledger
         try:
             order, _ = order_of(ledger, self.run_id)
-            yield context_of(factory.repository, ledger, self.run_id, order)
+            yield feature_context(factory.repository, ledger, self.run_id, order)
         finally:
             ledger.close()
 
@@ -313,7 +313,7 @@ class Otherwise:
     """Given the folder of the recordings."""
 
 
-class OwnFactory(Factory):
+class OwnFactory(RunnerFactory):
     """The world of a feature run, with some of its agents exchanged."""
 
     def __init__(self, root: Path, otherwise: Otherwise) -> None:
@@ -329,7 +329,7 @@ class OwnFactory(Factory):
 
     def _own(self, run_id: str) -> FeatureRunner:
         order, budget = order_of(self.ledger, run_id)
-        context = context_of(self.repository, self.ledger, run_id, order)
+        context = feature_context(self.repository, self.ledger, run_id, order)
         sandbox = runner()
         place = scratch_root(context.state_folder, sandbox.tier)
         worktrees = Worktrees(self.repository, context.shadow, place / "worktrees", prefix="fairwitness")

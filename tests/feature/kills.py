@@ -21,7 +21,7 @@ from cli.runner import FAIRWITNESS
 from dag.kills import KILLED, TESTS, Life
 from dag.remains import git
 from dag.warden import _PR_SET_CHILD_SUBREAPER, GRACE_S, _is_unborn, _orphans, _watch
-from fairwitness.app.runs.begin_feature import Wanted, begin_feature
+from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
 from fairwitness.demo.start import RECORDINGS
 from feature.remains import Content, assert_clean, content_of, tries_of
 from support import demo_feature as demo
@@ -193,7 +193,7 @@ def _lay(root: Path, alone: bool) -> str:
     place = demo.DEMO.lay_out(root / demo.DEMO.repository.folder)
     if alone:
         settle(place, ALONE)
-    wanted = Wanted(
+    wanted = RunRequest(
         request=demo.DEMO.request,
         slug=demo.DEMO.slug,
         is_autonomous=True,

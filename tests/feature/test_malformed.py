@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import Outcome, OutcomeStatus
 from fairwitness.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
 from fairwitness.contracts.common.tools import Role
@@ -142,7 +142,7 @@ def lives_of(run: Run) -> Iterator[Life]:
             {id_: dispatch.status for id_, dispatch in state.dispatches.items()},
         )
         decided, ended = len(decisions), set(outcomes)
-        if end is End.COMPLETED:
+        if end is WatchEnd.COMPLETED:
             return
 
 
@@ -294,7 +294,7 @@ def test_a_criterion_that_no_verifier_judged_fails_its_task(grounds: Grounds) ->
     _payload(judged)["task_id"] = "task-77"
     grounds.record(verifier.role, verifier.instance, 1, (Turn("It all holds.", submitted=judged),))
     run = grounds.begin()
-    assert run.carry() is End.FAILED  # nobody recorded a second plan
+    assert run.carry() is WatchEnd.FAILED  # nobody recorded a second plan
     replanned = [decision for decision in run.decisions() if isinstance(decision, Replan)]
     assert [decision.tasks for decision in replanned] == [(TASK,)]
     assert list(run.state().tasks) == [TASK]
@@ -310,7 +310,7 @@ def test_a_plan_without_its_task_documents_or_beyond_the_limits_is_refused_whole
     written = Turn("One task.", (call("create_file", path=demo.LAYOUT.task(TASK), content=document),))
     grounds.fail_first(PLAN, (Turn("Later.", submitted=PLAN.answer),), (written, Turn(submitted=PLAN.answer)))
     run = grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     halt = run.decisions()[-1]
     assert isinstance(halt, Halt)
     assert halt.outcome is HaltOutcome.ERROR
@@ -324,7 +324,7 @@ def test_a_plan_without_its_task_documents_or_beyond_the_limits_is_refused_whole
     assert not any(name.startswith(("plan", "tasks/")) for name in grounds.feature_files())
     assert not grounds.marked()
     if SWEEP:
-        assert run.carry() is End.COMPLETED
+        assert run.carry() is WatchEnd.COMPLETED
 
 
 def _task_of_four_files() -> str:
@@ -349,7 +349,7 @@ def test_what_an_agent_hands_in_that_says_itself_it_failed_is_no_document(ground
     said = (*as_turns(PLAN)[:-1], _saying(PLAN, Status.NEEDS_REVISION))
     grounds.fail_first(PLAN, said, said)
     run = grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     halt = run.decisions()[-1]
     assert isinstance(halt, Halt)
     assert (halt.reason, halt.resumable) == (REASONS["planner"], True)
@@ -357,7 +357,7 @@ def test_what_an_agent_hands_in_that_says_itself_it_failed_is_no_document(ground
     assert MARK not in run.transcript("step-2-1-spec-1")
     assert not any(name.startswith(("plan", "tasks/")) for name in grounds.feature_files())
     if SWEEP:
-        assert run.carry() is End.COMPLETED
+        assert run.carry() is WatchEnd.COMPLETED
 
 
 @pytest.fixture

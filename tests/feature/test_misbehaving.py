@@ -18,7 +18,7 @@ import pytest
 from fairwitness.agents.backends.cassette import CassetteBackend
 from fairwitness.agents.base import Job, Session, Turn
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Kind, Layer, OutcomeStatus, Probe, Stop, Usage
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import ErrorCause, Halt, HaltOutcome, Replan
@@ -81,7 +81,7 @@ def test_what_a_reader_may_not_do_is_refused_told_and_without_effect(grounds: Gr
     grounds.record(impact.role, impact.instance, 1, as_turns(impact, Played("", (foreign,)), Played("", asked)))
     without(grounds, "spec.spec.1")
     before, files, run = grounds.refs(), grounds.files(), grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     for dispatch_id, session in READERS.items():
         told = [event.data for event in run.events("call_refused") if event.data["dispatch_id"] == dispatch_id]
         assert [data["tool"] for data in told] == [tool for tool, _ in asked]
@@ -175,7 +175,7 @@ def test_nothing_that_an_implementer_runs_reaches_the_repository(grounds: Ground
         helped = Played("I help.", (call("create_file", path=CODE, content=MARK),))
         grounds.record(judge.role, judge.instance, judge.number, as_turns(judge, helped))
     before = grounds.refs()
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     for judged in judges:
         assert refused(run, judged) == {CODE: f"{CODE} is not among the files this role may write"}
     dispatch_id = f"step-5-1-{TASK}-1"
@@ -228,7 +228,7 @@ def test_tests_that_reach_out_are_no_evidence_when_the_harness_runs_them(grounds
     )
     grounds.record(session.role, session.instance, 1, (*good[:-1], evil, good[-1]))
     before, files = grounds.refs(), grounds.files()
-    assert run.carry() is End.FAILED  # nobody recorded a second plan
+    assert run.carry() is WatchEnd.FAILED  # nobody recorded a second plan
     assert [decision.tasks for decision in run.decisions() if isinstance(decision, Replan)] == [(TASK,)]
     (attempt,) = run.state().tasks[TASK].attempts
     assert "tests (no evidence: violation)" in str(attempt.reason)
@@ -259,7 +259,7 @@ def test_a_change_outside_of_its_task_voids_the_dispatch(grounds: Grounds, what:
     last = as_turns(session)[-1]
     grounds.fail_first(session, (*turns, last))
     before, run = grounds.refs(), grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     outcome = run.outcomes()[f"step-5-1-{TASK}-1"]
     assert (outcome.status, outcome.cause) == (OutcomeStatus.REFUSED, ErrorCause.OUT_OF_SCOPE)
     assert outcome.answer is None
@@ -273,7 +273,7 @@ def test_a_change_outside_of_its_task_voids_the_dispatch(grounds: Grounds, what:
     assert not grounds.marked()
     unchanged(grounds, run, before)
     if SWEEP:
-        assert run.carry() is End.COMPLETED
+        assert run.carry() is WatchEnd.COMPLETED
         assert set(git_names(grounds, "feature/gift-vouchers")) == {TESTS, CODE}
 
 
@@ -286,7 +286,7 @@ def test_no_agent_runs_a_program_that_it_types_itself(grounds: Grounds) -> None:
     grounds.record(session.role, session.instance, 1, (asked, as_turns(session)[-1]))
     without(grounds, f"verifier.{TASK}.1")
     run = grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert set(refused(run, f"step-5-1-{TASK}-1")) == set(typed)
 
 
@@ -302,7 +302,7 @@ def halted_in_code_review(grounds: Grounds) -> tuple[Run, str, bytes]:
     good = path.read_bytes()
     path.unlink()
     run = grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert run.state().tasks[TASK].merged is not None
     return run, f"refs/heads/fairwitness/{run.run_id.replace(':', '-')}/target", good
 
@@ -344,7 +344,7 @@ def test_a_run_goes_by_its_order_wherever_its_refs_are_moved_to(grounds: Grounds
     git(grounds.top, "update-ref", f"refs/fairwitness/baseline/{run.run_id.replace(':', '-')}", evil)
     git(grounds.top, "update-ref", "-d", target)
     (grounds.cassettes / CODE_REVIEW).write_bytes(lacking)
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert set(git_names(grounds, "feature/gift-vouchers")) == {TESTS, CODE}
     assert grounds.refs()["refs/heads/main"] == before["refs/heads/main"]
 
@@ -391,7 +391,7 @@ def test_an_agent_that_hangs_is_ended_at_its_time_asked_again_and_then_the_run_h
     assert halt.reason == "it failed for good: intake (timeout)"
     (grounds.cassettes / "intake.intake.1.jsonl").write_bytes(good)
     without(grounds, "spec.spec.1")
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert run.state().dispatches["step-0-1-intake-3"].status is DispatchStatus.DONE
 
 
@@ -422,7 +422,7 @@ def test_an_implementer_that_hangs_leaves_no_process_and_nothing_in_the_reposito
     assert f"implementation-reports/{TASK}.yaml" not in grounds.feature_files()
     if SWEEP:
         grounds.record(session.role, session.instance, 1, as_turns(session))
-        assert run.carry() is End.COMPLETED
+        assert run.carry() is WatchEnd.COMPLETED
 
 
 def alive(mark: str) -> list[str]:
@@ -530,7 +530,7 @@ def test_an_agent_that_goes_round_in_circles_is_ended_at_its_turns(grounds: Grou
     again = Played("Once more.", (call("read_file", path="README.md"),))
     grounds.record(Role.INTAKE, "intake", 1, (again,) * (turns + 5))
     run = grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     outcomes = run.outcomes()
     assert [outcome.status for outcome in outcomes.values()] == [OutcomeStatus.OVER_BUDGET] * 2
     assert all(outcome.usage.turns == turns for outcome in outcomes.values())

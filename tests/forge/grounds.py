@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassettes import name_of
-from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
-from fairwitness.app.runs.begin_feature import Wanted
+from fairwitness.app.run_records.forge import ForgeRunRecord, open_forge_run
+from fairwitness.app.runs.begin_feature import RunRequest
 from fairwitness.app.runs.begin_forge import begin_forge
-from fairwitness.app.runs.drive import carry, record_resumed
+from fairwitness.app.runs.drive import drive, record_resumed
 from fairwitness.app.state import state_of
-from fairwitness.app.views.followed_run import watching
-from fairwitness.app.views.run import End
+from fairwitness.app.views.followed_run import follow_run
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import AgentType, NodeState, NodeType
@@ -209,7 +209,7 @@ class Grounds:
 
     def begin(self, *, is_autonomous: bool = True) -> "Run":
         """A run that is written down and not yet carried."""
-        asked = Wanted(
+        asked = RunRequest(
             request=REQUEST, slug=None, is_autonomous=is_autonomous, agents="cassette", cassettes=self.cassettes
         )
         return Run(self.top, begin_forge(self.top, asked).run_id)
@@ -222,19 +222,19 @@ class Run:
     top: Path
     run_id: str
 
-    def carry(self) -> End:
+    def carry(self) -> WatchEnd:
         """To its end; one that had ended goes on first, as `fairwitness resume` has it."""
-        with watching(self.top, self.run_id) as followed:
-            if followed.look.is_over:
-                record_resumed(self.top, followed.look)
-            end = carry(self.top, followed, lambda *_: None)
-        assert isinstance(end, End), f"a signal ended it: {end}"
+        with follow_run(self.top, self.run_id) as followed:
+            if followed.view.is_over:
+                record_resumed(self.top, followed.view)
+            end = drive(self.top, followed, lambda *_: None)
+        assert isinstance(end, WatchEnd), f"a signal ended it: {end}"
         return end
 
     @contextmanager
-    def context(self) -> Iterator[ForgeRoom]:
+    def context(self) -> Iterator[ForgeRunRecord]:
         """The run's book and files."""
-        with opened_forge(self.top, self.run_id) as context:
+        with open_forge_run(self.top, self.run_id) as context:
             yield context
 
     def events(self, kind: str | None = None, **data: Any) -> list[Document]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.runs.begin_feature import Wanted
+from fairwitness.app.runs.begin_feature import RunRequest
 from fairwitness.app.runs.begin_forge import begin_forge
 from fairwitness.demo.start import RECORDINGS
 from feature.kills import Play, settle
@@ -26,7 +26,7 @@ def _lay(root: Path, alone: bool) -> str:
     if alone:
         settle(place, ALONE)
         _put_behind(cassettes)
-    wanted = Wanted(
+    wanted = RunRequest(
         request=demo.DEMO.request,
         slug=demo.DEMO.slug,
         is_autonomous=True,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dag.remains import git
-from fairwitness.app.run_records.forge import opened_forge
+from fairwitness.app.run_records.forge import open_forge_run
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.status import DagStatus, RunState, RunStatus
@@ -56,7 +56,7 @@ def assert_clean(repository: Path, run_id: str) -> None:
     assert branches == [_target(run_id), "main"]
     assert_left(repository, run_id, head="main")
     layout = ForgeLayout(run_id)
-    with opened_forge(repository, run_id) as context:
+    with open_forge_run(repository, run_id) as context:
         base, grown = context.log.effective()
         state = fold_forge(
             context.log.ledger.events(run_id), base, max_attempts=context.log.begun().options.max_attempts

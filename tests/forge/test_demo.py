@@ -15,8 +15,8 @@ import pytest
 from cli.graph_grounds import NEEDS_SANDBOX, git
 from cli.graph_ledgers import fits
 from cli.runner import fairwitness
-from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
-from fairwitness.app.views.detail import meant_run
+from fairwitness.app.run_records.forge import ForgeRunRecord, open_forge_run
+from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.rules.dag import run_counts
@@ -35,7 +35,7 @@ class Played:
 
     done: "subprocess.CompletedProcess[str]"
     top: Path
-    context: ForgeRoom
+    context: ForgeRunRecord
     events: tuple[Envelope, ...]
 
     @property
@@ -60,7 +60,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     done = fairwitness("demo", "--forge", "--dir", place / "here", "--plain", cwd=place)
     assert done.returncode == 0, done.stdout + done.stderr
     top = place / "here" / "measures"
-    with opened_forge(top, meant_run(top, "last")) as context:
+    with open_forge_run(top, resolve_run_at(top, "last")) as context:
         yield Played(done, top, context, tuple(context.log.ledger.events(context.log.run_id)))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from cli.graph_grounds import NEEDS_SANDBOX, at_work
 from fairwitness.app.run_records.forge import retry
-from fairwitness.app.views.run import End
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
@@ -72,7 +72,7 @@ def strayed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     circle["tasks"][0]["dependencies"].append("task-010")
     grounds.replans(late, circle)
     run = grounds.begin()
-    assert run.carry() is End.COMPLETED, run.events("run.failed")
+    assert run.carry() is WatchEnd.COMPLETED, run.events("run.failed")
     return run
 
 
@@ -161,7 +161,7 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> Run:
     grounds = Grounds.lay_out(tmp_path_factory.mktemp("waiting"), ONE, TWO, JOIN, LAST, settings=settings)
     grounds.does(JOIN, refined(requests=[wanted()]))
     run = grounds.begin()
-    assert run.carry() is End.PERSON
+    assert run.carry() is WatchEnd.PERSON
     assert run.states()["task-003"] == "PENDING"
     return run
 
@@ -281,7 +281,7 @@ def test_a_captain_without_a_usable_plan_ends_the_run_which_asks_him_again_when_
     grounds.record(Role.CAPTAIN, "captain-1", insisted((Turn("A plan.", submitted=CIRCLE),)), 2)
     grounds.plans(planned(ONE), 3)
     run = grounds.begin(is_autonomous=False)
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     assert list(run.outcomes()) == ["captain-1", "captain-1-2"]
     told = run.transcript("captain-1-2")
     assert "Why your last answer could not be taken" in told
@@ -290,7 +290,7 @@ def test_a_captain_without_a_usable_plan_ends_the_run_which_asks_him_again_when_
     assert failed["reason"].startswith("the captain brought no plan: ")
     assert run.state()["status"] == "failed"
     assert run.events("plan.proposed") == []
-    assert run.carry() is End.PERSON  # he is asked again, and now there is something to look at
+    assert run.carry() is WatchEnd.PERSON  # he is asked again, and now there is something to look at
     assert run.outcomes()["captain-1-3"].status is OutcomeStatus.OK
     assert run.state()["status"] == "plan_review"
 
@@ -326,7 +326,7 @@ def test_helpers_are_limited_and_subtasks_are_what_happened_and_not_what_is_said
     deeper = call("agent", agent="worker-1", task="Do it for me.")
     grounds.record(Role.WORKER, "task-001-1-h1", worked(deeper, part("fetched")))
     run = grounds.begin()
-    assert run.carry() is End.COMPLETED, run.events("run.failed")
+    assert run.carry() is WatchEnd.COMPLETED, run.events("run.failed")
     told = run.transcript("task-001-1")
     for refusal in (
         "only a refinery hands out parts of type 3; use type 1 or 2",
@@ -353,7 +353,7 @@ def test_an_exhausted_refinery_ends_the_run_and_one_more_attempt_completes_it(tm
     grounds = Grounds.lay_out(tmp_path, ONE, TWO, JOIN, LAST, settings="\n[forge]\nmax_attempts = 1\n")
     grounds.does(JOIN, refined(part("task-002", "no good\n")))
     run = grounds.begin()
-    assert run.carry() is End.FAILED
+    assert run.carry() is WatchEnd.FAILED
     (exhausted,) = run.events("task.exhausted")
     assert (exhausted["nodeId"], exhausted["attempts"]) == ("refinery-001", 1)
     assert run.states() == {
@@ -369,7 +369,7 @@ def test_an_exhausted_refinery_ends_the_run_and_one_more_attempt_completes_it(tm
     assert (state["status"], state["currentPhase"], state["failedTasks"]) == ("failed", "execution", 1)
     grounds.does(JOIN, attempt=2)
     assert retry(run.top, run.run_id, "refinery-001", more=1) == 2
-    assert run.carry() is End.COMPLETED
+    assert run.carry() is WatchEnd.COMPLETED
     assert set(run.states().values()) == {"MERGED"}
     (reopened,) = run.events("task.reopened")
     assert (reopened["actor"], reopened["maxAttempts"]) == ("Ada <ada@example.org>", 2)

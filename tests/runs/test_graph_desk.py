@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.assembly.engine import Factory, begin_graph
+from fairwitness.app.assembly.engine import RunnerFactory, begin_graph
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.feature.events import RunStarted
 from fairwitness.contracts.forge.dag import DagOverlay, NodeState
@@ -52,7 +52,7 @@ def begin(repository: Path, root: Path) -> None:
 
 @pytest.fixture
 def runner(person: Person) -> Iterator[ForgeRunner]:
-    factory = Factory(person.folder)
+    factory = RunnerFactory(person.folder)
     runner = factory.forge_runner(RUN)
     asyncio.run(runner.act(Move(MoveKind.START)))
     yield runner
@@ -140,7 +140,7 @@ def test_a_target_without_what_was_merged_is_no_good_end_and_the_work_is_kept(
     assert asyncio.run(runner.finish(end(rewound)))
     (last,) = [event for event in runner.ledger.events(RUN) if event.type == "run.failed"]
     assert "took merged work out of the target" in last.data["reason"]
-    assert [kept.commit for kept in quarantine.kept(Factory(person.folder).repository, RUN)] == [tip]
+    assert [kept.commit for kept in quarantine.kept(RunnerFactory(person.folder).repository, RUN)] == [tip]
 
 
 @pytest.mark.req("F5")

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.schemas import Violation, check_document
+from fairwitness.app.schemas import DocumentViolation, check_document
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.kit.documents import SUFFIXES, Document, Format, read, render
 
@@ -49,7 +49,7 @@ def edited(value: Any, path: str, new: Any) -> Any:
     return value
 
 
-def check_value(value: Any, form: Format, contract: str, *, strict: bool = False) -> tuple[Violation, ...]:
+def check_value(value: Any, form: Format, contract: str, *, strict: bool = False) -> tuple[DocumentViolation, ...]:
     """What `fairwitness schema check` says of a value written in a format."""
     document = read(render(value, form).encode(), form)
     return check_document(document, BY_NAME[contract], strict=strict)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.views.evidence import show_execution
+from fairwitness.app.views.evidence import read_execution
 from fairwitness.app.views.gates import one_gate, run_gates
 from fairwitness.contracts.common.evidence import Observation, Phase
 from fairwitness.contracts.common.gates import Blocked, Open
@@ -215,7 +215,7 @@ def test_what_another_subject_was_answered_is_not_run_again_and_has_rows_of_its_
     assert sorted(of_both[0], key=repr) == sorted(of_both[1], key=repr)
     told = [detail for (detail,) in here.rows("observations", "detail", "task_id = 'task-02' AND kind = 'run'")]
     assert {json.loads(detail)["taken_from"]["run"] for detail in told} == {RUN}
-    shown = [show_execution(person.folder, here.deps.state, number).stdout for number, _, _ in copies]
+    shown = [read_execution(person.folder, here.deps.state, number).stdout for number, _, _ in copies]
     assert sorted(shown) == ["", "", "looking at the price\n", "looking at the price\n"]
 
 

@@ -32,7 +32,7 @@ _TO_BE_SAID = "TBD"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class AutopilotProject:
     """Everything that was read."""
 
     text: str
@@ -45,7 +45,7 @@ class Ground:
     warnings: tuple[str, ...]
 
 
-def read_ground(repository: Repository, clock: Clock) -> Ground:
+def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
     """What the checkout says now; `UsageError` with the file and the line for what cannot be meant."""
     files = checkout_of(repository)
     text = _text(files, layout.ROADMAP)
@@ -67,7 +67,7 @@ def read_ground(repository: Repository, clock: Clock) -> Ground:
     expected = {*DEFAULT_SPEC_PATHS, *(lock.path for lock in specs)}  # the usual names may stand for nothing
     warnings = [f"{path}, named in {layout.CONFIG}, is not there" for path in named if path not in expected]
     warnings += [f"{spell_path(each.where)} cannot be read: {each.found}" for each in detected.problems]
-    return Ground(
+    return AutopilotProject(
         text=text,
         roadmap=reading.roadmap,
         commands=commands_of(None if config is None else config.project, detected),
@@ -129,15 +129,15 @@ def _text(files: Store, path: str) -> str | None:
         raise UsageError(f"{path} is not UTF-8", next_step="save it as UTF-8") from None
 
 
-def stubs(ground: Ground, phases: Sequence[str]) -> Iterator[str]:
+def stubs(project: AutopilotProject, phases: Sequence[str]) -> Iterator[str]:
     """What the roadmap still leaves open about these phases, each with its line: it could not be verified."""
-    for phase in ground.roadmap.phases:
+    for phase in project.roadmap.phases:
         if phase.id not in phases:
             continue
         if is_left_open(phase.goal):
-            yield _open_at(ground.text, phase.id, GOAL, "goal")
+            yield _open_at(project.text, phase.id, GOAL, "goal")
         if not phase.criteria or any(is_left_open(each.text) for each in phase.criteria):
-            yield _open_at(ground.text, phase.id, CRITERIA, "success criteria")
+            yield _open_at(project.text, phase.id, CRITERIA, "success criteria")
 
 
 def is_left_open(text: str) -> bool:

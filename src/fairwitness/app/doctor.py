@@ -34,7 +34,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MachineFinding:
     """One thing that was looked at."""
 
     what: str
@@ -50,16 +50,18 @@ _WEAK = frozenset({EnforcementTier.C, EnforcementTier.D})
 _KEYS = (ProviderKind.ANTHROPIC, ProviderKind.OPENAI, ProviderKind.GOOGLE)
 
 
-def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[Finding, ...]:
+def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[MachineFinding, ...]:
     """Settings, keys, and every agent in the order in which they are chosen."""
     own = user_file()
     file = f"{own} ({'there' if own.exists() else 'not there'})"
     try:
         settings, _ = agents_settings(repository_root(where), ROLES)
-        said = Finding("agents: settings", Health.OK, f"your own: {file}")
+        said = MachineFinding("agents: settings", Health.OK, f"your own: {file}")
     except FairWitnessError as error:
         settings = AgentsSettings()
-        said = Finding("agents: settings", Health.DEGRADED, error.what, "no agent can be dispatched", error.next_step)
+        said = MachineFinding(
+            "agents: settings", Health.DEGRADED, error.what, "no agent can be dispatched", error.next_step
+        )
     names = (*ORDER, *(name for name in settings.backend if name not in ORDER))
     with ThreadPoolExecutor(max_workers=4) as pool:  # each may start a program only to hear its version
         probes = tuple(pool.map(lambda name: probe_agent(name, settings), names))
@@ -67,7 +69,7 @@ def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[Finding, ...]:
     return (said, *map(_key, _KEYS), *(_agent(probe, sandbox) for probe in probes), *((_NOBODY,) if none else ()))
 
 
-_NOBODY = Finding(
+_NOBODY = MachineFinding(
     "agents",
     Health.MISSING,
     "none can be used",
@@ -76,25 +78,25 @@ _NOBODY = Finding(
 )
 
 
-def _key(kind: ProviderKind) -> Finding:
+def _key(kind: ProviderKind) -> MachineFinding:
     what = f"key: {kind.value}"
     try:
         key = PERSONS.of(kind)
     except FairWitnessError as error:
-        return Finding(what, Health.DEGRADED, error.what, "it is not used", error.next_step)
+        return MachineFinding(what, Health.DEGRADED, error.what, "it is not used", error.next_step)
     if key is None:
         variable = SELLERS[kind].variable
-        return Finding(what, Health.MISSING, "not found", "no model of this provider", f"set {variable}")
-    return Finding(what, Health.OK, f"from {key.source}")
+        return MachineFinding(what, Health.MISSING, "not found", "no model of this provider", f"set {variable}")
+    return MachineFinding(what, Health.OK, f"from {key.source}")
 
 
-def _agent(probe: Probe, sandbox: SandboxTier) -> Finding:
+def _agent(probe: Probe, sandbox: SandboxTier) -> MachineFinding:
     what = f"agent: {probe.name}"
     if not probe.found:
-        return Finding(what, Health.MISSING, "not found", "", probe.next_step, more=probe.plain())
+        return MachineFinding(what, Health.MISSING, "not found", "", probe.next_step, more=probe.plain())
     found = f"{probe.version or 'version unknown'}, tier {probe.tier.value}{f', {probe.where}' if probe.where else ''}"
     if probe.missing:
-        return Finding(
+        return MachineFinding(
             what,
             Health.DEGRADED,
             f"{found}; lacks {' and '.join(probe.missing)}",
@@ -104,8 +106,8 @@ def _agent(probe: Probe, sandbox: SandboxTier) -> Finding:
         )
     if probe.tier in _WEAK and sandbox is not SandboxTier.NAMESPACES:
         costs = f"it acts by itself, and the sandbox {sandbox.value} cannot hold it: it is refused"
-        return Finding(what, Health.DEGRADED, found, costs, "mend the sandbox", more=probe.plain())
-    return Finding(what, Health.OK, found, more=probe.plain())
+        return MachineFinding(what, Health.DEGRADED, found, costs, "mend the sandbox", more=probe.plain())
+    return MachineFinding(what, Health.OK, found, more=probe.plain())
 
 
 GIT_NEEDED = (2, 38)
@@ -123,7 +125,7 @@ _TOOLS: tuple[tuple[str, str], ...] = (
 )
 
 
-def examine(where: Path) -> tuple[Finding, ...]:
+def examine(where: Path) -> tuple[MachineFinding, ...]:
     """Everything worth knowing before a run."""
     from fairwitness.sandbox.probe import probe
 
@@ -132,42 +134,42 @@ def examine(where: Path) -> tuple[Finding, ...]:
     return (_git(), *_sandbox(features), _state(where), *tools, *examine_agents(where, features.tier))
 
 
-def is_fit(findings: tuple[Finding, ...]) -> bool:
+def is_fit(findings: tuple[MachineFinding, ...]) -> bool:
     """Whether evidence can be made here at all."""
     return not any(finding.health is Health.BROKEN for finding in findings)
 
 
-def _git() -> Finding:
+def _git() -> MachineFinding:
     path = shutil.which("git")
     mend = "install git 2.38 or newer (apt-get install git)"
     if path is None:
-        return Finding("git", Health.BROKEN, "not found", "nothing can be verified", mend)
+        return MachineFinding("git", Health.BROKEN, "not found", "nothing can be verified", mend)
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout.strip()
     numbers = re.search(r"(\d+)\.(\d+)", said)
     if numbers is None or (int(numbers[1]), int(numbers[2])) < GIT_NEEDED:
-        return Finding("git", Health.BROKEN, said or "no version", "merges cannot be tried", mend)
-    return Finding("git", Health.OK, said.removeprefix("git version "))
+        return MachineFinding("git", Health.BROKEN, said or "no version", "merges cannot be tried", mend)
+    return MachineFinding("git", Health.OK, said.removeprefix("git version "))
 
 
-def _sandbox(features: Features) -> list[Finding]:
+def _sandbox(features: Features) -> list[MachineFinding]:
     install = "apt-get install bubblewrap"
     if features.tier is SandboxTier.NONE:
         how = install if platform.system() == "Linux" else "run Fair Witness in a Linux container or virtual machine"
-        return [Finding("sandbox", Health.BROKEN, "none", "nothing that is run counts as evidence", how)]
+        return [MachineFinding("sandbox", Health.BROKEN, "none", "nothing that is run counts as evidence", how)]
     missing_ns = features.tier is not SandboxTier.NAMESPACES
     found = f"tier {features.tier.value} (works here: {', '.join(tier.value for tier in features.tiers)})"
-    first = Finding(
+    first = MachineFinding(
         "sandbox",
         Health.DEGRADED if missing_ns else Health.OK,
         found,
         "weaker isolation; no loopback network for tests" if missing_ns else "",
         install if missing_ns else "",
     )
-    noted = [Finding(f"sandbox: {one.code}", Health.DEGRADED, one.text) for one in features.warnings]
+    noted = [MachineFinding(f"sandbox: {one.code}", Health.DEGRADED, one.text) for one in features.warnings]
     return [first, *noted]
 
 
-def _state(where: Path) -> Finding:
+def _state(where: Path) -> MachineFinding:
     from fairwitness.app.state import state_of
     from fairwitness.errors import FairWitnessError
     from fairwitness.git.repository import Repository
@@ -176,15 +178,17 @@ def _state(where: Path) -> Finding:
         repository = Repository.open(where)
         folder = state_of(repository)
     except FairWitnessError as error:
-        return Finding("repository", Health.MISSING, error.what, "there is nothing to verify here", error.next_step)
+        return MachineFinding(
+            "repository", Health.MISSING, error.what, "there is nothing to verify here", error.next_step
+        )
     free = shutil.disk_usage(folder).free
     health = Health.OK if free > 1 << 30 else Health.DEGRADED
     costs = "" if health is Health.OK else "checkouts may fill the disk"
-    return Finding("repository", health, f"state in {folder}, {free >> 30} GiB free", costs)
+    return MachineFinding("repository", health, f"state in {folder}, {free >> 30} GiB free", costs)
 
 
-def _tool(name: str, used_for: str) -> Finding:
+def _tool(name: str, used_for: str) -> MachineFinding:
     path = shutil.which(name)
     if path is None:
-        return Finding(name, Health.MISSING, "not found", f"no evidence for {used_for}")
-    return Finding(name, Health.OK, path)
+        return MachineFinding(name, Health.MISSING, "not found", f"no evidence for {used_for}")
+    return MachineFinding(name, Health.OK, path)

@@ -25,7 +25,7 @@ def repository_root(start: Path) -> Path:
     return start
 
 
-def persons_folder(place: Path) -> Path:
+def user_state_folder(place: Path) -> Path:
     """Where the state of a repository is kept that cannot hold it itself."""
     from platformdirs import user_state_path
 
@@ -38,12 +38,12 @@ def state_in(root: Path) -> Path:
     inside = root / FOLDER
     if inside.is_dir():
         return inside
-    outside = persons_folder(root)
+    outside = user_state_folder(root)
     return outside if outside.is_dir() else inside
 
 
 @contextmanager
-def looking(root: Path) -> Iterator["Database | None"]:
+def read_database(root: Path) -> Iterator["Database | None"]:
     """The database of a repository's ledger, to look at: on the server if one is set, else in its file.
 
     None if there is no ledger yet.
@@ -73,7 +73,7 @@ def _in_file(root: Path) -> "Database | None":
     return SqliteDatabase(file, read_only=True)
 
 
-def runs_of(root: Path) -> tuple[RunGlance, ...]:
+def runs_in(root: Path) -> tuple[RunGlance, ...]:
     """The runs of a repository, newest first."""
-    with looking(root) as database:
+    with read_database(root) as database:
         return () if database is None else glance(database)

@@ -80,7 +80,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class DocumentViolation:
     """One thing wrong with a document, at its place."""
 
     line: int
@@ -92,12 +92,12 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DocumentReport:
     """What came of checking one file; `unread` says why it could not be checked at all."""
 
     path: str
     contract: str | None = None
-    violations: tuple[Violation, ...] = ()
+    violations: tuple[DocumentViolation, ...] = ()
     unread: str | None = None
     next_step: str = ""
 
@@ -141,7 +141,7 @@ def entry_named(name: str) -> Entry:
 
 
 @dataclass(slots=True)
-class Export:
+class SchemaExport:
     """What an export did, file by file."""
 
     written: list[str] = field(default_factory=list)
@@ -149,9 +149,9 @@ class Export:
     refused: list[str] = field(default_factory=list)
 
 
-def export(folder: Path, *, replace: bool = False) -> Export:
+def export(folder: Path, *, replace: bool = False) -> SchemaExport:
     """Writes every contract's schema; a published version with other content is left alone unless `replace`."""
-    done = Export()
+    done = SchemaExport()
     folder.mkdir(parents=True, exist_ok=True)
     for entry in CATALOG:
         name = f"{entry.name}-{entry.version}.json"
@@ -168,7 +168,7 @@ def export(folder: Path, *, replace: bool = False) -> Export:
     return done
 
 
-def check(paths: Iterable[Path], *, contract: str | None = None, strict: bool = False) -> list[Report]:
+def check(paths: Iterable[Path], *, contract: str | None = None, strict: bool = False) -> list[DocumentReport]:
     """Holds documents against their contracts; a folder stands for every document below it.
 
     A broken contract refuses a document. A broken rule between fields (a total that is no sum) only warns, unless
@@ -192,37 +192,37 @@ def _documents_below(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _check_file(path: Path, entry: Entry | None, *, strict: bool) -> Report:
+def _check_file(path: Path, entry: Entry | None, *, strict: bool) -> DocumentReport:
     source = visible(str(path))
     form = SUFFIXES.get(path.suffix)
     if form is None and entry is not None:
         form = Format(entry.written_as)
     if form is None:
         known = ", ".join(SUFFIXES)
-        return Report(
+        return DocumentReport(
             source, unread=f"{source}: not a kind of file we read ({known})", next_step="name it with --as NAME"
         )
     try:
         limits = DEFAULT_LIMITS if form is Format.JSONL else CHECKED
         document = read(files.read_given(path, limit=limits.bytes), form, limits=limits)
     except BadDocument as error:
-        return Report(source, entry.name if entry else None, (_unreadable(error),))
+        return DocumentReport(source, entry.name if entry else None, (_unreadable(error),))
     except FairWitnessError as error:
-        return Report(source, unread=error.what, next_step=error.next_step)
+        return DocumentReport(source, unread=error.what, next_step=error.next_step)
     try:
         known_entry = entry or recognise(document.value, form, source)
     except UsageError as error:
-        return Report(source, unread=error.what, next_step=error.next_step)
-    return Report(source, known_entry.name, check_document(document, known_entry, strict=strict))
+        return DocumentReport(source, unread=error.what, next_step=error.next_step)
+    return DocumentReport(source, known_entry.name, check_document(document, known_entry, strict=strict))
 
 
-def _unreadable(error: BadDocument) -> Violation:
-    return Violation(
+def _unreadable(error: BadDocument) -> DocumentViolation:
+    return DocumentViolation(
         error.position.line, error.position.column, Level.ERROR, "(document)", "a readable document", error.reason
     )
 
 
-def check_document(document: Document, entry: Entry, *, strict: bool = False) -> tuple[Violation, ...]:
+def check_document(document: Document, entry: Entry, *, strict: bool = False) -> tuple[DocumentViolation, ...]:
     """Everything wrong with one document: what its schema refuses, or else what its rules say."""
     problems = _problems(document, entry, strict=strict)
     if not problems:
@@ -253,8 +253,8 @@ def _order(position: Position) -> tuple[int, int]:
     return (position.line, position.column)
 
 
-def _violation(problem: Problem, position: Position) -> Violation:
-    return Violation(
+def _violation(problem: Problem, position: Position) -> DocumentViolation:
+    return DocumentViolation(
         position.line,
         position.column,
         problem.level,

@@ -6,7 +6,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from fairwitness.app.repository import DATABASE, FOLDER, URL, persons_folder
+from fairwitness.app.repository import DATABASE, FOLDER, URL, user_state_folder
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.errors import NotReady
 from fairwitness.git.repository import Repository
@@ -20,7 +20,7 @@ def state_of(repository: Repository) -> Path:
     """The state folder, made if need be: 0700, and ignored by git through a file of its own."""
     if repository.top is not None and os.access(repository.top, os.W_OK | os.X_OK):
         return _made(repository.top / FOLDER)
-    return _made(persons_folder(repository.top or repository.common_dir))
+    return _made(user_state_folder(repository.top or repository.common_dir))
 
 
 def scratch_root(state: Path, tier: SandboxTier) -> Path:

@@ -12,10 +12,10 @@ def safe_lines(text: str) -> Iterator[str]:
     yield from visible_lines(text).split("\n")
 
 
-def shown(text: str, most: int = LONGEST) -> str:
+def safe_line(text: str, most: int = LONGEST) -> str:
     """Text of others for one line of a terminal: nothing in it is acted upon, and it has an end.
 
-    >>> shown("a\\x1b[2J\\nb" + "c" * 9, 12)
+    >>> safe_line("a\\x1b[2J\\nb" + "c" * 9, 12)
     'a\\\\x1b[2J bc…'
     """
     line = visible(" ".join(text[: 4 * most].split()))

@@ -12,7 +12,7 @@ import click
 from fairwitness.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from fairwitness.cli.screens.run import How
+    from fairwitness.cli.screens.run import OutputMode
 
 
 EXIT_CODES = {
@@ -24,7 +24,7 @@ EXIT_CODES = {
 SIGNALS = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
 
 
-class Stopped(Exception):
+class StopSignal(Exception):
     """Somebody wants this command to end."""
 
     def __init__(self, number: int) -> None:
@@ -39,10 +39,10 @@ def exit_code_of_end(end: str) -> ExitCode:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Inside, Ctrl-C and SIGTERM raise `Stopped`, so that the screen is left in order."""
+    """Inside, Ctrl-C and SIGTERM raise `StopSignal`, so that the screen is left in order."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        raise Stopped(number)
+        raise StopSignal(number)
 
     before = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
@@ -55,31 +55,31 @@ def stoppable() -> Iterator[None]:
 HINT = "Ctrl-C stops it here; everything is saved, and `fairwitness resume` goes on"
 
 
-def carry_here(root: Path, run_id: str, asked: "How", *, is_asking: bool = True) -> int:
+def drive_here(root: Path, run_id: str, asked: "OutputMode", *, is_asking: bool = True) -> int:
     """Carries a run here until it ends; without `is_asking`, or with nobody here, a question ends it, too."""
-    from fairwitness.app.runs.drive import carry
-    from fairwitness.app.views.followed_run import watching
+    from fairwitness.app.runs.drive import drive
+    from fairwitness.app.views.followed_run import follow_run
     from fairwitness.cli.screens.choice import screen_of
-    from fairwitness.cli.screens.prompts import ask_here, is_somebody_here, offer_proposals
+    from fairwitness.cli.screens.prompts import ask_in_terminal, is_interactive, offer_proposals
     from fairwitness.cli.screens.run import show_end
 
-    is_talking = not (asked.as_json or asked.as_lines) and is_somebody_here()
+    is_talking = not (asked.as_json or asked.as_lines) and is_interactive()
     after = asked.after
     while True:
-        with watching(root, run_id, after=after) as followed:
+        with follow_run(root, run_id, after=after) as followed:
             with screen_of(followed, asked, hint=HINT, is_ours=True) as shown:
-                ended = carry(root, followed, shown.show)
+                ended = drive(root, followed, shown.show)
             if isinstance(ended, int):
                 click.echo("stopped; everything so far is saved", err=True)
                 click.echo(f"next:  fairwitness resume {run_id}", err=True)
                 return SIGNALS[signal.Signals(ended)]
             code = exit_code_of_end(ended)
             if code is not ExitCode.WAITS_FOR_PERSON or not is_talking or not is_asking:
-                if is_talking and followed.look.workflow == "feature":
+                if is_talking and followed.view.workflow == "feature":
                     offer_proposals(root, run_id)
                 show_end(followed, asked, is_ours=True)
                 return code
-            is_feature, seen = followed.look.workflow == "feature", followed.look.seq
-        if not ask_here(root, run_id):
+            is_feature, seen = followed.view.workflow == "feature", followed.view.seq
+        if not ask_in_terminal(root, run_id):
             return code  # it was paused, and asks nothing
         after = None if is_feature else seen  # what was shown is not shown again

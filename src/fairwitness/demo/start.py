@@ -4,9 +4,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairwitness.app.run_records.autopilot import opened_autopilot
-from fairwitness.app.runs.begin_autopilot import WantedPhases, begin_autopilot
-from fairwitness.app.runs.begin_feature import Wanted, begin_feature
+from fairwitness.app.run_records.autopilot import open_autopilot_run
+from fairwitness.app.runs.begin_autopilot import PhasesRequest, begin_autopilot
+from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
 from fairwitness.app.runs.begin_forge import begin_forge
 from fairwitness.app.runs.verdict import give_verdict
 from fairwitness.demo.bundle import AUTOPILOT, FORGE, HONEST, LYING, AutopilotPlan, Demo, load
@@ -45,7 +45,7 @@ def say_verdict(root: Path, run_id: str) -> str:
 
 def ends_as_scripted(root: Path, run_id: str) -> bool:
     """Return True if every phase of the autopilot demo has the status that its recordings lead to."""
-    with opened_autopilot(root, run_id) as context:
+    with open_autopilot_run(root, run_id) as context:
         phases = context.log.state().state.phases
         return {phase: record.status.value for phase, record in phases.items()} == _plan().ends
 
@@ -60,9 +60,11 @@ def _begin(demo: Demo, root: Path, cassettes: Path) -> str:
     """Begin a run of the demo's workflow and return its id."""
     if demo.autopilot is not None:
         plan = demo.autopilot
-        phases = WantedPhases(phases=plan.phases, flags=plan.flags, agents="cassette", cassettes=cassettes)
+        phases = PhasesRequest(phases=plan.phases, flags=plan.flags, agents="cassette", cassettes=cassettes)
         return begin_autopilot(root, phases).run_id
-    wanted = Wanted(request=demo.request, slug=demo.slug, is_autonomous=True, agents="cassette", cassettes=cassettes)
+    wanted = RunRequest(
+        request=demo.request, slug=demo.slug, is_autonomous=True, agents="cassette", cassettes=cassettes
+    )
     return (begin_forge if demo.name == FORGE else begin_feature)(root, wanted).run_id
 
 

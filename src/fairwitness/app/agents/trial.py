@@ -189,7 +189,7 @@ _CAPS = BudgetCaps(dispatch=_NO_CAP, phase=_NO_CAP, run=_NO_CAP)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TrialRequest:
     """What a person wants to try."""
 
     role: str
@@ -205,7 +205,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TrialResult:
     """What came of it."""
 
     role: str
@@ -221,7 +221,7 @@ class Tried:
     recorded: str | None
 
 
-def try_role(request: Request, *, watcher: Tell | None = None, clock: Clock = system_clock) -> Tried:
+def try_role(request: TrialRequest, *, watcher: Tell | None = None, clock: Clock = system_clock) -> TrialResult:
     """Plays one dispatch; the watcher is told what happens."""
     if request.cassette is not None and request.agents != CASSETTE:
         raise UsageError("only recordings are played from a file", next_step="give --agents cassette, too")
@@ -236,7 +236,7 @@ def try_role(request: Request, *, watcher: Tell | None = None, clock: Clock = sy
         own.remove()
 
 
-def _tried(request: Request, folder: Path, watcher: Tell | None, clock: Clock) -> Tried:
+def _tried(request: TrialRequest, folder: Path, watcher: Tell | None, clock: Clock) -> TrialResult:
     spec = ROLES[role_named(request.role)]
     if not spec.is_dispatched:
         raise UsageError(f"{spec.role.value} is never dispatched: it is this program", next_step="try another role")
@@ -278,7 +278,7 @@ def _tried(request: Request, folder: Path, watcher: Tell | None, clock: Clock) -
         )
         brief = brief_of(spec, instance, run_id=run_id, dispatch_id=DISPATCH, moment=spell(clock()))
         done: Dispatched = asyncio.run(dispatch(context, spec, brief, DispatchPosition("try"), deps))
-    return Tried(
+    return TrialResult(
         role=spec.role.value,
         instance=instance,
         agent=probe,

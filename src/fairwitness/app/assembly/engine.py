@@ -40,7 +40,7 @@ ENGINE = "engine.db"
 CAP = 5
 """Children of one worker: four attempts and a merge."""
 
-Tell = Callable[[str, str], None]
+EngineCallback = Callable[[str, str], None]
 """Is told what this process takes and lets go: a word, and the run or child by its id."""
 
 
@@ -88,35 +88,35 @@ def begin_graph(
     return chosen
 
 
-def engine_of(root: Path, *, tell: Tell | None = None) -> "DbosEngine":
+def build_engine(root: Path, *, on_event: EngineCallback | None = None) -> "DbosEngine":
     """The engine of a repository: its own file, or the server that `FAIRWITNESS_DATABASE_URL` names."""
     from fairwitness.engine.dbos_engine import DbosEngine
 
-    factory = Factory(root)
+    factory = RunnerFactory(root)
     flows = factory.flows()
-    if tell is not None:
-        flows = {name: _telling(body, tell) for name, body in flows.items()}
+    if on_event is not None:
+        flows = {name: _reporting(body, on_event) for name, body in flows.items()}
     return DbosEngine(os.environ.get(URL) or state_of(factory.repository) / ENGINE, flows, cap=CAP)
 
 
-def _telling(body: "Body", tell: Tell) -> "Body":
+def _reporting(body: "Body", on_event: EngineCallback) -> "Body":
     async def told(flow: "Flow", args: "Json") -> "Json":
-        tell("took", flow.run_id)
+        on_event("took", flow.run_id)
         try:
             value = await body(flow, args)
         except asyncio.CancelledError:
-            tell("let go of", flow.run_id)
+            on_event("let go of", flow.run_id)
             raise
         except Exception:
-            tell("failed at", flow.run_id)
+            on_event("failed at", flow.run_id)
             raise
-        tell("finished", flow.run_id)
+        on_event("finished", flow.run_id)
         return value
 
     return told
 
 
-class Factory:
+class RunnerFactory:
     """Everything that carrying out runs of one repository needs, made when it is first asked for."""
 
     def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:

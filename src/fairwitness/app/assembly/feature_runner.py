@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairwitness.app.run_records.feature import context_of, order_of
+from fairwitness.app.run_records.feature import feature_context, order_of
 from fairwitness.app.state import scratch_root
 from fairwitness.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
 from fairwitness.git.identity import read_identity
@@ -43,7 +43,7 @@ def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clo
     from fairwitness.verify.subject import VerifyDeps
 
     order, budget = order_of(ledger, run_id)
-    context = context_of(repository, ledger, run_id, order, clock=clock)
+    context = feature_context(repository, ledger, run_id, order, clock=clock)
     settings = VerifySettings.model_validate(order.verify)
     sandbox = runner()
     place = scratch_root(context.state_folder, sandbox.tier)

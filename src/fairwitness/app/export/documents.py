@@ -11,7 +11,7 @@ NINE: tuple[Role, ...] = tuple(Role(agent.value) for agent in Agent)
 """The published set; intake is a part of the orchestrator's first step there."""
 
 
-class Document(NamedTuple):
+class FeatureDocument(NamedTuple):
     """One kind of document."""
 
     contract: str
@@ -22,85 +22,85 @@ class Document(NamedTuple):
     what: str
 
 
-DOCUMENTS: tuple[Document, ...] = (
-    Document(
+DOCUMENTS: tuple[FeatureDocument, ...] = (
+    FeatureDocument(
         "completion-contract",
         None,
         NINE,
         (Role.ORCHESTRATOR,),
         "how a call ended, in three words; part of every signed document",
     ),
-    Document(
+    FeatureDocument(
         "research-output",
         "research/<focus>.yaml",
         (Role.RESEARCHER,),
         (Role.SPEC, Role.DESIGNER, Role.KNOWLEDGE),
         "facts about one side of the repository, each with its place",
     ),
-    Document(
+    FeatureDocument(
         "spec-output",
         "spec-output.yaml",
         (Role.SPEC,),
         (Role.DESIGNER, Role.REVIEWER, Role.PLANNER, Role.IMPLEMENTER, Role.VERIFIER, Role.KNOWLEDGE),
         "requirements and the criteria by which each can be seen to fail",
     ),
-    Document(
+    FeatureDocument(
         "design-output",
         "design-output.yaml",
         (Role.DESIGNER,),
         (Role.REVIEWER, Role.PLANNER, Role.IMPLEMENTER, Role.KNOWLEDGE),
         "decisions with what was decided against",
     ),
-    Document(
+    FeatureDocument(
         "plan-output",
         "plan-output.yaml",
         (Role.PLANNER,),
         (Role.ORCHESTRATOR, Role.KNOWLEDGE),
         "tasks with their order and their risk",
     ),
-    Document(
+    FeatureDocument(
         "task-schema",
         "tasks/<task-id>.yaml",
         (Role.PLANNER,),
         (Role.IMPLEMENTER, Role.VERIFIER),
         "one task and the sections it needs",
     ),
-    Document(
+    FeatureDocument(
         "implementation-report",
         "implementation-reports/<task-id>.yaml",
         (Role.IMPLEMENTER,),
         (Role.VERIFIER, Role.KNOWLEDGE),
         "what an implementer did and saw; a claim",
     ),
-    Document(
+    FeatureDocument(
         "verification-report",
         "verification-reports/<task-id>.yaml",
         (Role.VERIFIER,),
         (Role.ORCHESTRATOR, Role.REVIEWER, Role.KNOWLEDGE),
         "what a verifier found; compared with the evidence",
     ),
-    Document(
+    FeatureDocument(
         "review-return",
         None,
         (Role.REVIEWER,),
         (Role.DESIGNER, Role.IMPLEMENTER, Role.ORCHESTRATOR),
         "a reviewer's findings, from which its verdict follows",
     ),
-    Document(
+    FeatureDocument(
         "review-findings",
         "review-verdicts/<scope>-<perspective>.yaml",
         (Role.REVIEWER,),
         (Role.ORCHESTRATOR, Role.KNOWLEDGE),
         "the verdict on each category, which is that of its worst finding",
     ),
-    Document(
+    FeatureDocument(
         "knowledge-output",
         "knowledge-output.yaml",
         (Role.KNOWLEDGE,),
         (),
         "what the run taught",
     ),
-    Document(
+    FeatureDocument(
         "decision-log",
         "decisions.yaml",
         (Role.KNOWLEDGE,),
@@ -110,11 +110,11 @@ DOCUMENTS: tuple[Document, ...] = (
 )
 
 
-def written_by(role: Role) -> tuple[Document, ...]:
+def written_by(role: Role) -> tuple[FeatureDocument, ...]:
     """What a role writes into the folder of the run."""
     return tuple(each for each in DOCUMENTS if each.path is not None and role in each.producers)
 
 
-def read_by(role: Role) -> tuple[Document, ...]:
+def read_by(role: Role) -> tuple[FeatureDocument, ...]:
     """What a role may be given."""
     return tuple(each for each in DOCUMENTS if role in each.consumers)

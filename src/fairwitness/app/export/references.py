@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fairwitness.agents.schema_text import explain
 from fairwitness.app.export import completions
-from fairwitness.app.export.documents import DOCUMENTS, FOLDER, NINE, Document
+from fairwitness.app.export.documents import DOCUMENTS, FOLDER, NINE, FeatureDocument
 from fairwitness.app.export.pages import table, worded
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.completion import Header
@@ -75,7 +75,7 @@ _SIGNED = "research-output"
 _HEADER = tuple(f"agent_output.{name}" for name in Header.model_fields)
 
 
-def _form(document: Document) -> str:
+def _form(document: FeatureDocument) -> str:
     """The fields of one form; what every signed form has in common stands in a section of its own."""
     entry = BY_NAME[document.contract]
     if not issubclass(entry.shape, SignedDocument):

@@ -7,14 +7,25 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from fairwitness.app.report.model import Answer, Asked, Attempt, Call, Check, Decision, RunFacts, Said, Used, Visit
-from fairwitness.app.report.page import MARK, Checked, outcome_of, page
+from fairwitness.app.report.model import (
+    AgentCall,
+    ApprovalAnswer,
+    Check,
+    Decision,
+    GateEvaluation,
+    ReportFacts,
+    ReviewAnswer,
+    TaskAttempt,
+    Used,
+    Visit,
+)
+from fairwitness.app.report.page import MARK, LedgerFindings, outcome_of, page
 from fairwitness.app.report.sections import GateFact, gate_fact, gates_in_decisions
 from fairwitness.app.repository import state_in
-from fairwitness.app.views.feature import FeatureLook
+from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.gates import run_gates
 from fairwitness.app.views.ledger import known_run, open_ledger
-from fairwitness.app.views.run import RunLook
+from fairwitness.app.views.run import RunView
 from fairwitness.contracts.common.decisions import Graded
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.common.policy import Policy
@@ -63,11 +74,11 @@ _ORDER = "SELECT detail FROM observations WHERE run_id = ? AND key = 'order'"
 _HEAD = "SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
 
 
-def read_facts(read: Read, run_id: str) -> RunFacts:
+def read_facts(read: Read, run_id: str) -> ReportFacts:
     """A run as the ledger tells it."""
-    facts = RunFacts(run_id)
+    facts = ReportFacts(run_id)
     for event in _events(read, run_id):
-        _take_in(facts, event)
+        _apply(facts, event)
     for (detail,) in read(_ORDER, (run_id,)):
         order = _parsed(detail).get("order")
         facts.order = order if isinstance(order, dict) else {}
@@ -75,9 +86,9 @@ def read_facts(read: Read, run_id: str) -> RunFacts:
     ((every,),) = read("SELECT COUNT(*) FROM anvil_checks WHERE run_id = ?", (run_id,))
     facts.left_out = every - len(facts.checks)
     for _, task, agent, instance, round_, body in read(_SAID, (run_id,)):
-        facts.said.append(Said(task, agent, instance, round_, _review_in(_parsed(body))))
-    facts.calls = [Call(*row) for row in reversed(read(_CALLS, (run_id, MOST)))]
-    facts.answers = [Answer(*row) for row in read(_ANSWERS, (run_id,))]
+        facts.said.append(ReviewAnswer(task, agent, instance, round_, _review_in(_parsed(body))))
+    facts.calls = [AgentCall(*row) for row in reversed(read(_CALLS, (run_id, MOST)))]
+    facts.answers = [ApprovalAnswer(*row) for row in read(_ANSWERS, (run_id,))]
     facts.used = _used(read, run_id)
     recorded = [_decision(*row) for row in read(_SEEN, (run_id, "decision"))]
     facts.decisions = recorded or facts.decisions
@@ -94,14 +105,14 @@ def _events(read: Read, run_id: str) -> Iterator[Event]:
         after = rows[-1][1]
 
 
-def _take_in(facts: RunFacts, event: Event) -> None:
+def _apply(facts: ReportFacts, event: Event) -> None:
     facts.workflow, facts.events = event.workflow, event.seq
     if event.workflow == "feature":
-        facts.feature = facts.feature or FeatureLook(facts.run_id, clock=lambda: facts.last_moment)
-        facts.feature.take_in(event)
+        facts.feature = facts.feature or FeatureView(facts.run_id, clock=lambda: facts.last_moment)
+        facts.feature.apply_event(event)
     else:
-        facts.graph = facts.graph or RunLook(facts.run_id)
-        facts.graph.take_in(event)
+        facts.graph = facts.graph or RunView(facts.run_id)
+        facts.graph.apply_event(event)
     try:
         _keep(facts, event, event.data)
     except (KeyError, TypeError, ValueError):
@@ -110,7 +121,7 @@ def _take_in(facts: RunFacts, event: Event) -> None:
         ) from None
 
 
-def _keep(facts: RunFacts, event: Event, data: dict[str, Any]) -> None:
+def _keep(facts: ReportFacts, event: Event, data: dict[str, Any]) -> None:
     match event.type:
         case "step_started":
             facts.visits.append(Visit(str(data["step"]), event.timestamp))
@@ -119,7 +130,7 @@ def _keep(facts: RunFacts, event: Event, data: dict[str, Any]) -> None:
             visit.finished, visit.outcome, visit.reason = event.timestamp, str(data["outcome"]), data.get("reason")
         case "task.started":
             name, number = str(data["nodeId"]), int(data["attemptId"])
-            facts.attempts[name, number] = Attempt(
+            facts.attempts[name, number] = TaskAttempt(
                 name, number, str(data["branch"]), str(data["agent"]), event.timestamp
             )
         case "task.verified":
@@ -129,7 +140,7 @@ def _keep(facts: RunFacts, event: Event, data: dict[str, Any]) -> None:
             _attempt_is(facts, data, word, reason=data.get("reason"))
         case "gate_evaluated":
             facts.asked.append(
-                Asked(
+                GateEvaluation(
                     event.timestamp,
                     str(data["gate"]),
                     event.task,
@@ -149,7 +160,7 @@ def _keep(facts: RunFacts, event: Event, data: dict[str, Any]) -> None:
             pass
 
 
-def _visit(facts: RunFacts, step: str) -> Visit:
+def _visit(facts: ReportFacts, step: str) -> Visit:
     for visit in reversed(facts.visits):
         if visit.step == step:
             return visit
@@ -157,7 +168,7 @@ def _visit(facts: RunFacts, step: str) -> Visit:
 
 
 def _attempt_is(
-    facts: RunFacts, data: dict[str, Any], word: str, *, tree: str | None = None, reason: str | None = None
+    facts: ReportFacts, data: dict[str, Any], word: str, *, tree: str | None = None, reason: str | None = None
 ) -> None:
     name = str(data["nodeId"])
     number = int(data.get("attemptId") or max((n for task, n in facts.attempts if task == name), default=0))
@@ -227,7 +238,7 @@ _LOOK = 1024
 _LARGEST_PAGE = 256 << 20
 
 
-class Written(NamedTuple):
+class WrittenReport(NamedTuple):
     """A report that stands on the disk."""
 
     path: Path
@@ -238,7 +249,7 @@ class Written(NamedTuple):
     bytes: int
 
 
-def write_report(root: Path, wanted: str, *, out: Path | None = None, force: bool = False) -> Written:
+def write_report(root: Path, wanted: str, *, out: Path | None = None, force: bool = False) -> WrittenReport:
     """Writes the report of a run; a file that is no report is not replaced unless `force` says so."""
     ledger = open_ledger(root)
     try:
@@ -251,17 +262,17 @@ def write_report(root: Path, wanted: str, *, out: Path | None = None, force: boo
     if not force:
         _refuse_other(folder, name)
     files.replace_file(folder, name, content)
-    return Written(folder / name, run_id, outcome_of(facts), not checked.tampering, len(content))
+    return WrittenReport(folder / name, run_id, outcome_of(facts), not checked.tampering, len(content))
 
 
-def read_run(ledger: Ledger, root: Path, run_id: str) -> tuple[RunFacts, Checked]:
+def read_run(ledger: Ledger, root: Path, run_id: str) -> tuple[ReportFacts, LedgerFindings]:
     """Everything a report tells of a run, and whether the ledger is as it was written."""
     facts = ledger.database.look(lambda read: read_facts(read, run_id))
     kept = {run: Head(*head) for run, head in kept_heads(root).items()}.get(run_ref(run_id))
     heads = [Head(facts.links, facts.head), *([kept] if kept is not None else [])]
     tampering = tuple(str(finding) for finding in verify(ledger.database, run_id, heads))
     gates = gates_in_decisions(facts) or _gates_now(ledger, run_id)
-    return facts, Checked(gates, tampering, _graded(facts))
+    return facts, LedgerFindings(gates, tampering, _graded(facts))
 
 
 def _gates_now(ledger: Ledger, run_id: str) -> list[GateFact]:
@@ -269,7 +280,7 @@ def _gates_now(ledger: Ledger, run_id: str) -> list[GateFact]:
     return [gate_fact(view.answer.plain()) for view in run_gates(ledger, run_id)]
 
 
-def _graded(facts: RunFacts) -> Graded | None:
+def _graded(facts: ReportFacts) -> Graded | None:
     """How sure the facts that the last decision rests on let us be, and why not surer."""
     if not facts.decisions or not facts.decisions[-1].facts:
         return None

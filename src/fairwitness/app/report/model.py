@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from fairwitness.app.views.feature import FeatureLook
-from fairwitness.app.views.run import RunLook
+from fairwitness.app.views.feature import FeatureView
+from fairwitness.app.views.run import RunView
 
 
 class Check(NamedTuple):
@@ -31,7 +31,7 @@ class Check(NamedTuple):
     duration_ms: int | None
 
 
-class Said(NamedTuple):
+class ReviewAnswer(NamedTuple):
     """What a reviewer returned in one round."""
 
     task: str | None
@@ -41,7 +41,7 @@ class Said(NamedTuple):
     body: dict[str, Any]
 
 
-class Call(NamedTuple):
+class AgentCall(NamedTuple):
     """One row of telemetry."""
 
     step: str
@@ -55,7 +55,7 @@ class Call(NamedTuple):
     notes: str | None
 
 
-class Answer(NamedTuple):
+class ApprovalAnswer(NamedTuple):
     """One answer to a question."""
 
     gate: str
@@ -79,7 +79,7 @@ class Visit:
 
 
 @dataclass(slots=True)
-class Attempt:
+class TaskAttempt:
     """One try at a task."""
 
     task: str
@@ -103,7 +103,7 @@ class Decision(NamedTuple):
     facts: dict[str, Any]
 
 
-class Asked(NamedTuple):
+class GateEvaluation(NamedTuple):
     """A gate that was asked while the run went on."""
 
     at: str
@@ -131,25 +131,25 @@ NOTHING_USED = Used(0, 0, 0, 0, 0, 0, ())
 
 
 @dataclass(slots=True)
-class RunFacts:
+class ReportFacts:
     """A run."""
 
     run_id: str
     workflow: str = "verify"
     """Of a run that has no events: only checks were run."""
     order: dict[str, Any] = field(default_factory=dict)
-    feature: FeatureLook | None = None
-    graph: RunLook | None = None
+    feature: FeatureView | None = None
+    graph: RunView | None = None
     visits: list[Visit] = field(default_factory=list)
-    attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], TaskAttempt] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[GateEvaluation] = field(default_factory=list)
     documents: dict[str, str] = field(default_factory=dict)
     events: int = 0
     checks: list[Check] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    said: list[ReviewAnswer] = field(default_factory=list)
+    calls: list[AgentCall] = field(default_factory=list)
+    answers: list[ApprovalAnswer] = field(default_factory=list)
     used: Used = NOTHING_USED
     left_out: int = 0
     """How many checks are too old to be read."""
@@ -159,7 +159,7 @@ class RunFacts:
     @property
     def last_moment(self) -> datetime:
         """The moment of the last event: as late as anything that is told here."""
-        look = self.feature or self.graph
-        if look is None or not look.last_time:
+        view = self.feature or self.graph
+        if view is None or not view.last_time:
             return datetime.fromtimestamp(0, UTC)
-        return datetime.fromisoformat(look.last_time)
+        return datetime.fromisoformat(view.last_time)

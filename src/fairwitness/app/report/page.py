@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairwitness.app.report.html import Child, Html, code, el, fields, folded, joined, moment, table, text, word
-from fairwitness.app.report.model import Decision, RunFacts, Visit
+from fairwitness.app.report.model import Decision, ReportFacts, Visit
 from fairwitness.app.report.sections import (
     GateFact,
     calls_part,
@@ -79,7 +79,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _OUTCOMES = {"advanced": "done"}
 
 
-class Checked(NamedTuple):
+class LedgerFindings(NamedTuple):
     """What was found beside the rows themselves."""
 
     gates: list[GateFact]
@@ -89,7 +89,7 @@ class Checked(NamedTuple):
     """The confidence that the facts of the last decision allow; None if they are not on record."""
 
 
-def page(facts: RunFacts, checked: Checked) -> str:
+def page(facts: ReportFacts, checked: LedgerFindings) -> str:
     """The page; the same ledger gives the same bytes."""
     parts = (
         ("steps", "Steps", _steps(facts)),
@@ -125,19 +125,19 @@ def page(facts: RunFacts, checked: Checked) -> str:
     return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{body}\n</html>\n'
 
 
-def outcome_of(facts: RunFacts) -> str:
+def outcome_of(facts: ReportFacts) -> str:
     """How the run ended, or where it stands, in a word or two."""
     if facts.feature is not None:
         return facts.feature.word
     return facts.graph.word if facts.graph is not None else "checks only"
 
 
-def _title(facts: RunFacts) -> str:
+def _title(facts: ReportFacts) -> str:
     name = facts.feature.slug if facts.feature is not None and facts.feature.slug else facts.run_id
     return f"{facts.workflow} {name}"
 
 
-def _header(facts: RunFacts, checked: Checked) -> Iterator[Html]:
+def _header(facts: ReportFacts, checked: LedgerFindings) -> Iterator[Html]:
     yield el("h1", text(_title(facts), 200), ": ", word(outcome_of(facts)))
     if checked.tampering:
         yield el(
@@ -154,20 +154,20 @@ def _header(facts: RunFacts, checked: Checked) -> Iterator[Html]:
     yield from _confidence(facts, checked)
 
 
-def _about(facts: RunFacts) -> Iterator[tuple[str, Child]]:
-    look, graph = facts.feature, facts.graph
+def _about(facts: ReportFacts) -> Iterator[tuple[str, Child]]:
+    view, graph = facts.feature, facts.graph
     yield "Run", code(facts.run_id)
-    if look is not None:
-        ending = look.ending
+    if view is not None:
+        ending = view.ending
         yield "Reason", ending.reason if ending is not None else None
-        yield "Commit", code(look.commit) if look.commit else "none"
-        yield "To undo it", code(look.rollback) if look.rollback else "nothing was committed"
-        yield "Began", moment(look.began)
-        yield "Took" if look.is_over else "Took so far", took(look.seconds())
-        yield "Mode", look.mode
-        yield "Begun from", code(look.base)
-        yield "Iterations", look.iteration
-        yield "Tokens", f"{look.tokens:,}"
+        yield "Commit", code(view.commit) if view.commit else "none"
+        yield "To undo it", code(view.rollback) if view.rollback else "nothing was committed"
+        yield "Began", moment(view.began)
+        yield "Took" if view.is_over else "Took so far", took(view.seconds())
+        yield "Mode", view.mode
+        yield "Begun from", code(view.base)
+        yield "Iterations", view.iteration
+        yield "Tokens", f"{view.tokens:,}"
     elif graph is not None:
         yield "Reason", graph.reason
         yield "Began", moment(graph.began)
@@ -176,7 +176,7 @@ def _about(facts: RunFacts) -> Iterator[tuple[str, Child]]:
         yield "Tasks", f"{counts['merged']} of {counts['total']} merged, {counts['failed']} failed for good"
 
 
-def _confidence(facts: RunFacts, checked: Checked) -> Iterator[Html]:
+def _confidence(facts: ReportFacts, checked: LedgerFindings) -> Iterator[Html]:
     if facts.feature is None:
         return
     ending = facts.feature.ending
@@ -191,7 +191,7 @@ def _confidence(facts: RunFacts, checked: Checked) -> Iterator[Html]:
         yield el("p", word("went on with less"), f": {kind}: ", text(detail))
 
 
-def _steps(facts: RunFacts) -> Html:
+def _steps(facts: ReportFacts) -> Html:
     if facts.feature is None:
         return el("p", "Only the feature workflow has these steps.", class_="empty")
     visited = {visit.step for visit in facts.visits}
@@ -204,7 +204,7 @@ def _steps(facts: RunFacts) -> Html:
     return joined((drawn, el("p", f"Not begun: {waiting}.", class_="empty") if waiting else Html("")))
 
 
-def _readers(facts: RunFacts) -> Iterator[Sequence[Child]]:
+def _readers(facts: ReportFacts) -> Iterator[Sequence[Child]]:
     first = _seconds(facts.visits[0].started) if facts.visits else 0.0
     end = facts.last_moment.timestamp()
     whole = max(end - first, 0.001)
@@ -223,7 +223,7 @@ def _readers(facts: RunFacts) -> Iterator[Sequence[Child]]:
         )
 
 
-def _agents(facts: RunFacts, visit: Visit) -> str:
+def _agents(facts: ReportFacts, visit: Visit) -> str:
     """The calls that began in this visit."""
     assert facts.feature is not None
     begin, end = _seconds(visit.started), _seconds(visit.finished) if visit.finished else float("inf")
@@ -233,7 +233,7 @@ def _agents(facts: RunFacts, visit: Visit) -> str:
     return f"{good} of {len(calls)}" if calls else ""
 
 
-def _state(facts: RunFacts, visit: Visit) -> str:
+def _state(facts: ReportFacts, visit: Visit) -> str:
     if visit.outcome is None:
         return "stopped" if facts.feature is not None and facts.feature.is_over else "running"
     return _OUTCOMES.get(visit.outcome, visit.outcome)
@@ -243,7 +243,7 @@ def _seconds(timestamp: str) -> float:
     return datetime.fromisoformat(timestamp).timestamp()
 
 
-def _decisions(facts: RunFacts) -> Html:
+def _decisions(facts: ReportFacts) -> Html:
     return table(
         ("No", "When", "At step", "Decided", "Why", "Gates asked"),
         map(_decision, facts.decisions),
@@ -268,7 +268,7 @@ def _decision(one: Decision) -> Sequence[Child]:
     )
 
 
-def _answers(facts: RunFacts) -> Html:
+def _answers(facts: ReportFacts) -> Html:
     answered = table(
         ("Question", "Answer", "By", "When", "Mode", "In words"),
         (
@@ -291,7 +291,7 @@ def _answers(facts: RunFacts) -> Html:
     return joined((el("p", word("QUESTION"), " ", code(question.gate), waits), answered))
 
 
-def _documents(facts: RunFacts) -> Html:
+def _documents(facts: ReportFacts) -> Html:
     listed = table(
         ("Document", "Kept under"),
         ((code(path, 300), code(digest, 80)) for path, digest in facts.documents.items()),
@@ -301,7 +301,7 @@ def _documents(facts: RunFacts) -> Html:
     return folded(f"{len(facts.documents)} documents", listed) if facts.documents else listed
 
 
-def _ledger(facts: RunFacts, checked: Checked) -> Html:
+def _ledger(facts: ReportFacts, checked: LedgerFindings) -> Html:
     state = word("NOT TO BE TRUSTED") if checked.tampering else word("sound")
     return joined(
         (

@@ -18,7 +18,7 @@ from fairwitness.app.report.html import (
     text,
     word,
 )
-from fairwitness.app.report.model import Asked, Attempt, Call, Check, RunFacts, Said
+from fairwitness.app.report.model import AgentCall, Check, GateEvaluation, ReportFacts, ReviewAnswer, TaskAttempt
 from fairwitness.kit.durations import took
 
 _SHORT = 12
@@ -40,7 +40,7 @@ class GateFact(NamedTuple):
     values: str
 
 
-def tasks_part(facts: RunFacts) -> Html:
+def tasks_part(facts: ReportFacts) -> Html:
     """Every task with its attempts and every check that the harness ran or saw."""
     by_task: dict[str, list[Check]] = {attempt.task: [] for attempt in facts.attempts.values()}
     for check in facts.checks:
@@ -56,10 +56,10 @@ def tasks_part(facts: RunFacts) -> Html:
     return joined(parts)
 
 
-def _task(facts: RunFacts, name: str, checks: list[Check]) -> Html:
+def _task(facts: ReportFacts, name: str, checks: list[Check]) -> Html:
     attempts = [attempt for attempt in facts.attempts.values() if attempt.task == name]
     tried = table(
-        ("Attempt", "State", "Branch", "Agent", "Tree", "Reason"), map(_attempt, attempts), nothing="No attempt."
+        ("TaskAttempt", "State", "Branch", "Agent", "Tree", "Reason"), map(_attempt, attempts), nothing="No attempt."
     )
     ran = table(
         ("Check", "When", "Result", "Source", "Command and what it printed", "Exit", "Tree", "Sandbox", "Took"),
@@ -72,7 +72,7 @@ def _task(facts: RunFacts, name: str, checks: list[Check]) -> Html:
     return el("section", el("h3", text(name, 200)), tried if attempts else None, summary, ran)
 
 
-def _attempt(attempt: Attempt) -> tuple[Child, ...]:
+def _attempt(attempt: TaskAttempt) -> tuple[Child, ...]:
     return (
         attempt.number,
         word(attempt.word),
@@ -104,7 +104,7 @@ def _short(commit: str | None) -> Html | None:
     return None if commit is None else el("code", text(commit[:_SHORT]), title=commit[:80])
 
 
-def gates_in_decisions(facts: RunFacts) -> list[GateFact]:
+def gates_in_decisions(facts: ReportFacts) -> list[GateFact]:
     """What each gate answered when a decision last asked it."""
     found: dict[tuple[str, str], GateFact] = {}
     for decision in facts.decisions:
@@ -139,7 +139,7 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else -1
 
 
-def gates_part(gates: list[GateFact], asked: list[Asked]) -> Html:
+def gates_part(gates: list[GateFact], asked: list[GateEvaluation]) -> Html:
     """What each gate counted, and exactly what was asked of the ledger."""
     statements = list(dict.fromkeys(gate.sql for gate in gates))
     listed = table(
@@ -180,7 +180,7 @@ def gates_part(gates: list[GateFact], asked: list[Asked]) -> Html:
     return joined((listed, *queries, told))
 
 
-def reviews_part(facts: RunFacts) -> Html:
+def reviews_part(facts: ReportFacts) -> Html:
     """Each reviewer's verdicts, which are claims, and what it found."""
     rows = [check for check in facts.checks if check.phase == "review"]
     if not rows:
@@ -194,7 +194,7 @@ def reviews_part(facts: RunFacts) -> Html:
                    *(_said(said) for said in facts.said[-SECTIONS:])))  # fmt: skip
 
 
-def _said(said: Said) -> Html:
+def _said(said: ReviewAnswer) -> Html:
     who = f"{said.agent} {said.instance or ''}".strip()
     findings = list(_dicts(said.body.get("findings")))
     title = el("h3", text(f"{said.task or NO_TASK}, round {said.round}: {who}", 200))
@@ -226,7 +226,7 @@ def _listed(values: object) -> Html:
     return text(", ".join(map(str, values[:20])) if isinstance(values, list | tuple) else values or "", 600)
 
 
-def calls_part(facts: RunFacts) -> Html:
+def calls_part(facts: ReportFacts) -> Html:
     """Every call of an agent that ended."""
     return table(
         ("Step", "Agent", "Instance", "Began", "Took", "Ended", "Dispatch", "Retries", "Notes"),
@@ -236,7 +236,7 @@ def calls_part(facts: RunFacts) -> Html:
     )
 
 
-def _call(call: Call) -> tuple[Child, ...]:
+def _call(call: AgentCall) -> tuple[Child, ...]:
     return (
         call.step,
         call.agent,
@@ -259,7 +259,7 @@ def _length(start: str, end: str | None) -> str | None:
         return None
 
 
-def cost_part(facts: RunFacts) -> Html:
+def cost_part(facts: ReportFacts) -> Html:
     """What was counted, and for how much of the run; what nobody counted is never guessed."""
     used = facts.used
     if not used.calls:
@@ -283,13 +283,13 @@ def _dicts(values: object) -> Iterator[Mapping[str, Any]]:
             yield value
 
 
-def issues_part(facts: RunFacts, gates: list[GateFact]) -> Html:
+def issues_part(facts: ReportFacts, gates: list[GateFact]) -> Html:
     """Everything left open; of a finding only that somebody claims it."""
     found = list(_all_issues(facts, gates))
     return table(("Kind", "What", "Rests on"), found, nothing="None is on record.")
 
 
-def _all_issues(facts: RunFacts, gates: list[GateFact]) -> Iterator[Sequence[Child]]:
+def _all_issues(facts: ReportFacts, gates: list[GateFact]) -> Iterator[Sequence[Child]]:
     given_up = _given_up(facts)
     for gate in gates:
         if not gate.is_open and gate.about not in given_up:
@@ -323,7 +323,7 @@ def _all_issues(facts: RunFacts, gates: list[GateFact]) -> Iterator[Sequence[Chi
             yield "task failed for good", f"{node.name}: {node.error or 'no reason is known'}", word("observed")
 
 
-def _given_up(facts: RunFacts) -> set[str]:
+def _given_up(facts: ReportFacts) -> set[str]:
     """The tasks that were begun and that the last decision no longer knows: others were planned instead."""
     tasks = facts.decisions[-1].facts.get("tasks") if facts.decisions else None
     known = {str(task.get("task")) for task in tasks if isinstance(task, dict)} if isinstance(tasks, list) else set()

@@ -41,7 +41,7 @@ WORDS = {"pass": HumanWord.PASS, "fail": HumanWord.FAIL, ISSUES: HumanWord.ISSUE
 
 
 @dataclass(frozen=True, slots=True)
-class AutopilotRoom:
+class AutopilotRunRecord:
     """Where an autopilot run is at home, for those who do not carry it."""
 
     log: AutopilotLog
@@ -76,7 +76,7 @@ def _waits(status: PhaseStatus) -> bool:
 
 
 @contextmanager
-def opened_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) -> Iterator[AutopilotRoom]:
+def open_autopilot_run(root: Path, run_id: str, *, clock: Clock = system_clock) -> Iterator[AutopilotRunRecord]:
     """The room of a run, for as long as it is asked for; `UsageError` if it is no run of autopilot."""
     repository = Repository.open(root)
     state = state_of(repository)
@@ -84,12 +84,12 @@ def opened_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
     try:
         log = AutopilotLog(ledger, run_id, clock=clock)
         log.order()  # refuses what is no autopilot run
-        yield AutopilotRoom(log, repository, Store(repository.top or state))
+        yield AutopilotRunRecord(log, repository, Store(repository.top or state))
     finally:
         ledger.close()
 
 
-def written_once(log: AutopilotLog, row: Observation, *told: LoggedEvent) -> bool:
+def write_once(log: AutopilotLog, row: Observation, *told: LoggedEvent) -> bool:
     """Writes what was seen together with its events; False if something stands under its key already."""
 
     def write(record: Record) -> None:
@@ -106,7 +106,7 @@ def written_once(log: AutopilotLog, row: Observation, *told: LoggedEvent) -> boo
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedVerdict:
     """A verdict that was written down, and what followed from it."""
 
     run_id: str
@@ -125,7 +125,7 @@ class Recorded:
         return verdict_gate(self.phase)
 
 
-def record_verdict(context: AutopilotRoom, phase: str, said: HumanWord, issues: Sequence[str]) -> Recorded:
+def record_verdict(context: AutopilotRunRecord, phase: str, said: HumanWord, issues: Sequence[str]) -> RecordedVerdict:
     """Writes a person's word about a deferred phase down, once, with what it moves."""
     found = tuple(issue.strip() for issue in issues if issue.strip())
     if said is HumanWord.ISSUES_FOUND and not found:
@@ -140,15 +140,15 @@ def record_verdict(context: AutopilotRoom, phase: str, said: HumanWord, issues: 
         number = sum(each.phase_id == phase and each.human_verdict is not None for each in meta.deferral_history) + 1
         detail: dict[str, object] = {"verdict": said.value, "issues": list(found), "actor": context.actor}
         row = log.seen(f"{SAID}:{phase}:{number}", SAID, phase, detail, now)
-        if not written_once(log, row, *told):
+        if not write_once(log, row, *told):
             continue  # somebody said it first: the phase waits no more, and that is told
         killpoint("autopilot.verdict")
         learn_verdicts(context)
         warning = f"{after.deferred} of {after.processed} phases were put to you" if after.too_often else None
-        return Recorded(log.run_id, phase, said, after.limit, after.new_limit, warning, context.waiting())
+        return RecordedVerdict(log.run_id, phase, said, after.limit, after.new_limit, warning, context.waiting())
 
 
-def learn_verdicts(context: AutopilotRoom) -> None:
+def learn_verdicts(context: AutopilotRunRecord) -> None:
     """Writes what people said of phases to the learnings, as far as it does not stand there."""
     state, order = context.log.state().state, context.log.order()
     learnings = Learnings(context.log, context.files)
@@ -158,7 +158,7 @@ def learn_verdicts(context: AutopilotRoom) -> None:
             learnings.add(f"verdict-{phase.id}", verdict_entry(phase, verdict))
 
 
-def _refuse_unasked(context: AutopilotRoom, phase: str) -> None:
+def _refuse_unasked(context: AutopilotRunRecord, phase: str) -> None:
     run_id, records = context.log.run_id, context.log.state().state.phases
     waiting = context.waiting()
     if phase in waiting:
@@ -211,7 +211,7 @@ def settled_verdicts(root: Path, run_id: str) -> tuple[str, ...]:
 
     What was said is learned first: whoever wrote it down may have been killed before that.
     """
-    with opened_autopilot(root, run_id) as context:
+    with open_autopilot_run(root, run_id) as context:
         learn_verdicts(context)
         phases = context.log.state().state.phases
         return tuple(verdict_gate(phase) for phase, record in phases.items() if record.human_verdict is not None)
@@ -224,7 +224,7 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
     before the cooldown is over; so does one that failed, of which only a person says that it shall. The one setting
     that may have changed is the budget: whoever goes on with a run that stopped there may have raised it.
     """
-    with opened_autopilot(root, run_id, clock=clock) as context:
+    with open_autopilot_run(root, run_id, clock=clock) as context:
         log = context.log
         while True:
             state = log.state().state
@@ -244,7 +244,7 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
             number = len(log.ledger.observations(run_id, RESUMED)) + 1
             detail: dict[str, object] = {"actor": context.actor, "budget": budget.plain()}
             row = log.seen(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
-            if not written_once(log, row, LoggedEvent(resumed)):
+            if not write_once(log, row, LoggedEvent(resumed)):
                 continue  # somebody else resumed it: then it runs
             killpoint("autopilot.resumed")
             return True
@@ -269,7 +269,7 @@ _DOES = {
 _STEP = "verify"
 
 
-def open_verdict(context: AutopilotRoom) -> ApprovalRequest | None:
+def open_verdict(context: AutopilotRunRecord) -> ApprovalRequest | None:
     """The first phase that waits for a verdict, as a question; None if none does."""
     waiting = context.waiting()
     if not waiting:
@@ -288,7 +288,7 @@ def open_verdict(context: AutopilotRoom) -> ApprovalRequest | None:
     )
 
 
-def _known(context: AutopilotRoom, phase: str) -> Iterator[str]:
+def _known(context: AutopilotRunRecord, phase: str) -> Iterator[str]:
     state, order = context.log.state().state, context.log.order()
     named = _phase_of(order.roadmap.phases, phase)
     yield f"{named.name}: {named.goal}"
@@ -309,7 +309,7 @@ def _phase_of(phases: tuple[DetailedPhase, ...], phase: str) -> DetailedPhase:
     return known[phase] if phase in known else known[phase[:-1]]
 
 
-def answer_verdict(context: AutopilotRoom, option: str, said: str | None) -> str:
+def answer_verdict(context: AutopilotRunRecord, option: str, said: str | None) -> str:
     """Writes the answer down, once; the name under which the engine waits for it."""
     waiting = context.waiting()
     if not waiting:

@@ -30,7 +30,7 @@ _RUN_ID: TypeAdapter[str] = TypeAdapter(AutopilotRunId)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EndedPhase:
     """A phase as the last run left it that ended it."""
 
     run_id: str
@@ -82,9 +82,9 @@ def refuse_beside_another(ledger: Ledger) -> None:
             )
 
 
-def known_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> dict[str, Known]:
+def ended_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> dict[str, EndedPhase]:
     """Every phase that a run ended, as the last such run left it; `target_tenths` is what its criteria should reach."""
-    known: dict[str, Known] = {}
+    known: dict[str, EndedPhase] = {}
     listed = repository.git.run("ls-tree", "-r", "-z", "--name-only", "HEAD").decode(errors="replace")
     paths = frozenset(listed.split("\0"))
     for run_id in autopilot_runs(ledger):
@@ -101,7 +101,7 @@ def known_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> 
                     deficiencies=found,
                     completed_at=record.completed_at,
                 )
-                known[phase] = Known(run_id, left, log.order().target, commits.get(phase))
+                known[phase] = EndedPhase(run_id, left, log.order().target, commits.get(phase))
     return known
 
 
@@ -124,7 +124,7 @@ def _deficiencies(log: AutopilotLog, phase: str, known: Collection[str], target:
     return deficiencies(rating, {}, known, target)
 
 
-def earlier_phases(known: dict[str, Known], roadmap: Roadmap) -> dict[str, EarlierPhase]:
+def earlier_phases(known: dict[str, EndedPhase], roadmap: Roadmap) -> dict[str, EarlierPhase]:
     """What is known of the phases of a roadmap; a box that a person ticked says that a phase is done."""
     found = {phase.id: known[phase.id].phase for phase in roadmap.phases if phase.id in known}
     for phase in roadmap.ticked:
@@ -133,7 +133,9 @@ def earlier_phases(known: dict[str, Known], roadmap: Roadmap) -> dict[str, Earli
     return found
 
 
-def refuse_unmerged(repository: Repository, known: dict[str, Known], needed: set[str], ticked: frozenset[str]) -> None:
+def refuse_unmerged(
+    repository: Repository, known: dict[str, EndedPhase], needed: set[str], ticked: frozenset[str]
+) -> None:
     """A phase that counts as done must be where the run begins; a branch that is gone was taken care of."""
     for phase in sorted(needed & known.keys()):
         left = known[phase]

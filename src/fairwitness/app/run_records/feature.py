@@ -37,7 +37,7 @@ def order_of(ledger: Ledger, run_id: str) -> tuple[FeatureOrder, BudgetTable]:
     return FeatureOrder.model_validate(row.detail["order"]), BudgetTable.model_validate(budget)
 
 
-def context_of(
+def feature_context(
     repository: Repository, ledger: Ledger, run_id: str, order: FeatureOrder, *, clock: Clock = system_clock
 ) -> FeatureContext:
     """The room of a run."""
@@ -56,13 +56,13 @@ def context_of(
 
 
 @contextmanager
-def opened_context(root: Path, run_id: str) -> Iterator[FeatureContext]:
+def open_feature_run(root: Path, run_id: str) -> Iterator[FeatureContext]:
     """The room of a run in a repository, for as long as it is asked for."""
     repository = Repository.open(root)
     ledger = ledger_in(state_of(repository))
     try:
         order, _ = order_of(ledger, run_id)
-        yield context_of(repository, ledger, run_id, order)
+        yield feature_context(repository, ledger, run_id, order)
     finally:
         ledger.close()
 
@@ -70,7 +70,7 @@ def opened_context(root: Path, run_id: str) -> Iterator[FeatureContext]:
 def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
     """Writes down that a run that had ended goes on; one that has not is left as it is."""
     order, _ = order_of(ledger, run_id)
-    context = context_of(repository, ledger, run_id, order)
+    context = feature_context(repository, ledger, run_id, order)
     state = context.state()
     if state.ending is not None:
         last = ledger.last_event(run_id, "step_started")
@@ -89,6 +89,6 @@ def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
 
 def answered_keys(root: Path, run_id: str) -> tuple[str, ...]:
     """The names of all questions that were answered, for an engine that may not have heard of it."""
-    with opened_context(root, run_id) as context:
+    with open_feature_run(root, run_id) as context:
         approvals = context.state().approvals
     return tuple(key_of(gate, asked.visit) for gate, asked in approvals.items() if asked.selected_option is not None)

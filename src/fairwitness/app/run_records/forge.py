@@ -21,7 +21,7 @@ from fairwitness.store.layout.forge import ForgeLayout
 
 
 @dataclass(frozen=True, slots=True)
-class ForgeRoom:
+class ForgeRunRecord:
     """Where a forge run is at home."""
 
     log: ForgeLog
@@ -41,7 +41,7 @@ class ForgeRoom:
 
 
 @contextmanager
-def opened_forge(root: Path, run_id: str, *, clock: Clock = system_clock) -> Iterator[ForgeRoom]:
+def open_forge_run(root: Path, run_id: str, *, clock: Clock = system_clock) -> Iterator[ForgeRunRecord]:
     """The room of a run, for as long as it is asked for; `UsageError` if it is no run of forge."""
     repository = Repository.open(root)
     state = state_of(repository)
@@ -50,26 +50,26 @@ def opened_forge(root: Path, run_id: str, *, clock: Clock = system_clock) -> Ite
         if ledger.last_event(run_id, "run.created") is None:
             raise UsageError(f"{visible(run_id)} is no forge run", next_step="fairwitness status lists the runs")
         log = ForgeLog(ledger, run_id, clock=clock)
-        yield ForgeRoom(log, repository, Store(repository.top or state), ForgeLayout(run_id))
+        yield ForgeRunRecord(log, repository, Store(repository.top or state), ForgeLayout(run_id))
     finally:
         ledger.close()
 
 
 def refresh_files(root: Path, run_id: str) -> None:
     """Brings a run's files up to its events."""
-    with opened_forge(root, run_id) as context:
+    with open_forge_run(root, run_id) as context:
         context.refresh()
 
 
 def settled_gates(root: Path, run_id: str) -> tuple[str, ...]:
     """The questions of a run that people have answered, as the engine knows them."""
-    with opened_forge(root, run_id) as context:
+    with open_forge_run(root, run_id) as context:
         return context.log.course().gates
 
 
 def pause(root: Path, run_id: str, reason: str | None) -> bool:
     """Starts nothing new in a run; what is at work may end. False if it was paused before."""
-    with opened_forge(root, run_id) as context:
+    with open_forge_run(root, run_id) as context:
         paused = RunPaused(reason=f"{context.actor}: {reason}" if reason else f"{context.actor} wanted it")
         while True:
             run = context.log.run() if context.log.course().is_started else None
@@ -87,7 +87,7 @@ def pause(root: Path, run_id: str, reason: str | None) -> bool:
 
 def retry(root: Path, run_id: str, task: str, *, more: int) -> int:
     """Gives a task without attempts more of them; the number of its next one."""
-    with opened_forge(root, run_id) as context:
+    with open_forge_run(root, run_id) as context:
         if not context.log.course().is_started:
             raise UsageError(f"{run_id} has not begun its work", next_step=f"fairwitness status {run_id}")
         context.log.reopen(task, context.actor, more=more)
@@ -97,5 +97,5 @@ def retry(root: Path, run_id: str, task: str, *, more: int) -> int:
 
 def resume_forge(root: Path, run_id: str) -> None:
     """Writes down that a run that was paused or had failed goes on, with the budget that is set now."""
-    with opened_forge(root, run_id) as context:
+    with open_forge_run(root, run_id) as context:
         context.log.resume(read_tables(ForgeSettings, context.repository.top).budget)

@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from fairwitness.app.run_records.autopilot import answer_verdict, opened_autopilot
-from fairwitness.app.run_records.feature import ANSWERED, opened_context
-from fairwitness.app.run_records.forge import opened_forge
+from fairwitness.app.run_records.autopilot import answer_verdict, open_autopilot_run
+from fairwitness.app.run_records.feature import ANSWERED, open_feature_run
+from fairwitness.app.run_records.forge import open_forge_run
 from fairwitness.app.runs.drive import engine_at
 from fairwitness.app.views.inbox import FORGE, workflow_of
 from fairwitness.app.views.run import AUTOPILOT
@@ -19,22 +19,22 @@ def answer(root: Path, run_id: str, option: str, said: str | None) -> None:
     """Writes an answer down, and wakes whoever carries the run; where nobody does, the next one finds it."""
     workflow = workflow_of(root, run_id)
     if workflow == AUTOPILOT:
-        with opened_autopilot(root, run_id) as autopilot:
+        with open_autopilot_run(root, run_id) as autopilot:
             key = answer_verdict(autopilot, option, said)
             if worker_on(root, run_id) is None:
                 autopilot.refresh()
     elif workflow == FORGE:
-        with opened_forge(root, run_id) as forge:
+        with open_forge_run(root, run_id) as forge:
             key = forge_questions.answer(forge.log, forge.files, forge.layout, option, said, forge.actor)
             forge.refresh()
     else:
-        with opened_context(root, run_id) as context:
+        with open_feature_run(root, run_id) as context:
             key = feature_questions.answer(context, option, said, read_identity(context.repository).author)
     if has_engine(root):
-        asyncio.run(wake(root, run_id, key))
+        asyncio.run(wake_engine(root, run_id, key))
 
 
-async def wake(root: Path, run_id: str, key: str) -> None:
+async def wake_engine(root: Path, run_id: str, key: str) -> None:
     """Tells the engine that a question was answered, if it knows the run."""
     async with engine_at(root, worker=False) as engine:
         if any(run.id == run_id for run in await engine.runs()):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairwitness.app.autopilot_project import GITIGNORE, checkout_of, current_locks, manifests, read_config
-from fairwitness.app.run_records.autopilot import RELOCK, opened_autopilot, written_once
+from fairwitness.app.run_records.autopilot import RELOCK, open_autopilot_run, write_once
 from fairwitness.app.run_records.autopilot_history import latest_run
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase
@@ -102,7 +102,7 @@ class Locked:
 
 def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Locked:
     """Locks the specifications as they are now, for the run that is not over; without a name, for the latest one."""
-    with opened_autopilot(root, _meant(root, wanted), clock=clock) as context:
+    with open_autopilot_run(root, _meant(root, wanted), clock=clock) as context:
         log = context.log
         status = log.state().state.meta.status
         if status is RunStatus.COMPLETED:
@@ -124,7 +124,7 @@ def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Lock
             row = log.seen(
                 f"{RELOCK}:{len(held) + 1}", RELOCK, log.run_id, {"specs": [each.plain() for each in locks]}, now
             )
-            if not written_once(log, row):
+            if not write_once(log, row):
                 continue  # somebody was quicker: what is left to be locked is looked at again
             killpoint("autopilot.relocked")
             return Locked(log.run_id, changes, tuple(each.path for each in locks))

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 from pathlib import Path
 
-from fairwitness.app.autopilot_project import Ground, read_ground, refuse_dirty, stubs
+from fairwitness.app.autopilot_project import AutopilotProject, read_project, refuse_dirty, stubs
 from fairwitness.app.run_records.autopilot_history import (
     autopilot_runs,
     earlier_phases,
-    known_phases,
+    ended_phases,
     refuse_beside_another,
     refuse_unmerged,
 )
-from fairwitness.app.runs.begin_feature import Wanted, refuse_unready
+from fairwitness.app.runs.begin_feature import RunRequest, require_agents
 from fairwitness.app.settings.tables import read_tables
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
@@ -42,7 +42,7 @@ _LOOPS = frozenset({RunFlag.QUALITY, RunFlag.GAPS})
 
 
 @dataclass(frozen=True, slots=True)
-class WantedPhases:
+class PhasesRequest:
     """What a person asks for."""
 
     phases: str
@@ -63,7 +63,7 @@ class BegunAutopilot:
     warnings: tuple[str, ...]
 
 
-def begin_autopilot(where: Path, wanted: WantedPhases, *, clock: Clock = system_clock) -> BegunAutopilot:
+def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system_clock) -> BegunAutopilot:
     """Writes the beginning of a run; an engine carries it out from there.
 
     The person's settings and the roadmap are read here, once; what they said holds for the whole run.
@@ -73,22 +73,22 @@ def begin_autopilot(where: Path, wanted: WantedPhases, *, clock: Clock = system_
     try:
         flags = _flags(ledger, wanted, clock)
         hygiene = ready(repository)
-        ground = read_ground(repository, clock)
+        project = read_project(repository, clock)
         settings = read_tables(AutopilotSettings, repository.top)
         refuse_beside_another(ledger)
-        known = known_phases(ledger, repository, threshold_tenths(flags | {RunFlag.GAPS}))
-        earlier = earlier_phases(known, ground.roadmap)
-        phases, warnings = _phases(wanted, flags, ground, earlier)
-        _refuse_stubs(ground, phases)
-        needed = {other for phase in ground.roadmap.phases if phase.id in phases for other in phase.depends_on}
-        refuse_unmerged(repository, known, needed | set(phases), ground.roadmap.ticked)
+        known = ended_phases(ledger, repository, threshold_tenths(flags | {RunFlag.GAPS}))
+        earlier = earlier_phases(known, project.roadmap)
+        phases, warnings = _phases(wanted, flags, project, earlier)
+        _refuse_stubs(project, phases)
+        needed = {other for phase in project.roadmap.phases if phase.id in phases for other in phase.depends_on}
+        refuse_unmerged(repository, known, needed | set(phases), project.roadmap.ticked)
         refuse_dirty(repository, state_of(repository))
-        asked = Wanted(request=wanted.phases, agents=wanted.agents, cassettes=wanted.cassettes)
-        refuse_unready(repository, asked, Workflow.AUTOPILOT)
+        asked = RunRequest(request=wanted.phases, agents=wanted.agents, cassettes=wanted.cassettes)
+        require_agents(repository, asked, Workflow.AUTOPILOT)
         verify, digest = verify_settings(repository.top)
         run_id = free_run_id(lambda run: bool(ledger.head(run).links), clock)
         order = AutopilotOrder(
-            roadmap=ground.roadmap,
+            roadmap=project.roadmap,
             phases=phases,
             earlier=earlier,
             flags=tuple(flag for flag in RunFlag if flag in flags),
@@ -96,10 +96,10 @@ def begin_autopilot(where: Path, wanted: WantedPhases, *, clock: Clock = system_
             pause_after=wanted.pause_after,
             base_commit=hygiene.base,
             target=f"fairwitness/{run_id}/target",
-            commands=ground.commands,
-            ui=ground.ui,
-            specs=ground.specs,
-            spec_paths=ground.spec_paths,
+            commands=project.commands,
+            ui=project.ui,
+            specs=project.specs,
+            spec_paths=project.spec_paths,
             limits=settings.autopilot,
             budget=settings.budget,
             verify=verify.plain(),
@@ -111,7 +111,7 @@ def begin_autopilot(where: Path, wanted: WantedPhases, *, clock: Clock = system_
         AutopilotLog(ledger, run_id, clock=clock).create(order)
     finally:
         ledger.close()
-    return BegunAutopilot(run_id, order, (*ground.warnings, *warnings, *_dear(order)))
+    return BegunAutopilot(run_id, order, (*project.warnings, *warnings, *_dear(order)))
 
 
 def _dear(order: AutopilotOrder) -> Iterator[str]:
@@ -132,7 +132,7 @@ def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:
     return run_id
 
 
-def _flags(ledger: Ledger, wanted: WantedPhases, clock: Clock) -> frozenset[RunFlag]:
+def _flags(ledger: Ledger, wanted: PhasesRequest, clock: Clock) -> frozenset[RunFlag]:
     """The flags, if they can be given together; that somebody tried what cannot be is told in the latest run."""
     flags = known_flags(wanted.flags)
     conflicts = flag_conflicts(flags)
@@ -152,10 +152,10 @@ def _flags(ledger: Ledger, wanted: WantedPhases, clock: Clock) -> frozenset[RunF
 
 
 def _phases(
-    wanted: WantedPhases, flags: frozenset[RunFlag], ground: Ground, earlier: dict[str, EarlierPhase]
+    wanted: PhasesRequest, flags: frozenset[RunFlag], project: AutopilotProject, earlier: dict[str, EarlierPhase]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The phases that the run takes up in the order they run, and what is worth a warning."""
-    roadmap = ground.roadmap
+    roadmap = project.roadmap
     statuses = dict.fromkeys((phase.id for phase in roadmap.phases), PhaseStatus.NOT_STARTED)
     statuses |= {phase: left.status for phase, left in earlier.items()}
     finished = frozenset(phase for phase, status in statuses.items() if status is PhaseStatus.COMPLETED)
@@ -193,8 +193,8 @@ def _nothing_left(takes: Takes) -> UsageError:
     )
 
 
-def _refuse_stubs(ground: Ground, phases: Sequence[str]) -> None:
-    found = list(stubs(ground, phases))
+def _refuse_stubs(project: AutopilotProject, phases: Sequence[str]) -> None:
+    found = list(stubs(project, phases))
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise UsageError(f"{found[0]}{more}", next_step="write it down, commit it, and begin again")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from fairwitness.app.run_records.feature import context_of
+from fairwitness.app.run_records.feature import feature_context
 from fairwitness.app.settings.tables import feature_settings
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
@@ -28,7 +28,7 @@ _SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunRequest:
     """What a person asks for."""
 
     request: str
@@ -46,7 +46,7 @@ class BegunFeature:
     order: FeatureOrder
 
 
-def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -> BegunFeature:
+def begin_feature(where: Path, wanted: RunRequest, *, clock: Clock = system_clock) -> BegunFeature:
     """Writes the beginning of a run; an engine carries it out from there.
 
     The person's settings are read here, once; what they said holds for the whole run.
@@ -62,7 +62,7 @@ def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -
             "there are changes that are not committed, and feature.dirty is refuse",
             next_step="commit or stash them, or set feature.dirty to snapshot",
         )
-    refuse_unready(repository, wanted)
+    require_agents(repository, wanted)
     verify, digest = verify_settings(repository.top)
     state, identity = state_of(repository), read_identity(repository)
     ledger = ledger_in(state, clock=clock)
@@ -87,13 +87,13 @@ def begin_feature(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -
             cassettes=None if wanted.cassettes is None else str(wanted.cassettes.absolute()),
             started_by=identity.author,
         )
-        write_beginning(context_of(repository, ledger, run_id, order, clock=clock), settings.budget)
+        write_beginning(feature_context(repository, ledger, run_id, order, clock=clock), settings.budget)
     finally:
         ledger.close()
     return BegunFeature(run_id, order)
 
 
-def slug_for(wanted: Wanted) -> str:
+def slug_for(wanted: RunRequest) -> str:
     """The short name of what is wanted: as a person chose it, or made from the request."""
     if wanted.slug is None:
         return slug_of(wanted.request)
@@ -106,7 +106,7 @@ def slug_for(wanted: Wanted) -> str:
         ) from None
 
 
-def refuse_unready(repository: Repository, wanted: Wanted, workflow: Workflow = Workflow.FEATURE) -> None:
+def require_agents(repository: Repository, wanted: RunRequest, workflow: Workflow = Workflow.FEATURE) -> None:
     """What `fairwitness doctor` would find, before anything is begun: a sandbox, and an agent for every role."""
     from fairwitness.agents.roles import ROLES
     from fairwitness.app.assembly.agent_choice import Prober, chosen, settings_of

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairwitness.app.runs.begin_feature import Wanted, refuse_unready, slug_for
+from fairwitness.app.runs.begin_feature import RunRequest, require_agents, slug_for
 from fairwitness.app.settings.tables import read_tables
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
@@ -36,7 +36,7 @@ class BegunForge:
     """Whether the checkout holds changes that are not committed, and so are no part of the run."""
 
 
-def begin_forge(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -> BegunForge:
+def begin_forge(where: Path, wanted: RunRequest, *, clock: Clock = system_clock) -> BegunForge:
     """Writes the beginning of a run; an engine carries it out from there, beginning with the captain.
 
     The person's settings are read here, once; what they said holds for the whole run.
@@ -47,7 +47,7 @@ def begin_forge(where: Path, wanted: Wanted, *, clock: Clock = system_clock) -> 
     repository = Repository.open(where)
     hygiene = ready(repository)
     settings = read_tables(ForgeSettings, repository.top)
-    refuse_unready(repository, wanted, Workflow.FORGE)
+    require_agents(repository, wanted, Workflow.FORGE)
     verify, digest = verify_settings(repository.top)
     identity = read_identity(repository)
     ledger = ledger_in(state_of(repository), clock=clock)

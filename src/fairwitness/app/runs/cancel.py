@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fairwitness.app.assembly.engine import Factory
+from fairwitness.app.assembly.engine import RunnerFactory
 from fairwitness.app.assembly.feature_runner import PREFIX
-from fairwitness.app.run_records.autopilot import AutopilotRoom, opened_autopilot
-from fairwitness.app.run_records.feature import context_of, order_of
-from fairwitness.app.run_records.forge import opened_forge
+from fairwitness.app.run_records.autopilot import AutopilotRunRecord, open_autopilot_run
+from fairwitness.app.run_records.feature import feature_context, order_of
+from fairwitness.app.run_records.forge import open_forge_run
 from fairwitness.app.runs.drive import CANCELLED, engine_at
-from fairwitness.app.views.run import RunLook
+from fairwitness.app.views.run import RunView
 from fairwitness.app.views.workers import bodies_of, has_engine, worker_on
 from fairwitness.contracts.autopilot.events_run import RunHalted
 from fairwitness.contracts.autopilot.words import RunStatus as AutopilotStatus
@@ -50,39 +50,39 @@ class Cancelled:
     """Branches that a person has checked out, and that stay."""
 
 
-def cancel(root: Path, look: RunLook) -> Cancelled | None:
+def cancel(root: Path, view: RunView) -> Cancelled | None:
     """Ends a run; None if it ended by itself meanwhile. Asked again after a crash, it goes on where it was.
 
     The last event is written last: until it stands, the run is not over, and can be cancelled again.
     """
-    if look.workflow == Workflow.AUTOPILOT:
-        with opened_autopilot(root, look.run_id) as context:
+    if view.workflow == Workflow.AUTOPILOT:
+        with open_autopilot_run(root, view.run_id) as context:
             return _cancel_autopilot(context, root)
-    factory = Factory(root)
+    factory = RunnerFactory(root)
     ledger = factory.ledger
-    if look.workflow == Workflow.FEATURE:
+    if view.workflow == Workflow.FEATURE:
         try:
-            return _cancel_feature(factory, root, look.run_id)
+            return _cancel_feature(factory, root, view.run_id)
         finally:
             ledger.close()
     try:
-        log = ForgeLog(ledger, look.run_id)
+        log = ForgeLog(ledger, view.run_id)
         if log.order() is None:
             log.begun()  # whatever is no run of a graph is refused before anything is stopped
         if has_engine(root):
-            asyncio.run(_stop(root, look.run_id))
-        _wait_until_left(root, look.run_id)
+            asyncio.run(_stop(root, view.run_id))
+        _wait_until_left(root, view.run_id)
         killpoint("cancel.stopped")
-        done = _ended(factory, log, is_carried=look.started is not None)
+        done = _ended(factory, log, is_carried=view.started is not None)
     finally:
         ledger.close()
-    with opened_forge(root, look.run_id) as context:
+    with open_forge_run(root, view.run_id) as context:
         context.refresh()
         context.files.sweep(context.layout.folder)
     return done
 
 
-def _ended(factory: Factory, log: ForgeLog, *, is_carried: bool) -> Cancelled | None:
+def _ended(factory: RunnerFactory, log: ForgeLog, *, is_carried: bool) -> Cancelled | None:
     """The rest, once nobody is at work: whether there is a graph is settled now."""
     repository, order = factory.repository, log.order()
     is_planned = order is None or log.course().is_approved
@@ -105,11 +105,11 @@ def _ended(factory: Factory, log: ForgeLog, *, is_carried: bool) -> Cancelled | 
     return Cancelled(reason, options.target if has_target else None, kept, left)
 
 
-def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | None:
+def _cancel_feature(factory: RunnerFactory, root: Path, run_id: str) -> Cancelled | None:
     """The same for a feature run, whose last event has an outcome."""
     repository = factory.repository
     order, _ = order_of(factory.ledger, run_id)
-    context = context_of(repository, factory.ledger, run_id, order)
+    context = feature_context(repository, factory.ledger, run_id, order)
     if has_engine(root):
         asyncio.run(_stop(root, run_id))
     _wait_until_left(root, run_id)
@@ -126,7 +126,7 @@ def _cancel_feature(factory: Factory, root: Path, run_id: str) -> Cancelled | No
     return Cancelled(reason, None if target is None else order.target, kept, left)
 
 
-def _cancel_autopilot(context: AutopilotRoom, root: Path) -> Cancelled | None:
+def _cancel_autopilot(context: AutopilotRunRecord, root: Path) -> Cancelled | None:
     """The same for an autopilot run: it ends as failed, which only a person's word takes up again."""
     log, repository = context.log, context.repository
     order, run_id = log.order(), log.run_id
@@ -135,7 +135,7 @@ def _cancel_autopilot(context: AutopilotRoom, root: Path) -> Cancelled | None:
     _wait_until_left(root, run_id)
     killpoint("cancel.stopped")
     tip, identity = repository.ref(f"refs/heads/{order.target}"), read_identity(repository)
-    left = sweep(Factory(root).worktrees(PREFIX), run_id, tip or order.base_commit, identity).left
+    left = sweep(RunnerFactory(root).worktrees(PREFIX), run_id, tip or order.base_commit, identity).left
     killpoint("cancel.swept")
     if log.state().state.meta.status in (AutopilotStatus.COMPLETED, AutopilotStatus.FAILED):
         return None

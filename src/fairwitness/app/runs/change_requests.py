@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.run_records.forge import opened_forge
-from fairwitness.app.views.detail import meant, meant_run, opened
+from fairwitness.app.run_records.forge import open_forge_run
+from fairwitness.app.views.detail import open_database, resolve_run, resolve_run_at
 from fairwitness.app.views.workers import has_engine, worker_on
 from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
@@ -20,7 +20,7 @@ from fairwitness.runs.graph.run_log import OVERLAY
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ChangeRequestView:
     """A request, what became of it, and what it added to the graph."""
 
     run_id: str
@@ -48,60 +48,60 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecidedRequest:
     """What a person decided, and whether somebody carries the run that waits for it."""
 
-    look: Look
+    view: ChangeRequestView
     is_carried: bool
 
     @property
     def following(self) -> str:
         """What to do next."""
-        return f"fairwitness {'watch' if self.is_carried else 'resume'} {self.look.run_id}"
+        return f"fairwitness {'watch' if self.is_carried else 'resume'} {self.view.run_id}"
 
 
-def listed(root: Path, wanted: str | None) -> tuple[str, tuple[Look, ...]]:
+def listed(root: Path, wanted: str | None) -> tuple[str, tuple[ChangeRequestView, ...]]:
     """The run that a person means, and its requests, oldest first; nothing is written."""
     with _looked_into(root, wanted) as log:
         overlays = _overlays(log)
         return log.run_id, tuple(_look(log, each, overlays) for each in request_states(log).values())
 
 
-def shown_request(root: Path, cr_id: str, wanted: str | None) -> Look:
+def shown_request(root: Path, cr_id: str, wanted: str | None) -> ChangeRequestView:
     """One of them."""
     with _looked_into(root, wanted) as log:
         return _look(log, request_state(log, cr_id), _overlays(log))
 
 
-def approve(root: Path, cr_id: str, wanted: str | None) -> Decided:
+def approve(root: Path, cr_id: str, wanted: str | None) -> DecidedRequest:
     """Lets the captain plan what a request asks for."""
     return _decided(root, cr_id, wanted, Verdict.APPROVE, None)
 
 
-def reject(root: Path, cr_id: str, wanted: str | None, reason: str) -> Decided:
+def reject(root: Path, cr_id: str, wanted: str | None, reason: str) -> DecidedRequest:
     """Turns a request down."""
     return _decided(root, cr_id, wanted, Verdict.REJECT, reason)
 
 
-def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reason: str | None) -> Decided:
+def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reason: str | None) -> DecidedRequest:
     """Writes it down as the person of this repository, and wakes whoever carries the run; where nobody does, the next
     one finds it."""
-    run_id = meant_run(root, wanted)
-    with opened_forge(root, run_id) as context:
+    run_id = resolve_run_at(root, wanted)
+    with open_forge_run(root, run_id) as context:
         decide(context.log, cr_id, verdict, context.actor, reason)
         context.refresh()
-        look = _look(context.log, request_state(context.log, cr_id), _overlays(context.log))
+        view = _look(context.log, request_state(context.log, cr_id), _overlays(context.log))
     if has_engine(root):
-        from fairwitness.app.runs.answer import wake  # whoever only looks does not wait for what carries runs
+        from fairwitness.app.runs.answer import wake_engine  # whoever only looks does not wait for what carries runs
 
-        asyncio.run(wake(root, run_id, cr_id))
-    return Decided(look, worker_on(root, run_id) is not None)
+        asyncio.run(wake_engine(root, run_id, cr_id))
+    return DecidedRequest(view, worker_on(root, run_id) is not None)
 
 
 @contextmanager
 def _looked_into(root: Path, wanted: str | None) -> Iterator[ForgeLog]:
-    with opened(root) as database:
-        yield ForgeLog(Ledger(database), meant(database, wanted))
+    with open_database(root) as database:
+        yield ForgeLog(Ledger(database), resolve_run(database, wanted))
 
 
 def _overlays(log: ForgeLog) -> dict[str, DagOverlay]:
@@ -109,6 +109,6 @@ def _overlays(log: ForgeLog) -> dict[str, DagOverlay]:
     return {row.subject: DagOverlay.model_validate(row.detail) for row in rows}
 
 
-def _look(log: ForgeLog, standing: RequestState, overlays: dict[str, DagOverlay]) -> Look:
+def _look(log: ForgeLog, standing: RequestState, overlays: dict[str, DagOverlay]) -> ChangeRequestView:
     request = standing.request
-    return Look(log.run_id, request, standing.reason, standing.refused, overlays.get(request.id))
+    return ChangeRequestView(log.run_id, request, standing.reason, standing.refused, overlays.get(request.id))

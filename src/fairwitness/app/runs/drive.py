@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from fairwitness.app.assembly.engine import FLOWS, Factory, Tell, engine_of
-from fairwitness.app.run_records.autopilot import opened_autopilot, resume_autopilot, settled_verdicts
+from fairwitness.app.assembly.engine import FLOWS, EngineCallback, RunnerFactory, build_engine
+from fairwitness.app.run_records.autopilot import open_autopilot_run, resume_autopilot, settled_verdicts
 from fairwitness.app.run_records.feature import ANSWERED, answered_keys, resume_feature
 from fairwitness.app.run_records.forge import refresh_files, resume_forge, settled_gates
 from fairwitness.app.views.detail import RESUMABLE
-from fairwitness.app.views.followed_run import POLL_S, Show, Watching
-from fairwitness.app.views.run import End, RunLook
+from fairwitness.app.views.followed_run import POLL_S, FollowedRun, ShowCallback
+from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.app.views.workers import has_engine
 from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.forge.status import DagStatus
@@ -43,7 +43,7 @@ _ANSWERED_IN = {
 """Who knows what people have answered, by workflow."""
 
 
-class Stop:
+class StopRequest:
     """Whether somebody wants this process to end, and by which signal."""
 
     def __init__(self) -> None:
@@ -64,9 +64,9 @@ class Stop:
 
 
 @contextmanager
-def listening() -> Iterator[Stop]:
+def stop_on_signals() -> Iterator[StopRequest]:
     """Ctrl-C and SIGTERM are heard as a wish, not as an end, so that everything can be left in order."""
-    stop, loop = Stop(), asyncio.get_running_loop()
+    stop, loop = StopRequest(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.ask, number)
     try:
@@ -77,9 +77,9 @@ def listening() -> Iterator[Stop]:
 
 
 @asynccontextmanager
-async def engine_at(root: Path, *, worker: bool, tell: Tell | None = None) -> AsyncIterator[DbosEngine]:
+async def engine_at(root: Path, *, worker: bool, on_event: EngineCallback | None = None) -> AsyncIterator[DbosEngine]:
     """The engine of a repository, open; what keeps it from opening or closing is told in its own words."""
-    engine = engine_of(root, tell=tell)
+    engine = build_engine(root, on_event=on_event)
     try:
         await engine.open(worker=worker)
         try:
@@ -90,33 +90,33 @@ async def engine_at(root: Path, *, worker: bool, tell: Tell | None = None) -> As
         raise NotReady(error.what, next_step=error.next_step) from error
 
 
-def refuse_unfit(root: Path, look: RunLook) -> None:
-    """A run that no engine of today can carry."""
-    if look.workflow == Workflow.AUTOPILOT:
-        with opened_autopilot(root, look.run_id):
+def refuse_undrivable(root: Path, view: RunView) -> None:
+    """A run that no engine of today can drive."""
+    if view.workflow == Workflow.AUTOPILOT:
+        with open_autopilot_run(root, view.run_id):
             return  # it has an order to go by
-    if look.workflow not in FLOWS:
+    if view.workflow not in FLOWS:
         raise UsageError(
-            f"{look.run_id} is a run of {look.workflow}, and cannot be carried yet",
-            next_step=f"fairwitness events {look.run_id}",
+            f"{view.run_id} is a run of {view.workflow}, and cannot be carried yet",
+            next_step=f"fairwitness events {view.run_id}",
         )
 
 
-def is_final(look: RunLook) -> bool:
+def is_final(view: RunView) -> bool:
     """Whether a run ended in a way that no resuming changes."""
-    if look.workflow != Workflow.FEATURE or not look.is_over:
-        return look.status == COMPLETED
-    return look.status not in RESUMABLE and not (look.reason or "").startswith(CANCELLED)
+    if view.workflow != Workflow.FEATURE or not view.is_over:
+        return view.status == COMPLETED
+    return view.status not in RESUMABLE and not (view.reason or "").startswith(CANCELLED)
 
 
-def can_go_on(root: Path, look: RunLook) -> bool:
+def can_go_on(root: Path, view: RunView) -> bool:
     """Whether a run that has ended may go on: one that failed for good would only fail again."""
-    if is_final(look):
-        return not _is_cleared(root, look.run_id)
-    if look.workflow in (Workflow.FEATURE, Workflow.AUTOPILOT):
+    if is_final(view):
+        return not _is_cleared(root, view.run_id)
+    if view.workflow in (Workflow.FEATURE, Workflow.AUTOPILOT):
         return True
-    run_id = look.run_id
-    ledger = Factory(root).ledger
+    run_id = view.run_id
+    ledger = RunnerFactory(root).ledger
     try:
         log = ForgeLog(ledger, run_id)
         if not log.course().is_approved:
@@ -130,20 +130,20 @@ def can_go_on(root: Path, look: RunLook) -> bool:
     return not _is_cleared(root, run_id)
 
 
-def record_resumed(root: Path, look: RunLook) -> None:
+def record_resumed(root: Path, view: RunView) -> None:
     """Writes down that a paused or failed run goes on, before anything does."""
-    if is_final(look):
+    if is_final(view):
         return  # it stays so; only what comes after its last event is left to be done
-    if look.workflow == Workflow.AUTOPILOT:
-        resume_autopilot(root, look.run_id)
+    if view.workflow == Workflow.AUTOPILOT:
+        resume_autopilot(root, view.run_id)
         return
-    factory = Factory(root)
+    factory = RunnerFactory(root)
     ledger = factory.ledger
     try:
-        if look.workflow == Workflow.FEATURE:
-            resume_feature(factory.repository, ledger, look.run_id)
+        if view.workflow == Workflow.FEATURE:
+            resume_feature(factory.repository, ledger, view.run_id)
         else:
-            resume_forge(root, look.run_id)
+            resume_forge(root, view.run_id)
     finally:
         ledger.close()
 
@@ -161,23 +161,23 @@ def _is_cleared(root: Path, run_id: str) -> bool:
     return asyncio.run(asked())
 
 
-def carry(root: Path, followed: Watching, show: Show) -> End | int:
+def drive(root: Path, followed: FollowedRun, show: ShowCallback) -> WatchEnd | int:
     """Carries a run in this process until it ends, or gives the number of the signal that ended this before.
 
     Whatever was begun is saved; agents that were at work are stopped within the grace.
     """
-    return asyncio.run(_carry(root, followed, show))
+    return asyncio.run(_drive(root, followed, show))
 
 
-async def _carry(root: Path, followed: Watching, show: Show) -> End | int:
-    with listening() as stop:
+async def _drive(root: Path, followed: FollowedRun, show: ShowCallback) -> WatchEnd | int:
+    with stop_on_signals() as stop:
         async with engine_at(root, worker=True) as engine:
-            await _set_going(engine, root, followed.look)
+            await _start(engine, root, followed.view)
             end = await _follow(engine, followed, show, stop)
             if end is None:
                 followed.note = f"stopping: what is at work has {GRACE_S:g}s to end"
                 show(followed, [])
-    if followed.look.workflow == Workflow.FORGE:
+    if followed.view.workflow == Workflow.FORGE:
         await asyncio.to_thread(refresh_files, root, followed.run_id)
     followed.note = ""
     show(followed, await asyncio.to_thread(followed.news))
@@ -193,13 +193,13 @@ async def deliver_answers(engine: DbosEngine, root: Path, run_id: str, workflow:
         await engine.answer(run_id, key, ANSWERED)
 
 
-async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
+async def _start(engine: DbosEngine, root: Path, view: RunView) -> None:
     """Gives a run to the engine, however far it came: never given, left by a dead process, ended, or failed."""
-    run_id = look.run_id
-    await engine.submit(run_id, FLOWS[look.workflow], {"run_id": run_id})
-    await deliver_answers(engine, root, run_id, look.workflow)
+    run_id = view.run_id
+    await engine.submit(run_id, FLOWS[view.workflow], {"run_id": run_id})
+    await deliver_answers(engine, root, run_id, view.workflow)
     outcome = await engine.outcome(run_id)
-    if outcome is not None and outcome.status is ExecutionStatus.DONE and is_final(look):
+    if outcome is not None and outcome.status is ExecutionStatus.DONE and is_final(view):
         return  # nothing is left to be done
     if outcome is not None and outcome.status is ExecutionStatus.DONE:
         # it has ended, but not as it should: its last decision is taken again
@@ -209,7 +209,7 @@ async def _set_going(engine: DbosEngine, root: Path, look: RunLook) -> None:
         await engine.resume(run_id)
 
 
-async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop) -> End | None:
+async def _follow(engine: DbosEngine, followed: FollowedRun, show: ShowCallback, stop: StopRequest) -> WatchEnd | None:
     """Shows the run until it ends; None if somebody wants this process to end first."""
     show(followed, [])
     asked, ended_at = 0.0, None
@@ -219,8 +219,8 @@ async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop
         news = await asyncio.to_thread(followed.news)
         show(followed, news)
         last_news = loop.time() if news else last_news
-        end = None if news else followed.look.ended()
-        if end == "person" and loop.time() - last_news >= _patience(followed.look):
+        end = None if news else followed.view.ended()
+        if end == "person" and loop.time() - last_news >= _patience(followed.view):
             return end
         if end is not None or loop.time() - asked > _ASK_S:
             asked = loop.time()
@@ -234,14 +234,14 @@ async def _follow(engine: DbosEngine, followed: Watching, show: Show, stop: Stop
             return None
 
 
-def _patience(look: RunLook) -> float:
+def _patience(view: RunView) -> float:
     """How long nothing must have happened before a run is left to a person.
 
     One that was paused has a flow that ends by itself, and clears up before it does.
     """
-    if look.workflow != Workflow.AUTOPILOT:
+    if view.workflow != Workflow.AUTOPILOT:
         return 0.0
-    return _LAST_EVENT_S if look.status == "paused" else _SETTLED_S
+    return _LAST_EVENT_S if view.status == "paused" else _SETTLED_S
 
 
 def _refuse_lost(run_id: str, outcome: RunOutcome, seconds: float) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.app.repository import state_in
-from fairwitness.app.run_records.feature import opened_context
-from fairwitness.app.views.detail import meant_run
+from fairwitness.app.run_records.feature import open_feature_run
+from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.runs.feature.instructions import apply, diff_of, proposals
@@ -29,9 +29,9 @@ class Proposal:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def pending(root: Path, wanted: str) -> list[Proposal]:
+def pending_proposals(root: Path, wanted: str) -> list[Proposal]:
     """What a run proposed and nobody applied."""
-    with opened_context(root, meant_run(root, wanted)) as context:
+    with open_feature_run(root, resolve_run_at(root, wanted)) as context:
         found = []
         for number, update in enumerate(proposals(context), start=1):
             try:
@@ -44,7 +44,7 @@ def pending(root: Path, wanted: str) -> list[Proposal]:
 
 def apply_proposal(root: Path, wanted: str, number: int) -> str:
     """Applies one of them as the person of this repository; the file's path."""
-    with opened_context(root, meant_run(root, wanted)) as context:
+    with open_feature_run(root, resolve_run_at(root, wanted)) as context:
         waiting = proposals(context)
         if not 1 <= number <= len(waiting):
             raise UsageError(
@@ -56,7 +56,7 @@ def apply_proposal(root: Path, wanted: str, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnowledgeEntry:
     """One thing that was learned; with grounds it is shown to no agent, since the filter refuses it."""
 
     type: str
@@ -75,10 +75,10 @@ def file_of(root: Path) -> Path:
     return state_in(root) / FILE
 
 
-def known_in(root: Path) -> tuple[Known, ...]:
+def knowledge_in(root: Path) -> tuple[KnowledgeEntry, ...]:
     """Everything that is remembered, the newest first; nothing is made."""
     return tuple(
-        Known(
+        KnowledgeEntry(
             type=entry.type.value,
             key=entry.key,
             value=entry.value,
@@ -89,9 +89,9 @@ def known_in(root: Path) -> tuple[Known, ...]:
     )
 
 
-def forget(root: Path, key: str) -> Known:
+def forget(root: Path, key: str) -> KnowledgeEntry:
     """Takes out what stands under a key, and answers what it was; `UsageError` if there is nothing."""
-    known = {entry.key: entry for entry in known_in(root)}
+    known = {entry.key: entry for entry in knowledge_in(root)}
     if key not in known or not _memory(root).forget(key):
         raise UsageError(f"nothing is known under {key!r}", next_step="fairwitness knowledge list")
     return known[key]

@@ -10,8 +10,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
-from fairwitness.app.views.detail import meant_run
+from fairwitness.app.run_records.forge import ForgeRunRecord, open_forge_run
+from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.app.views.workers import worker_on
 from fairwitness.contracts.forge.dag import DagNode, DagOverlay
 from fairwitness.contracts.graph.forge import ForgePlan
@@ -30,7 +30,7 @@ _LARGEST = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLook:
+class PlannedNode:
     """A node of a plan with what its document says."""
 
     node: DagNode
@@ -41,13 +41,13 @@ class NodeLook:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanLook:
+class PlanView:
     """A plan, where it stands and what comes next."""
 
     run_id: str
     request: str
     plan: ForgePlan
-    nodes: tuple[NodeLook, ...]
+    nodes: tuple[PlannedNode, ...]
     """Each after those that it waits for."""
     folder: Path
     is_sealed: bool
@@ -65,16 +65,16 @@ class PlanLook:
             "is_sealed": self.is_sealed,
             "folder": str(self.folder),
             "problem": self.problem,
-            "order": [look.node.id for look in self.nodes],
+            "order": [view.node.id for view in self.nodes],
             "plan": self.plan.plain(),
             "grown": list(self.grown),
             "next": self.following,
         }
 
 
-def look_at_plan(root: Path, wanted: str | None) -> PlanLook:
+def read_plan_view(root: Path, wanted: str | None) -> PlanView:
     """The plan of a run as it stands now: as it was sealed, or as it is in its files."""
-    with opened_forge(root, meant_run(root, wanted)) as context:
+    with open_forge_run(root, resolve_run_at(root, wanted)) as context:
         log, order = context.log, context.log.order()
         proposal = log.proposal()
         if order is None or proposal is None:
@@ -86,7 +86,7 @@ def look_at_plan(root: Path, wanted: str | None) -> PlanLook:
                 plan = read_plan(context.files, context.layout, proposal)
             except FairWitnessError as error:
                 problem = error.what
-        return PlanLook(
+        return PlanView(
             run_id=log.run_id,
             request=order.request,
             plan=plan,
@@ -99,26 +99,26 @@ def look_at_plan(root: Path, wanted: str | None) -> PlanLook:
         )
 
 
-def _nodes(plan: ForgePlan) -> tuple[NodeLook, ...]:
+def _nodes(plan: ForgePlan) -> tuple[PlannedNode, ...]:
     tasks = {task.id: task for task in plan.tasks}
     nodes = {node.id: node for node in plan.dag.nodes}
-    looks = []
+    views = []
     for name in TopologicalSorter({node.id: node.dependencies for node in plan.dag.nodes}).static_order():
         node, task = nodes[name], tasks.get(name)
         if task is None:
-            looks.append(NodeLook(node, "", None, ()))
+            views.append(PlannedNode(node, "", None, ()))
         else:
-            looks.append(NodeLook(node, task.title, task.estimated_complexity.value, task.acceptance_criteria))
-    return tuple(looks)
+            views.append(PlannedNode(node, task.title, task.estimated_complexity.value, task.acceptance_criteria))
+    return tuple(views)
 
 
-def _grown(context: ForgeRoom) -> Iterator[str]:
+def _grown(context: ForgeRunRecord) -> Iterator[str]:
     for row in context.log.ledger.observations(context.log.run_id, OVERLAY):
         names = [node.id for node in DagOverlay.model_validate(row.detail).addedNodes]
         yield f"{row.subject} added {', '.join(names) or 'edges'}"
 
 
-def _following(context: ForgeRoom, problem: str | None) -> str:
+def _following(context: ForgeRunRecord, problem: str | None) -> str:
     run_id, question = context.log.run_id, open_question(context.log)
     gate = "" if question is None else question.gate_id
     if gate.startswith(f"{REVIEW}."):
@@ -133,7 +133,7 @@ def edit_plan(root: Path, wanted: str, file: str, given: Path | None) -> Path:
 
     It is looked at afterwards: `UsageError` with its place for what does not fit. The file stays as it was edited.
     """
-    with opened_forge(root, meant_run(root, wanted)) as context:
+    with open_forge_run(root, resolve_run_at(root, wanted)) as context:
         proposal = context.log.proposal()
         course = context.log.course()
         if course.is_approved:
@@ -155,7 +155,7 @@ def edit_plan(root: Path, wanted: str, file: str, given: Path | None) -> Path:
         return context.files.root / path
 
 
-def _part(context: ForgeRoom, file: str) -> str:
+def _part(context: ForgeRunRecord, file: str) -> str:
     """The path of a file that is part of a plan, named from the run's folder or from the repository."""
     name = file.removeprefix("./").removeprefix(f"{context.layout.folder}/")
     if _PART.fullmatch(name) is None:
@@ -180,8 +180,8 @@ def _edit_here(path: Path) -> None:
 
 def approve_plan(root: Path, wanted: str | None) -> tuple[str, bool]:
     """Seals the plan of a run as the person of this repository; the run, and whether somebody carries it."""
-    run_id = meant_run(root, wanted)
-    with opened_forge(root, run_id) as context:
+    run_id = resolve_run_at(root, wanted)
+    with open_forge_run(root, run_id) as context:
         question = open_question(context.log)
         if question is None or not question.gate_id.startswith(f"{REVIEW}."):
             raise _not_reviewed(context, None if question is None else question.gate_id)
@@ -191,14 +191,14 @@ def approve_plan(root: Path, wanted: str | None) -> tuple[str, bool]:
     return run_id, worker_on(root, run_id) is not None
 
 
-def _no_plan(context: ForgeRoom) -> UsageError:
+def _no_plan(context: ForgeRunRecord) -> UsageError:
     run_id = context.log.run_id
     if context.log.course().is_over:
         return UsageError(f"{run_id} has ended", next_step=f"fairwitness status {run_id}")
     return UsageError(f"the captain of {run_id} has no plan to show yet", next_step=f"fairwitness watch {run_id}")
 
 
-def _not_reviewed(context: ForgeRoom, gate: str | None) -> UsageError:
+def _not_reviewed(context: ForgeRunRecord, gate: str | None) -> UsageError:
     run_id = context.log.run_id
     if gate is not None:
         return UsageError(f"{run_id} waits for something else, {gate}", next_step="fairwitness inbox")

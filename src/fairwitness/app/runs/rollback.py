@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fairwitness.app.state import ledger_in, state_of
-from fairwitness.app.views.detail import meant_run
+from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.runs.feature.rolling_back import RolledBack, rollback
@@ -11,7 +11,7 @@ from fairwitness.runs.feature.rolling_back import RolledBack, rollback
 
 def roll_back(root: Path, wanted: str, *, revert: bool) -> RolledBack:
     """Takes it back, or says why that cannot be done."""
-    run_id = meant_run(root, wanted)
+    run_id = resolve_run_at(root, wanted)
     repository = Repository.open(root)
     state = state_of(repository)
     ledger = ledger_in(state)

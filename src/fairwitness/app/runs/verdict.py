@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.run_records.autopilot import WORDS, Recorded, opened_autopilot, record_verdict
+from fairwitness.app.run_records.autopilot import WORDS, RecordedVerdict, open_autopilot_run, record_verdict
 from fairwitness.app.run_records.autopilot_history import autopilot_runs
-from fairwitness.app.runs.answer import wake
+from fairwitness.app.runs.answer import wake_engine
 from fairwitness.app.views.autopilot import opened_ledger
-from fairwitness.app.views.detail import meant_run
+from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.app.views.workers import has_engine, worker_on
 from fairwitness.contracts.autopilot.words import PhaseStatus
 from fairwitness.errors import UsageError
@@ -19,10 +19,10 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenVerdict:
     """What was said, and what comes next."""
 
-    recorded: Recorded
+    recorded: RecordedVerdict
     is_carried: bool
 
     @property
@@ -49,17 +49,17 @@ class Given:
 
 def give_verdict(
     root: Path, phase: str, word: str, issues: tuple[str, ...], run: str | None, *, clock: Clock = system_clock
-) -> Given:
+) -> GivenVerdict:
     """Records a verdict of the person of this repository; without a run, for the latest in which the phase waits."""
-    run_id = _asking(root, phase) if run is None else meant_run(root, run)
-    with opened_autopilot(root, run_id, clock=clock) as context:
+    run_id = _asking(root, phase) if run is None else resolve_run_at(root, run)
+    with open_autopilot_run(root, run_id, clock=clock) as context:
         recorded = record_verdict(context, phase, WORDS[word], issues)
         is_carried = worker_on(root, run_id) is not None
         if not is_carried:
             context.refresh()
     if has_engine(root):
-        asyncio.run(wake(root, run_id, recorded.gate))
-    return Given(recorded, is_carried)
+        asyncio.run(wake_engine(root, run_id, recorded.gate))
+    return GivenVerdict(recorded, is_carried)
 
 
 def _asking(root: Path, phase: str) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairwitness.app.assembly.engine import FLOWS, Tell
-from fairwitness.app.repository import looking
-from fairwitness.app.runs.drive import deliver_answers, engine_at, listening
-from fairwitness.app.views.detail import look_at
-from fairwitness.app.views.run import End
+from fairwitness.app.assembly.engine import FLOWS, EngineCallback
+from fairwitness.app.repository import read_database
+from fairwitness.app.runs.drive import deliver_answers, engine_at, stop_on_signals
+from fairwitness.app.views.detail import read_detail
+from fairwitness.app.views.run import WatchEnd
 from fairwitness.engine.base import JOURNAL_VERSION, ExecutionStatus
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.engine.leases import DEAD_AFTER_S, HEARTBEAT_S
@@ -22,7 +22,7 @@ _GOING = (ExecutionStatus.QUEUED, ExecutionStatus.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class StrandedRun:
     """A run that goes on by itself no more, why, and what repairs it."""
 
     run_id: str
@@ -30,10 +30,10 @@ class Needs:
     next_step: str
 
 
-def named(id_: str) -> str:
+def run_label(id_: str) -> str:
     """A run or one of its children, as a person would call it.
 
-    >>> [named(id_) for id_ in ("run-7", "run-7/t/task-01/2", "run-7/t/task-01/2/help", "run-7/m/3")]
+    >>> [run_label(id_) for id_ in ("run-7", "run-7/t/task-01/2", "run-7/t/task-01/2/help", "run-7/m/3")]
     ['run-7', 'run-7: task-01, attempt 2', 'run-7: task-01, attempt 2, helper', 'run-7: merge 3']
     """
     match id_.split("/"):
@@ -50,50 +50,54 @@ def named(id_: str) -> str:
             return id_
 
 
-Audit = Callable[[tuple[Needs, ...]], None]
+AuditCallback = Callable[[tuple[StrandedRun, ...]], None]
 
 
-def work(root: Path, *, once: bool, tell: Tell, audit: Audit) -> int | None:
+def run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit: AuditCallback) -> int | None:
     """Works until a signal, whose number it gives, or with `once` until nothing is left: None."""
-    return asyncio.run(_work(root, once=once, tell=tell, audit=audit))
+    return asyncio.run(_run_worker(root, once=once, on_event=on_event, audit=audit))
 
 
-async def _work(root: Path, *, once: bool, tell: Tell, audit: Audit) -> int | None:
-    with listening() as stop:
+async def _run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit: AuditCallback) -> int | None:
+    with stop_on_signals() as stop:
         # Looked at before anything is taken: a worker mends what a dead one left, and then nobody would hear of it.
         async with engine_at(root, worker=False) as engine:
             audit(await _needs(engine, root))
-        async with engine_at(root, worker=True, tell=tell) as engine:
+        async with engine_at(root, worker=True, on_event=on_event) as engine:
             for run in await engine.runs():
                 if run.flow in _WORKFLOWS and run.status in _GOING:
                     await deliver_answers(engine, root, run.id, _WORKFLOWS[run.flow])
-            left = _Left(engine, root)
+            left = _RemainingRuns(engine, root)
             while not await stop.within(_LOOK_S):
                 if once and not await left.is_anything():
                     return None
         return stop.signal
 
 
-async def _needs(engine: DbosEngine, root: Path) -> tuple[Needs, ...]:
+async def _needs(engine: DbosEngine, root: Path) -> tuple[StrandedRun, ...]:
     """What the engine calls stranded, and runs that the ledger holds and nobody gave to the engine."""
-    found = [Needs(one.run_id, one.reason, one.next_step) for one in await engine.audit() if "/" not in one.run_id]
+    found = [
+        StrandedRun(one.run_id, one.reason, one.next_step) for one in await engine.audit() if "/" not in one.run_id
+    ]
     known = {run.id for run in await engine.runs()}
     for run_id in await asyncio.to_thread(_unfinished, root):
         if run_id not in known:
-            found.append(Needs(run_id, "it was begun and never given to a worker", f"fairwitness resume {run_id}"))
+            found.append(
+                StrandedRun(run_id, "it was begun and never given to a worker", f"fairwitness resume {run_id}")
+            )
     return tuple(found)
 
 
 def _unfinished(root: Path) -> list[str]:
     """The runs that may go on and have not ended, by the ledger."""
-    with looking(root) as database:
+    with read_database(root) as database:
         if database is None:
             return []
-        looks = [look_at(database, run.run_id).look for run in ledger.glance(database) if run.workflow in FLOWS]
-    return [look.run_id for look in looks if not look.is_over and look.ended() is not End.PERSON]
+        views = [read_detail(database, run.run_id).view for run in ledger.glance(database) if run.workflow in FLOWS]
+    return [view.run_id for view in views if not view.is_over and view.ended() is not WatchEnd.PERSON]
 
 
-class _Left:
+class _RemainingRuns:
     """Whether a worker that is to end when nothing is left may end."""
 
     def __init__(self, engine: DbosEngine, root: Path) -> None:

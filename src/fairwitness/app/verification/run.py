@@ -78,7 +78,7 @@ def _of_task(value: dict[str, Any]) -> list[str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class VerifyRequest:
     """What a person asks to be verified."""
 
     where: Path
@@ -100,7 +100,7 @@ def accepts_of(subjects: tuple[str, ...], reason: str) -> tuple[Acceptance, ...]
     return tuple(Acceptance(subject, reason) for subject in subjects)
 
 
-def verify(request: Request, *, on_progress: ProgressCallback, clock: Clock = system_clock) -> VerifyReport:
+def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Clock = system_clock) -> VerifyReport:
     """Proves a change, or says what is missing; the person's repository is left as it was."""
     began = time.monotonic()
     repository = Repository.open(request.where)
@@ -161,7 +161,7 @@ def verify(request: Request, *, on_progress: ProgressCallback, clock: Clock = sy
 
 
 def _settings(
-    request: Request, repository: Repository, shadow: Shadow, change: ProposedChange
+    request: VerifyRequest, repository: Repository, shadow: Shadow, change: ProposedChange
 ) -> tuple[VerifySettings, str]:
     """The person's settings and the digest of what was read; the base's, if the change touches them."""
     is_changed = any(file.path == SETTINGS for file in change.files)
@@ -177,7 +177,7 @@ def _settings(
     return settings, digest
 
 
-def _change(request: Request, repository: Repository, shadow: Shadow) -> ProposedChange:
+def _change(request: VerifyRequest, repository: Repository, shadow: Shadow) -> ProposedChange:
     base, head = _sides(request, repository, shadow)
     files = shadow.diff(base.tree, head.tree)
     declared = None
@@ -187,7 +187,7 @@ def _change(request: Request, repository: Repository, shadow: Shadow) -> Propose
     return ProposedChange(base=base, head=head, files=files, accepts=request.accepts, declared=declared)
 
 
-def _sides(request: Request, repository: Repository, shadow: Shadow) -> tuple[Side, Side]:
+def _sides(request: VerifyRequest, repository: Repository, shadow: Shadow) -> tuple[Side, Side]:
     if sum((request.staged, request.worktree, request.head is not None)) > 1:
         raise UsageError("--head, --staged and --worktree exclude each other", next_step="give one of them")
     if request.staged or request.worktree:
@@ -207,7 +207,7 @@ def _sides(request: Request, repository: Repository, shadow: Shadow) -> tuple[Si
     return _base_of(request, repository, commit), head
 
 
-def _base_of(request: Request, repository: Repository, head: str) -> Side:
+def _base_of(request: VerifyRequest, repository: Repository, head: str) -> Side:
     base = repository.commit(request.base) if request.base is not None else _default_base(repository, head)
     if base is None:
         raise UsageError("there is no commit to compare with: this is the first", next_step="name one with --base REF")
@@ -246,7 +246,7 @@ def _actor(repository: Repository) -> str:
     return read_identity(repository).author
 
 
-def _next_step(proven: VerificationResult, request: Request, run_id: str) -> str:
+def _next_step(proven: VerificationResult, request: VerifyRequest, run_id: str) -> str:
     if isinstance(proven.answer, Open):
         return f"fairwitness ledger gates {run_id}"
     for line in proven.missing:

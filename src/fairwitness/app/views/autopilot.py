@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.autopilot_project import read_ground
+from fairwitness.app.autopilot_project import read_project
 from fairwitness.app.repository import repository_root
 from fairwitness.app.run_records.autopilot_history import autopilot_runs, latest_run
 from fairwitness.app.views.ledger import open_ledger
-from fairwitness.app.views.run import phase_word
+from fairwitness.app.views.run import phase_status_text
 from fairwitness.app.views.workers import worker_on
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, TrendSummary
@@ -28,7 +28,7 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.layout import autopilot as layout
 
 _OVER = (RunStatus.COMPLETED, RunStatus.FAILED)
-_TOLD = (PhaseStatus.IN_PROGRESS, PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.NEEDS_HUMAN_VERIFICATION)
+_REPORTED = (PhaseStatus.IN_PROGRESS, PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.NEEDS_HUMAN_VERIFICATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class PhaseLine:
     @property
     def word(self) -> str:
         """Its status as a person reads it."""
-        return phase_word(self.status)
+        return phase_status_text(self.status)
 
 
 @dataclass(frozen=True, slots=True)
-class AutopilotLook:
+class AutopilotView:
     """A run as it stands."""
 
     run_id: str
@@ -92,7 +92,7 @@ class AutopilotLook:
         return {status: statuses.count(status) for status in dict.fromkeys(statuses)}
 
 
-def look_at_log(log: AutopilotLog) -> AutopilotLook:
+def view_of_log(log: AutopilotLog) -> AutopilotView:
     """The run as its events tell it."""
     order, state = log.order(), log.state().state
     meta, limits = state.meta, order.limits.breaker
@@ -107,7 +107,7 @@ def look_at_log(log: AutopilotLog) -> AutopilotLook:
         )
         for phase, record in state.phases.items()
     )
-    return AutopilotLook(
+    return AutopilotView(
         run_id=log.run_id,
         status=meta.status.value,
         flags=tuple(flag.value for flag in order.flags),
@@ -175,13 +175,13 @@ def opened_ledger(root: Path) -> Iterator[Ledger]:
         ledger.close()
 
 
-def look_at_run(root: Path, wanted: str | None) -> AutopilotLook:
+def view_of_run(root: Path, wanted: str | None) -> AutopilotView:
     """One run as it stands; without a name, the latest."""
     with opened_ledger(root) as ledger:
-        return look_at_log(AutopilotLog(ledger, latest_run(ledger, wanted)))
+        return view_of_log(AutopilotLog(ledger, latest_run(ledger, wanted)))
 
 
-def latest(root: Path, wanted: str | None) -> str:
+def latest_run_at(root: Path, wanted: str | None) -> str:
     """The run that a person means; without a name, the latest."""
     with opened_ledger(root) as ledger:
         return latest_run(ledger, wanted)
@@ -194,25 +194,25 @@ def has_run(root: Path) -> bool:
     return False
 
 
-def next_of(root: Path, look: AutopilotLook, *, is_reported: bool = False) -> str:
+def next_autopilot_command(root: Path, view: AutopilotView, *, is_reported: bool = False) -> str:
     """What a person would do next about a run; `is_reported` if its report is what they look at."""
-    if look.status == RunStatus.COMPLETED:
-        return "fairwitness autopilot next" if is_reported else f"fairwitness autopilot report {look.run_id}"
-    if look.waiting:
-        return f"fairwitness verdict {look.waiting[0]} pass|fail|issues"
-    if look.status == RunStatus.FAILED and not is_reported:
-        return f"fairwitness autopilot report {look.run_id}"
-    is_carried = look.status == RunStatus.RUNNING and worker_on(root, look.run_id) is not None
-    return f"fairwitness {'watch' if is_carried else 'resume'} {look.run_id}"
+    if view.status == RunStatus.COMPLETED:
+        return "fairwitness autopilot next" if is_reported else f"fairwitness autopilot report {view.run_id}"
+    if view.waiting:
+        return f"fairwitness verdict {view.waiting[0]} pass|fail|issues"
+    if view.status == RunStatus.FAILED and not is_reported:
+        return f"fairwitness autopilot report {view.run_id}"
+    is_carried = view.status == RunStatus.RUNNING and worker_on(root, view.run_id) is not None
+    return f"fairwitness {'watch' if is_carried else 'resume'} {view.run_id}"
 
 
-class Board:
+class LiveBoard:
     """One run that is looked at again and again."""
 
     def __init__(self, root: Path, run_id: str) -> None:
         self._root, self._run_id = root, run_id
         self._log: AutopilotLog | None = None
-        self._last: AutopilotLook | None = None
+        self._last: AutopilotView | None = None
 
     def open(self) -> None:
         """Begins to look."""
@@ -223,11 +223,11 @@ class Board:
         if self._log is not None:
             self._log.ledger.close()
 
-    def look(self) -> AutopilotLook:
+    def view(self) -> AutopilotView:
         """The run as it stands; as it stood, while somebody keeps the ledger busy."""
         assert self._log is not None, "opened before it is looked at"
         try:
-            self._last = look_at_log(self._log)
+            self._last = view_of_log(self._log)
         except DatabaseBusy:
             if self._last is None:
                 raise
@@ -235,7 +235,7 @@ class Board:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RoadmapPhase:
     """A phase of the roadmap, as the runs so far left it."""
 
     id: str
@@ -243,55 +243,56 @@ class Standing:
     status: str
 
 
-def roadmap_standings(root: Path) -> tuple[Standing, ...]:
+def roadmap_phases(root: Path) -> tuple[RoadmapPhase, ...]:
     """All phases of the roadmap as it is now; `UsageError` if it cannot be read."""
     repository = Repository.open(root)
-    roadmap = read_ground(repository, system_clock).roadmap
+    roadmap = read_project(repository, system_clock).roadmap
     left: dict[str, str] = {}
     with suppress(DatabaseUnusable), opened_ledger(root) as ledger:  # without a ledger nothing was ever run
         for run_id in autopilot_runs(ledger):
             records = AutopilotLog(ledger, run_id).state().state.phases
-            left |= {phase: record.status.value for phase, record in records.items() if record.status in _TOLD}
+            left |= {phase: record.status.value for phase, record in records.items() if record.status in _REPORTED}
     left |= dict.fromkeys(roadmap.ticked, PhaseStatus.COMPLETED.value)
     return tuple(
-        Standing(phase.id, phase.name, left.get(phase.id, PhaseStatus.NOT_STARTED.value)) for phase in roadmap.phases
+        RoadmapPhase(phase.id, phase.name, left.get(phase.id, PhaseStatus.NOT_STARTED.value))
+        for phase in roadmap.phases
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class AutopilotReport:
     """A run in numbers, and where its documents are."""
 
-    look: AutopilotLook
+    view: AutopilotView
     metrics: RunMetrics
     documents: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
         """As plain values."""
-        return {**self.look.plain(), "metrics": self.metrics.plain(), "documents": list(self.documents)}
+        return {**self.view.plain(), "metrics": self.metrics.plain(), "documents": list(self.documents)}
 
 
-def report_of(root: Path, wanted: str | None) -> Reported:
+def report_of(root: Path, wanted: str | None) -> AutopilotReport:
     """What a run came to, and which of its documents exist."""
     with opened_ledger(root) as ledger:
         log = AutopilotLog(ledger, latest_run(ledger, wanted))
-        look = look_at_log(log)
+        view = view_of_log(log)
         folded = log.state()
-        return Reported(
-            look,
+        return AutopilotReport(
+            view,
             run_metrics(folded, now=folded.state.meta.last_checkpoint),
-            tuple(_documents(repository_root(root), look, is_latest=log.run_id == autopilot_runs(ledger)[-1])),
+            tuple(_documents(repository_root(root), view, is_latest=log.run_id == autopilot_runs(ledger)[-1])),
         )
 
 
-def _documents(root: Path, look: AutopilotLook, *, is_latest: bool) -> Iterator[str]:
+def _documents(root: Path, view: AutopilotView, *, is_latest: bool) -> Iterator[str]:
     """Files that are about this run: some are written anew by every run, so they are about the latest one."""
-    found = [layout.archived_state(look.run_id)]
+    found = [layout.archived_state(view.run_id)]
     if is_latest:
         found += [layout.STATE, layout.COMPLETION_REPORT, layout.COMPLETION_DATA, layout.LEARNINGS]
-        found += [layout.phase_post_mortem(phase.id) for phase in look.phases]
-        found += [layout.phase_confidence(phase.id) for phase in look.phases]
-        found += [f"{layout.PHASES}/{phase.id}" for phase in look.phases]
+        found += [layout.phase_post_mortem(phase.id) for phase in view.phases]
+        found += [layout.phase_confidence(phase.id) for phase in view.phases]
+        found += [f"{layout.PHASES}/{phase.id}" for phase in view.phases]
     return (path for path in found if (root / path).exists())
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairwitness.app.repository import looking
-from fairwitness.app.views.run import AUTOPILOT, NodeLook, RunCourse, RunLook, Stage, word_of
+from fairwitness.app.repository import read_database
+from fairwitness.app.views.run import AUTOPILOT, NodeStage, NodeView, RunSummary, RunView, status_text
 from fairwitness.errors import DatabaseUnusable, UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
@@ -25,7 +25,7 @@ EVENTS, READ = 5, 25
 """How many of its last events a look at a run shows, and reads for it: some tell what others tell already."""
 RESUMABLE = frozenset({"error", "out_of_budget"})
 """How a feature run ends that may go on."""
-AT_WORK = (Stage.WORKING, Stage.HELPING, Stage.MERGING)
+AT_WORK = (NodeStage.WORKING, NodeStage.HELPING, NodeStage.MERGING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RunLine:
     @property
     def word(self) -> str:
         """Its status as a person reads it."""
-        return word_of(self.status)
+        return status_text(self.status)
 
 
 def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_clock) -> tuple[list[RunLine], int]:
@@ -59,7 +59,7 @@ def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_cloc
 
     With `most`, only so many of those that have ended; what has not ended is never left out.
     """
-    with looking(root) as database:
+    with read_database(root) as database:
         if database is None:
             return [], 0
         lines: list[RunLine] = []
@@ -74,17 +74,17 @@ def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_cloc
         return lines, left
 
 
-def _course(database: "Database", run: ledger.RunGlance) -> RunCourse:
-    told = RunCourse(run.run_id)
+def _course(database: "Database", run: ledger.RunGlance) -> RunSummary:
+    told = RunSummary(run.run_id)
     told.status = run.last_event  # until an event says better
     if run.workflow == AUTOPILOT:
         told.phases.needs = ledger.phase_needs(database, run.run_id)
     for event in ledger.course(database, run.run_id, up_to=run.events):
-        told.take_in(event)
+        told.apply_event(event)
     return told
 
 
-def _line(database: "Database", run: ledger.RunGlance, told: RunCourse, clock: Clock) -> RunLine:
+def _line(database: "Database", run: ledger.RunGlance, told: RunSummary, clock: Clock) -> RunLine:
     states = ledger.node_states(database, run.run_id) if told.tasks else {}
     running = states.get("RUNNING", 0)
     phases = told.phases.counts()
@@ -108,15 +108,15 @@ def seconds_since(timestamp: str, now: datetime) -> float:
 
 
 @contextmanager
-def opened(root: Path) -> Iterator["Database"]:
+def open_database(root: Path) -> Iterator["Database"]:
     """The ledger of a repository that must have one, to look at."""
-    with looking(root) as database:
+    with read_database(root) as database:
         if database is None:
             raise DatabaseUnusable(f"there is no ledger in {root} yet", next_step="fairwitness status")
         yield database
 
 
-def meant(database: "Database", wanted: str | None) -> str:
+def resolve_run(database: "Database", wanted: str | None) -> str:
     """The run a person means: by its id, by its spelling in refs, `last`, or the only one that has not ended."""
     runs = ledger.glance(database)
     if wanted is None:
@@ -129,10 +129,10 @@ def meant(database: "Database", wanted: str | None) -> str:
     raise UsageError(f"there is no run {visible(wanted)!r}", next_step=_near(wanted, [run.run_id for run in runs]))
 
 
-def meant_run(root: Path, wanted: str | None) -> str:
-    """The run of a repository that a person means; `meant`, for whoever has nothing else to look at."""
-    with opened(root) as database:
-        return meant(database, wanted)
+def resolve_run_at(root: Path, wanted: str | None) -> str:
+    """The run of a repository that a person means; `resolve_run`, for whoever has nothing else to look at."""
+    with open_database(root) as database:
+        return resolve_run(database, wanted)
 
 
 def _only_unfinished(unfinished: Sequence[str]) -> str:
@@ -153,93 +153,93 @@ def _near(wanted: str, known: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class RunDetail:
     """A run as it stood at one moment, with what happened last."""
 
-    look: RunLook
+    view: RunView
     last: tuple[ledger.Event, ...]
     now: datetime
 
 
-def look_at(database: "Database", run_id: str, *, events: int = EVENTS, clock: Clock = system_clock) -> Looked:
+def read_detail(database: "Database", run_id: str, *, events: int = EVENTS, clock: Clock = system_clock) -> RunDetail:
     """A run as it stands now, and its last events."""
     last = ledger.last_events(database, run_id, max(1, events))
-    look = RunLook(run_id)
-    look.status = last[-1].type  # until an event says better
+    view = RunView(run_id)
+    view.status = last[-1].type  # until an event says better
     if last[-1].workflow == AUTOPILOT:
-        look.phases.needs = ledger.phase_needs(database, run_id)
+        view.phases.needs = ledger.phase_needs(database, run_id)
     top = last[-1].seq  # whatever is written while we read comes next
     counted = (*ledger.course(database, run_id, up_to=top), *ledger.standings(database, run_id, up_to=top))
     for event in sorted(counted, key=lambda event: event.seq):
-        look.take_in(event)
-    look.reach(last[-1])
+        view.apply_event(event)
+    view.advance_to(last[-1])
     options = (ledger.graph_of(database, run_id) or {}).get("options")
     if isinstance(options, dict) and isinstance(options.get("max_attempts"), int):
-        look.max_attempts = options["max_attempts"]
-    return Looked(look, tuple(last), clock())
+        view.max_attempts = options["max_attempts"]
+    return RunDetail(view, tuple(last), clock())
 
 
-def next_command(look: RunLook, *, is_worked_on: bool) -> str:
+def next_command(view: RunView, *, is_worked_on: bool) -> str:
     """What a person would do next about a run."""
-    if look.workflow == FEATURE:
-        return _next_of_feature(look, is_worked_on=is_worked_on)
-    if look.workflow == AUTOPILOT:
-        return _next_of_autopilot(look, is_worked_on=is_worked_on)
-    counts = look.counts()
-    if look.status == "completed" or (look.is_over and counts["failed"]):
-        return f"fairwitness dag show {look.run_id}"
-    if look.asks and not look.is_over:
+    if view.workflow == FEATURE:
+        return _next_of_feature(view, is_worked_on=is_worked_on)
+    if view.workflow == AUTOPILOT:
+        return _next_of_autopilot(view, is_worked_on=is_worked_on)
+    counts = view.counts()
+    if view.status == "completed" or (view.is_over and counts["failed"]):
+        return f"fairwitness dag show {view.run_id}"
+    if view.asks and not view.is_over:
         return "fairwitness inbox"
-    if look.is_reviewed and not look.is_approved and not look.is_over:
-        return f"fairwitness plan show {look.run_id}"
-    return f"fairwitness {'watch' if is_worked_on and not look.is_over else 'resume'} {look.run_id}"
+    if view.is_reviewed and not view.is_approved and not view.is_over:
+        return f"fairwitness plan show {view.run_id}"
+    return f"fairwitness {'watch' if is_worked_on and not view.is_over else 'resume'} {view.run_id}"
 
 
-def _next_of_feature(look: RunLook, *, is_worked_on: bool) -> str:
-    if look.status == "waiting":
+def _next_of_feature(view: RunView, *, is_worked_on: bool) -> str:
+    if view.status == "waiting":
         return "fairwitness inbox"
-    if look.is_over:
-        return f"fairwitness {'resume' if look.status in RESUMABLE else 'report'} {look.run_id}"
-    return f"fairwitness {'watch' if is_worked_on else 'resume'} {look.run_id}"
+    if view.is_over:
+        return f"fairwitness {'resume' if view.status in RESUMABLE else 'report'} {view.run_id}"
+    return f"fairwitness {'watch' if is_worked_on else 'resume'} {view.run_id}"
 
 
-def _next_of_autopilot(look: RunLook, *, is_worked_on: bool) -> str:
-    if look.status == "waiting":
+def _next_of_autopilot(view: RunView, *, is_worked_on: bool) -> str:
+    if view.status == "waiting":
         return "fairwitness inbox"
-    if look.is_over:
-        return f"fairwitness autopilot report {look.run_id}"
-    return f"fairwitness {'watch' if is_worked_on else 'resume'} {look.run_id}"
+    if view.is_over:
+        return f"fairwitness autopilot report {view.run_id}"
+    return f"fairwitness {'watch' if is_worked_on else 'resume'} {view.run_id}"
 
 
-def plain_look(looked: Looked) -> dict[str, Any]:
+def plain_detail(detail: RunDetail) -> dict[str, Any]:
     """A run in detail as plain values."""
-    look = looked.look
+    view = detail.view
     return {
-        "run_id": look.run_id,
-        "workflow": look.workflow,
-        "request": look.request,
-        "status": look.status,
-        "reason": look.reason,
-        "is_over": look.is_over,
-        "began": look.began,
-        "started": look.started,
-        "last_time": look.last_time,
-        "events": look.seq,
-        "counts": look.counts(),
-        "max_attempts": look.max_attempts,
-        "at_work": [_plain_node(look, node, looked.now) for node in look.at(*AT_WORK)],
-        "to_be_merged": [_plain_node(look, node, looked.now) for node in look.at(Stage.QUEUED)],
-        "exhausted": [{"node": node.name, "attempts": node.attempt, "error": node.error} for node in look.exhausted()],
-        "waits_for": look.waits(),
-        "last_events": [event.plain() for event in looked.last[-EVENTS:]],
-        **({"phases": dict(look.phases.statuses)} if look.workflow == AUTOPILOT else {}),
+        "run_id": view.run_id,
+        "workflow": view.workflow,
+        "request": view.request,
+        "status": view.status,
+        "reason": view.reason,
+        "is_over": view.is_over,
+        "began": view.began,
+        "started": view.started,
+        "last_time": view.last_time,
+        "events": view.seq,
+        "counts": view.counts(),
+        "max_attempts": view.max_attempts,
+        "at_work": [_plain_node(view, node, detail.now) for node in view.at(*AT_WORK)],
+        "to_be_merged": [_plain_node(view, node, detail.now) for node in view.at(NodeStage.QUEUED)],
+        "exhausted": [{"node": node.name, "attempts": node.attempt, "error": node.error} for node in view.exhausted()],
+        "waits_for": view.waits(),
+        "last_events": [event.plain() for event in detail.last[-EVENTS:]],
+        **({"phases": dict(view.phases.statuses)} if view.workflow == AUTOPILOT else {}),
     }
 
 
-def _plain_node(look: RunLook, node: NodeLook, now: datetime) -> dict[str, Any]:
+def _plain_node(view: RunView, node: NodeView, now: datetime) -> dict[str, Any]:
     return {
         "node": node.name,
-        "stage": look.stage(node).value,
+        "stage": view.stage(node).value,
         "attempt": node.attempt,
         "agent": node.agent,
         "since": node.since,

@@ -3,11 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
-from fairwitness.app.run_records.feature import opened_context
-from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
+from fairwitness.app.run_records.feature import open_feature_run
+from fairwitness.app.run_records.forge import ForgeRunRecord, open_forge_run
 from fairwitness.app.text import safe_lines
 from fairwitness.app.views.feature import HARNESS, STEPS
-from fairwitness.app.views.inbox import question_of
+from fairwitness.app.views.inbox import pending_question
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.feature.events import RunOutcome
 from fairwitness.contracts.feature.state import FeatureState
@@ -33,9 +33,9 @@ _WORDS = {
 }
 
 
-def end_lines(root: Path, run_id: str) -> list[str]:
+def feature_end_lines(root: Path, run_id: str) -> list[str]:
     """The run's last word."""
-    with opened_context(root, run_id) as context:
+    with open_feature_run(root, run_id) as context:
         state = context.state()
         lines = _ended(context, state) if state.ending is not None else _open(context, state)
     return [safe for line in lines[:_LINES] for safe in safe_lines(line)]
@@ -108,8 +108,8 @@ def forge_end_lines(root: Path, run_id: str) -> list[str]:
         Repository.open(root)
     except FairWitnessError:
         return []  # a ledger may be looked at wherever it was copied to
-    waiting = question_of(root, run_id)
-    with opened_forge(root, run_id) as context:
+    waiting = pending_question(root, run_id)
+    with open_forge_run(root, run_id) as context:
         lines = _about_the_graph(context) if context.log.course().is_approved else []
         lines += _about_agents(context)
     if waiting is not None:
@@ -124,7 +124,7 @@ def forge_end_lines(root: Path, run_id: str) -> list[str]:
     return [safe for line in lines[:_LINES] for safe in safe_lines(line)]
 
 
-def _about_the_graph(context: ForgeRoom) -> list[str]:
+def _about_the_graph(context: ForgeRunRecord) -> list[str]:
     log, target = context.log, context.log.begun().options.target
     nodes = log.run().nodes
     lines = []
@@ -147,7 +147,7 @@ def _about_the_graph(context: ForgeRoom) -> list[str]:
     return lines
 
 
-def _about_agents(context: ForgeRoom) -> list[str]:
+def _about_agents(context: ForgeRunRecord) -> list[str]:
     ended = context.log.ledger.observations(context.log.run_id, ENDED)
     if not ended:
         return []
@@ -159,5 +159,5 @@ def _about_agents(context: ForgeRoom) -> list[str]:
     return [f"agents    {calls}, {tokens:,} tokens: {told}"]
 
 
-def _events(context: ForgeRoom, kind: str) -> list[Envelope]:
+def _events(context: ForgeRunRecord, kind: str) -> list[Envelope]:
     return [envelope for envelope in context.log.ledger.events(context.log.run_id) if envelope.type == kind]

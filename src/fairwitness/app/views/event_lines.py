@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fairwitness.app.text import LONGEST as LONGEST
-from fairwitness.app.text import shown
+from fairwitness.app.text import safe_line
 from fairwitness.kit import json_text
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.ledger.glance import Event
@@ -27,7 +27,7 @@ _STEPS = {
 
 def step_word(step: object) -> str:
     """A step in plain words."""
-    return _STEPS.get(str(step), shown(str(step), 40))
+    return _STEPS.get(str(step), safe_line(str(step), 40))
 
 
 def autopilot_text(event: Event) -> str | None:
@@ -41,16 +41,16 @@ def autopilot_text(event: Event) -> str | None:
     deferral = (event.data.get("facts") or {}).get("deferral")
     parts = [f"phase {_short_name(event.phase)}: {said}" if event.phase is not None else said] if said else []
     if deferral is not None:
-        parts.append(f"phase {_short_name(event.phase)} WAITS FOR YOU: {shown(deferral['reason'])}")
+        parts.append(f"phase {_short_name(event.phase)} WAITS FOR YOU: {safe_line(deferral['reason'])}")
     return "; ".join(parts) or None
 
 
 def _short_name(value: object) -> str:
-    return shown(str(value), 64)
+    return safe_line(str(value), 64)
 
 
 def _why(data: Mapping[str, Any], key: str = "reason") -> str:
-    return f": {shown(str(data[key]))}" if data.get(key) else ""
+    return f": {safe_line(str(data[key]))}" if data.get(key) else ""
 
 
 def _began(data: Mapping[str, Any]) -> str:
@@ -67,7 +67,7 @@ def _began(data: Mapping[str, Any]) -> str:
 def _phase_began(data: Mapping[str, Any]) -> str:
     expected = data.get("estimated_tokens")
     tokens = f", about {int(expected):,} tokens" if expected else ""
-    return f"{shown(data.get('phase_name') or 'a phase', 80)} begins{tokens}"
+    return f"{safe_line(data.get('phase_name') or 'a phase', 80)} begins{tokens}"
 
 
 def _phase_done(data: Mapping[str, Any]) -> str:
@@ -98,12 +98,14 @@ def _cycle(data: Mapping[str, Any], what: str) -> str:
 
 def _verdict(data: Mapping[str, Any]) -> str:
     issues = "; ".join(map(str, data.get("issues") or ()))
-    return f"a person says {_short_name(data.get('verdict'))}" + (f": {shown(issues)}" if issues else "")
+    return f"a person says {_short_name(data.get('verdict'))}" + (f": {safe_line(issues)}" if issues else "")
 
 
 def _report(data: Mapping[str, Any]) -> str:
-    told = f"{data['phases_succeeded']} succeeded, {data['phases_failed']} failed, {data['phases_skipped']} skipped"
-    return f"report: {told}; {data['completion_percentage']:g}% of the roadmap"
+    event_text = (
+        f"{data['phases_succeeded']} succeeded, {data['phases_failed']} failed, {data['phases_skipped']} skipped"
+    )
+    return f"report: {event_text}; {data['completion_percentage']:g}% of the roadmap"
 
 
 _AUTOPILOT_TEXT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -154,7 +156,7 @@ _AUTOPILOT_TEXT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "force_reexecution_started": lambda data: "is run anew",
     "flag_mutual_exclusivity_error": lambda data: f"refused: {' and '.join(map(_short_name, data.get('flags') or ()))}",
     "self_audit_started": lambda data: "self-audit begins",
-    "self_audit_gap_found": lambda data: f"self-audit found a gap: {shown(data['gap_description'])}",
+    "self_audit_gap_found": lambda data: f"self-audit found a gap: {safe_line(data['gap_description'])}",
     "self_audit_gap_fixed": lambda data: f"self-audit: the gap of {_short_name(data.get('requirement_id'))} was closed",
     "context_mapping_started": lambda data: "scoring what is known about the phases",
     "context_mapping_completed": lambda data: "what is known about the phases was scored",
@@ -166,7 +168,7 @@ _AUTOPILOT_TEXT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 _LISTED = 5
 _ROOM, _LEAST = 69, 24
-"""What a line of eighty columns holds behind the time of day, and what is told of an errand at least."""
+"""What a line of eighty columns holds behind the time of day, and what is shown of an errand at least."""
 
 
 def clock_time(timestamp: str) -> str:
@@ -183,13 +185,13 @@ def now_time() -> str:
     return clock_time(spell(system_clock()))
 
 
-def told(event: Event) -> str | None:
+def event_text(event: Event) -> str | None:
     """One event in words; None if another event tells the same better."""
     if event.type == "branch.merged" or (event.type == "node.changed" and event.data.get("newStatus") != "MERGED"):
         return None
     if event.workflow == "autopilot" and event.type not in _WORDS:
         return _of_autopilot(event)
-    return told_anyway(event)
+    return any_event_text(event)
 
 
 def _of_autopilot(event: Event) -> str | None:
@@ -200,7 +202,7 @@ def _of_autopilot(event: Event) -> str | None:
     return words if words is None or words else _anything(event)
 
 
-def told_anyway(event: Event) -> str:
+def any_event_text(event: Event) -> str:
     """One event in words, whatever the others say."""
     words = _WORDS.get(event.type)
     try:
@@ -210,12 +212,12 @@ def told_anyway(event: Event) -> str:
 
 
 def _anything(event: Event) -> str:
-    task = f" {shown(event.task, 60)}" if event.task else ""
-    return f"{shown(event.type, 64)}{task} {shown(json_text.render_line(event.data))}"
+    task = f" {safe_line(event.task, 60)}" if event.task else ""
+    return f"{safe_line(event.type, 64)}{task} {safe_line(json_text.render_line(event.data))}"
 
 
 def _name(value: object) -> str:
-    return shown(str(value), 128)
+    return safe_line(str(value), 128)
 
 
 def _names(values: Sequence[object]) -> str:
@@ -240,45 +242,45 @@ def _merged(data: Mapping[str, Any]) -> str:
 
 
 def _asked(data: Mapping[str, Any]) -> str:
-    title = f": {shown(data['title'])}" if data.get("title") else ""
+    title = f": {safe_line(data['title'])}" if data.get("title") else ""
     return f"{_name(data['crId'])} asks for a larger plan{title}"
 
 
 def _helped(data: Mapping[str, Any]) -> str:
     """An errand may be long; its beginning tells enough, and the rest stands in the event."""
-    told = f"{_name(data['nodeId'])} asked {_name(data['agent'])} for help: "
-    return told + shown(data["task"], max(_LEAST, _ROOM - len(told)))
+    event_text = f"{_name(data['nodeId'])} asked {_name(data['agent'])} for help: "
+    return event_text + safe_line(data["task"], max(_LEAST, _ROOM - len(event_text)))
 
 
 _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "node.changed": _changed,
     "branch.merged": lambda data: f"the branch of {_name(data['nodeId'])} was taken in",
-    "run.created": lambda data: f"run asked for: {shown(data['request'])}",
-    "captain.message": lambda data: f"{_name(data['speaker'])} said: {shown(data['text'])}",
+    "run.created": lambda data: f"run asked for: {safe_line(data['request'])}",
+    "captain.message": lambda data: f"{_name(data['speaker'])} said: {safe_line(data['text'])}",
     "plan.proposed": lambda data: f"plan proposed: tasks {int(data['tasks'])}, refineries {int(data['refineries'])}",
-    "plan.approved": lambda data: f"plan approved by {shown(data['actor'])}",
-    "plan.returned": lambda data: f"plan returned by {shown(data['actor'])}: {shown(data['feedback'])}",
+    "plan.approved": lambda data: f"plan approved by {safe_line(data['actor'])}",
+    "plan.returned": lambda data: f"plan returned by {safe_line(data['actor'])}: {safe_line(data['feedback'])}",
     "run.started": lambda data: "run started",
-    "run.paused": lambda data: f"run PAUSED: {shown(data['reason'])}",
+    "run.paused": lambda data: f"run PAUSED: {safe_line(data['reason'])}",
     "run.resumed": lambda data: "run resumed",
     "run.completed": lambda data: "run COMPLETED",
-    "run.failed": lambda data: f"run FAILED: {shown(data['reason'])}",
+    "run.failed": lambda data: f"run FAILED: {safe_line(data['reason'])}",
     "task.started": lambda data: f"{_name(data['nodeId'])} started, attempt {int(data['attemptId'])}",
     "task.verified": lambda data: f"{_name(data['nodeId'])} verified, to be merged",
     "task.retried": lambda data: (
-        f"{_name(data['nodeId'])} failed, attempt {int(data['nextAttempt'])} follows: {shown(data['reason'])}"
+        f"{_name(data['nodeId'])} failed, attempt {int(data['nextAttempt'])} follows: {safe_line(data['reason'])}"
     ),
     "task.exhausted": lambda data: (
-        f"{_name(data['nodeId'])} FAILED for good after attempt {int(data['attempts'])}: {shown(data['lastError'])}"
+        f"{_name(data['nodeId'])} FAILED for good after attempt {int(data['attempts'])}: {safe_line(data['lastError'])}"
     ),
     "task.reopened": lambda data: (
-        f"{shown(data['actor'])} gave {_name(data['nodeId'])} more attempts, up to {int(data['maxAttempts'])}"
+        f"{safe_line(data['actor'])} gave {_name(data['nodeId'])} more attempts, up to {int(data['maxAttempts'])}"
     ),
     "task.stale": lambda data: f"{_name(data['nodeId'])} lost its worker, last heard {_name(data['lastHeartbeat'])}",
     "helper.started": _helped,
     "subtask.written": lambda data: (
         f"{_name(data['nodeId'])} split off {_name(data['subtaskId'])}, for type {int(data['agentType'])}: "
-        f"{shown(data['title'])}"
+        f"{safe_line(data['title'])}"
     ),
     "subtask.changed": lambda data: f"{_name(data['subtaskId'])} of {_name(data['nodeId'])} is {_name(data['status'])}",
     "conflict.found": lambda data: (
@@ -295,11 +297,13 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
         f"{_name(data['nodeId'])} says {_name(data['status'])}, confidence {data['confidence']:.2g}"
     ),
     "walkthrough.disputed": lambda data: (
-        f"{_name(data['nodeId'])} told what the harness did not see: {shown('; '.join(data['differences']))}"
+        f"{_name(data['nodeId'])} told what the harness did not see: {safe_line('; '.join(data['differences']))}"
     ),
     "cr.emitted": _asked,
-    "cr.approved": lambda data: f"{_name(data['crId'])} approved by {shown(data['actor'])}",
-    "cr.rejected": lambda data: f"{_name(data['crId'])} rejected by {shown(data['actor'])}: {shown(data['reason'])}",
+    "cr.approved": lambda data: f"{_name(data['crId'])} approved by {safe_line(data['actor'])}",
+    "cr.rejected": lambda data: (
+        f"{_name(data['crId'])} rejected by {safe_line(data['actor'])}: {safe_line(data['reason'])}"
+    ),
     "overlay.applied": lambda data: f"{_name(data['crId'])} added {_names(data['addedNodes']) or 'edges'}",
-    "overlay.refused": lambda data: f"{_name(data['crId'])} REFUSED: {shown('; '.join(data['problems']))}",
+    "overlay.refused": lambda data: f"{_name(data['crId'])} REFUSED: {safe_line('; '.join(data['problems']))}",
 }

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairwitness.app.run_records.feature import opened_context
-from fairwitness.app.views.detail import meant_run
+from fairwitness.app.run_records.feature import open_feature_run
+from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.app.views.ledger import open_ledger
 from fairwitness.contracts.common.evidence import Execution
 from fairwitness.errors import StoreError, UsageError
@@ -12,7 +12,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.store.artifacts import Store
 
 
-class Bundle(NamedTuple):
+class StoredBundle(NamedTuple):
     """The page, and by what it is known."""
 
     run_id: str
@@ -21,18 +21,18 @@ class Bundle(NamedTuple):
     text: str
 
 
-def bundle_of(root: Path, wanted: str) -> Bundle:
+def bundle_of(root: Path, wanted: str) -> StoredBundle:
     """The bundle of a run; read by its hash, so that it is the one its commit names."""
-    run_id = meant_run(root, wanted)
-    with opened_context(root, run_id) as context:
+    run_id = resolve_run_at(root, wanted)
+    with open_feature_run(root, run_id) as context:
         path = context.layout.evidence_bundle
         digest = context.state().artifacts.get(path)
         if digest is None:
             raise UsageError(f"run {run_id} has no evidence bundle yet", next_step=f"fairwitness status {run_id}")
-        return Bundle(run_id, path, digest.removeprefix("sha256:"), context.kept_bytes(digest).decode())
+        return StoredBundle(run_id, path, digest.removeprefix("sha256:"), context.kept_bytes(digest).decode())
 
 
-class Shown(NamedTuple):
+class ExecutionView(NamedTuple):
     """An execution, what was noted beside it, and what it printed."""
 
     execution: dict[str, Any]
@@ -41,7 +41,7 @@ class Shown(NamedTuple):
     stderr: str
 
 
-def show_execution(root: Path, state: Path, number: int) -> Shown:
+def read_execution(root: Path, state: Path, number: int) -> ExecutionView:
     """What the ledger and the stored outputs say of an execution."""
     ledger = open_ledger(root)
     try:
@@ -52,7 +52,7 @@ def show_execution(root: Path, state: Path, number: int) -> Shown:
     finally:
         ledger.close()
     kept = detail.get("kept", {})
-    return Shown(
+    return ExecutionView(
         {"id": number, **execution.plain()}, detail, _output(state, kept, "stdout"), _output(state, kept, "stderr")
     )
 

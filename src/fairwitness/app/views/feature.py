@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from fairwitness.app.views.run import NodeLook, RunLook, Stage
+from fairwitness.app.views.run import NodeStage, NodeView, RunView
 from fairwitness.errors import EventsBroken
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
@@ -37,7 +37,7 @@ HARNESS = "orchestrator"
 _OUTCOMES = {"advanced": "done", "skipped": "skipped", "revised": "revised", "failed": "failed"}
 
 
-class CallLook:
+class CallView:
     """One call of an agent; without a status it is under way."""
 
     __slots__ = ("agent", "instance", "life", "since", "status", "step", "task", "tokens")
@@ -49,7 +49,7 @@ class CallLook:
         self.tokens = 0
 
 
-class StepLook:
+class StepView:
     """One step of the pipeline, over all its visits."""
 
     def __init__(self, step: str, name: str) -> None:
@@ -60,7 +60,7 @@ class StepLook:
         self.finished: str | None = None
         self.outcome: str | None = None
         self.reason: str | None = None
-        self.calls: dict[str, CallLook] = {}
+        self.calls: dict[str, CallView] = {}
         """Of its present visit, by what each is about; a second try takes the place of the first."""
         self.tokens = 0
         """Of all its visits."""
@@ -73,7 +73,7 @@ class StepLook:
         return "running" if self.outcome is None else _OUTCOMES.get(self.outcome, self.outcome)
 
     @property
-    def agents(self) -> list[CallLook]:
+    def agents(self) -> list[CallView]:
         """Its calls of agents; what the program does itself is told by the same events, and is none."""
         return [call for call in self.calls.values() if call.agent != HARNESS]
 
@@ -91,17 +91,17 @@ class StepLook:
 
 
 _STAGES = {
-    Stage.WORKING: "working",
-    Stage.QUEUED: "to be merged",
-    Stage.MERGING: "merging",
-    Stage.HELPING: "in conflict",
-    Stage.WAITING: "to be merged",
+    NodeStage.WORKING: "working",
+    NodeStage.QUEUED: "to be merged",
+    NodeStage.MERGING: "merging",
+    NodeStage.HELPING: "in conflict",
+    NodeStage.WAITING: "to be merged",
 }
 _STATES = {"MERGED": "merged", "FAILED": "failed", "STALE": "lost", "PENDING": "waiting"}
 VERSION = 1
 
 
-class TaskLook(NamedTuple):
+class FeatureTaskView(NamedTuple):
     """One task, as it stands in the last graph that holds it."""
 
     name: str
@@ -112,7 +112,7 @@ class TaskLook(NamedTuple):
     is_under_way: bool
 
 
-class Question(NamedTuple):
+class OpenQuestion(NamedTuple):
     """What waits for a person."""
 
     gate: str
@@ -120,7 +120,7 @@ class Question(NamedTuple):
     since: str
 
 
-class Ending(NamedTuple):
+class RunOutcomeView(NamedTuple):
     """How the run ended."""
 
     outcome: str
@@ -130,7 +130,7 @@ class Ending(NamedTuple):
     at: str
 
 
-class GateLook(NamedTuple):
+class GateAnswer(NamedTuple):
     """What a gate answered when it was last asked."""
 
     gate: str
@@ -141,7 +141,7 @@ class GateLook(NamedTuple):
     missing: tuple[str, ...]
 
 
-class FeatureLook:
+class FeatureView:
     """A feature run after the events it was told of."""
 
     def __init__(self, run_id: str, *, clock: Clock = system_clock) -> None:
@@ -152,16 +152,16 @@ class FeatureLook:
         self.planned: int | None = None
         """How many tasks the plan has, if whoever looks knows; events tell of a task only when it begins."""
         self.iteration = 1
-        self.steps = {step: StepLook(step, name) for step, name in STEPS.items()}
-        self.calls: dict[str, CallLook] = {}
-        self.question: Question | None = None
-        self.ending: Ending | None = None
+        self.steps = {step: StepView(step, name) for step, name in STEPS.items()}
+        self.calls: dict[str, CallView] = {}
+        self.question: OpenQuestion | None = None
+        self.ending: RunOutcomeView | None = None
         self.commit: str | None = None
         self.rollback: str | None = None
-        self.gates: dict[tuple[str, str | None], GateLook] = {}
+        self.gates: dict[tuple[str, str | None], GateAnswer] = {}
         self.degradations: list[tuple[str, str]] = []
         self.exhausted: list[str] = []
-        self._graphs: dict[str, RunLook] = {}
+        self._graphs: dict[str, RunView] = {}
         self._reverted: dict[str, int] = {}
 
     @property
@@ -169,7 +169,7 @@ class FeatureLook:
         """The time, for how long things take."""
         return self._clock()
 
-    def take_in(self, event: Event) -> None:
+    def apply_event(self, event: Event) -> None:
         """Goes one event on."""
         if event.version != VERSION:
             raise EventsBroken(
@@ -178,9 +178,9 @@ class FeatureLook:
             )
         try:
             if event.type in NODE_TYPES:
-                self._graph(event).take_in(event)
+                self._graph(event).apply_event(event)
             else:
-                self._take_in(event, event.data)
+                self._apply(event, event.data)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise EventsBroken(
                 f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is not as it should be",
@@ -189,10 +189,10 @@ class FeatureLook:
         self.seq, self.last_time = event.seq, event.timestamp
         self.began = self.began or event.timestamp
 
-    def _graph(self, event: Event) -> RunLook:
-        return self._graphs.setdefault(event.phase or "", RunLook(self.run_id))
+    def _graph(self, event: Event) -> RunView:
+        return self._graphs.setdefault(event.phase or "", RunView(self.run_id))
 
-    def _take_in(self, event: Event, data: Mapping[str, Any]) -> None:
+    def _apply(self, event: Event, data: Mapping[str, Any]) -> None:
         match event.type:
             case "run_started":
                 self.slug, self.mode, self.base = str(data["slug"]), str(data["mode"]), str(data["base_commit"])
@@ -200,7 +200,7 @@ class FeatureLook:
                 self.lives += 1
                 self.ending = None
             case "run_finished":
-                self.ending = Ending(
+                self.ending = RunOutcomeView(
                     str(data["outcome"]), data["confidence"], data.get("commit"), str(data["reason"]), event.timestamp
                 )
             case "step_started" | "step_finished":
@@ -210,7 +210,7 @@ class FeatureLook:
             case "call_refused":
                 self.refused += 1
             case "approval_requested":
-                self.question = Question(str(data["gate_id"]), tuple(map(str, data["options"])), event.timestamp)
+                self.question = OpenQuestion(str(data["gate_id"]), tuple(map(str, data["options"])), event.timestamp)
             case "approval_answered":
                 self.question = None
             case "gate_evaluated":
@@ -232,7 +232,7 @@ class FeatureLook:
 
     def _step(self, event: Event, data: Mapping[str, Any]) -> None:
         name = str(data["step"])
-        step = self.steps.setdefault(name, StepLook(name, name))
+        step = self.steps.setdefault(name, StepView(name, name))
         if event.type == "step_started":
             step.visits += 1
             step.started, step.finished, step.outcome, step.reason = event.timestamp, None, None, None
@@ -245,8 +245,8 @@ class FeatureLook:
     def _call(self, event: Event, data: Mapping[str, Any]) -> None:
         number = str(data["dispatch_id"])
         if event.type == "dispatch_started":
-            step = self.steps.setdefault(str(data["step"]), StepLook(str(data["step"]), str(data["step"])))
-            call = CallLook(
+            step = self.steps.setdefault(str(data["step"]), StepView(str(data["step"]), str(data["step"])))
+            call = CallView(
                 step.step, str(data["agent"]), str(data["instance"]), event.timestamp, event.task, self.lives
             )
             self.calls[number] = step.calls[f"{call.instance} {call.task or ''}"] = call
@@ -258,7 +258,7 @@ class FeatureLook:
     def _gate(self, event: Event, data: Mapping[str, Any]) -> None:
         gate, missing = str(data["gate"]), tuple(map(str, data["missing"]))
         self.gates_asked += 1
-        self.gates[gate, event.task] = GateLook(
+        self.gates[gate, event.task] = GateAnswer(
             gate, event.task, data["open"] is True, int(data["count"]), int(data["threshold"]), missing
         )
 
@@ -279,11 +279,11 @@ class FeatureLook:
             return self.ending.outcome.replace("_", " ")
         return "waiting for you" if self.question is not None else "running"
 
-    def state_of(self, step: StepLook) -> str:
+    def state_of(self, step: StepView) -> str:
         """The state of a step; one that was under way when the run ended is stopped."""
         return "stopped" if self.is_over and step.state == "running" else step.state
 
-    def running(self) -> list[CallLook]:
+    def running(self) -> list[CallView]:
         """The calls that are under way, those first that have been for longest; a crash ends those before it."""
         return [call for call in self.calls.values() if call.status is None and call.life == self.lives]
 
@@ -294,17 +294,17 @@ class FeatureLook:
         until = datetime.fromisoformat(self.ending.at) if self.ending is not None else self.now
         return max(0.0, (until - datetime.fromisoformat(self.began)).total_seconds())
 
-    def tasks(self) -> list[TaskLook]:
+    def tasks(self) -> list[FeatureTaskView]:
         """Every task that was begun, in the order in which they were."""
-        found: dict[str, TaskLook] = {}
+        found: dict[str, FeatureTaskView] = {}
         for graph in self._graphs.values():
             for node in graph.nodes.values():
                 found[node.name] = self._task(graph, node)
         return list(found.values())
 
-    def _task(self, graph: RunLook, node: NodeLook) -> TaskLook:
+    def _task(self, graph: RunView, node: NodeView) -> FeatureTaskView:
         stage = graph.stage(node)
         word = _STAGES.get(stage) or _STATES.get(node.state, node.state.lower())
         if self._reverted.get(node.name, 0) > node.last:
             word = "reverted"
-        return TaskLook(node.name, word, node.attempt, node.since, node.error, stage is not Stage.RESTING)
+        return FeatureTaskView(node.name, word, node.attempt, node.since, node.error, stage is not NodeStage.RESTING)

@@ -7,9 +7,9 @@ for the face that shows it.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairwitness.app.text import shown
+from fairwitness.app.text import safe_line
 from fairwitness.app.views import event_lines
-from fairwitness.app.views.feature import STEPS, FeatureLook, GateLook, StepLook
+from fairwitness.app.views.feature import STEPS, FeatureView, GateAnswer, StepView
 from fairwitness.ledger.glance import Event
 
 Spell = Callable[[float], str]
@@ -30,15 +30,15 @@ _TOLD_ELSEWHERE = frozenset({"advance", "ask_human", "wait", "halt", "finish"})
 """Decisions whose consequence has a line of its own."""
 
 
-def step_line(step: StepLook, look: FeatureLook, spell: Spell) -> str:
+def step_line(step: StepView, view: FeatureView, spell: Spell) -> str:
     """A step that ended, or ended so far: `research   done   4 of 4 agents   12s   8,400 tokens`."""
     again = f"visit {step.visits}" if step.visits > 1 else ""
-    parts = [f"{look.state_of(step):<7}", again, agents_of(step), spell(step.seconds(look.now)), tokens_of(step.tokens)]
-    why = shown(step.reason) if step.reason and step.state != "done" else ""
-    return "   ".join(filter(None, [f"{shown(step.name, 40):<{NAMES}}", *parts, why]))
+    parts = [f"{view.state_of(step):<7}", again, agents_of(step), spell(step.seconds(view.now)), tokens_of(step.tokens)]
+    why = safe_line(step.reason) if step.reason and step.state != "done" else ""
+    return "   ".join(filter(None, [f"{safe_line(step.name, 40):<{NAMES}}", *parts, why]))
 
 
-def agents_of(step: StepLook) -> str:
+def agents_of(step: StepView) -> str:
     """How many of its agents have answered; empty if it called none."""
     count = len(step.agents)
     return f"{step.answered} of {count} agent{'' if count == 1 else 's'}" if count else ""
@@ -53,62 +53,62 @@ def tokens_of(count: int) -> str:
     return f"{count:,} tokens" if count else ""
 
 
-def gate_line(gate: GateLook) -> str:
+def gate_line(gate: GateAnswer) -> str:
     """What a gate answered and counted.
 
     >>> gate_line(GateLook("EG-2", "task-03", True, 4, 3, ()))
     'gate EG-2 task-03: open, 4 of 3 checks'
     """
     name, _, subject = gate.gate.partition(".")
-    about = f" {shown(gate.task or subject, 60)}" if gate.task or subject else ""
+    about = f" {safe_line(gate.task or subject, 60)}" if gate.task or subject else ""
     if name == "EG-4":
         counted = f"{gate.counted} blocker{'' if gate.counted == 1 else 's'}"
     else:
         counted = f"{gate.counted} of {gate.threshold} {_COUNTED.get(name, 'wanted')}"
-    lacks = f"; missing: {shown(', '.join(gate.missing))}" if gate.missing else ""
-    return f"gate {shown(name, 40)}{about}: {'open' if gate.is_open else 'SHUT'}, {counted}{lacks}"
+    lacks = f"; missing: {safe_line(', '.join(gate.missing))}" if gate.missing else ""
+    return f"gate {safe_line(name, 40)}{about}: {'open' if gate.is_open else 'SHUT'}, {counted}{lacks}"
 
 
-def told(event: Event, look: FeatureLook, spell: Spell) -> str | None:
+def feature_event_text(event: Event, view: FeatureView, spell: Spell) -> str | None:
     """One event in words, after the look has taken it in; None if another line tells the same better."""
     if event.type in _SILENT:
         return None
     try:
-        words = _told(event, event.data, look, spell)
+        words = _feature_text(event, event.data, view, spell)
     except (KeyError, TypeError, ValueError):
         words = ""  # it is shown as it is; whether it is sound is for others to say
     if words is None:
         return None
-    return words or event_lines.told_anyway(event)
+    return words or event_lines.any_event_text(event)
 
 
-def _told(event: Event, data: Mapping[str, Any], look: FeatureLook, spell: Spell) -> str | None:
+def _feature_text(event: Event, data: Mapping[str, Any], view: FeatureView, spell: Spell) -> str | None:
     match event.type:
         case "run_started":
             return f"feature {_name(data['slug'])} begins, {_name(data['mode'])}, from {_short(data['base_commit'])}"
         case "run_resumed":
             return f"goes on with {_step_name(data['from_step'])}"
         case "run_finished":
-            return _finished(data, look, spell)
+            return _finished(data, view, spell)
         case "step_finished":
-            return step_line(look.steps[str(data["step"])], look, spell)
+            return step_line(view.steps[str(data["step"])], view, spell)
         case "dispatch_finished":
-            return _call_ended(data, look)
+            return _call_ended(data, view)
         case "call_refused":
-            return f"refused {_name(data['tool'])} of {shown(data['target'], 80)}: {shown(data['reason'])}"
+            return f"refused {_name(data['tool'])} of {safe_line(data['target'], 80)}: {safe_line(data['reason'])}"
         case "gate_evaluated":
-            return gate_line(look.gates[str(data["gate"]), event.task])
+            return gate_line(view.gates[str(data["gate"]), event.task])
         case "decided":
             is_told = str(data["kind"]) in _TOLD_ELSEWHERE
-            return None if is_told else f"decided to {_name(data['kind'])}: {shown(data['reason'])}"
+            return None if is_told else f"decided to {_name(data['kind'])}: {safe_line(data['reason'])}"
         case "node.changed" if data["newStatus"] in ("FAILED", "STALE"):
-            reason = f": {shown(data['reason'])}" if data.get("reason") else ""
+            reason = f": {safe_line(data['reason'])}" if data.get("reason") else ""
             word = "FAILED" if data["newStatus"] == "FAILED" else "lost its worker"
             return f"{_name(data['nodeId'])} attempt {int(data.get('attemptId') or 1)} {word}{reason}"
         case "node.changed":
-            return event_lines.told(event)
+            return event_lines.event_text(event)
         case _:
-            return _of_a_person_or_review(event.type, data, is_autonomous=look.mode == "autonomous")
+            return _of_a_person_or_review(event.type, data, is_autonomous=view.mode == "autonomous")
 
 
 def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous: bool) -> str | None:
@@ -123,7 +123,11 @@ def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous:
         case "approval_requested":
             return f"QUESTION {_name(data['gate_id'])}: {', '.join(map(_name, data['options']))}"
         case "approval_answered":
-            who = "selected by itself, nobody was asked" if data["auto_selected"] else f"by {shown(data['actor'], 60)}"
+            who = (
+                "selected by itself, nobody was asked"
+                if data["auto_selected"]
+                else f"by {safe_line(data['actor'], 60)}"
+            )
             return f"answer to {_name(data['gate_id'])}: {_name(data['selected_option'])}, {who}"
         case "review_submitted":
             said = ", ".join(f"{_name(about)} {_name(verdict)}" for about, verdict in data["verdicts"].items())
@@ -133,38 +137,38 @@ def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous:
         case "replan_started":
             return f"iteration {int(data['iteration'])} begins; to be planned anew: {', '.join(data['failing'][:5])}"
         case "degraded":
-            return f"goes on with less, {_name(data['kind'])}: {shown(data['detail'])}"
+            return f"goes on with less, {_name(data['kind'])}: {safe_line(data['detail'])}"
         case "budget_exhausted":
-            return f"BUDGET used up, {shown(data['what'], 60)}: {int(data['used']):,} of {int(data['cap']):,}"
+            return f"BUDGET used up, {safe_line(data['what'], 60)}: {int(data['used']):,} of {int(data['cap']):,}"
         case "committed":
-            return f"committed {_short(data['commit'])}; to undo it: {shown(data['rollback_command'])}"
+            return f"committed {_short(data['commit'])}; to undo it: {safe_line(data['rollback_command'])}"
         case _:
             return ""
 
 
-def _call_ended(data: Mapping[str, Any], look: FeatureLook) -> str | None:
+def _call_ended(data: Mapping[str, Any], view: FeatureView) -> str | None:
     """A call that brought no answer; the others are counted by their step."""
     if data["status"] == "DONE":
         return None
-    call = look.calls[str(data["dispatch_id"])]
-    reason = f": {shown(data['reason'])}" if data.get("reason") else ""
-    return f"{shown(call.agent, 40)} {shown(call.instance, 60)} ended with {_name(data['status'])}{reason}"
+    call = view.calls[str(data["dispatch_id"])]
+    reason = f": {safe_line(data['reason'])}" if data.get("reason") else ""
+    return f"{safe_line(call.agent, 40)} {safe_line(call.instance, 60)} ended with {_name(data['status'])}{reason}"
 
 
-def _finished(data: Mapping[str, Any], look: FeatureLook, spell: Spell) -> str:
+def _finished(data: Mapping[str, Any], view: FeatureView, spell: Spell) -> str:
     sure = f", confidence {_name(data['confidence'])}" if data["confidence"] else ""
-    reason = f": {shown(data['reason'])}" if data["reason"] else ""
+    reason = f": {safe_line(data['reason'])}" if data["reason"] else ""
     word = _name(str(data["outcome"]).replace("_", " ")).upper()
-    return f"run {word}{sure}, after {spell(look.seconds())}{reason}"
+    return f"run {word}{sure}, after {spell(view.seconds())}{reason}"
 
 
 def _name(value: object) -> str:
-    return shown(str(value), 64)
+    return safe_line(str(value), 64)
 
 
 def _short(commit: object) -> str:
-    return shown(str(commit)[:12], 12)
+    return safe_line(str(commit)[:12], 12)
 
 
 def _step_name(step: object) -> str:
-    return STEPS.get(str(step), shown(str(step), 40))
+    return STEPS.get(str(step), safe_line(str(step), 40))

@@ -7,10 +7,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairwitness.app.views.detail import EVENTS, FEATURE, Looked, look_at, meant, opened, plain_look
-from fairwitness.app.views.feature import FeatureLook
-from fairwitness.app.views.run import End, RunLook
-from fairwitness.app.views.workers import Worker, worker_on
+from fairwitness.app.views.detail import (
+    EVENTS,
+    FEATURE,
+    RunDetail,
+    open_database,
+    plain_detail,
+    read_detail,
+    resolve_run,
+)
+from fairwitness.app.views.feature import FeatureView
+from fairwitness.app.views.run import RunView, WatchEnd
+from fairwitness.app.views.workers import RunWorker, worker_on
 from fairwitness.errors import DatabaseBusy
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.glance import Event as Event  # faces speak of it, and know no ledger
@@ -25,22 +33,22 @@ HISTORY = 20
 _ASK_WHO_S = 3.0
 
 
-class Watching:
+class FollowedRun:
     """One run that is looked at again and again."""
 
-    def __init__(self, database: "Database", root: Path, looked: Looked, *, clock: Clock = system_clock) -> None:
+    def __init__(self, database: "Database", root: Path, detail: RunDetail, *, clock: Clock = system_clock) -> None:
         self._database, self.root, self._clock = database, root, clock
         self._asked: float | None = None
-        self._worker: Worker | None = None
-        self.look: RunLook = looked.look
-        self.past: tuple[Event, ...] = looked.last
+        self._worker: RunWorker | None = None
+        self.view: RunView = detail.view
+        self.past: tuple[Event, ...] = detail.last
         self.note = ""
         """What whoever carries the run has to say to those who look, if anything."""
 
     @property
     def run_id(self) -> str:
         """The run that is watched."""
-        return self.look.run_id
+        return self.view.run_id
 
     @property
     def now(self) -> datetime:
@@ -50,19 +58,19 @@ class Watching:
     def news(self) -> list[Event]:
         """What happened since the last look; the run's state has moved on with it."""
         try:
-            found = events_after(self._database, self.run_id, self.look.seq)
+            found = events_after(self._database, self.run_id, self.view.seq)
         except DatabaseBusy:
             return []  # the next look may find it
         for event in found:
-            self.look.take_in(event)
+            self.view.apply_event(event)
         return found
 
     def plain(self) -> dict[str, Any]:
         """The run as it stands, as plain values."""
         last = last_events(self._database, self.run_id, EVENTS)
-        return plain_look(Looked(self.look, tuple(last), self.now))
+        return plain_detail(RunDetail(self.view, tuple(last), self.now))
 
-    def worker(self) -> Worker | None:
+    def worker(self) -> RunWorker | None:
         """Who carries the run; asked now and again, not at every look."""
         now = time.monotonic()
         if self._asked is None or now - self._asked > _ASK_WHO_S:
@@ -70,32 +78,32 @@ class Watching:
         return self._worker
 
 
-Show = Callable[[Watching, list[Event]], None]
+ShowCallback = Callable[[FollowedRun, list[Event]], None]
 """What is done with each look: the run, and what is new."""
 
 
 @contextmanager
-def watching(root: Path, wanted: str | None, *, after: int | None = None) -> Iterator[Watching]:
+def follow_run(root: Path, wanted: str | None, *, after: int | None = None) -> Iterator[FollowedRun]:
     """A run to follow; without a name the only one that has not ended. `after` says from where its past is told."""
-    with opened(root) as database:
-        run_id = meant(database, wanted)
-        looked = look_at(database, run_id, events=HISTORY)
-        followed = Watching(database, root, looked)
-        if after is None and looked.look.workflow == FEATURE:
+    with open_database(root) as database:
+        run_id = resolve_run(database, wanted)
+        detail = read_detail(database, run_id, events=HISTORY)
+        followed = FollowedRun(database, root, detail)
+        if after is None and detail.view.workflow == FEATURE:
             after = 0  # its screen shows the whole plan, and needs to know everything that happened
         if after is not None:
-            followed.past = tuple(_past(database, run_id, after, up_to=looked.look.seq))
+            followed.past = tuple(_past(database, run_id, after, up_to=detail.view.seq))
         yield followed
 
 
-def feature_look(root: Path, run_id: str) -> FeatureLook:
+def read_feature(root: Path, run_id: str) -> FeatureView:
     """A feature run as it stands now."""
-    look = FeatureLook(run_id)
-    with opened(root) as database:
-        while found := events_after(database, run_id, look.seq):
+    view = FeatureView(run_id)
+    with open_database(root) as database:
+        while found := events_after(database, run_id, view.seq):
             for event in found:
-                look.take_in(event)
-    return look
+                view.apply_event(event)
+    return view
 
 
 def _past(database: "Database", run_id: str, after: int, *, up_to: int) -> Iterator[Event]:
@@ -106,14 +114,14 @@ def _past(database: "Database", run_id: str, after: int, *, up_to: int) -> Itera
         after = found[-1].seq
 
 
-def follow(followed: Watching, show: Show, *, poll_s: float = POLL_S) -> End:
+def follow(followed: FollowedRun, show: ShowCallback, *, poll_s: float = POLL_S) -> WatchEnd:
     """Shows what happens until there is nothing more to watch, and says why."""
     show(followed, [])
     while True:
         news = followed.news()
         show(followed, news)
         if not news:
-            end = followed.look.ended()
+            end = followed.view.ended()
             if end is not None:
                 return end
             time.sleep(poll_s)

@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.text import shown
-from fairwitness.app.views.detail import look_at, meant, opened, seconds_since
-from fairwitness.app.views.run import NodeLook, RunLook, Stage
+from fairwitness.app.text import safe_line
+from fairwitness.app.views.detail import open_database, read_detail, resolve_run, seconds_since
+from fairwitness.app.views.run import NodeStage, NodeView, RunView
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState, NodeType
 from fairwitness.errors import EventsBroken
@@ -35,7 +35,7 @@ class NodeLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class GraphView:
     """The whole graph of a run."""
 
     run_id: str
@@ -47,24 +47,24 @@ class Picture:
     edges: tuple[tuple[str, str], ...]
 
 
-def graph_picture(root: Path, wanted: str | None) -> Picture:
+def graph_view(root: Path, wanted: str | None) -> GraphView:
     """The graph of a run as it stands now."""
-    with opened(root) as database:
-        log = RunLog(Ledger(database), meant(database, wanted))
+    with open_database(root) as database:
+        log = RunLog(Ledger(database), resolve_run(database, wanted))
         _, dag = _effective(log)
-        looked = look_at(database, log.run_id)
-        return _picture(dag, looked.look, looked.now)
+        detail = read_detail(database, log.run_id)
+        return _graph_view(dag, detail.view, detail.now)
 
 
 def plain_graph(root: Path, wanted: str | None) -> dict[str, Any]:
     """The same as the documents that forge writes: the graph, the status of its nodes, and the state of the run."""
-    with opened(root) as database:
-        log = RunLog(Ledger(database), meant(database, wanted))
+    with open_database(root) as database:
+        log = RunLog(Ledger(database), resolve_run(database, wanted))
         base, dag = _effective(log)
         state = fold_forge(log.ledger.events(log.run_id), base, max_attempts=log.begun().options.max_attempts)
     if isinstance(state, Problem):
         raise EventsBroken(
-            f"run {log.run_id}: {spell_path(state.where)}: expected {state.expected}; found {shown(state.found)}",
+            f"run {log.run_id}: {spell_path(state.where)}: expected {state.expected}; found {safe_line(state.found)}",
             next_step="fairwitness ledger verify",
         )
     return {"dag": dag.plain(), "status": state.dag.plain(), "run": state.run.plain()}
@@ -79,30 +79,32 @@ def _effective(log: RunLog) -> tuple[Dag, Dag]:
         ) from None
 
 
-def _picture(dag: Dag, look: RunLook, now: datetime) -> Picture:
-    untouched = NodeLook("")
-    nodes = {node.id: look.nodes.get(node.id, untouched) for node in dag.nodes}
+def _graph_view(dag: Dag, view: RunView, now: datetime) -> GraphView:
+    untouched = NodeView("")
+    nodes = {node.id: view.nodes.get(node.id, untouched) for node in dag.nodes}
     types = {node.id: node.type for node in dag.nodes}
     critical = critical_path({node.id: node for node in dag.nodes if nodes[node.id].state != NodeState.MERGED})
     marked = frozenset(critical)
-    return Picture(
-        run_id=look.run_id,
-        status=look.word,
-        counts=look.counts(),
+    return GraphView(
+        run_id=view.run_id,
+        status=view.word,
+        counts=view.counts(),
         lines=tuple(
             NodeLine(
-                name=shown(node.id, 128),
+                name=safe_line(node.id, 128),
                 type=node.type.value,
                 state=nodes[node.id].state,
-                attempt=look.tries(nodes[node.id]),
-                waits_for=_waits_for(node, nodes, types, look),
+                attempt=view.tries(nodes[node.id]),
+                waits_for=_waits_for(node, nodes, types, view),
                 is_critical=node.id in marked,
-                seconds=_at_work(nodes[node.id], look, now),
+                seconds=_at_work(nodes[node.id], view, now),
             )
             for node in dag.nodes
         ),
-        critical=tuple(shown(name, 128) for name in critical),
-        edges=tuple((shown(other, 128), shown(node.id, 128)) for node in dag.nodes for other in node.dependencies),
+        critical=tuple(safe_line(name, 128) for name in critical),
+        edges=tuple(
+            (safe_line(other, 128), safe_line(node.id, 128)) for node in dag.nodes for other in node.dependencies
+        ),
     )
 
 
@@ -125,17 +127,17 @@ def critical_path(nodes: Mapping[str, DagNode]) -> tuple[str, ...]:
 
 
 _AT_STAGE = {
-    Stage.QUEUED: "to be merged",
-    Stage.MERGING: "being merged",
-    Stage.HELPING: "a helper solves its conflict",
+    NodeStage.QUEUED: "to be merged",
+    NodeStage.MERGING: "being merged",
+    NodeStage.HELPING: "a helper solves its conflict",
 }
 
 
-def _at_work(node: NodeLook, look: RunLook, now: datetime) -> float | None:
-    return seconds_since(node.since, now) if look.stage(node) in (Stage.WORKING, Stage.HELPING) else None
+def _at_work(node: NodeView, view: RunView, now: datetime) -> float | None:
+    return seconds_since(node.since, now) if view.stage(node) in (NodeStage.WORKING, NodeStage.HELPING) else None
 
 
-def _waits_for(node: DagNode, nodes: Mapping[str, NodeLook], types: Mapping[str, NodeType], look: RunLook) -> str:
+def _waits_for(node: DagNode, nodes: Mapping[str, NodeView], types: Mapping[str, NodeType], view: RunView) -> str:
     it = nodes[node.id]
     match it.state:
         case "PENDING":
@@ -145,12 +147,12 @@ def _waits_for(node: DagNode, nodes: Mapping[str, NodeLook], types: Mapping[str,
             if not unmet:
                 return "ready"
             more = f" and {len(unmet) - _LISTED} more" if len(unmet) > _LISTED else ""
-            return ", ".join(shown(other, 128) for other in unmet[:_LISTED]) + more
+            return ", ".join(safe_line(other, 128) for other in unmet[:_LISTED]) + more
         case "RUNNING":
-            return _AT_STAGE.get(look.stage(it), "")
+            return _AT_STAGE.get(view.stage(it), "")
         case "DONE" | "MERGE_READY":
             return "what takes it in"
         case "FAILED" | "STALE":
-            return shown(it.error or "no reason is known", 120)
+            return safe_line(it.error or "no reason is known", 120)
         case _:
             return ""

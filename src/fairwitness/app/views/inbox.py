@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairwitness.app.run_records.autopilot import WANTS_WORDS as VERDICTS_WANT_WORDS
-from fairwitness.app.run_records.autopilot import open_verdict, opened_autopilot
-from fairwitness.app.run_records.feature import opened_context
-from fairwitness.app.run_records.forge import opened_forge
-from fairwitness.app.views.detail import meant_run, opened, run_lines
+from fairwitness.app.run_records.autopilot import open_autopilot_run, open_verdict
+from fairwitness.app.run_records.feature import open_feature_run
+from fairwitness.app.run_records.forge import open_forge_run
+from fairwitness.app.views.detail import open_database, resolve_run_at, run_lines
 from fairwitness.app.views.run import AUTOPILOT
 from fairwitness.contracts.common.approvals import ApprovalRequest
 from fairwitness.errors import UsageError
@@ -23,7 +23,7 @@ ENDING = frozenset({"abandon", "abort"})
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingQuestion:
     """A question, and the run that asks it."""
 
     run_id: str
@@ -31,36 +31,36 @@ class Waiting:
     question: ApprovalRequest
 
 
-def inbox(root: Path) -> list[Waiting]:
+def inbox(root: Path) -> list[PendingQuestion]:
     """Everything that waits for a person, the newest run first."""
     lines, _ = run_lines(root)
     asking = (FORGE, AUTOPILOT)  # runs that may ask while they go on
     waiting = [
         line.run_id for line in lines if not line.is_over and (line.status == WAITING or line.workflow in asking)
     ]
-    return [found for run_id in waiting if (found := question_of(root, run_id)) is not None]
+    return [found for run_id in waiting if (found := pending_question(root, run_id)) is not None]
 
 
-def question_of(root: Path, run_id: str) -> Waiting | None:
+def pending_question(root: Path, run_id: str) -> PendingQuestion | None:
     """What one run asks; None if it asks nothing."""
     workflow = workflow_of(root, run_id)
     if workflow == AUTOPILOT:
-        with opened_autopilot(root, run_id) as autopilot:
+        with open_autopilot_run(root, run_id) as autopilot:
             verdict = open_verdict(autopilot)
-            return None if verdict is None else Waiting(run_id, AUTOPILOT, verdict)
+            return None if verdict is None else PendingQuestion(run_id, AUTOPILOT, verdict)
     if workflow == FORGE:
-        with opened_forge(root, run_id) as forge:
+        with open_forge_run(root, run_id) as forge:
             order, asked = forge.log.order(), forge_questions.open_question(forge.log)
-            return None if asked is None or order is None else Waiting(run_id, order.slug, asked)
-    with opened_context(root, run_id) as context:
+            return None if asked is None or order is None else PendingQuestion(run_id, order.slug, asked)
+    with open_feature_run(root, run_id) as context:
         question = feature_questions.open_question(context)
-        return None if question is None else Waiting(run_id, context.order.slug, question)
+        return None if question is None else PendingQuestion(run_id, context.order.slug, question)
 
 
-def asked_run(root: Path, wanted: str | None) -> str:
+def run_to_answer(root: Path, wanted: str | None) -> str:
     """The run a person means: by name, or the only one that waits."""
     if wanted is not None:
-        return meant_run(root, wanted)
+        return resolve_run_at(root, wanted)
     waiting = inbox(root)
     if len(waiting) == 1:
         return waiting[0].run_id
@@ -72,5 +72,5 @@ def asked_run(root: Path, wanted: str | None) -> str:
 
 def workflow_of(root: Path, run_id: str) -> str | None:
     """Return the workflow of a run, or None if the ledger holds no such run."""
-    with opened(root) as database:
+    with open_database(root) as database:
         return next((run.workflow for run in glance(database) if run.run_id == run_id), None)

@@ -25,7 +25,7 @@ _POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class RunReport:
+class ChainReport:
     """One run of one ledger: how long its chain is, and everything that is not as it was written."""
 
     ledger: str
@@ -51,7 +51,7 @@ def open_ledger(root: Path) -> Ledger:
     return Ledger.read_only(file)
 
 
-def verify_ledgers(root: Path, file: Path | None = None) -> list[RunReport]:
+def verify_ledgers(root: Path, file: Path | None = None) -> list[ChainReport]:
     """Checks one ledger file, or every ledger of a repository: against itself, its git refs, and its exports."""
     kept = {run: Head(*head) for run, head in kept_heads(root).items()}
     ledger = Ledger.read_only(file) if file else open_ledger(root)
@@ -67,18 +67,18 @@ def verify_ledgers(root: Path, file: Path | None = None) -> list[RunReport]:
         ledger.close()
 
 
-def _verify(ledger: Ledger, run_id: str, kept: Head | None) -> RunReport:
+def _verify(ledger: Ledger, run_id: str, kept: Head | None) -> ChainReport:
     head = ledger.head(run_id)
     findings = verify(ledger.database, run_id, [kept] if kept else [])
-    return RunReport(ledger.database.name, run_id, head.links, head.hash, tuple(str(finding) for finding in findings))
+    return ChainReport(ledger.database.name, run_id, head.links, head.hash, tuple(str(finding) for finding in findings))
 
 
-def _vanished(ledger: Ledger, run: str, kept: Head) -> RunReport:
+def _vanished(ledger: Ledger, run: str, kept: Head) -> ChainReport:
     finding = f"run {run}: chain {kept.links} truncated: git keeps its head, the ledger nothing"
-    return RunReport(ledger.database.name, run, 0, "", (finding,))
+    return ChainReport(ledger.database.name, run, 0, "", (finding,))
 
 
-def _verify_export(export: Path, ledger: Ledger) -> list[RunReport]:
+def _verify_export(export: Path, ledger: Ledger) -> list[ChainReport]:
     """An exported file may be older than the ledger, but must be a part of it."""
     copy = Ledger.read_only(export)
     try:
@@ -94,7 +94,7 @@ def _verify_export(export: Path, ledger: Ledger) -> list[RunReport]:
         copy.close()
 
 
-def canned(name: str) -> Canned:
+def query_named(name: str) -> Canned:
     """A query by name."""
     if name not in BY_NAME:
         raise UsageError(f"there is no query called {name!r}", next_step="fairwitness ledger query --list")
@@ -108,7 +108,7 @@ def query_list() -> list[dict[str, str]]:
     ]
 
 
-def ask(root: Path, query: Canned, value: str | None) -> list[dict[str, Any]]:
+def run_query(root: Path, query: Canned, value: str | None) -> list[dict[str, Any]]:
     """The rows of a canned query by column; texts are made harmless to a terminal."""
     ledger = open_ledger(root)
     try:
@@ -149,7 +149,7 @@ def follow_events(ledger: Ledger, run_id: str, *, after: int = 0, keep_on: bool 
         time.sleep(_POLL_S)
 
 
-def event_lines(event: Envelope) -> str:
+def event_line(event: Envelope) -> str:
     """An event as one line for a terminal."""
     about = " ".join(f"{name} {value}" for name, value in (("task", event.task), ("attempt", event.attempt)) if value)
     data = json_text.render_line(event.data)

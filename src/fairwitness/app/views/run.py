@@ -19,16 +19,16 @@ ALREADY = "already_completed"
 _WORDS = {DEFERRED: "waits for you", IN_PROGRESS: "in progress", NOT_STARTED: "not started"}
 
 
-def phase_word(status: str) -> str:
+def phase_status_text(status: str) -> str:
     """A phase's status as a person reads it.
 
-    >>> [phase_word(status) for status in ("needs_human_verification", "completed")]
+    >>> [phase_status_text(status) for status in ("needs_human_verification", "completed")]
     ['waits for you', 'completed']
     """
     return _WORDS.get(status, status)
 
 
-class PhaseCourse:
+class PhaseStatuses:
     """The phases of a run after the events it was told of."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class PhaseCourse:
         """Which phases each rests on, if whoever looks knows; events do not tell it."""
         self._done_before: set[str] = set()
 
-    def take_in(self, event: Event) -> None:
+    def apply_event(self, event: Event) -> None:
         """Goes one event on."""
         if event.type == "run_started":
             self.wanted = tuple(map(str, event.data.get("phases") or ()))
@@ -122,7 +122,7 @@ _OVER_BUDGET = ("over budget", "the budget")
 """How the reason of a run begins that was stopped for its budget; no name and no agent's word can stand there."""
 
 
-class End(StrEnum):
+class WatchEnd(StrEnum):
     """Why there is nothing more to watch."""
 
     COMPLETED = "completed"
@@ -132,12 +132,12 @@ class End(StrEnum):
     """It waits for somebody."""
 
 
-def word_of(status: str) -> str:
+def status_text(status: str) -> str:
     """A status as a person reads it; what is none, but the name of an event, stays as it is."""
     return "plan review" if status == "plan_review" else status
 
 
-class RunCourse:
+class RunSummary:
     """A run as a whole, after the events it was told of."""
 
     def __init__(self, run_id: str) -> None:
@@ -156,14 +156,14 @@ class RunCourse:
         self._is_autonomous = self._decides_requests = False
         """Whether nobody reviews the plan, and whether a person answers change requests."""
         self.is_over = False
-        self.phases = PhaseCourse()
+        self.phases = PhaseStatuses()
         """Of an autopilot run; of others there are none."""
         self.tasks = 0
         self.began: str | None = None
         self.started: str | None = None
         self.last_time: str | None = None
 
-    def take_in(self, event: Event) -> None:
+    def apply_event(self, event: Event) -> None:
         """Goes one event on."""
         if event.version != EVENT_VERSION and event.type in _COUNTED:
             raise EventsBroken(
@@ -171,20 +171,20 @@ class RunCourse:
                 next_step="use the Fair Witness that wrote it",
             )
         try:
-            self._take_in(event)
+            self._apply(event)
         except (KeyError, TypeError, ValueError):
             raise EventsBroken(
                 f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is not as it should be",
                 next_step="fairwitness ledger verify",
             ) from None
-        self.reach(event)
+        self.advance_to(event)
 
-    def reach(self, event: Event) -> None:
+    def advance_to(self, event: Event) -> None:
         """Notes that everything up to this event is known, also what did not have to be looked at."""
         self.workflow, self.seq, self.last_time = event.workflow, event.seq, event.timestamp
         self.began = self.began or event.timestamp
 
-    def _take_in(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         data = event.data
         match event.type:
             case "run.created":
@@ -220,11 +220,11 @@ class RunCourse:
             elif event.type == "run.resumed" and self.started is None:
                 self.status = self._unstarted
         if event.workflow == AUTOPILOT:
-            self._take_in_phases(event)
+            self._apply_to_phases(event)
 
-    def _take_in_phases(self, event: Event) -> None:
+    def _apply_to_phases(self, event: Event) -> None:
         """A run of phases may be paused without being over, and waits for verdicts when nothing else is left to do."""
-        self.phases.take_in(event)
+        self.phases.apply_event(event)
         if event.type == "run_started":
             self.request = f"phases {', '.join(self.phases.wanted)}" if self.phases.wanted else ""
         self.asks = frozenset(f"verdict:{phase}" for phase in self.phases.at(DEFERRED))
@@ -236,26 +236,26 @@ class RunCourse:
     @property
     def word(self) -> str:
         """Its status as a person reads it."""
-        return word_of(self.status)
+        return status_text(self.status)
 
     @property
     def is_reviewed(self) -> bool:
         """Whether a person has its plan before them."""
         return self.status == "plan_review" and not self._is_autonomous
 
-    def end(self, at_work: int) -> End | None:
+    def end(self, at_work: int) -> WatchEnd | None:
         """Why there is nothing more to watch; None while it goes on. `at_work` counts nodes that are not at rest."""
         if self.is_over:
             if self.status in _GOOD_ENDS:
-                return End.COMPLETED
+                return WatchEnd.COMPLETED
             is_budget = self.status == "out_of_budget" or (self.reason or "").startswith(_OVER_BUDGET)
-            return End.BUDGET if is_budget else End.FAILED
+            return WatchEnd.BUDGET if is_budget else WatchEnd.FAILED
         if self.status == "waiting" or (self.is_reviewed and not self.is_approved):
-            return End.PERSON
+            return WatchEnd.PERSON
         if self.workflow == AUTOPILOT:  # what it asks holds nothing up as long as another phase can go on
-            return End.PERSON if self.status == "paused" else None
+            return WatchEnd.PERSON if self.status == "paused" else None
         is_held = self.status == "paused" or (self.status == "executing" and bool(self.asks))
-        return End.PERSON if is_held and not at_work else None
+        return WatchEnd.PERSON if is_held and not at_work else None
 
     def waits_for(self, at_work: str) -> str:
         """What it waits for, in words, which may be what is at work; empty if for nothing."""
@@ -283,7 +283,7 @@ class RunCourse:
                 return at_work
 
 
-class Stage(StrEnum):
+class NodeStage(StrEnum):
     """How far the current attempt of a node is; the words of the executor's own view, and `resting` for the rest."""
 
     WORKING = "working"
@@ -294,7 +294,7 @@ class Stage(StrEnum):
     RESTING = "resting"
 
 
-class NodeLook:
+class NodeView:
     """One node that something happened to."""
 
     __slots__ = (
@@ -321,17 +321,17 @@ class NodeLook:
         return max(self.changed, self.verified, self.helped)
 
 
-class RunLook(RunCourse):
+class RunView(RunSummary):
     """A run of a graph with its nodes."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(run_id)
-        self.nodes: dict[str, NodeLook] = {}
+        self.nodes: dict[str, NodeView] = {}
         self.batch: tuple[str, ...] = ()
         """The nodes that are being merged."""
         self.max_attempts: int | None = None
 
-    def _take_in(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         data = event.data
         match event.type:
             case "node.changed":
@@ -360,34 +360,34 @@ class RunLook(RunCourse):
             case "merge.finished":
                 self.batch = ()
             case _:
-                super()._take_in(event)
+                super()._apply(event)
 
-    def _node(self, event: Event) -> NodeLook:
+    def _node(self, event: Event) -> NodeView:
         name = str(event.data["nodeId"])
-        return self.nodes.setdefault(name, NodeLook(name))
+        return self.nodes.setdefault(name, NodeView(name))
 
-    def stage(self, node: NodeLook) -> Stage:
+    def stage(self, node: NodeView) -> NodeStage:
         """How far a node's attempt is."""
         if node.state in ("DONE", "MERGE_READY"):
-            return Stage.WAITING
+            return NodeStage.WAITING
         if node.state != "RUNNING":
-            return Stage.RESTING
+            return NodeStage.RESTING
         if node.name in self.batch:
-            return Stage.MERGING
+            return NodeStage.MERGING
         if node.last == node.changed:
-            return Stage.WORKING
-        return Stage.QUEUED if node.last == node.verified else Stage.HELPING
+            return NodeStage.WORKING
+        return NodeStage.QUEUED if node.last == node.verified else NodeStage.HELPING
 
-    def tries(self, node: NodeLook) -> str:
+    def tries(self, node: NodeView) -> str:
         """Which attempt a node is at, and how many it has."""
         return f"{node.attempt}/{node.most or self.max_attempts or '?'}"
 
-    def at(self, *stages: Stage) -> list[NodeLook]:
+    def at(self, *stages: NodeStage) -> list[NodeView]:
         """The nodes at these stages, those first that have been there longest."""
         found = [node for node in self.nodes.values() if self.stage(node) in stages]
         return sorted(found, key=lambda node: node.last)
 
-    def exhausted(self) -> list[NodeLook]:
+    def exhausted(self) -> list[NodeView]:
         """The nodes that have no attempt left, in the order in which they failed for good."""
         return sorted((node for node in self.nodes.values() if node.is_exhausted), key=lambda node: node.last)
 
@@ -399,7 +399,7 @@ class RunLook(RunCourse):
             "merged": sum(node.state == "MERGED" for node in self.nodes.values()),
             "failed": sum(node.is_exhausted for node in self.nodes.values()),
             "running": sum(node.state == "RUNNING" for node in self.nodes.values()),
-            **{stage.value: stages.count(stage) for stage in Stage if stage is not Stage.RESTING},
+            **{stage.value: stages.count(stage) for stage in NodeStage if stage is not NodeStage.RESTING},
         }
 
     def waits(self) -> str:
@@ -408,6 +408,6 @@ class RunLook(RunCourse):
         parts = ((counts["running"] - counts["queued"], "at work"), (counts["queued"], "to be merged"))
         return self.waits_for(", ".join(f"{count} {what}" for count, what in parts if count))
 
-    def ended(self) -> End | None:
+    def ended(self) -> WatchEnd | None:
         """Why there is nothing more to watch; None while it goes on."""
         return self.end(sum(node.state == "RUNNING" for node in self.nodes.values()))

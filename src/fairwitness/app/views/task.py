@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.run_records.forge import ForgeRoom, opened_forge
+from fairwitness.app.run_records.forge import ForgeRunRecord, open_forge_run
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.forge.dag import DagNode
 from fairwitness.errors import NotStored, UsageError
@@ -12,7 +12,7 @@ from fairwitness.kit.text import visible
 
 
 @dataclass
-class AttemptLook:
+class AttemptView:
     """One try."""
 
     number: int
@@ -30,7 +30,7 @@ class AttemptLook:
 
 
 @dataclass
-class TaskLook:
+class TaskView:
     """One task."""
 
     run_id: str
@@ -41,7 +41,7 @@ class TaskLook:
     max_attempts: int
     dependencies: tuple[str, ...]
     document: str
-    attempts: list[AttemptLook]
+    attempts: list[AttemptView]
     subtasks: dict[str, str]
     """By id, how far each is."""
 
@@ -50,19 +50,19 @@ class TaskLook:
         return {**vars(self), "attempts": [vars(each) for each in self.attempts]}
 
 
-def task_look(root: Path, run_id: str, task: str) -> TaskLook:
+def read_task(root: Path, run_id: str, task: str) -> TaskView:
     """A task as it stands now."""
-    with opened_forge(root, run_id) as context:
+    with open_forge_run(root, run_id) as context:
         if not context.log.course().is_approved:
             raise UsageError(f"the plan of {run_id} is not approved yet", next_step=f"fairwitness plan show {run_id}")
         node = _node(context, task)
         status = context.log.run().nodes[task]
-        attempts: dict[int, AttemptLook] = {}
+        attempts: dict[int, AttemptView] = {}
         subtasks: dict[str, str] = {}
         for envelope in context.log.ledger.events(run_id):
             if envelope.data.get("nodeId") == task:
-                _take_in(attempts, subtasks, envelope)
-        return TaskLook(
+                _apply(attempts, subtasks, envelope)
+        return TaskView(
             run_id=run_id,
             id=task,
             type=node.worker,
@@ -76,7 +76,7 @@ def task_look(root: Path, run_id: str, task: str) -> TaskLook:
         )
 
 
-def _node(context: ForgeRoom, task: str) -> DagNode:
+def _node(context: ForgeRunRecord, task: str) -> DagNode:
     nodes = {node.id: node for node in context.log.effective()[1].nodes}
     if task not in nodes:
         listed = ", ".join(list(nodes)[:8])
@@ -86,14 +86,14 @@ def _node(context: ForgeRoom, task: str) -> DagNode:
     return nodes[task]
 
 
-def _document(context: ForgeRoom, task: str) -> str:
+def _document(context: ForgeRunRecord, task: str) -> str:
     try:
         return context.log.document(task)
     except (UsageError, NotStored):
         return ""  # a refinery needs none
 
 
-def _take_in(attempts: dict[int, AttemptLook], subtasks: dict[str, str], envelope: Envelope) -> None:
+def _apply(attempts: dict[int, AttemptView], subtasks: dict[str, str], envelope: Envelope) -> None:
     data = envelope.data
     if envelope.type == "subtask.written":
         subtasks[str(data["subtaskId"])] = f"pending  {data['title']}"
@@ -102,12 +102,12 @@ def _take_in(attempts: dict[int, AttemptLook], subtasks: dict[str, str], envelop
         subtasks[name] = f"{data['status']}  {subtasks[name].partition('  ')[2]}"
     elif envelope.type == "task.started":
         number = int(data["attemptId"])
-        attempts[number] = AttemptLook(number, branch=str(data["branch"]))
+        attempts[number] = AttemptView(number, branch=str(data["branch"]))
     elif data.get("attemptId") in attempts:
         _of_attempt(attempts[data["attemptId"]], envelope)
 
 
-def _of_attempt(attempt: AttemptLook, envelope: Envelope) -> None:
+def _of_attempt(attempt: AttemptView, envelope: Envelope) -> None:
     data = envelope.data
     match envelope.type:
         case "node.changed":

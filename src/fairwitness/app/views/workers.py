@@ -16,7 +16,7 @@ ENGINE = "engine.db"
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class RunWorker:
     """A living process that has a run."""
 
     executor: str
@@ -30,7 +30,7 @@ def has_engine(root: Path) -> bool:
         return database is not None
 
 
-def worker_on(root: Path, run_id: str) -> Worker | None:
+def worker_on(root: Path, run_id: str) -> RunWorker | None:
     """The living process that carries a run; None if nobody does."""
     with _engine(root) as database:
         if database is None:
@@ -42,7 +42,7 @@ def worker_on(root: Path, run_id: str) -> Worker | None:
         tables = tables_of(database.dialect)
         for lease in Leases(database, tables).all():
             if not lease.is_dead and run_id in Bodies(database, tables).kept(lease.executor):
-                return Worker(lease.executor, lease.process.host.partition("/")[0], lease.process.pid)
+                return RunWorker(lease.executor, lease.process.host.partition("/")[0], lease.process.pid)
         return None
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairwitness.cli.exit_codes import ExitCode
-from fairwitness.cli.screens.progress import Progress, spell_seconds
+from fairwitness.cli.screens.progress import ProgressLine, spell_seconds
 
 if TYPE_CHECKING:  # the real import waits until a command needs it
-    from fairwitness.app.agents.trial import Tried
+    from fairwitness.app.agents.trial import TrialResult
     from fairwitness.contracts.agents.dispatch import Happening
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -139,9 +139,9 @@ def try_command(
 
     Exit code 0: its answer holds. 1: it does not, or the agent broke its limits. 3: no agent. 5: time or budget.
     """
-    from fairwitness.app.agents.trial import Request, try_role
+    from fairwitness.app.agents.trial import TrialRequest, try_role
 
-    request = Request(
+    request = TrialRequest(
         role=role,
         where=Path.cwd(),
         instance=instance,
@@ -150,7 +150,7 @@ def try_command(
         record=record,
         keep=keep,
     )
-    with Progress(quiet=as_json) as progress:
+    with ProgressLine(quiet=as_json) as progress:
         progress("begin", role, agents or "the agent of the settings")
         tried = try_role(request, watcher=lambda happening: _watch(progress, happening))
     if as_json:
@@ -160,7 +160,7 @@ def try_command(
     return _exit_code(tried)
 
 
-def _watch(progress: Progress, happening: "Happening") -> None:
+def _watch(progress: ProgressLine, happening: "Happening") -> None:
     """A line for each call and each refusal; words come at the end."""
     from fairwitness.app.text import safe_lines
 
@@ -170,7 +170,7 @@ def _watch(progress: Progress, happening: "Happening") -> None:
         progress("note", "", line[:100])
 
 
-def _plain(tried: "Tried") -> dict[str, Any]:
+def _plain(tried: "TrialResult") -> dict[str, Any]:
     return {
         "role": tried.role,
         "instance": tried.instance,
@@ -185,7 +185,7 @@ def _plain(tried: "Tried") -> dict[str, Any]:
     }
 
 
-def _print_tried(tried: "Tried") -> None:
+def _print_tried(tried: "TrialResult") -> None:
     outcome = tried.outcome
     version = f" {tried.agent.version}" if tried.agent.version else ""
     model = f", model {tried.model}" if tried.model else ""
@@ -224,7 +224,7 @@ def _say(text: str) -> None:
         click.echo(line)
 
 
-def _exit_code(tried: "Tried") -> ExitCode:
+def _exit_code(tried: "TrialResult") -> ExitCode:
     match tried.outcome.status.value:
         case "ok":
             return ExitCode.REACHED

@@ -20,13 +20,13 @@ def command(words: tuple[str, ...], text: str | None, as_json: bool) -> int:
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.answer import answer
-    from fairwitness.app.views.inbox import ENDING, asked_run
+    from fairwitness.app.views.inbox import ENDING, run_to_answer
     from fairwitness.app.views.workers import worker_on
 
     if len(words) > 2:
         raise click.UsageError("expected at most a run and an option")
     root = repository_root(Path.cwd())
-    run_id = asked_run(root, words[0] if len(words) == 2 else None)
+    run_id = run_to_answer(root, words[0] if len(words) == 2 else None)
     if not words:
         raise UsageError(f"the answer to {run_id} is missing", next_step="fairwitness inbox shows what may be answered")
     answer(root, run_id, words[-1], text)

@@ -69,16 +69,16 @@ def run(
     Exit code 0: all are completed. 1: something failed. 4: it waits for you, or is paused. 5: a cap is used up.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.begin_autopilot import WantedPhases, begin_autopilot
-    from fairwitness.cli.foreground import carry_here
-    from fairwitness.cli.screens.run import how
+    from fairwitness.app.runs.begin_autopilot import PhasesRequest, begin_autopilot
+    from fairwitness.cli.foreground import drive_here
+    from fairwitness.cli.screens.run import output_mode
 
-    asked = how(plain, as_lines, as_json)
+    asked = output_mode(plain, as_lines, as_json)
     given = [name for name, is_given in {**flags, "map": maps}.items() if is_given]
     if phases is None and not any(name in _OF_ALL for name in given):
         raise click.UsageError("say which phases: a range such as 3-7, next, or all")
     root = repository_root(Path.cwd())
-    wanted = WantedPhases(
+    wanted = PhasesRequest(
         phases=phases or "all",
         flags=tuple(f"--{name}" for name in given),
         cycles=cycles,
@@ -89,7 +89,7 @@ def run(
     begun = begin_autopilot(root, wanted)
     for warning in () if as_json else begun.warnings:
         click.echo(warning, err=True)
-    return carry_here(root, begun.run_id, asked)
+    return drive_here(root, begun.run_id, asked)
 
 
 @command.command(name="resume", context_settings=_SETTINGS)
@@ -103,14 +103,14 @@ def resume(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
     A run that its breaker paused goes on when the cooldown is over: exit code 3 until then. A completed one stays so.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.autopilot import latest
-    from fairwitness.app.views.followed_run import watching
+    from fairwitness.app.views.autopilot import latest_run_at
+    from fairwitness.app.views.followed_run import follow_run
     from fairwitness.cli.commands.resume import resume_run
-    from fairwitness.cli.screens.run import how
+    from fairwitness.cli.screens.run import output_mode
 
-    asked = how(plain, as_lines, as_json)
+    asked = output_mode(plain, as_lines, as_json)
     root = repository_root(Path.cwd())
-    with watching(root, latest(root, run), after=asked.after) as followed:
+    with follow_run(root, latest_run_at(root, run), after=asked.after) as followed:
         return resume_run(root, followed, asked)
 
 
@@ -120,27 +120,27 @@ def resume(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
 def status(run: str | None, as_json: bool) -> int:
     """Show RUN (an id; without it the latest) as a board, and the phases of the roadmap; nothing is changed."""
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.autopilot import has_run, look_at_run, next_of, roadmap_standings
+    from fairwitness.app.views.autopilot import has_run, next_autopilot_command, roadmap_phases, view_of_run
     from fairwitness.cli.screens.autopilot import board_lines, standing_lines
     from fairwitness.errors import UsageError
 
     root = repository_root(Path.cwd())
-    look = look_at_run(root, run) if run is not None or has_run(root) else None
+    view = view_of_run(root, run) if run is not None or has_run(root) else None
     try:
-        standings = roadmap_standings(root)
+        standings = roadmap_phases(root)
     except UsageError:
-        if look is None:
+        if view is None:
             raise
         standings = ()  # the run goes by what it was begun with
-    following = "fairwitness autopilot next" if look is None else next_of(root, look)
+    following = "fairwitness autopilot next" if view is None else next_autopilot_command(root, view)
     if as_json:
         phases = [{"id": each.id, "name": each.name, "status": each.status} for each in standings]
-        board = None if look is None else look.plain()
+        board = None if view is None else view.plain()
         click.echo(json.dumps({"run": board, "roadmap": phases, "next": following}, indent=2, ensure_ascii=False))
         return ExitCode.REACHED
-    for line in () if look is None else board_lines(look, terminal_width()):
+    for line in () if view is None else board_lines(view, terminal_width()):
         click.echo(line)
-    shown = frozenset(phase.id for phase in look.phases) if look is not None else frozenset()
+    shown = frozenset(phase.id for phase in view.phases) if view is not None else frozenset()
     for line in standing_lines([each for each in standings if each.id not in shown]):
         click.echo(line)
     click.echo(f"next:  {following}", err=True)
@@ -195,7 +195,7 @@ def lock(run: str | None, as_json: bool) -> int:
 def report(run: str | None, as_json: bool) -> int:
     """Show what RUN (an id; without it the latest) came to, and where its documents are."""
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.autopilot import next_of, report_of
+    from fairwitness.app.views.autopilot import next_autopilot_command, report_of
     from fairwitness.cli.screens.autopilot import board_lines, report_lines
 
     root = repository_root(Path.cwd())
@@ -203,9 +203,9 @@ def report(run: str | None, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(found.plain(), indent=2, ensure_ascii=False))
         return ExitCode.REACHED
-    for line in (*board_lines(found.look, terminal_width()), *report_lines(found)):
+    for line in (*board_lines(found.view, terminal_width()), *report_lines(found)):
         click.echo(line)
-    click.echo(f"next:  {next_of(root, found.look, is_reported=True)}", err=True)
+    click.echo(f"next:  {next_autopilot_command(root, found.view, is_reported=True)}", err=True)
     return ExitCode.REACHED
 
 

@@ -23,29 +23,29 @@ def command(run: str, yes: bool, as_json: bool) -> int:
     refs/fairwitness/quarantine/. A run that has ended is left as it is.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.detail import look_at, meant, opened
+    from fairwitness.app.views.detail import open_database, read_detail, resolve_run
 
     root = repository_root(Path.cwd())
-    with opened(root) as database:
-        look = look_at(database, meant(database, run)).look
-    if look.is_over:
-        return _say_over(look.run_id, look.word, as_json=as_json)
-    if not yes and not _agreed(look.run_id):
+    with open_database(root) as database:
+        view = read_detail(database, resolve_run(database, run)).view
+    if view.is_over:
+        return _say_over(view.run_id, view.word, as_json=as_json)
+    if not yes and not _agreed(view.run_id):
         click.echo("nothing was changed", err=True)
         return ExitCode.REACHED
     from fairwitness.app.runs.cancel import cancel
-    from fairwitness.app.runs.drive import refuse_unfit
-    from fairwitness.app.text import shown
+    from fairwitness.app.runs.drive import refuse_undrivable
+    from fairwitness.app.text import safe_line
 
-    refuse_unfit(root, look)
-    done = cancel(root, look)
+    refuse_undrivable(root, view)
+    done = cancel(root, view)
     if done is None:
-        return _say_over(look.run_id, "over", as_json=as_json)
+        return _say_over(view.run_id, "over", as_json=as_json)
     if as_json:
         told = {name: getattr(done, name) for name in done.__slots__}
-        click.echo(json.dumps({"run_id": look.run_id, "changed": True, **told}, indent=2))
+        click.echo(json.dumps({"run_id": view.run_id, "changed": True, **told}, indent=2))
         return ExitCode.REACHED
-    for line in wrapped(f"{look.run_id} is {shown(done.reason)}", terminal_width(), rest="  "):
+    for line in wrapped(f"{view.run_id} is {safe_line(done.reason)}", terminal_width(), rest="  "):
         click.echo(line)
     if done.target is not None:
         click.echo(f"merged    {done.target}")
@@ -56,7 +56,7 @@ def command(run: str, yes: bool, as_json: bool) -> int:
         click.echo(f"          and {len(done.kept) - _MOST} more: git for-each-ref refs/fairwitness/quarantine")
     for branch in done.left:
         click.echo(f"left      {branch}: somebody has it checked out")
-    click.echo(f"next:  fairwitness resume {look.run_id} goes on with it after all", err=True)
+    click.echo(f"next:  fairwitness resume {view.run_id} goes on with it after all", err=True)
     return ExitCode.REACHED
 
 

@@ -11,7 +11,7 @@ from fairwitness.cli.exit_codes import ExitCode
 from fairwitness.cli.screens.columns import cut, padded, terminal_width, wrapped
 
 if TYPE_CHECKING:
-    from fairwitness.app.runs.change_requests import Decided, Look
+    from fairwitness.app.runs.change_requests import ChangeRequestView, DecidedRequest
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _LONG = 4000
@@ -32,16 +32,16 @@ def list_all(run: str | None, as_json: bool) -> int:
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.change_requests import listed
 
-    run_id, looks = listed(repository_root(Path.cwd()), run)
+    run_id, views = listed(repository_root(Path.cwd()), run)
     if as_json:
-        plain = {"run_id": run_id, "change_requests": [look.request.plain() for look in looks]}
+        plain = {"run_id": run_id, "change_requests": [view.request.plain() for view in views]}
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
         return ExitCode.REACHED
-    if not looks:
+    if not views:
         click.echo(f"Nothing was asked for in {run_id}.")
-    for look in looks:
-        click.echo(_line(look))
-    waiting = next((look.request.id for look in looks if look.is_pending), None)
+    for view in views:
+        click.echo(_line(view))
+    waiting = next((view.request.id for view in views if view.is_pending), None)
     click.echo(f"next:  fairwitness {f'cr show {waiting}' if waiting else 'status'} {run_id}", err=True)
     return ExitCode.REACHED
 
@@ -55,13 +55,13 @@ def show(cr: str, run: str | None, as_json: bool) -> int:
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.change_requests import shown_request
 
-    look = shown_request(repository_root(Path.cwd()), cr, run)
+    view = shown_request(repository_root(Path.cwd()), cr, run)
     if as_json:
-        click.echo(json.dumps(look.plain(), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(view.plain(), indent=2, ensure_ascii=False))
         return ExitCode.REACHED
-    for line in _lines(look):
+    for line in _lines(view):
         click.echo(line)
-    following = f"cr approve {cr} {look.run_id}" if look.is_pending else f"status {look.run_id}"
+    following = f"cr approve {cr} {view.run_id}" if view.is_pending else f"status {view.run_id}"
     click.echo(f"next:  fairwitness {following}", err=True)
     return ExitCode.REACHED
 
@@ -91,32 +91,32 @@ def reject(cr: str, run: str | None, reason: str, as_json: bool) -> int:
     return _tell(reject_request(repository_root(Path.cwd()), cr, run, reason), as_json=as_json)
 
 
-def _tell(decided: "Decided", *, as_json: bool) -> int:
-    look = decided.look
+def _tell(decided: "DecidedRequest", *, as_json: bool) -> int:
+    view = decided.view
     if as_json:
-        plain = {**look.plain(), "is_carried": decided.is_carried, "next": decided.following}
+        plain = {**view.plain(), "is_carried": decided.is_carried, "next": decided.following}
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
         return ExitCode.REACHED
-    click.echo(f"{look.run_id}: {look.request.id} is {look.request.status.value}")
+    click.echo(f"{view.run_id}: {view.request.id} is {view.request.status.value}")
     click.echo(f"next:  {decided.following}", err=True)
     return ExitCode.REACHED
 
 
-def _line(look: "Look") -> str:
-    from fairwitness.app.text import shown
+def _line(view: "ChangeRequestView") -> str:
+    from fairwitness.app.text import safe_line
 
-    request = look.request
-    who = padded(shown(request.emitted_by, 128), _NAMES)
-    return cut(f"{request.id}  {request.status.value:<8}  {who}  {shown(request.title, _LONG)}", terminal_width())
+    request = view.request
+    who = padded(safe_line(request.emitted_by, 128), _NAMES)
+    return cut(f"{request.id}  {request.status.value:<8}  {who}  {safe_line(request.title, _LONG)}", terminal_width())
 
 
-def _lines(look: "Look") -> Iterator[str]:
+def _lines(view: "ChangeRequestView") -> Iterator[str]:
     """Everything about a request, in lines that fit."""
-    from fairwitness.app.text import safe_lines, shown
+    from fairwitness.app.text import safe_line, safe_lines
 
-    width, request = terminal_width(), look.request
+    width, request = terminal_width(), view.request
     yield from wrapped(
-        shown(request.title, _LONG), width, first=f"{request.id}  {request.status.value}  ", rest=_MARGIN
+        safe_line(request.title, _LONG), width, first=f"{request.id}  {request.status.value}  ", rest=_MARGIN
     )
     fields = [
         ("asked by", f"{request.emitted_by}, {request.emitted_at}"),
@@ -124,15 +124,15 @@ def _lines(look: "Look") -> Iterator[str]:
         ("affects", ", ".join(request.affected_tasks) or "no task"),
         ("wanted", request.suggested_changes),
         ("decided", f"{request.decided_by}, {request.decided_at}" if request.decided_by is not None else ""),
-        ("reason", look.reason or ""),
+        ("reason", view.reason or ""),
     ]
-    if look.overlay is not None:
-        names = ", ".join(node.id for node in look.overlay.addedNodes) or "no node"
-        edges = ", ".join(f"{edge.to} waits for {edge.from_}" for edge in look.overlay.addedEdges)
+    if view.overlay is not None:
+        names = ", ".join(node.id for node in view.overlay.addedNodes) or "no node"
+        edges = ", ".join(f"{edge.to} waits for {edge.from_}" for edge in view.overlay.addedEdges)
         fields.append(("added", f"{names}{'; ' if edges else ''}{edges}"))
-    fields += [("refused", problem) for problems in look.refused for problem in problems]
+    fields += [("refused", problem) for problems in view.refused for problem in problems]
     for name, text in fields:
         if text:
-            yield from wrapped(shown(text, _LONG), width, first=f"{name:<9} ", rest=" " * 10)
+            yield from wrapped(safe_line(text, _LONG), width, first=f"{name:<9} ", rest=" " * 10)
     for text in safe_lines(request.body):
         yield from wrapped(text, width, first=_MARGIN, rest=_MARGIN) if text.strip() else ("",)

@@ -12,7 +12,7 @@ from fairwitness.cli.screens.columns import cells, cut, padded, terminal_width
 from fairwitness.cli.screens.progress import spell_seconds
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.graph import NodeLine, Picture
+    from fairwitness.app.views.graph import GraphView, NodeLine
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _WIDEST = 28
@@ -50,7 +50,7 @@ def show(run: str, as_dot: bool, as_json: bool) -> int:
     A star marks the way that takes longest, of what is not merged yet.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.graph import graph_picture, plain_graph
+    from fairwitness.app.views.graph import graph_view, plain_graph
 
     if as_dot and as_json:
         raise click.UsageError("--dot and --json are two ways to print the same; choose one")
@@ -58,7 +58,7 @@ def show(run: str, as_dot: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(plain_graph(root, run)))
         return ExitCode.REACHED
-    picture = graph_picture(root, run)
+    picture = graph_view(root, run)
     # All in one piece: ten thousand small writes would take longer than everything else.
     click.echo("\n".join(_dot(picture) if as_dot else _table(picture, terminal_width())))
     if not as_dot:
@@ -66,7 +66,7 @@ def show(run: str, as_dot: bool, as_json: bool) -> int:
     return ExitCode.REACHED
 
 
-def _table(picture: "Picture", width: int) -> Iterator[str]:
+def _table(picture: "GraphView", width: int) -> Iterator[str]:
     names = max(4, min(_WIDEST, width - 50, max((cells(line.name) for line in picture.lines), default=0)))
     yield click.style(f"  {'node':<{names}}  {'type':<8}  {'state':<11}  {'try':<5}  waits for", bold=True)
     for line in picture.lines:
@@ -97,7 +97,7 @@ def _row(line: "NodeLine", names: int, width: int) -> Iterator[str]:
     yield f"{mark} {name}  {line.type:<8}  {state}  {line.attempt:<5}  {cut(waits, width - names - 34)}".rstrip()
 
 
-def _dot(picture: "Picture") -> Iterator[str]:
+def _dot(picture: "GraphView") -> Iterator[str]:
     yield f"digraph {_quoted(picture.run_id)} {{"
     yield '  rankdir=LR; node [shape=box, style=filled, fontname="sans-serif"];'
     critical = set(zip(picture.critical, picture.critical[1:], strict=False))

@@ -8,7 +8,7 @@ import click
 from fairwitness.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from fairwitness.cli.screens.run import How
+    from fairwitness.cli.screens.run import OutputMode
     from fairwitness.demo.start import Prepared
 
 
@@ -30,11 +30,11 @@ def command(
     The models are recorded; repository, tools, sandbox, checks, gates and commit are real. No key, no network. The
     folder is kept; killed, it goes on with `fairwitness resume` in it. With --lie the gates stop it: exit code 1.
     """
-    from fairwitness.cli.foreground import carry_here
-    from fairwitness.cli.screens.run import how
+    from fairwitness.cli.foreground import drive_here
+    from fairwitness.cli.screens.run import output_mode
     from fairwitness.demo.start import prepare
 
-    asked = how(plain, as_lines, as_json)
+    asked = output_mode(plain, as_lines, as_json)
     if lie + forge + autopilot > 1:
         raise click.UsageError("--lie, --forge and --autopilot are three demos; choose one")
     prepared = prepare("autopilot" if autopilot else "forge" if forge else "feature", folder, lie=lie)
@@ -43,23 +43,23 @@ def command(
         click.echo(f"unpacked in {prepared.repository}")
         if lie:
             click.echo("one implementer of this team claims green on red tests")
-    code = _roadmap(prepared, asked) if autopilot else carry_here(prepared.repository, prepared.run_id, asked)
+    code = _roadmap(prepared, asked) if autopilot else drive_here(prepared.repository, prepared.run_id, asked)
     if is_told and code in (ExitCode.REACHED, ExitCode.GATE_SHUT):
         click.echo(f"       cd {prepared.repository} to look around", err=True)
     return code
 
 
-def _roadmap(prepared: "Prepared", asked: "How") -> int:
+def _roadmap(prepared: "Prepared", asked: "OutputMode") -> int:
     """The roadmap up to the person it asks; then with that person's verdict to its end, which is a failed phase."""
-    from fairwitness.cli.foreground import carry_here
+    from fairwitness.cli.foreground import drive_here
     from fairwitness.demo.start import ends_as_scripted, say_verdict
 
     root, run_id = prepared.repository, prepared.run_id
-    code = carry_here(root, run_id, asked, is_asking=False)
+    code = drive_here(root, run_id, asked, is_asking=False)
     if code is not ExitCode.WAITS_FOR_PERSON:
         return code
     told = say_verdict(root, run_id)
     if not (asked.as_json or asked.as_lines):
         click.echo(f"the person of this demo says: {told}")
-    code = carry_here(root, run_id, asked)
+    code = drive_here(root, run_id, asked)
     return ExitCode.REACHED if code is ExitCode.GATE_SHUT and ends_as_scripted(root, run_id) else code

@@ -17,7 +17,7 @@ from fairwitness.cli.exit_codes import ExitCode
 def command(run: str, after: int, follow: bool, as_lines: bool, as_json: bool) -> int:
     """Show the events of RUN (an id, or `last`)."""
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.ledger import event_lines, follow_events, known_run, open_ledger
+    from fairwitness.app.views.ledger import event_line, follow_events, known_run, open_ledger
 
     if follow and as_json:
         raise click.UsageError("--json prints one array at the end, and --follow has no end; use --jsonl")
@@ -28,7 +28,7 @@ def command(run: str, after: int, follow: bool, as_lines: bool, as_json: bool) -
             click.echo(json.dumps([event.plain() for event in events], indent=2, ensure_ascii=False))
         else:
             for event in events:
-                click.echo(json.dumps(event.plain(), ensure_ascii=False) if as_lines else event_lines(event))
+                click.echo(json.dumps(event.plain(), ensure_ascii=False) if as_lines else event_line(event))
     finally:
         ledger.close()
     return ExitCode.REACHED

@@ -44,10 +44,10 @@ def show(number: int, as_json: bool) -> int:
     """Show execution NUMBER of this repository's ledger with its whole output."""
     from fairwitness.app.repository import repository_root, state_in
     from fairwitness.app.text import safe_lines
-    from fairwitness.app.views.evidence import show_execution
+    from fairwitness.app.views.evidence import read_execution
 
     root = repository_root(Path.cwd())
-    shown = show_execution(root, state_in(root), number)
+    shown = read_execution(root, state_in(root), number)
     if as_json:
         click.echo(json.dumps(shown._asdict(), indent=2, ensure_ascii=False))
         return ExitCode.REACHED

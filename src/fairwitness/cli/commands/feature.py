@@ -31,13 +31,13 @@ def command(
     goes on. Exit code 0: committed. 1: the evidence did not suffice, nothing was committed. 5: its budget is used up.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.begin_feature import Wanted, begin_feature
-    from fairwitness.cli.foreground import carry_here
-    from fairwitness.cli.screens.run import how
+    from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
+    from fairwitness.cli.foreground import drive_here
+    from fairwitness.cli.screens.run import output_mode
 
-    asked = how(plain, as_lines, as_json)
+    asked = output_mode(plain, as_lines, as_json)
     root = repository_root(Path.cwd())
-    wanted = Wanted(
+    wanted = RunRequest(
         request=text_of(request),
         slug=slug,
         is_autonomous=interactive is False,
@@ -47,7 +47,7 @@ def command(
     begun = begin_feature(root, wanted)
     if begun.order.snapshot is not None and not as_json:
         click.echo("what is not committed here is no part of this; a copy is kept in case", err=True)
-    return carry_here(root, begun.run_id, asked)
+    return drive_here(root, begun.run_id, asked)
 
 
 def text_of(request: str) -> str:

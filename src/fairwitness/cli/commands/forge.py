@@ -36,16 +36,16 @@ def command(
     plan approve`. Exit code 0: everything is merged. 1: something could not be done. 5: its budget is used up.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.begin_feature import Wanted
+    from fairwitness.app.runs.begin_feature import RunRequest
     from fairwitness.app.runs.begin_forge import begin_forge
-    from fairwitness.cli.foreground import carry_here
-    from fairwitness.cli.screens.run import how
+    from fairwitness.cli.foreground import drive_here
+    from fairwitness.cli.screens.run import output_mode
 
-    asked = how(plain, as_lines, as_json)
+    asked = output_mode(plain, as_lines, as_json)
     if plan_only and approve:
         raise click.UsageError("--plan-only stops before the plan is approved; leave out --approve")
     root = repository_root(Path.cwd())
-    wanted = Wanted(
+    wanted = RunRequest(
         request=text_of(request),
         slug=slug,
         is_autonomous=approve,
@@ -55,7 +55,7 @@ def command(
     begun = begin_forge(root, wanted)
     if begun.is_dirty and not as_json:
         click.echo("what is not committed here is no part of this, and stays as it is", err=True)
-    code = carry_here(root, begun.run_id, asked, is_asking=not plan_only)
+    code = drive_here(root, begun.run_id, asked, is_asking=not plan_only)
     if plan_only and code is ExitCode.WAITS_FOR_PERSON:
         return ExitCode.REACHED  # a plan was all that was wanted
     return code

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from fairwitness.cli.exit_codes import ExitCode
-from fairwitness.cli.screens.prompts import say
+from fairwitness.cli.screens.prompts import print_question
 
 
 @click.command(name="inbox", context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,7 +25,7 @@ def command(as_json: bool) -> int:
         click.echo(f"nothing waits for you in {root}")
         click.echo("next:  fairwitness status", err=True)
     for each in () if as_json else waiting:
-        say(each)
+        print_question(each)
         options = "|".join(option.id for option in each.question.options)
         click.echo(f"next:  fairwitness answer {each.run_id} {options}", err=True)
     return ExitCode.WAITS_FOR_PERSON if waiting else ExitCode.REACHED

@@ -11,7 +11,7 @@ from fairwitness.cli.screens.columns import terminal_width, wrapped
 from fairwitness.cli.screens.prompts import show_proposal
 
 if TYPE_CHECKING:
-    from fairwitness.app.runs.knowledge import Known
+    from fairwitness.app.runs.knowledge import KnowledgeEntry
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _MARGIN = "    "
@@ -28,10 +28,10 @@ def command() -> None:
 def list_all(as_json: bool) -> int:
     """List everything that is known, the newest first."""
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.knowledge import file_of, known_in
+    from fairwitness.app.runs.knowledge import file_of, knowledge_in
 
     root = repository_root(Path.cwd())
-    known = known_in(root)
+    known = knowledge_in(root)
     if as_json:
         plain = {"file": str(file_of(root)), "knowledge": [each.plain() for each in known]}
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
@@ -50,13 +50,13 @@ def forget(key: str, as_json: bool) -> int:
     """Forget what is known under KEY."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.knowledge import forget as forget_key
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
     gone = forget_key(repository_root(Path.cwd()), key)
     if as_json:
         click.echo(json.dumps({"forgotten": gone.plain()}, indent=2, ensure_ascii=False))
     else:
-        click.echo(f"Forgotten: {shown(gone.key)}")
+        click.echo(f"Forgotten: {safe_line(gone.key)}")
     return ExitCode.REACHED
 
 
@@ -66,9 +66,9 @@ def forget(key: str, as_json: bool) -> int:
 def proposals(run: str, as_json: bool) -> int:
     """Show the changes of instruction files that RUN (an id, or `last`) proposed and nobody applied."""
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.knowledge import pending
+    from fairwitness.app.runs.knowledge import pending_proposals
 
-    waiting = pending(repository_root(Path.cwd()), run)
+    waiting = pending_proposals(repository_root(Path.cwd()), run)
     if as_json:
         click.echo(json.dumps({"proposals": [each.plain() for each in waiting]}, indent=2, ensure_ascii=False))
         return ExitCode.REACHED
@@ -88,22 +88,22 @@ def apply(run: str, number: int, as_json: bool) -> int:
     """Apply proposal NUMBER of RUN to your checkout; you are on record as the one who approved it."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.knowledge import apply_proposal
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
     file = apply_proposal(repository_root(Path.cwd()), run, number)
     if as_json:
         click.echo(json.dumps({"applied": file}))
     else:
-        click.echo(f"applied to {shown(file)}")
+        click.echo(f"applied to {safe_line(file)}")
         click.echo("next:  git diff", err=True)
     return ExitCode.REACHED
 
 
-def _show(known: "Known") -> None:
-    from fairwitness.app.text import shown
+def _show(known: "KnowledgeEntry") -> None:
+    from fairwitness.app.text import safe_line
 
-    click.echo(f"{shown(known.key, 120)}  {known.type}  {known.run_id}")
-    texts = [shown(known.value, _LONG)]
+    click.echo(f"{safe_line(known.key, 120)}  {known.type}  {known.run_id}")
+    texts = [safe_line(known.value, _LONG)]
     if known.grounds:
         texts.append(f"shown to no agent: {', '.join(known.grounds)}")
     for text in texts:

@@ -97,13 +97,13 @@ def query_command(name: str | None, value: str | None, list_them: bool, show_sql
     if list_them or name is None:
         _list_queries(service.query_list(), as_json=as_json)
         return ExitCode.REACHED
-    query = service.canned(name)
+    query = service.query_named(name)
     if show_sql:
         click.echo(query.sql)
         return ExitCode.REACHED
     if query.parameters and value is None:
         raise click.UsageError(f"the query {name} wants a {query.parameters[0]}")
-    rows = service.ask(repository_root(Path.cwd()), query, value)
+    rows = service.run_query(repository_root(Path.cwd()), query, value)
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     else:

@@ -16,10 +16,10 @@ def command(run: str | None, reason: str | None, as_json: bool) -> int:
     """Pause RUN (an id, or `last`; without it the only unfinished one): what is at work ends, nothing else begins."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.run_records.forge import pause
-    from fairwitness.app.views.detail import meant_run
+    from fairwitness.app.views.detail import resolve_run_at
 
     root = repository_root(Path.cwd())
-    run_id = meant_run(root, run)
+    run_id = resolve_run_at(root, run)
     is_new = pause(root, run_id, reason)
     if as_json:
         click.echo(json.dumps({"run_id": run_id, "status": "paused", "changed": is_new}))

@@ -11,7 +11,7 @@ from fairwitness.cli.exit_codes import ExitCode
 from fairwitness.cli.screens.columns import terminal_width, wrapped
 
 if TYPE_CHECKING:
-    from fairwitness.app.runs.plan import NodeLook, PlanLook
+    from fairwitness.app.runs.plan import PlannedNode, PlanView
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _LONG = 4000
@@ -29,15 +29,15 @@ def command() -> None:
 def show(run: str | None, as_json: bool) -> int:
     """Show the plan of RUN (an id, or `last`) as it stands now; without RUN, of the only run that has not ended."""
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.plan import look_at_plan
+    from fairwitness.app.runs.plan import read_plan_view
 
-    look = look_at_plan(repository_root(Path.cwd()), run)
+    view = read_plan_view(repository_root(Path.cwd()), run)
     if as_json:
-        click.echo(json.dumps(look.plain(), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(view.plain(), indent=2, ensure_ascii=False))
         return ExitCode.REACHED
-    for line in _lines(look, terminal_width()):
+    for line in _lines(view, terminal_width()):
         click.echo(line)
-    click.echo(f"next:  {look.following}", err=True)
+    click.echo(f"next:  {view.following}", err=True)
     return ExitCode.REACHED
 
 
@@ -54,10 +54,10 @@ def edit(run: str, file: str, given: Path | None, as_json: bool) -> int:
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.plan import edit_plan
-    from fairwitness.app.views.detail import meant_run
+    from fairwitness.app.views.detail import resolve_run_at
 
     root = repository_root(Path.cwd())
-    run_id = meant_run(root, run)
+    run_id = resolve_run_at(root, run)
     path = edit_plan(root, run_id, file, given)
     if as_json:
         click.echo(json.dumps({"run_id": run_id, "file": str(path), "fits": True}))
@@ -84,39 +84,41 @@ def approve(run: str | None, as_json: bool) -> int:
     return ExitCode.REACHED
 
 
-def _lines(look: "PlanLook", width: int) -> Iterator[str]:
+def _lines(view: "PlanView", width: int) -> Iterator[str]:
     """Everything about a plan, in lines that fit; text of others is made harmless."""
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
-    plan = look.plan
-    yield f"{look.run_id}  {'sealed' if look.is_sealed else 'not approved yet'}"
-    yield from wrapped(shown(look.request, _LONG), width, first="request  ", rest=" " * 9)
-    if look.problem is not None:
-        yield from wrapped(shown(look.problem, _LONG), width, first="does not fit  ", rest=" " * 14)
+    plan = view.plan
+    yield f"{view.run_id}  {'sealed' if view.is_sealed else 'not approved yet'}"
+    yield from wrapped(safe_line(view.request, _LONG), width, first="request  ", rest=" " * 9)
+    if view.problem is not None:
+        yield from wrapped(safe_line(view.problem, _LONG), width, first="does not fit  ", rest=" " * 14)
         yield "What follows is the plan as the captain proposed it."
     for spec in plan.specs:
         first = next((line for line in spec.body.splitlines() if line.strip()), "")
-        yield from wrapped(f"{spec.name}: {shown(first, _LONG)}", width, first="spec  ", rest=" " * 6)
-    for node in look.nodes:
+        yield from wrapped(f"{spec.name}: {safe_line(first, _LONG)}", width, first="spec  ", rest=" " * 6)
+    for node in view.nodes:
         yield from _node(node, width)
     for name, texts in (("assumed", plan.assumptions), ("open", plan.questions)):
         for text in texts:
-            yield from wrapped(shown(text, _LONG), width, first=f"{name:<8} ", rest=" " * 9)
+            yield from wrapped(safe_line(text, _LONG), width, first=f"{name:<8} ", rest=" " * 9)
     tasks, refineries = plan.dag.metadata.totalTasks, plan.dag.metadata.totalRefineries
     yield f"{tasks} task{'' if tasks == 1 else 's'}, {refineries} refiner{'y' if refineries == 1 else 'ies'}"
-    for text in look.grown:
-        yield from wrapped(f"{text}: fairwitness dag show {look.run_id}", width, first="since    ", rest=" " * 9)
-    yield f"files    {shown(str(look.folder), _LONG)}"
+    for text in view.grown:
+        yield from wrapped(f"{text}: fairwitness dag show {view.run_id}", width, first="since    ", rest=" " * 9)
+    yield f"files    {safe_line(str(view.folder), _LONG)}"
 
 
-def _node(look: "NodeLook", width: int) -> Iterator[str]:
-    from fairwitness.app.text import shown
+def _node(view: "PlannedNode", width: int) -> Iterator[str]:
+    from fairwitness.app.text import safe_line
 
-    node = look.node
+    node = view.node
     kind = node.worker
-    facts = "  ".join(filter(None, (node.id, kind, look.complexity)))
-    yield from wrapped(shown(look.title, _LONG), width, first=f"{facts}  ", rest=_MARGIN) if look.title else (facts,)
+    facts = "  ".join(filter(None, (node.id, kind, view.complexity)))
+    yield from (
+        wrapped(safe_line(view.title, _LONG), width, first=f"{facts}  ", rest=_MARGIN) if view.title else (facts,)
+    )
     if node.dependencies:
         yield from wrapped(f"after {', '.join(node.dependencies)}", width, first=_MARGIN, rest=_MARGIN)
-    for criterion in look.criteria:
-        yield from wrapped(shown(criterion, _LONG), width, first=f"{_MARGIN}- ", rest=f"{_MARGIN}  ")
+    for criterion in view.criteria:
+        yield from wrapped(safe_line(criterion, _LONG), width, first=f"{_MARGIN}- ", rest=f"{_MARGIN}  ")

@@ -23,7 +23,7 @@ def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
     """
     from fairwitness.app.report.builder import write_report
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
     written = write_report(repository_root(Path.cwd()), run, out=out, force=force)
     if as_json:
@@ -42,6 +42,8 @@ def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
         click.echo("next:  fairwitness ledger verify", err=True)
         return ExitCode.UNTRUSTED
     if not as_json:
-        click.echo(f"{shown(written.run_id, 128)}: {shown(written.outcome, 40)}, {written.bytes:,} bytes", err=True)
+        click.echo(
+            f"{safe_line(written.run_id, 128)}: {safe_line(written.outcome, 40)}, {written.bytes:,} bytes", err=True
+        )
         click.echo("next:  open it in a browser; `fairwitness ledger verify` checks what it rests on", err=True)
     return ExitCode.REACHED

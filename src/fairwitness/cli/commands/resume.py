@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairwitness.cli.foreground import Stopped, exit_code_of_end, stoppable
+from fairwitness.cli.foreground import StopSignal, exit_code_of_end, stoppable
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.followed_run import Watching
-    from fairwitness.cli.screens.run import How
+    from fairwitness.app.views.followed_run import FollowedRun
+    from fairwitness.cli.screens.run import OutputMode
 
 
 @click.command(name="resume", context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,40 +24,40 @@ def command(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
     Exit codes as of `fairwitness watch`.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.followed_run import watching
-    from fairwitness.cli.screens.run import how
+    from fairwitness.app.views.followed_run import follow_run
+    from fairwitness.cli.screens.run import output_mode
 
-    asked = how(plain, as_lines, as_json)
+    asked = output_mode(plain, as_lines, as_json)
     root = repository_root(Path.cwd())
-    with watching(root, run, after=asked.after) as followed:
+    with follow_run(root, run, after=asked.after) as followed:
         return resume_run(root, followed, asked)
 
 
-def resume_run(root: Path, followed: "Watching", asked: "How") -> int:
+def resume_run(root: Path, followed: "FollowedRun", asked: "OutputMode") -> int:
     """Goes on with a run, or shows it if somebody works on it; the exit code."""
-    from fairwitness.app.runs.drive import can_go_on, record_resumed, refuse_unfit
+    from fairwitness.app.runs.drive import can_go_on, record_resumed, refuse_undrivable
     from fairwitness.cli.screens.run import show_end
 
-    look = followed.look
-    refuse_unfit(root, look)
-    if not look.is_over or can_go_on(root, look):
-        if look.is_over or look.status == "paused":
-            record_resumed(root, look)
+    view = followed.view
+    refuse_undrivable(root, view)
+    if not view.is_over or can_go_on(root, view):
+        if view.is_over or view.status == "paused":
+            record_resumed(root, view)
         if followed.worker() is None:
-            from fairwitness.cli.foreground import carry_here
+            from fairwitness.cli.foreground import drive_here
 
-            return carry_here(root, look.run_id, asked)
+            return drive_here(root, view.run_id, asked)
         try:
             _show(followed, asked)
-        except Stopped as stopped:
+        except StopSignal as stopped:
             return stopped.exit_code
     show_end(followed, asked, is_ours=True)
-    end = look.ended()
+    end = view.ended()
     assert end is not None
     return exit_code_of_end(end)
 
 
-def _show(followed: "Watching", asked: "How") -> None:
+def _show(followed: "FollowedRun", asked: "OutputMode") -> None:
     """Whoever comes second on a run only shows it."""
     from fairwitness.app.views.followed_run import follow
     from fairwitness.cli.screens.choice import screen_of
@@ -68,6 +68,6 @@ def _show(followed: "Watching", asked: "How") -> None:
     try:
         with stoppable(), screen_of(followed, asked, hint="Ctrl-C stops showing it; the run goes on") as shown:
             follow(followed, shown.show)
-    except Stopped:
+    except StopSignal:
         click.echo(f"next:  fairwitness watch {followed.run_id}", err=True)
         raise

@@ -20,11 +20,11 @@ def command(task: str, run: str, attempts: int, as_json: bool) -> int:
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.run_records.forge import retry
-    from fairwitness.app.views.detail import meant_run
+    from fairwitness.app.views.detail import resolve_run_at
     from fairwitness.app.views.workers import worker_on
 
     root = repository_root(Path.cwd())
-    run_id = meant_run(root, run)
+    run_id = resolve_run_at(root, run)
     number = retry(root, run_id, task, more=attempts)
     if as_json:
         click.echo(json.dumps({"run_id": run_id, "task": task, "attempt": number}))

@@ -10,7 +10,7 @@ import click
 from fairwitness.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:  # the real import waits until a command needs it
-    from fairwitness.app.schemas import Report
+    from fairwitness.app.schemas import DocumentReport
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -102,7 +102,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _print_report(report: "Report", *, quiet: bool) -> None:
+def _print_report(report: "DocumentReport", *, quiet: bool) -> None:
     if report.unread is not None:
         click.echo(f"unread   {report.unread}", err=True)
         if report.next_step:

@@ -11,8 +11,8 @@ from fairwitness.cli.screens.columns import age, cells, cut, padded, terminal_wi
 from fairwitness.cli.screens.progress import spell_seconds
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.detail import Looked, RunLine
-    from fairwitness.app.views.feature import FeatureLook
+    from fairwitness.app.views.detail import RunDetail, RunLine
+    from fairwitness.app.views.feature import FeatureView
 
 COLOURS = {"completed": "green", "executing": "cyan", "failed": "red", "paused": "yellow", "plan review": "yellow"}
 _MOST = 8
@@ -61,21 +61,21 @@ def _next(lines: "list[RunLine]") -> str:
 
 
 def _show_line(line: "RunLine", names: int) -> None:
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
     width = terminal_width()
-    name = shown(line.run_id, 128)
-    rest = [click.style(f"{shown(line.word, 20):<13}", fg=COLOURS.get(line.word))]
+    name = safe_line(line.run_id, 128)
+    rest = [click.style(f"{safe_line(line.word, 20):<13}", fg=COLOURS.get(line.word))]
     if line.total:
         rest.append(f"{line.merged}/{line.total} {'phases' if line.workflow == 'autopilot' else 'tasks'}")
     rest.append(age(line.age_s))
-    told = "  ".join([f"{line.workflow:<9}", *rest])
-    if max(cells(name), names) + 2 + cells(click.unstyle(told)) <= width:
-        click.echo(f"{name}{' ' * (names - cells(name))}  {told}")
+    event_text = "  ".join([f"{line.workflow:<9}", *rest])
+    if max(cells(name), names) + 2 + cells(click.unstyle(event_text)) <= width:
+        click.echo(f"{name}{' ' * (names - cells(name))}  {event_text}")
     else:
-        click.echo(f"{name}\n{_SECOND_LINE}{told}")
+        click.echo(f"{name}\n{_SECOND_LINE}{event_text}")
     failed = f"{line.failed} failed for good" if line.failed else ""
-    reason = f"because {shown(line.reason)}" if line.reason else ""
+    reason = f"because {safe_line(line.reason)}" if line.reason else ""
     for text in filter(None, (failed, reason, _waiting(line.waits_for))):
         for part in wrapped(text, width, first=_SECOND_LINE, rest=_SECOND_LINE + "  "):
             click.echo(part)
@@ -86,84 +86,86 @@ def _waiting(waits_for: str) -> str:
 
 
 def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
-    from fairwitness.app.views.detail import READ, look_at, meant, next_command, opened, plain_look
+    from fairwitness.app.views.detail import READ, next_command, open_database, plain_detail, read_detail, resolve_run
     from fairwitness.app.views.workers import worker_on
 
-    with opened(root) as database:
-        looked = look_at(database, meant(database, wanted), events=READ)
-    worker = None if looked.look.is_over else worker_on(root, looked.look.run_id)
-    following = next_command(looked.look, is_worked_on=worker is not None)
+    with open_database(root) as database:
+        detail = read_detail(database, resolve_run(database, wanted), events=READ)
+    worker = None if detail.view.is_over else worker_on(root, detail.view.run_id)
+    following = next_command(detail.view, is_worked_on=worker is not None)
     if as_json:
         who = None if worker is None else {name: getattr(worker, name) for name in worker.__slots__}
-        plain = {"root": str(root), **plain_look(looked), "worker": who, "next": following}
+        plain = {"root": str(root), **plain_detail(detail), "worker": who, "next": following}
         click.echo(json.dumps(plain, indent=2))
         return ExitCode.REACHED
-    feature = _feature(root, looked)
+    feature = _feature(root, detail)
     if feature is not None:
         from fairwitness.cli.screens.feature import live_lines
 
         for line in live_lines(feature, width=terminal_width()):
             click.echo(line)
-    _show_board(root, looked)
-    has_graph = _show_head(looked, is_worked_on=worker is not None)
-    if has_graph and not looked.look.is_over:
+    _show_board(root, detail)
+    has_graph = _show_head(detail, is_worked_on=worker is not None)
+    if has_graph and not detail.view.is_over:
         who_works = f"process {worker.pid} on {worker.host}" if worker is not None else "nobody works on it now"
         click.echo(f"worker    {cut(who_works, terminal_width() - 10)}")
-    _show_nodes(looked)
-    _show_events(looked, feature)
+    _show_nodes(detail)
+    _show_events(detail, feature)
     click.echo(f"next:  {following}", err=True)
     return ExitCode.REACHED
 
 
-def _feature(root: Path, looked: "Looked") -> "FeatureLook | None":
+def _feature(root: Path, detail: "RunDetail") -> "FeatureView | None":
     """A feature run among its steps; None for other runs."""
-    if looked.look.workflow != "feature":
+    if detail.view.workflow != "feature":
         return None
-    from fairwitness.app.views.followed_run import feature_look
+    from fairwitness.app.views.followed_run import read_feature
 
-    return feature_look(root, looked.look.run_id)
+    return read_feature(root, detail.view.run_id)
 
 
-def _show_board(root: Path, looked: "Looked") -> None:
+def _show_board(root: Path, detail: "RunDetail") -> None:
     """The phases of an autopilot run; one without an order has none."""
-    if looked.look.workflow != "autopilot" or not looked.look.phases.wanted:
+    if detail.view.workflow != "autopilot" or not detail.view.phases.wanted:
         return
-    from fairwitness.app.views.autopilot import look_at_run
+    from fairwitness.app.views.autopilot import view_of_run
     from fairwitness.cli.screens.autopilot import board_lines
 
-    for line in board_lines(look_at_run(root, looked.look.run_id), terminal_width()):
+    for line in board_lines(view_of_run(root, detail.view.run_id), terminal_width()):
         click.echo(line)
 
 
-def _show_head(looked: "Looked", *, is_worked_on: bool) -> bool:
-    from fairwitness.app.text import shown
+def _show_head(detail: "RunDetail", *, is_worked_on: bool) -> bool:
+    from fairwitness.app.text import safe_line
     from fairwitness.app.views.detail import seconds_since
 
-    look, width = looked.look, terminal_width()
-    word = click.style(shown(look.word, 20).upper(), fg=COLOURS.get(look.word), bold=True)
-    click.echo(f"{shown(look.run_id, 128)}  {look.workflow}  {word}")
-    _field("asked", shown(look.request), width)
-    _field("because", shown(look.reason or ""), width)
-    if look.began is not None and look.last_time is not None:
-        since_began, since_last = (seconds_since(moment, looked.now) for moment in (look.began, look.last_time))
-        if look.is_over:
-            told = f"began {age(since_began)}, ended {age(since_last)} after {spell_seconds(since_began - since_last)}"
+    view, width = detail.view, terminal_width()
+    word = click.style(safe_line(view.word, 20).upper(), fg=COLOURS.get(view.word), bold=True)
+    click.echo(f"{safe_line(view.run_id, 128)}  {view.workflow}  {word}")
+    _field("asked", safe_line(view.request), width)
+    _field("because", safe_line(view.reason or ""), width)
+    if view.began is not None and view.last_time is not None:
+        since_began, since_last = (seconds_since(moment, detail.now) for moment in (view.began, view.last_time))
+        if view.is_over:
+            event_text = (
+                f"began {age(since_began)}, ended {age(since_last)} after {spell_seconds(since_began - since_last)}"
+            )
         else:
-            told = f"began {age(since_began)}, last event {age(since_last)}"
-        _field("time", told, width)
-    counts = look.counts()
+            event_text = f"began {age(since_began)}, last event {age(since_last)}"
+        _field("time", event_text, width)
+    counts = view.counts()
     if not counts["total"]:
         return False
     parts = [
         f"{counts['merged']} of {counts['total']} merged",
-        f"{counts['working'] + counts['helping']} {'stopped' if look.is_over else 'at work'}",
+        f"{counts['working'] + counts['helping']} {'stopped' if view.is_over else 'at work'}",
         f"{counts['queued']} to be merged",
         f"{counts['merging']} being merged",
         f"{counts['waiting']} wait for a refinery",
         f"{counts['failed']} failed for good",
     ]
     _field("tasks", ", ".join([parts[0], *(part for part in parts[1:] if not part.startswith("0 "))]), width)
-    waits = look.waits_for("")
+    waits = view.waits_for("")
     _field("waits for", "" if is_worked_on and waits.startswith("a worker") else waits, width)
     return True
 
@@ -174,42 +176,46 @@ def _field(name: str, text: str, width: int) -> None:
             click.echo(line)
 
 
-def _show_nodes(looked: "Looked") -> None:
-    from fairwitness.app.text import shown
+def _show_nodes(detail: "RunDetail") -> None:
+    from fairwitness.app.text import safe_line
     from fairwitness.app.views.detail import AT_WORK, seconds_since
-    from fairwitness.app.views.run import Stage
+    from fairwitness.app.views.run import NodeStage
 
-    look, width = looked.look, terminal_width()
-    groups = {"at work": look.at(*AT_WORK), "to be merged": look.at(Stage.QUEUED)}
-    names = max((cells(shown(node.name, 128)) for nodes in groups.values() for node in nodes[:_MOST]), default=0)
+    view, width = detail.view, terminal_width()
+    groups = {"at work": view.at(*AT_WORK), "to be merged": view.at(NodeStage.QUEUED)}
+    names = max((cells(safe_line(node.name, 128)) for nodes in groups.values() for node in nodes[:_MOST]), default=0)
     for title, nodes in groups.items():
         for node in nodes[:_MOST]:
-            took = spell_seconds(seconds_since(node.since, looked.now))
-            told = f"{look.stage(node).value:<8}  attempt {look.tries(node)}  {'' if look.is_over else took}".rstrip()
-            click.echo(f"  {padded(shown(node.name, 128), min(names, width - cells(told) - 4))}  {told}")
+            took = spell_seconds(seconds_since(node.since, detail.now))
+            event_text = (
+                f"{view.stage(node).value:<8}  attempt {view.tries(node)}  {'' if view.is_over else took}".rstrip()
+            )
+            click.echo(
+                f"  {padded(safe_line(node.name, 128), min(names, width - cells(event_text) - 4))}  {event_text}"
+            )
         if len(nodes) > _MOST:
             click.echo(f"  and {len(nodes) - _MOST} more {title}")
-    for node in look.exhausted()[:_MOST]:
+    for node in view.exhausted()[:_MOST]:
         word = click.style("FAILED", fg="red")
-        click.echo(f"  {cut(shown(node.name, 128), width - 30)}  {word} after attempt {node.attempt}")
-        for line in wrapped(shown(node.error or "no reason is known"), width, first="    ", rest="    "):
+        click.echo(f"  {cut(safe_line(node.name, 128), width - 30)}  {word} after attempt {node.attempt}")
+        for line in wrapped(safe_line(node.error or "no reason is known"), width, first="    ", rest="    "):
             click.echo(line)
-    if len(look.exhausted()) > _MOST:
-        click.echo(f"  and {len(look.exhausted()) - _MOST} more failed: fairwitness dag show {look.run_id}")
+    if len(view.exhausted()) > _MOST:
+        click.echo(f"  and {len(view.exhausted()) - _MOST} more failed: fairwitness dag show {view.run_id}")
 
 
-def _show_events(looked: "Looked", feature: "FeatureLook | None") -> None:
+def _show_events(detail: "RunDetail", feature: "FeatureView | None") -> None:
     from fairwitness.app.views.detail import EVENTS
-    from fairwitness.app.views.event_lines import clock_time, told
+    from fairwitness.app.views.event_lines import clock_time, event_text
 
     if feature is not None:
         from fairwitness.cli.screens.feature import event_lines
 
-        told_so = [event_lines(event, feature, terminal_width()) for event in looked.last]
+        told_so = [event_lines(event, feature, terminal_width()) for event in detail.last]
         for line in [line for one in [lines for lines in told_so if lines][-EVENTS:] for line in one]:
             click.echo(line)
         return
-    lines = [(event.timestamp, words) for event in looked.last if (words := told(event)) is not None]
+    lines = [(event.timestamp, words) for event in detail.last if (words := event_text(event)) is not None]
     if lines:
         click.echo("last events")
     for timestamp, words in lines[-EVENTS:]:

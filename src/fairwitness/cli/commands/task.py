@@ -24,13 +24,13 @@ def show(task: str, run: str, as_json: bool) -> int:
     """Show TASK of RUN (an id; without it the last one): its document, its attempts and their walkthroughs."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.text import safe_lines
-    from fairwitness.app.views.detail import meant_run
-    from fairwitness.app.views.task import task_look
+    from fairwitness.app.views.detail import resolve_run_at
+    from fairwitness.app.views.task import read_task
 
     root = repository_root(Path.cwd())
-    look = task_look(root, meant_run(root, run), task)
+    view = read_task(root, resolve_run_at(root, run), task)
     if as_json:
-        click.echo(json.dumps(look.plain()))
+        click.echo(json.dumps(view.plain()))
         return ExitCode.REACHED
     width = terminal_width()
 
@@ -39,10 +39,10 @@ def show(task: str, run: str, as_json: bool) -> int:
             for line in wrapped(safe, width, first=first, rest=rest):
                 click.echo(line)
 
-    click.secho(f"{look.id}  {look.type}  {look.state}  attempt {look.attempt} of {look.max_attempts}", bold=True)
-    if look.dependencies:
-        say(f"after {', '.join(look.dependencies)}")
-    for attempt in look.attempts:
+    click.secho(f"{view.id}  {view.type}  {view.state}  attempt {view.attempt} of {view.max_attempts}", bold=True)
+    if view.dependencies:
+        say(f"after {', '.join(view.dependencies)}")
+    for attempt in view.attempts:
         said = f"says {attempt.says}, confidence {attempt.confidence:g}" if attempt.confidence is not None else ""
         say("  ".join(filter(None, (f"attempt {attempt.number}", attempt.state, said))))
         say(f"branch {attempt.branch}", "  ", "    ")
@@ -54,11 +54,11 @@ def show(task: str, run: str, as_json: bool) -> int:
         ):
             for text in texts:
                 say(f"{label}: {text}", "  ", "    ")
-    for name, how in look.subtasks.items():
+    for name, how in view.subtasks.items():
         say(f"{name}  {how}", "  ", "    ")
-    if look.document:
+    if view.document:
         click.echo("what its worker is told, as it was approved:")
-    for line in safe_lines(look.document):
+    for line in safe_lines(view.document):
         say(line, "| ", "| ")
-    click.echo(f"next:  fairwitness dag show {look.run_id}", err=True)
+    click.echo(f"next:  fairwitness dag show {view.run_id}", err=True)
     return ExitCode.REACHED

@@ -61,11 +61,10 @@ def command(
     """
     if bool(accepted) is not bool(reason):
         raise click.UsageError("--accept and --reason go together: what is accepted, and why")
-    from fairwitness.app.verification.run import Request, accepts_of, verify
-    from fairwitness.cli.screens.progress import Progress
+    from fairwitness.app.verification.run import VerifyRequest, accepts_of, verify
     from fairwitness.contracts.common.evidence import SandboxTier
 
-    request = Request(
+    request = VerifyRequest(
         where=Path.cwd(),
         base=base,
         head=head,

@@ -19,17 +19,17 @@ def command(run: str | None, after: int | None, plain: bool, as_lines: bool, as_
     Exit code 0: it completed. 1: it failed. 4: it waits for you. 5: its budget is used up. Watching changes nothing.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.followed_run import follow, watching
-    from fairwitness.cli.foreground import Stopped, exit_code_of_end, stoppable
+    from fairwitness.app.views.followed_run import follow, follow_run
+    from fairwitness.cli.foreground import StopSignal, exit_code_of_end, stoppable
     from fairwitness.cli.screens.choice import screen_of
-    from fairwitness.cli.screens.run import how, show_end
+    from fairwitness.cli.screens.run import output_mode, show_end
 
-    asked = how(plain, as_lines, as_json)
-    with watching(repository_root(Path.cwd()), run, after=asked.after if after is None else after) as followed:
+    asked = output_mode(plain, as_lines, as_json)
+    with follow_run(repository_root(Path.cwd()), run, after=asked.after if after is None else after) as followed:
         try:
             with stoppable(), screen_of(followed, asked, hint=HINT) as shown:
                 end = follow(followed, shown.show)
-        except Stopped as stopped:
+        except StopSignal as stopped:
             click.echo(f"next:  fairwitness watch {followed.run_id}", err=True)
             return stopped.exit_code
         show_end(followed, asked)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fairwitness.cli.exit_codes import ExitCode
-from fairwitness.cli.foreground import Stopped
+from fairwitness.cli.foreground import StopSignal
 from fairwitness.cli.screens.columns import terminal_width, wrapped
 
 if TYPE_CHECKING:
-    from fairwitness.app.runs.worker import Needs
+    from fairwitness.app.runs.worker import StrandedRun
 
 
 @click.command(name="worker", context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,18 +22,18 @@ def command(once: bool, as_json: bool) -> int:
     Several workers may share a database. Ctrl-C lets go of everything in order; whatever was begun goes on elsewhere.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.worker import work
+    from fairwitness.app.runs.worker import run_worker
 
     told = _Told(as_json=as_json)
     root = repository_root(Path.cwd())
-    number = work(root, once=once, tell=told.happened, audit=told.audited)
+    number = run_worker(root, once=once, on_event=told.happened, audit=told.audited)
     if number is None:
         click.echo("nothing is left to do", err=True)
         click.echo("next:  fairwitness status", err=True)
         return ExitCode.REACHED
     click.echo("stopped; what was begun goes on when a worker is there", err=True)
     click.echo("next:  fairwitness worker", err=True)
-    return Stopped(number).exit_code
+    return StopSignal(number).exit_code
 
 
 class _Told:
@@ -44,27 +44,27 @@ class _Told:
 
     def happened(self, word: str, id_: str) -> None:
         """It took something, or let it go."""
-        from fairwitness.app.runs.worker import named
-        from fairwitness.app.text import shown
+        from fairwitness.app.runs.worker import run_label
+        from fairwitness.app.text import safe_line
         from fairwitness.app.views.event_lines import now_time
 
         if self._as_json:
             self._json({"time": now_time(), "what": word, "id": id_})
         else:
-            click.echo(f"{now_time()}  {word} {shown(named(id_), 200)}")
+            click.echo(f"{now_time()}  {word} {safe_line(run_label(id_), 200)}")
 
-    def audited(self, found: "tuple[Needs, ...]") -> None:
+    def audited(self, found: "tuple[StrandedRun, ...]") -> None:
         """What needs somebody before it goes on."""
-        from fairwitness.app.text import shown
+        from fairwitness.app.text import safe_line
 
         for one in found:
             if self._as_json:
                 self._json({"what": "stranded", "id": one.run_id, "reason": one.reason, "next": one.next_step})
                 continue
             width = terminal_width()
-            for line in wrapped(f"stranded: {shown(one.run_id)}: {shown(one.reason)}", width, rest="  "):
+            for line in wrapped(f"stranded: {safe_line(one.run_id)}: {safe_line(one.reason)}", width, rest="  "):
                 click.echo(line)
-            for line in wrapped(shown(one.next_step), width, first="  mend:  ", rest=" " * 9):
+            for line in wrapped(safe_line(one.next_step), width, first="  mend:  ", rest=" " * 9):
                 click.echo(line)
         if not self._as_json:
             click.echo("waiting for runs; Ctrl-C stops this worker" if not found else "working", err=True)

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from fairwitness.cli.screens.columns import cells, cut, padded
 from fairwitness.cli.screens.progress import spell_seconds
-from fairwitness.cli.screens.run import LINES, NOBODY, How, LiveScreen, Screen, is_alone, name_of, screen
+from fairwitness.cli.screens.run import LINES, NOBODY, LiveScreen, OutputMode, Screen, is_alone, name_of, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from fairwitness.app.views.autopilot import AutopilotLook, PhaseLine
-    from fairwitness.app.views.followed_run import Watching
+    from fairwitness.app.views.autopilot import AutopilotView, PhaseLine
+    from fairwitness.app.views.followed_run import FollowedRun
 from fairwitness.cli.screens.columns import terminal_width, wrapped
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.autopilot import AllMetrics, Reported, Standing
+    from fairwitness.app.views.autopilot import AllMetrics, AutopilotReport, RoadmapPhase
 
 
 SIGNS = {
@@ -32,9 +32,9 @@ _NAMES = 28
 _LEAST = 8
 
 
-def autopilot_screen(run: "Watching", how: How, *, hint: str, is_ours: bool = False) -> Screen:
+def autopilot_screen(run: "FollowedRun", how: OutputMode, *, hint: str, is_ours: bool = False) -> Screen:
     """The screen that fits where the output goes: the board needs a terminal, lines are the same as of other runs."""
-    is_plain = how.plain or how.as_json or how.as_lines or not run.look.phases.wanted
+    is_plain = how.plain or how.as_json or how.as_lines or not run.view.phases.wanted
     if is_plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return screen(how, hint=hint, is_ours=is_ours)
     return AutopilotLive(run, hint, is_ours=is_ours)
@@ -43,11 +43,13 @@ def autopilot_screen(run: "Watching", how: How, *, hint: str, is_ours: bool = Fa
 class AutopilotLive(LiveScreen):
     """The board at the bottom of a terminal, and lines that stay above it."""
 
-    def __init__(self, run: "Watching", hint: str, *, is_ours: bool = False, console: "Console | None" = None) -> None:
+    def __init__(
+        self, run: "FollowedRun", hint: str, *, is_ours: bool = False, console: "Console | None" = None
+    ) -> None:
         super().__init__(hint, is_ours=is_ours, console=console)
-        from fairwitness.app.views.autopilot import Board
+        from fairwitness.app.views.autopilot import LiveBoard
 
-        self._board = Board(run.root, run.run_id)
+        self._board = LiveBoard(run.root, run.run_id)
 
     def __enter__(self) -> "AutopilotLive":
         self._board.open()
@@ -58,48 +60,48 @@ class AutopilotLive(LiveScreen):
         super().__exit__(*error)
         self._board.close()
 
-    def _region(self, run: "Watching", width: int) -> "Text":
+    def _region(self, run: "FollowedRun", width: int) -> "Text":
         from rich.text import Text
 
         alone = not self._is_ours and is_alone(run)
         last = run.note or (f"{NOBODY}: fairwitness resume {name_of(run)}" if alone else self._hint)
-        lines = ["─" * width, *board_lines(self._board.look(), width, height=LINES - 2), cut(last, width)]
+        lines = ["─" * width, *board_lines(self._board.view(), width, height=LINES - 2), cut(last, width)]
         return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
 
 
-def board_lines(look: "AutopilotLook", width: int, *, height: int | None = None) -> list[str]:
+def board_lines(view: "AutopilotView", width: int, *, height: int | None = None) -> list[str]:
     """The run in one line, and one for every phase; with `height`, those around the one that is worked on."""
-    head = [cut(headline(look), width)]
-    if look.breaker != "closed":
-        until = f" until {look.cooldown_until}" if look.cooldown_until else ""
-        why = f": {_shown(look.last_error, 200)}" if look.last_error else ""
-        head.append(cut(f"breaker {look.breaker.replace('_', ' ')}{until}{why}", width))
-    phases = _window(look, None if height is None else max(1, height - len(head) - 1))
+    head = [cut(headline(view), width)]
+    if view.breaker != "closed":
+        until = f" until {view.cooldown_until}" if view.cooldown_until else ""
+        why = f": {_shown(view.last_error, 200)}" if view.last_error else ""
+        head.append(cut(f"breaker {view.breaker.replace('_', ' ')}{until}{why}", width))
+    phases = _window(view, None if height is None else max(1, height - len(head) - 1))
     ids = max((cells(phase.id) for phase in phases), default=0)
     names = max((cells(_shown(phase.name, _NAMES)) for phase in phases), default=0)
     rows = [_row(phase, ids, min(names, _NAMES), width) for phase in phases]
-    left = len(look.phases) - len(phases)
+    left = len(view.phases) - len(phases)
     return [*head, *rows, *([f"  and {left} more phases"] if left else [])]
 
 
-def headline(look: "AutopilotLook") -> str:
+def headline(view: "AutopilotView") -> str:
     """Where the run stands: phases, tokens and time against their caps."""
-    counts = look.counts()
-    word = "WAITS FOR YOU" if _is_waiting(look) else look.status.upper()
+    counts = view.counts()
+    word = "WAITS FOR YOU" if _is_waiting(view) else view.status.upper()
     parts = (
-        look.run_id,
+        view.run_id,
         word,
-        f"{counts.get('completed', 0)}/{len(look.phases)} phases",
-        f"{short(look.tokens)} of {short(look.token_cap)} tokens",
-        spell_seconds(60 * look.minutes),
+        f"{counts.get('completed', 0)}/{len(view.phases)} phases",
+        f"{short(view.tokens)} of {short(view.token_cap)} tokens",
+        spell_seconds(60 * view.minutes),
     )
     return "  ".join(parts)
 
 
-def _is_waiting(look: "AutopilotLook") -> bool:
+def _is_waiting(view: "AutopilotView") -> bool:
     """Whether nothing is left but verdicts, as far as the board can tell."""
-    is_at_work = any(phase.status in ("in_progress", "not_started") for phase in look.phases)
-    return look.status == "running" and bool(look.waiting) and not is_at_work
+    is_at_work = any(phase.status in ("in_progress", "not_started") for phase in view.phases)
+    return view.status == "running" and bool(view.waiting) and not is_at_work
 
 
 def short(count: int) -> str:
@@ -113,12 +115,12 @@ def short(count: int) -> str:
     return f"{count // 1000}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
 
 
-def _window(look: "AutopilotLook", most: int | None) -> "tuple[PhaseLine, ...]":
-    if most is None or len(look.phases) <= most:
-        return look.phases
-    at = next((place for place, phase in enumerate(look.phases) if phase.id == look.current_phase), len(look.phases))
-    first = max(0, min(at - most // 2, len(look.phases) - most))
-    return look.phases[first : first + most]
+def _window(view: "AutopilotView", most: int | None) -> "tuple[PhaseLine, ...]":
+    if most is None or len(view.phases) <= most:
+        return view.phases
+    at = next((place for place, phase in enumerate(view.phases) if phase.id == view.current_phase), len(view.phases))
+    first = max(0, min(at - most // 2, len(view.phases) - most))
+    return view.phases[first : first + most]
 
 
 def _row(phase: "PhaseLine", ids: int, names: int, width: int) -> str:
@@ -133,39 +135,39 @@ def _row(phase: "PhaseLine", ids: int, names: int, width: int) -> str:
 
 
 def _shown(text: str | None, most: int) -> str:
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
-    return shown(text or "", most)
+    return safe_line(text or "", most)
 
 
 _LABEL = 10
 _SHOWN = 12
 
 
-def standing_lines(standings: "list[Standing]") -> list[str]:
+def standing_lines(standings: "list[RoadmapPhase]") -> list[str]:
     """One line for each phase."""
-    from fairwitness.app.text import shown
-    from fairwitness.app.views.run import phase_word
+    from fairwitness.app.text import safe_line
+    from fairwitness.app.views.run import phase_status_text
 
     lines = []
     ids = max((len(each.id) for each in standings), default=0)
     for each in standings:
-        start = f"  {SIGNS[each.status]} {each.id:<{ids}}  {phase_word(each.status):<13}  "
-        lines += wrapped(shown(each.name, 200), terminal_width(), first=start, rest=" " * len(start))
+        start = f"  {SIGNS[each.status]} {each.id:<{ids}}  {phase_status_text(each.status):<13}  "
+        lines += wrapped(safe_line(each.name, 200), terminal_width(), first=start, rest=" " * len(start))
     return lines
 
 
-def report_lines(found: "Reported") -> list[str]:
+def report_lines(found: "AutopilotReport") -> list[str]:
     """What a run came to, below its board."""
-    look, numbers = found.look, found.metrics
-    rated = [f"{phase.id}: {' '.join(map(str, phase.scores))}" for phase in look.phases if phase.scores]
+    view, numbers = found.view, found.metrics
+    rated = [f"{phase.id}: {' '.join(map(str, phase.scores))}" for phase in view.phases if phase.scores]
     fields = [
         ("succeeded", f"{numbers.phases_succeeded} of {numbers.phases_attempted} phases that were begun"),
         ("scores", "; ".join(rated)),
-        ("asked you", f"about {look.deferred} of {look.processed} phases" if look.processed else ""),
+        ("asked you", f"about {view.deferred} of {view.processed} phases" if view.processed else ""),
         ("retries", f"{numbers.total_debug_loops} debugging, {numbers.total_replan_attempts} planning anew"),
         ("failures", ", ".join(f"{kind.value} {n}" for kind, n in numbers.failure_taxonomy_histogram.items())),
-        ("branch", look.target),
+        ("branch", view.target),
         *(("document", path) for path in found.documents[:_SHOWN]),
     ]
     if len(found.documents) > _SHOWN:

@@ -2,22 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from fairwitness.cli.screens.run import How, Screen, screen
+from fairwitness.cli.screens.run import OutputMode, Screen, screen
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.followed_run import Watching
+    from fairwitness.app.views.followed_run import FollowedRun
 
 
-def screen_of(run: "Watching", how: How, *, hint: str, is_ours: bool = False) -> Screen:
+def screen_of(run: "FollowedRun", how: OutputMode, *, hint: str, is_ours: bool = False) -> Screen:
     """The screen that fits the run, too: a feature's shows its steps, if its past is known from the beginning."""
-    if run.look.workflow == "autopilot":
+    if run.view.workflow == "autopilot":
         from fairwitness.cli.screens.autopilot import autopilot_screen
 
         return autopilot_screen(run, how, hint=hint, is_ours=is_ours)
     is_whole = bool(run.past) and run.past[0].seq == 1
-    if run.look.workflow != "feature" or not is_whole:
+    if run.view.workflow != "feature" or not is_whole:
         return screen(how, hint=hint, is_ours=is_ours)
-    from fairwitness.app.views.feature import FeatureLook
-    from fairwitness.cli.screens.feature import Watched, feature_screen
+    from fairwitness.app.views.feature import FeatureView
+    from fairwitness.cli.screens.feature import FollowedFeature, feature_screen
 
-    return Watched(feature_screen(how, FeatureLook(run.run_id), hint=hint))
+    return FollowedFeature(feature_screen(how, FeatureView(run.run_id), hint=hint))

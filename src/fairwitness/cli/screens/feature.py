@@ -11,7 +11,7 @@ from fairwitness.cli.screens.columns import cells, cut, padded, wrapped
 from fairwitness.cli.screens.progress import spell_seconds
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.feature import FeatureLook, StepLook
+    from fairwitness.app.views.feature import FeatureView, StepView
     from fairwitness.app.views.followed_run import Event
 import json
 import os
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from fairwitness.app.views.feature import FeatureLook
-    from fairwitness.app.views.followed_run import Event, Watching
-    from fairwitness.cli.screens.run import How
+    from fairwitness.app.views.feature import FeatureView
+    from fairwitness.app.views.followed_run import Event, FollowedRun
+    from fairwitness.cli.screens.run import OutputMode
 
 
 LINES = 12
@@ -45,12 +45,12 @@ _SAID_BY_ITS_ROW = frozenset({"done", "waiting"})
 _LABEL = 6
 
 
-def event_lines(event: "Event", look: "FeatureLook", width: int) -> list[str]:
+def event_lines(event: "Event", view: "FeatureView", width: int) -> list[str]:
     """An event that the look has taken in as lines of the screen; none if another tells the same."""
     from fairwitness.app.views.event_lines import clock_time
-    from fairwitness.app.views.feature_lines import told
+    from fairwitness.app.views.feature_lines import feature_event_text
 
-    words = told(event, look, spell_seconds)
+    words = feature_event_text(event, view, spell_seconds)
     if words is None:
         return []
     time_of_day = f"{clock_time(event.timestamp)}  "
@@ -58,57 +58,60 @@ def event_lines(event: "Event", look: "FeatureLook", width: int) -> list[str]:
     return [line] if cells(line) <= width else wrapped(words, width, first=time_of_day, rest=" " * len(time_of_day))
 
 
-def headline(look: "FeatureLook") -> str:
+def headline(view: "FeatureView") -> str:
     """The run in one line: where it stands, for how long, what it used."""
     from fairwitness.app.views.feature_lines import tokens_of
 
-    merged = sum(task.word == "merged" for task in look.tasks())
-    begun = len(look.tasks())
+    merged = sum(task.word == "merged" for task in view.tasks())
+    begun = len(view.tasks())
     parts = (
-        look.word.upper(),
-        f"iteration {look.iteration}" if look.iteration > 1 else "",
-        f"{merged} of {look.planned or begun} tasks merged" if begun else "",
-        spell_seconds(look.seconds()),
-        tokens_of(look.tokens),
+        view.word.upper(),
+        f"iteration {view.iteration}" if view.iteration > 1 else "",
+        f"{merged} of {view.planned or begun} tasks merged" if begun else "",
+        spell_seconds(view.seconds()),
+        tokens_of(view.tokens),
     )
     return "  ".join(filter(None, parts))
 
 
-def at_work_now(look: "FeatureLook") -> list[tuple[str, str, str]]:
+def at_work_now(view: "FeatureView") -> list[tuple[str, str, str]]:
     """Name, what it does, and time so far: agents first, then tasks that no agent works at."""
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
     from fairwitness.app.views.detail import seconds_since
 
-    now, found = look.now, []
-    if look.is_over:
+    now, found = view.now, []
+    if view.is_over:
         return []
-    for call in look.running():
-        about = f" {shown(call.task, 60)}" if call.task else ""
-        found.append((call.instance, f"{shown(call.agent, 30)}{about}", call.since))
-    busy = {call.task for call in look.running()}
-    for task in look.tasks():
+    for call in view.running():
+        about = f" {safe_line(call.task, 60)}" if call.task else ""
+        found.append((call.instance, f"{safe_line(call.agent, 30)}{about}", call.since))
+    busy = {call.task for call in view.running()}
+    for task in view.tasks():
         if task.is_under_way and task.name not in busy:
             found.append((task.name, f"{task.word}, attempt {task.attempt}", task.since))
-    return [(shown(name, 128), told, spell_seconds(seconds_since(since, now))) for name, told, since in found]
+    return [
+        (safe_line(name, 128), feature_event_text, spell_seconds(seconds_since(since, now)))
+        for name, feature_event_text, since in found
+    ]
 
 
-def live_lines(look: "FeatureLook", *, width: int, height: int = LINES, last: str = "") -> list[str]:
+def live_lines(view: "FeatureView", *, width: int, height: int = LINES, last: str = "") -> list[str]:
     """The living part: the run in one line, all steps, who works now, and what to do; never more than asked for."""
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
-    head = cut(f"{shown(look.slug or look.run_id, 40)}  {headline(look)}", width)
-    lines = ["─" * width, head, *_plan(look, width)]
-    if look.question is not None:
-        options = ", ".join(shown(option, 30) for option in look.question.options)
-        last = f"QUESTION {shown(look.question.gate, 60)}: {options}"
+    head = cut(f"{safe_line(view.slug or view.run_id, 40)}  {headline(view)}", width)
+    lines = ["─" * width, head, *_plan(view, width)]
+    if view.question is not None:
+        options = ", ".join(safe_line(option, 30) for option in view.question.options)
+        last = f"QUESTION {safe_line(view.question.gate, 60)}: {options}"
     lines = lines[: height - 1]
     context = height - 1 - len(lines)
-    lines += _workers(look, width, context)
+    lines += _workers(view, width, context)
     return [*lines, cut(last, width)][:height]
 
 
-def _workers(look: "FeatureLook", width: int, context: int) -> list[str]:
-    found = at_work_now(look)
+def _workers(view: "FeatureView", width: int, context: int) -> list[str]:
+    found = at_work_now(view)
     if len(found) > context > 0:
         left = f"  and {len(found) - context + 1} more"
         found, more = found[: context - 1], [left]
@@ -116,32 +119,32 @@ def _workers(look: "FeatureLook", width: int, context: int) -> list[str]:
         found, more = found[: max(0, context)], []
     names = max((cells(name) for name, _, _ in found), default=0)
     lines = []
-    for name, told, took in found:
-        tail = cut(f"  {told}", width // 2) + f"  {took}"
+    for name, feature_event_text, took in found:
+        tail = cut(f"  {feature_event_text}", width // 2) + f"  {took}"
         lines.append(f"  {padded(name, max(8, min(names, width - cells(tail) - 2)))}{tail}")
     return lines + more
 
 
-def _plan(look: "FeatureLook", width: int) -> list[str]:
+def _plan(view: "FeatureView", width: int) -> list[str]:
     """All steps in three rows: what is done, what runs, what comes."""
     rows: dict[str, list[str]] = {"done": [], "now": [], "next": []}
-    for step in look.steps.values():
-        state = look.state_of(step)
+    for step in view.steps.values():
+        state = view.state_of(step)
         row = {"running": "now", "waiting": "next"}.get(state, "done")
-        rows[row].append(_item(step, state, look))
+        rows[row].append(_item(step, state, view))
     return [line for name, items in rows.items() for line in packed(items, width, label=name)]
 
 
-def _item(step: "StepLook", state: str, look: "FeatureLook") -> str:
-    from fairwitness.app.text import shown
+def _item(step: "StepView", state: str, view: "FeatureView") -> str:
+    from fairwitness.app.text import safe_line
     from fairwitness.app.views.feature_lines import agents_of
 
-    parts = [_SIGNS.get(state, "?"), shown(step.name, 40)]
+    parts = [_SIGNS.get(state, "?"), safe_line(step.name, 40)]
     if state not in _SAID_BY_ITS_ROW:
         parts.append(state)
     if state == "running":
         parts += [f"visit {step.visits}" if step.visits > 1 else "", agents_of(step)]
-        parts.append(spell_seconds(step.seconds(look.now)))
+        parts.append(spell_seconds(step.seconds(view.now)))
     return " ".join(filter(None, parts))
 
 
@@ -166,7 +169,7 @@ _REDRAW_S = 0.5
 class FeatureScreen(Protocol):
     """Where a feature run is shown; use it as a context."""
 
-    look: "FeatureLook"
+    view: "FeatureView"
     note: str
 
     def __enter__(self) -> "FeatureScreen": ...
@@ -182,35 +185,35 @@ class FeatureScreen(Protocol):
         ...
 
 
-def feature_screen(how: "How", look: "FeatureLook", *, hint: str) -> FeatureScreen:
+def feature_screen(how: "OutputMode", view: "FeatureView", *, hint: str) -> FeatureScreen:
     """The screen that fits where the output goes; `hint` says what Ctrl-C does."""
     if how.as_json:
-        return FeatureSilent(look)
+        return FeatureSilent(view)
     if how.as_lines:
-        return FeatureJsonLines(look, sys.stdout)
+        return FeatureJsonLines(view, sys.stdout)
     if how.plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return FeaturePlain(look, sys.stdout)
-    return FeatureLive(look, hint)
+        return FeaturePlain(view, sys.stdout)
+    return FeatureLive(view, hint)
 
 
-class Watched:
+class FollowedFeature:
     """A feature's screen for whoever follows a run with its past from the first event on; see `run_screen.Screen`."""
 
     def __init__(self, screen: FeatureScreen) -> None:
         self._screen = screen
 
-    def __enter__(self) -> "Watched":
+    def __enter__(self) -> "FollowedFeature":
         self._screen.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._screen.__exit__(*error)
 
-    def show(self, run: "Watching", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
         """Shows what was not shown before, also what had happened before anybody looked."""
         self._screen.note = run.note
         for event in (*run.past, *news):
-            if event.seq > self._screen.look.seq:
+            if event.seq > self._screen.view.seq:
                 self._screen.show(event)
         self._screen.beat()
 
@@ -218,8 +221,8 @@ class Watched:
 class FeatureSilent:
     """Nothing until the end, when there is one object to print."""
 
-    def __init__(self, look: "FeatureLook") -> None:
-        self.look, self.note = look, ""
+    def __init__(self, view: "FeatureView") -> None:
+        self.view, self.note = view, ""
 
     def __enter__(self) -> "FeatureSilent":
         return self
@@ -229,7 +232,7 @@ class FeatureSilent:
 
     def show(self, event: "Event") -> None:
         """See `FeatureScreen`."""
-        self.look.take_in(event)
+        self.view.apply_event(event)
 
     def beat(self) -> None:
         """See `FeatureScreen`."""
@@ -238,8 +241,8 @@ class FeatureSilent:
 class FeatureJsonLines(FeatureSilent):
     """Every event as one line of JSON, and nothing else."""
 
-    def __init__(self, look: "FeatureLook", stream: TextIO) -> None:
-        super().__init__(look)
+    def __init__(self, view: "FeatureView", stream: TextIO) -> None:
+        super().__init__(view)
         self._stream = stream
 
     def show(self, event: "Event") -> None:
@@ -252,8 +255,8 @@ class FeatureJsonLines(FeatureSilent):
 class FeaturePlain(FeatureSilent):
     """One line for everything that ended, and a sign of life now and then."""
 
-    def __init__(self, look: "FeatureLook", stream: TextIO, *, heartbeat_s: float = HEARTBEAT_S) -> None:
-        super().__init__(look)
+    def __init__(self, view: "FeatureView", stream: TextIO, *, heartbeat_s: float = HEARTBEAT_S) -> None:
+        super().__init__(view)
         self._stream, self._heartbeat_s = stream, heartbeat_s
         self._last = time.monotonic()
         self._noted = ""
@@ -261,17 +264,17 @@ class FeaturePlain(FeatureSilent):
     def show(self, event: "Event") -> None:
         """See `FeatureScreen`."""
         super().show(event)
-        self._say(event_lines(event, self.look, terminal_width()))
+        self._say(event_lines(event, self.view, terminal_width()))
 
     def beat(self) -> None:
         """See `FeatureScreen`."""
         if self.note != self._noted:
             self._noted = self.note
             self._say([self.note] if self.note else [])
-        if time.monotonic() - self._last > self._heartbeat_s and not self.look.is_over:
-            at_work = ", ".join(f"{name} {took}" for name, _, took in at_work_now(self.look)[:3])
-            told = "; ".join(filter(None, (f"still {headline(self.look)}", at_work)))
-            self._say(wrapped(told, terminal_width(), rest="  "))
+        if time.monotonic() - self._last > self._heartbeat_s and not self.view.is_over:
+            at_work = ", ".join(f"{name} {took}" for name, _, took in at_work_now(self.view)[:3])
+            feature_event_text = "; ".join(filter(None, (f"still {headline(self.view)}", at_work)))
+            self._say(wrapped(feature_event_text, terminal_width(), rest="  "))
 
     def _say(self, lines: list[str]) -> None:
         if lines:
@@ -283,11 +286,11 @@ class FeaturePlain(FeatureSilent):
 class FeatureLive:
     """The living part at the bottom of a terminal, and lines that stay above it."""
 
-    def __init__(self, look: "FeatureLook", hint: str, *, console: "Console | None" = None) -> None:
+    def __init__(self, view: "FeatureView", hint: str, *, console: "Console | None" = None) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        self.look, self.note, self._hint = look, "", hint
+        self.view, self.note, self._hint = view, "", hint
         self._console = console or Console(highlight=False, markup=False, emoji=False)
         # Everything is drawn when we say so: a thread of the library's own would draw what is no longer so.
         self._live: Live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
@@ -306,8 +309,8 @@ class FeatureLive:
         """See `FeatureScreen`."""
         from rich.text import Text
 
-        self.look.take_in(event)
-        for line in event_lines(event, self.look, self._console.width):
+        self.view.apply_event(event)
+        for line in event_lines(event, self.view, self._console.width):
             self._console.print(Text(line, style=_style(line)), soft_wrap=True)
         self._is_stale = True
 
@@ -320,7 +323,7 @@ class FeatureLive:
     def _region(self) -> "Text":
         from rich.text import Text
 
-        lines = live_lines(self.look, width=self._console.width, last=self.note or self._hint)
+        lines = live_lines(self.view, width=self._console.width, last=self.note or self._hint)
         drawn = Text(no_wrap=True, overflow="ellipsis")
         for place, line in enumerate(lines):
             drawn.append(f"{chr(10) if place else ''}{line}", style=_style(line))

@@ -24,7 +24,7 @@ def spell_seconds(seconds: float) -> str:
     return f"{minutes}m {rest}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60}m"
 
 
-class Progress:
+class ProgressLine:
     """Told of steps from any thread; use it as a context."""
 
     def __init__(self, *, quiet: bool = False, stream: TextIO | None = None) -> None:
@@ -37,7 +37,7 @@ class Progress:
         self._over = threading.Event()
         self._beat: threading.Thread | None = None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "ProgressLine":
         if not self._quiet:
             self._beat = threading.Thread(target=self._keep_beating, daemon=True, name="progress")
             self._beat.start()

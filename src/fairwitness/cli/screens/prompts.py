@@ -10,18 +10,18 @@ from fairwitness.cli.screens.columns import terminal_width, wrapped
 
 if TYPE_CHECKING:
     from fairwitness.app.runs.knowledge import Proposal
-    from fairwitness.app.views.inbox import Waiting
+    from fairwitness.app.views.inbox import PendingQuestion
 
 _MARGIN = "    "
 _LONG = 4000
 
 
-def is_somebody_here() -> bool:
+def is_interactive() -> bool:
     """Whether there is anybody to be asked."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def say(waiting: "Waiting") -> None:
+def print_question(waiting: "PendingQuestion") -> None:
     """The question, what is known about it, and what can be answered."""
     from fairwitness.app.text import safe_lines
 
@@ -39,15 +39,15 @@ def say(waiting: "Waiting") -> None:
         click.echo(f"  {option.id:<{names}}  {option.description}{default}")
 
 
-def ask_here(root: Path, run_id: str) -> bool:
+def ask_in_terminal(root: Path, run_id: str) -> bool:
     """Asks until there is an answer; Ctrl-C leaves the question open. False if the run asks nothing."""
     from fairwitness.app.runs.answer import answer
-    from fairwitness.app.views.inbox import WANTS_WORDS, question_of
+    from fairwitness.app.views.inbox import WANTS_WORDS, pending_question
 
-    waiting = question_of(root, run_id)
+    waiting = pending_question(root, run_id)
     if waiting is None:
         return False
-    say(waiting)
+    print_question(waiting)
     options = [option.id for option in waiting.question.options]
     default = next(option.id for option in waiting.question.options if option.is_default)
     chosen = click.prompt("Your answer", type=click.Choice(options), default=default)
@@ -58,23 +58,23 @@ def ask_here(root: Path, run_id: str) -> bool:
 
 def offer_proposals(root: Path, run_id: str) -> None:
     """Shows what the run would change in instruction files, and applies what the person agrees to."""
-    from fairwitness.app.runs.knowledge import apply_proposal, pending
+    from fairwitness.app.runs.knowledge import apply_proposal, pending_proposals
 
-    for _ in range(len(waiting := pending(root, run_id))):
+    for _ in range(len(waiting := pending_proposals(root, run_id))):
         show_proposal(waiting[0])
         if not click.confirm("Apply this to your checkout?", default=False):
             click.echo(f"it stays a proposal: fairwitness knowledge proposals {run_id}", err=True)
             return
         apply_proposal(root, run_id, waiting[0].number)
-        waiting = pending(root, run_id)
+        waiting = pending_proposals(root, run_id)
 
 
 def show_proposal(proposal: "Proposal") -> None:
     """One proposal with its diff."""
-    from fairwitness.app.text import safe_lines, shown
+    from fairwitness.app.text import safe_line, safe_lines
 
-    click.echo(f"{proposal.number}. {proposal.change} {shown(proposal.file, 200)}")
-    for line in wrapped(shown(proposal.summary, _LONG), terminal_width(), first=_MARGIN, rest=_MARGIN):
+    click.echo(f"{proposal.number}. {proposal.change} {safe_line(proposal.file, 200)}")
+    for line in wrapped(safe_line(proposal.summary, _LONG), terminal_width(), first=_MARGIN, rest=_MARGIN):
         click.echo(line)
     for line in safe_lines(proposal.diff.rstrip()):
         click.echo(f"{_MARGIN}{line}")

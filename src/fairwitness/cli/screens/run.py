@@ -6,14 +6,14 @@ What has happened becomes ordinary lines that stay; only the living part, at mos
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.followed_run import Watching
+    from fairwitness.app.views.followed_run import FollowedRun
 import click
 
 from fairwitness.cli.screens.columns import cells, terminal_width, wrapped
 from fairwitness.cli.screens.progress import spell_seconds
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.followed_run import Event, Watching
+    from fairwitness.app.views.followed_run import Event, FollowedRun
 import json
 import os
 import sys
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from fairwitness.app.views.followed_run import Event, Watching
+    from fairwitness.app.views.followed_run import Event, FollowedRun
 
 
-def say_end_of_feature(run: "Watching") -> None:
+def print_feature_end(run: "FollowedRun") -> None:
     """How it ended, or what it waits for."""
-    from fairwitness.app.views.ends import end_lines
+    from fairwitness.app.views.ends import feature_end_lines
 
-    say_lines(end_lines(run.root, run.run_id))
+    print_lines(feature_end_lines(run.root, run.run_id))
 
 
 NOBODY = "nobody works on it now"
 _LABEL = 10
 
 
-def name_of(run: "Watching") -> str:
+def name_of(run: "FollowedRun") -> str:
     """The run's id, safe to show."""
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
-    return shown(run.run_id, 128)
+    return safe_line(run.run_id, 128)
 
 
-def word_of(run: "Watching") -> str:
+def status_of(run: "FollowedRun") -> str:
     """The run's status, safe to show: of a run that nobody knows the kind of it is the name of an event."""
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
-    return shown(run.look.word, 20)
+    return safe_line(run.view.word, 20)
 
 
-def past_lines(run: "Watching", width: int) -> list[str]:
+def past_lines(run: "FollowedRun", width: int) -> list[str]:
     """What happened before somebody looked, and how much of it is not shown."""
     earlier = run.past[0].seq - 1 if run.past else 0
     lines = [f"{earlier} earlier events: fairwitness events {name_of(run)}"] if earlier else []
@@ -65,80 +65,80 @@ def past_lines(run: "Watching", width: int) -> list[str]:
 
 def event_lines(event: "Event", width: int) -> list[str]:
     """An event as lines of the screen; none if another tells the same."""
-    from fairwitness.app.views.event_lines import clock_time, told
+    from fairwitness.app.views.event_lines import clock_time, event_text
 
-    words = told(event)
+    words = event_text(event)
     time_of_day = f"{clock_time(event.timestamp)}  "
     return [] if words is None else wrapped(words, width, first=time_of_day, rest=" " * len(time_of_day))
 
 
-def working(run: "Watching") -> list[tuple[str, str, str]]:
+def working(run: "FollowedRun") -> list[tuple[str, str, str]]:
     """Name, stage with attempt, and time so far of what is on its way; those at work first."""
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
     from fairwitness.app.views.detail import AT_WORK, seconds_since
-    from fairwitness.app.views.run import Stage
+    from fairwitness.app.views.run import NodeStage
 
-    look, now = run.look, run.now
+    view, now = run.view, run.now
     return [
         (
-            shown(node.name, 128),
-            f"{look.stage(node).value:<8} attempt {look.tries(node)}",
+            safe_line(node.name, 128),
+            f"{view.stage(node).value:<8} attempt {view.tries(node)}",
             spell_seconds(seconds_since(node.since, now)),
         )
-        for node in (*look.at(*AT_WORK), *look.at(Stage.QUEUED))
+        for node in (*view.at(*AT_WORK), *view.at(NodeStage.QUEUED))
     ]
 
 
-def counted(run: "Watching") -> str:
+def counted(run: "FollowedRun") -> str:
     """How far the run is, in numbers."""
-    if run.look.workflow == "autopilot":
-        phases = run.look.phases.counts()
+    if run.view.workflow == "autopilot":
+        phases = run.view.phases.counts()
         parts = [f"{phases['completed']}/{phases['total']} phases"]
         parts += [f"{phases['failed']} failed"] if phases["failed"] else []
         return ", ".join(parts + ([f"{phases['deferred']} for you"] if phases["deferred"] else []))
-    counts = run.look.counts()
+    counts = run.view.counts()
     parts = [f"{counts['merged']}/{counts['total']} merged"] if counts["total"] else []
     parts += [f"{counts['failed']} failed"] if counts["failed"] else []
     on_the_way = counts["running"] - counts["queued"]
-    parts += [f"{on_the_way} {'stopped' if run.look.is_over else 'at work'}"] if on_the_way else []
+    parts += [f"{on_the_way} {'stopped' if run.view.is_over else 'at work'}"] if on_the_way else []
     parts += [f"{counts['queued']} queued"] if counts["queued"] else []
     return ", ".join(parts)
 
 
-def elapsed(run: "Watching") -> str:
+def elapsed(run: "FollowedRun") -> str:
     """How long the run has been going, or went on for."""
     from fairwitness.app.views.detail import seconds_since
 
-    began, last = run.look.started or run.look.began, run.look.last_time
+    began, last = run.view.started or run.view.began, run.view.last_time
     if began is None or last is None:
         return ""
-    after_it = seconds_since(last, run.now) if run.look.is_over else 0.0
+    after_it = seconds_since(last, run.now) if run.view.is_over else 0.0
     return spell_seconds(seconds_since(began, run.now) - after_it)
 
 
-def is_alone(run: "Watching") -> bool:
+def is_alone(run: "FollowedRun") -> bool:
     """Whether the run should go on and nobody carries it."""
-    return run.look.status in ("executing", "plan_review") and not run.look.is_over and run.worker() is None
+    return run.view.status in ("executing", "plan_review") and not run.view.is_over and run.worker() is None
 
 
-def say_end(run: "Watching") -> None:
+def print_end(run: "FollowedRun") -> None:
     """How a run ended, or what it waits for."""
-    from fairwitness.app.text import shown
+    from fairwitness.app.text import safe_line
 
-    look = run.look
+    view = run.view
     width = terminal_width()
-    colour = {"completed": "green", "failed": "red"}.get(look.word, "yellow")
-    word = word_of(run).upper()
-    waits = look.waits_for("")
-    because = shown(look.reason) if look.reason else f"waits for {waits}" if waits else ""
-    told = ": ".join(filter(None, (f"{counted(run)} in {elapsed(run)}".lstrip(), because)))
-    first, *more = wrapped(told, width, first=" " * (cells(word) + 2), rest="  ")
+    colour = {"completed": "green", "failed": "red"}.get(view.word, "yellow")
+    word = status_of(run).upper()
+    waits = view.waits_for("")
+    because = safe_line(view.reason) if view.reason else f"waits for {waits}" if waits else ""
+    event_text = ": ".join(filter(None, (f"{counted(run)} in {elapsed(run)}".lstrip(), because)))
+    first, *more = wrapped(event_text, width, first=" " * (cells(word) + 2), rest="  ")
     click.echo(f"{click.style(word, fg=colour, bold=True)}: {first.lstrip()}")
     for line in more:
         click.echo(line)
 
 
-def say_lines(lines: list[str]) -> None:
+def print_lines(lines: list[str]) -> None:
     """Lines of a table: each as it is where it fits, and else broken below its second column."""
     width = terminal_width()
     for text in lines:
@@ -160,12 +160,12 @@ class Screen(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def show(self, run: "Watching", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
         """Shows what is new, and the run as it stands; the first time also its past."""
         ...
 
 
-class How(NamedTuple):
+class OutputMode(NamedTuple):
     """How a person wants a run to be shown."""
 
     plain: bool = False
@@ -178,34 +178,34 @@ class How(NamedTuple):
         return 0 if self.as_lines else None
 
 
-def how(plain: bool, as_lines: bool, as_json: bool) -> How:
+def output_mode(plain: bool, as_lines: bool, as_json: bool) -> OutputMode:
     """What was asked for, if it can be meant."""
     if plain + as_lines + as_json > 1:
         raise click.UsageError("--plain, --jsonl and --json are three ways to show the same; choose one")
-    return How(plain, as_lines, as_json)
+    return OutputMode(plain, as_lines, as_json)
 
 
-def screen(how: How, *, hint: str, is_ours: bool = False) -> Screen:
+def screen(output_mode: OutputMode, *, hint: str, is_ours: bool = False) -> Screen:
     """The screen that fits where the output goes; `hint` says what Ctrl-C does, `is_ours` that we carry the run."""
-    if how.as_json:
-        return Silent()
-    if how.as_lines:
+    if output_mode.as_json:
+        return SilentScreen()
+    if output_mode.as_lines:
         return JsonLines(sys.stdout)
-    if how.plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+    if output_mode.plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return PlainLines(sys.stdout, is_ours=is_ours)
     return LiveScreen(hint, is_ours=is_ours)
 
 
-class Silent:
+class SilentScreen:
     """Nothing until the end, when there is one object to print."""
 
-    def __enter__(self) -> "Silent":
+    def __enter__(self) -> "SilentScreen":
         return self
 
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def show(self, run: "Watching", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
         """See `Screen`."""
 
 
@@ -222,7 +222,7 @@ class JsonLines:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def show(self, run: "Watching", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
         """See `Screen`."""
         events = [*(() if self._began else run.past), *news]
         self._began = True
@@ -247,24 +247,24 @@ class PlainLines:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def show(self, run: "Watching", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
         """See `Screen`."""
         width = terminal_width()
         lines = [] if self._began else past_lines(run, width)
         self._began = True
         lines += [line for event in news for line in event_lines(event, width)]
         lines += self._alone(run, width) + ([run.note] if run.note else [])
-        if not lines and time.monotonic() - self._last > self._heartbeat_s and not run.look.is_over:
+        if not lines and time.monotonic() - self._last > self._heartbeat_s and not run.view.is_over:
             at_work = ", ".join(f"{name} {took}" for name, _, took in working(run)[:3])
             more = f"{NOBODY}: fairwitness resume {name_of(run)}" if self._is_alone else at_work
-            told = "; ".join(filter(None, (f"still {word_of(run)}: {counted(run)}", more)))
-            lines = wrapped(told, width, rest="  ")
+            event_text = "; ".join(filter(None, (f"still {status_of(run)}: {counted(run)}", more)))
+            lines = wrapped(event_text, width, rest="  ")
         if lines:
             self._last = time.monotonic()
             self._stream.write("".join(f"{line}\n" for line in lines))
             self._stream.flush()
 
-    def _alone(self, run: "Watching", width: int) -> list[str]:
+    def _alone(self, run: "FollowedRun", width: int) -> list[str]:
         """Says once that nobody works on the run, and again when that has come to be so again."""
         was_alone, self._is_alone = self._is_alone, not self._is_ours and is_alone(run)
         if not self._is_alone or was_alone:
@@ -293,7 +293,7 @@ class LiveScreen:
     def __exit__(self, *_error: object) -> None:
         self._live.stop()
 
-    def show(self, run: "Watching", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
         """See `Screen`."""
         from rich.text import Text
 
@@ -307,15 +307,15 @@ class LiveScreen:
             self._live.update(self._region(run, width), refresh=True)
         self._began = True
 
-    def _region(self, run: "Watching", width: int) -> "Text":
+    def _region(self, run: "FollowedRun", width: int) -> "Text":
         from rich.text import Text
 
-        head = f"{name_of(run)}  {word_of(run).upper()}  {counted(run)}  {elapsed(run)}"
+        head = f"{name_of(run)}  {status_of(run).upper()}  {counted(run)}  {elapsed(run)}"
         lines = ["─" * width, cut(head, width)]
         nodes = working(run)
         names = max((cells(name) for name, _, _ in nodes[:_NODES]), default=0)
-        for name, told, took in nodes[:_NODES]:
-            tail = f"  {told}  {took}"
+        for name, event_text, took in nodes[:_NODES]:
+            tail = f"  {event_text}  {took}"
             lines.append(f"  {padded(name, min(names, width - cells(tail) - 2))}{tail}")
         if len(nodes) > _NODES:
             lines.append(f"  and {len(nodes) - _NODES} more")
@@ -324,20 +324,20 @@ class LiveScreen:
         return Text("\n".join(lines[:LINES]), no_wrap=True, overflow="ellipsis")
 
 
-def show_end(run: "Watching", how: How, *, is_ours: bool = False) -> None:
+def show_end(run: "FollowedRun", output_mode: OutputMode, *, is_ours: bool = False) -> None:
     """The last word on a run: how it ended, or what it waits for, and what to do next; of one that was ours, more."""
     from fairwitness.app.views.detail import next_command
 
-    if run.look.workflow == "feature" and not (how.as_json or how.as_lines):
-        say_end_of_feature(run)
-        click.echo(f"next:  {next_command(run.look, is_worked_on=False)}", err=True)
+    if run.view.workflow == "feature" and not (output_mode.as_json or output_mode.as_lines):
+        print_feature_end(run)
+        click.echo(f"next:  {next_command(run.view, is_worked_on=False)}", err=True)
         return
-    if how.as_json:
+    if output_mode.as_json:
         click.echo(json.dumps(run.plain(), indent=2))
-    elif not how.as_lines:
-        say_end(run)
-        if run.look.workflow == "forge" and is_ours:
+    elif not output_mode.as_lines:
+        print_end(run)
+        if run.view.workflow == "forge" and is_ours:
             from fairwitness.app.views.ends import forge_end_lines
 
-            say_lines(forge_end_lines(run.root, run.run_id))
-    click.echo(f"next:  {next_command(run.look, is_worked_on=False)}", err=True)
+            print_lines(forge_end_lines(run.root, run.run_id))
+    click.echo(f"next:  {next_command(run.view, is_worked_on=False)}", err=True)
