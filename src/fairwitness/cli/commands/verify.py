@@ -77,7 +77,7 @@ def command(
         setup_network=setup_network,
         tier=SandboxTier(tier) if tier else None,
     )
-    with Progress(quiet=quiet) as progress:
+    with ProgressLine(quiet=quiet) as progress:
         report = verify(request, on_progress=lambda told: progress(*told))
     _write_files(report, sarif, junit)
     if as_json:
