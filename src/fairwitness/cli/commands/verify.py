@@ -62,6 +62,7 @@ def command(
     if bool(accepted) is not bool(reason):
         raise click.UsageError("--accept and --reason go together: what is accepted, and why")
     from fairwitness.app.verification.run import VerifyRequest, accepts_of, verify
+    from fairwitness.cli.screens.progress import ProgressLine
     from fairwitness.contracts.common.evidence import SandboxTier
 
     request = VerifyRequest(
