@@ -18,9 +18,9 @@ from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.feature_moves import events_of
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.deciding import take
+from fairwitness.runs.feature.decisions import take
 from fairwitness.sandbox.probe import probe
-from runs.feature.telling import enter
+from runs.feature.run_events import enter
 from support import demo_feature as demo
 
 pytestmark = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")

@@ -40,8 +40,8 @@ from fairwitness.runs.autopilot.learnings import Learnings
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.runner import AutopilotRunner
 from fairwitness.runs.autopilot.task_graphs import graph_of
-from fairwitness.runs.dispatch.account import ENDED
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.budget_account import ENDED
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.subject import VerifyDeps

@@ -12,7 +12,7 @@ from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.words import RunStatus
 from fairwitness.errors import NotReady
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.runs.dispatch.account import STARTED
+from fairwitness.runs.dispatch.budget_account import STARTED
 
 pytestmark = pytest.mark.timeout(180)
 

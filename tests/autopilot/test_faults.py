@@ -16,7 +16,7 @@ from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
-from fairwitness.runs.dispatch.account import STARTED
+from fairwitness.runs.dispatch.budget_account import STARTED
 from feature.grounds import call, git
 
 pytestmark = pytest.mark.timeout(300)

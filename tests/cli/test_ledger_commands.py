@@ -19,7 +19,7 @@ from fairwitness.ledger.export import exported
 from fairwitness.ledger.glance import KNOWN_VERSION
 from fairwitness.ledger.ledger import MIGRATIONS, Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.shared.ledger_heads import record_head
+from fairwitness.runs.feature.bundle import record_head
 from ledger.samples import RUN, TASK, claim, execution, fill_all
 
 

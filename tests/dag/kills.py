@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dag import program
 from dag.remains import Content, assert_clean, content_of
-from fairwitness.runs.dispatch.account import STARTED
+from fairwitness.runs.dispatch.budget_account import STARTED
 from support.graph.team import Task
 
 KILLED = -9

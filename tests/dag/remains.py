@@ -17,7 +17,7 @@ from fairwitness.app.views.ledger import verify_ledgers
 from fairwitness.git.quarantine import PREFIX
 from fairwitness.git.reachability import lost
 from fairwitness.git.repository import Repository
-from fairwitness.runs.dispatch.account import ENDED, STARTED
+from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
 from support.graph.team import RUN
 
 TABLES = ("anvil_checks", "executions", "observations", "claims", "pipeline_telemetry", "approvals", "check_sources")

@@ -15,7 +15,7 @@ from fairwitness.contracts.graph.orders import (
     Proof,
     Worked,
 )
-from fairwitness.dag.flows import graph_flows
+from fairwitness.dag.executor import graph_flows
 from fairwitness.engine.base import ExecutionStatus
 from support.graph.sim import OPTIONS, GraphWorld
 from support.graph.sim_desk import BUDGET_USED_UP

@@ -14,7 +14,7 @@ from dag.program import FIVE, FIVE_ALONE, ONE, TWELVE_ALONE
 from dag.remains import TABLES, Content, assert_alike, assert_clean, assert_same, content_of, git
 from fairwitness.errors import UsageError
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch.account import STARTED
+from fairwitness.runs.dispatch.budget_account import STARTED
 from support.graph.team import RUN, TWELVE, Task
 from support.ladder import SWEEP, widened
 

@@ -5,7 +5,7 @@ from fairwitness.contracts.common.words import Workflow
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import MergeFinished, MergeStarted, NodeChanged, TaskVerified
 from fairwitness.contracts.graph.orders import AttemptOrder, GraphOptions, MergeOrder
-from fairwitness.dag.children import Children
+from fairwitness.dag.executor import Children
 from fairwitness.rules.graph_run import GraphRun
 from support.graph.sim_graphs import RUN, simple_dag
 

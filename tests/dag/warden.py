@@ -23,7 +23,7 @@ PRELOADED = (
     "fairwitness.agents.backends.cassette",
     "fairwitness.app.assembly.dispatch",
     "fairwitness.app.assembly.backends",
-    "fairwitness.dag.flows",
+    "fairwitness.dag.executor",
     "fairwitness.engine.dbos_engine",
     "fairwitness.runs.graph.runner",
     "fairwitness.workflows.forge",

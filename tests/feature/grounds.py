@@ -43,13 +43,13 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.documents import Format, render
 from fairwitness.runs.dispatch import DispatchDeps
-from fairwitness.runs.dispatch.account import ENDED
+from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.dispatch.events import FeatureEvents
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.deciding import DECISION, read
+from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.runs.feature.runner import FeatureRunner
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.verify.subject import VerifyDeps

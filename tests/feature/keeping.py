@@ -13,7 +13,7 @@ from typing import Any
 
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.deciding import DECISION, facts_behind, read
+from fairwitness.runs.feature.decisions import DECISION, facts_behind, read
 
 REPLAYS = Path(__file__).parents[1] / "fixtures" / "replays"
 PARTS = "parts"

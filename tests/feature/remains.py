@@ -18,7 +18,7 @@ from fairwitness.app.views.ledger import verify_ledgers
 from fairwitness.git.quarantine import PREFIX
 from fairwitness.git.reachability import lost
 from fairwitness.git.repository import Repository
-from fairwitness.runs.dispatch.account import ENDED, STARTED
+from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
 
 TABLES = (
     *("anvil_checks", "pipeline_telemetry", "artifact_evaluations", "instruction_updates", "executions"),

@@ -14,7 +14,7 @@ from fairwitness.ledger.export import exported
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.runs.feature.context import FeatureContext, write_events
-from fairwitness.runs.feature.deciding import DECISION
+from fairwitness.runs.feature.decisions import DECISION
 from feature.paper_grounds import begun, played
 from feature.paper_scripts import SCRIPTS
 from support.paper.script import Script, worries

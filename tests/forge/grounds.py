@@ -24,8 +24,8 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import AgentType, NodeState, NodeType
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.rules.spawning import ROLE_OF
-from fairwitness.runs.dispatch.account import ENDED
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.budget_account import ENDED
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.store.artifacts import Store
 from feature.grounds import Turn, call, cassette, git
 from support.graph.team import MOMENT, lay_out

@@ -24,8 +24,8 @@ from fairwitness.runs.autopilot.agent_calls import AgentCaller
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.dispatch import DispatchDeps
-from fairwitness.runs.dispatch.account import ENDED
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.budget_account import ENDED
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
 from fairwitness.store.artifacts import Store
 from git.person import Person

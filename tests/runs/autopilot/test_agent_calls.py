@@ -18,7 +18,7 @@ from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.sandbox.scripted import Answer, Reply
 from runs.autopilot.site import RUN, Site, pass_of, plan
 from runs.dispatch.world import Scripted, says, writes
-from runs.feature.landing import dies
+from runs.feature.git_runs import dies
 from support.fixtures import value_of
 
 RESEARCH = value_of("003/filled-researcher-return.json")

@@ -20,7 +20,7 @@ from fairwitness.runs.autopilot.task_graphs import PlannedNode, attempted
 from runs.autopilot.site import RUN
 from runs.autopilot.workyard import MENDED, SECRET, Yard, checked, copied, create, executed, made, node, opened
 from runs.dispatch.world import Scripted, says, writes
-from runs.feature.landing import dies, points
+from runs.feature.git_runs import dies, points
 
 FIRST, CHECK = "p5-a-1", "p5-a-1-check-0"
 BAD = "bad = 1\n"

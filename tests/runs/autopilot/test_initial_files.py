@@ -20,7 +20,7 @@ from fairwitness.runs.autopilot.own_files import gitignore_with, is_our_gitignor
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
 from runs.autopilot.logbook import Logbook, killed_everywhere
-from runs.feature.reading import seen
+from runs.feature.markdown_reader import seen
 
 
 def _git(folder: Path, *arguments: str) -> str:

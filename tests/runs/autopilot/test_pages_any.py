@@ -32,7 +32,7 @@ from fairwitness.runs.autopilot.pages_judgement import (
 from fairwitness.runs.autopilot.pages_phase import post_mortem_file, triage_file
 from fairwitness.runs.autopilot.pages_run import completion_page
 from runs.autopilot.written import COMMIT, NOW, PHASE, RUN, SEEN
-from runs.feature.reading import Seen, seen
+from runs.feature.markdown_reader import Seen, seen
 from support.strategies import documents
 
 generated = settings(max_examples=25, suppress_health_check=list(HealthCheck))

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.autopilot.repomap import RepoMap
 from fairwitness.runs.autopilot.initial_files import LARGEST, codebase_page
 from runs.autopilot.written import NOW
-from runs.feature.reading import seen
+from runs.feature.markdown_reader import seen
 from support.fixtures import value_of
 
 

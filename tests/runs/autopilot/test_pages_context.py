@@ -8,7 +8,7 @@ from fairwitness.contracts.autopilot.visual import RegressionStatus, VisualAsses
 from fairwitness.runs.autopilot.pages_judgement import ASSESSMENTS, REGRESSIONS, visual_bugs_page
 from fairwitness.runs.autopilot.pages_phase import Discussion, context_page
 from runs.autopilot.written import PHASE, phase
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 from support.fixtures import value_of
 
 [TALKED] = DiscussContext.model_validate(value_of("003/filled-discuss-context.json")).phases.values()

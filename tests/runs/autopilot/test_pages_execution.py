@@ -8,7 +8,7 @@ from fairwitness.contracts.autopilot.returns import TaskEvidence
 from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterion, TaskCriterionStatus
 from fairwitness.runs.autopilot.pages_phase import LoggedTask, execution_page
 from runs.autopilot.written import COMMIT, PHASE, mini_verifier, phase
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 
 DONE = LoggedTask(
     id="05-01",

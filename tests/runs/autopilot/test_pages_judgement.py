@@ -19,7 +19,7 @@ from fairwitness.runs.autopilot.pages_judgement import (
     scorecard_page,
 )
 from runs.autopilot.written import PHASE, content_verifier, executed, judge, phase, rating, verifier
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 
 VAGUE = PathItem(file="src/token.py", deficiency="improve the code", impact="better")
 DOUBTED = ConfidenceDiagnostic(

@@ -17,7 +17,7 @@ from fairwitness.runs.autopilot.learnings import (
     verdict_entry,
 )
 from runs.autopilot.written import NOW, PHASE, phase
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 from support.fixtures import value_of
 
 MORTEM = PostMortem.model_validate(

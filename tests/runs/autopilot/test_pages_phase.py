@@ -20,7 +20,7 @@ from fairwitness.runs.autopilot.pages_phase import (
     triage_file,
 )
 from runs.autopilot.written import COMMIT, NOW, PHASE, RUN, phase, researcher
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 from support.fixtures import value_of
 
 HANDOFF = Handoff(

@@ -13,7 +13,7 @@ from fairwitness.contracts.autopilot.returns import PlannerReturn
 from fairwitness.contracts.autopilot.words import Complexity
 from fairwitness.runs.autopilot.pages_phase import plan_page, task_element
 from runs.autopilot.written import PHASE, phase, plan_task, planner
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 
 _TASK = re.compile(r"^<task id=\"([^\"]+)\" type=\"([^\"]+)\" complexity=\"([^\"]+)\">$(.*?)^</task>$", re.M | re.S)
 _PART = re.compile(r"^  <(\w+)>\n(.*?)^  </\1>$", re.M | re.S)

@@ -26,7 +26,7 @@ from fairwitness.runs.autopilot.pages_run import (
     trend_part,
 )
 from runs.autopilot.written import NOW
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 from support.fixtures import value_of
 
 COMPLETION_PARTS = (

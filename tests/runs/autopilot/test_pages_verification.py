@@ -14,7 +14,7 @@ from fairwitness.runs.autopilot.pages_judgement import (
     verification_page,
 )
 from runs.autopilot.written import COMMIT, NOW, RUN, SEEN, content_verifier, executed, phase, verifier
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 
 TIMEOUT = executed(exit_code=None, stdout_truncated="", assessment="timeout", duration_ms=60_000)
 SECTIONS = (

@@ -27,8 +27,8 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.revert import REVERTED, Reverted, left_at, take_back, tip_of
 from fairwitness.runs.graph.repo_context import RepoContext
 from git.person import Person, picture
-from runs.feature.landing import dies, points
-from runs.feature.rooms import clock
+from runs.feature.contexts import clock
+from runs.feature.git_runs import dies, points
 
 RUN = "run-2026-02-26-143000"
 TARGET = f"fairwitness/{RUN}/target"

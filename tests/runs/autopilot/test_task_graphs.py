@@ -22,7 +22,7 @@ from fairwitness.runs.graph.run_log import GRAPH
 from runs.autopilot.site import RUN, TARGET, pass_of
 from runs.autopilot.workyard import Yard, made, node, opened, task
 from runs.autopilot.written import executed, mini_verifier
-from runs.feature.landing import dies
+from runs.feature.git_runs import dies
 
 ITEM = PathItem(file="src/token.py", deficiency="the line is\nalways 0", impact="+0.5")
 

@@ -20,8 +20,7 @@ from fairwitness.contracts.autopilot.plan import PlanTask
 from fairwitness.contracts.autopilot.words import StepName
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import AttemptOrder, Collision, GraphEnd, Prepared, Proof, Worked
-from fairwitness.dag.executor import carry_out
-from fairwitness.dag.flows import graph_flows
+from fairwitness.dag.executor import carry_out, graph_flows
 from fairwitness.engine.base import Flow, Json
 from fairwitness.errors import NotReady
 from fairwitness.git.candidates import Candidates
@@ -32,8 +31,8 @@ from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
 from fairwitness.runs.autopilot.log import LoggedEvent, new_event
 from fairwitness.runs.autopilot.task_graphs import PlannedNode, begin_graph, graph_of, rest_of
 from fairwitness.runs.dispatch import Dispatched
-from fairwitness.runs.dispatch.account import STARTED
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.budget_account import STARTED
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.runner import Runner
 from fairwitness.verify.subject import VerifyDeps

@@ -11,8 +11,7 @@ from fairwitness.contracts.agents.dispatch import Change, Layer
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.git.call import GitFailed
 from fairwitness.runs.dispatch.audit import Audit, audit
-from fairwitness.runs.dispatch.restoring import restore
-from fairwitness.runs.dispatch.seen import FILE_LIMIT, ODD, Seen, see
+from fairwitness.runs.dispatch.worktree_snapshot import FILE_LIMIT, ODD, Seen, restore, see
 from runs.dispatch.world import SCOPE, World
 
 pytestmark = pytest.mark.req("X3")

@@ -25,9 +25,9 @@ from fairwitness.errors import LedgerTampered, UsageError
 from fairwitness.ledger.verify import verify
 from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.runs.dispatch import DispatchPosition, dispatch
-from fairwitness.runs.dispatch.account import limits_of, sized
-from fairwitness.runs.dispatch.beginning import begin
+from fairwitness.runs.dispatch.budget_account import limits_of, sized
 from fairwitness.runs.dispatch.events import NoEvents
+from fairwitness.runs.dispatch.records import begin
 from runs.dispatch.world import (
     INTAKE,
     NO_LIMIT,

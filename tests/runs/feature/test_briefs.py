@@ -22,8 +22,8 @@ from fairwitness.demo.sessions import RecordedSession
 from fairwitness.rules.tools import may_call
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.context import FeatureContext
-from runs.feature.rooms import context as new_context
-from runs.feature.rooms import prompt_of, shown, store
+from runs.feature.contexts import context as new_context
+from runs.feature.contexts import prompt_of, shown, store
 from support import demo_feature as demo
 
 FIRST_PAGE = "# Findings\n\nSEC-1: the receipt prints voucher codes in full\n"

@@ -13,11 +13,11 @@ from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.kit import yaml_text
 from fairwitness.rules.pointers import Found, resolve_pointer
 from fairwitness.rules.tools import may_write
-from fairwitness.runs.feature.briefs import Briefs
-from fairwitness.runs.feature.briefs_task import implementer_boxes, writes_of
+from fairwitness.runs.feature.briefs import Briefs, implementer_boxes
 from fairwitness.runs.feature.context import FeatureContext
-from runs.feature.rooms import context as new_context
-from runs.feature.rooms import prompt_of, store
+from fairwitness.runs.feature.tasks import writes_of
+from runs.feature.contexts import context as new_context
+from runs.feature.contexts import prompt_of, store
 from support import demo_feature as demo
 from support.fixtures import DELETE, edited
 

@@ -16,13 +16,13 @@ from fairwitness.rules.confidence import AT_MOST, confidence_facts, grade
 from fairwitness.rules.policy import Standing
 from fairwitness.runs.feature.bundle import assemble
 from fairwitness.runs.feature.bundle_page import COLUMNS, HEADINGS, MEANS, bundle_page
-from fairwitness.runs.feature.bundle_telemetry import dispatches, evaluations
-from fairwitness.runs.feature.companions_metrics import post_mortem_page
+from fairwitness.runs.feature.ledger_queries import dispatches, evaluations
+from fairwitness.runs.feature.metrics_pages import post_mortem_page
 from rules.build import facts as looked_up
 from rules.build import row, tally
 from rules.build import task as ordinary_task
-from runs.feature.reading import HOSTILE, seen
-from runs.feature.runs import (
+from runs.feature.documents import finding, review
+from runs.feature.ledger_rows import (
     RUN,
     STARTED,
     WHOLE,
@@ -36,7 +36,7 @@ from runs.feature.runs import (
     task_of,
     tell,
 )
-from runs.feature.written import finding, review
+from runs.feature.markdown_reader import HOSTILE, seen
 
 POLICY = Policy()
 

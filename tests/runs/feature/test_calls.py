@@ -15,10 +15,10 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.rules.feature_moves import PlannedCall
 from fairwitness.rules.routing import CALLS_OF
 from fairwitness.runs.dispatch.model import DispatchDeps
-from fairwitness.runs.feature.asking import brief_of
 from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.call_briefs import brief_of
 from fairwitness.runs.feature.calls import Ask, Caller
-from fairwitness.runs.feature.deciding import take
+from fairwitness.runs.feature.decisions import take
 from support.paper.run import Ground, PaperRun
 from support.paper.script import Ending, How, Script, error
 

@@ -18,12 +18,19 @@ from fairwitness.contracts.feature.spec import SpecOutput
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.kit.documents import Format, read
 from fairwitness.rules.review import VERDICT_OF, verdict_problems
-from fairwitness.runs.feature.companions import design_page, feature_page
-from fairwitness.runs.feature.companions_metrics import calls, run_log_page, seconds, slowest_steps, statuses
-from fairwitness.runs.feature.companions_plan import plan_page, steps_of
-from fairwitness.runs.feature.companions_review import HEADINGS, findings_page, review_verdict, verdict_page
-from runs.feature.reading import HOSTILE, seen
-from runs.feature.written import design, finding, plan, planned, review, spec, task
+from fairwitness.runs.feature.companions import (
+    HEADINGS,
+    design_page,
+    feature_page,
+    findings_page,
+    plan_page,
+    review_verdict,
+    steps_of,
+    verdict_page,
+)
+from fairwitness.runs.feature.metrics_pages import calls, run_log_page, seconds, slowest_steps, statuses
+from runs.feature.documents import design, finding, plan, planned, review, spec, task
+from runs.feature.markdown_reader import HOSTILE, seen
 from support.strategies import documents
 
 DAY = date(2026, 2, 26)

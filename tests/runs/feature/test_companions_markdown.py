@@ -22,7 +22,7 @@ from fairwitness.kit.markdown import (
     table,
     texts,
 )
-from runs.feature.reading import HOSTILE, seen
+from runs.feature.markdown_reader import HOSTILE, seen
 
 TRICKS = st.lists(
     st.sampled_from(

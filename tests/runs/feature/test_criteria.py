@@ -23,7 +23,7 @@ from fairwitness.contracts.common.words import Assessment, Size
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.rules.gates import verification_sufficient
-from fairwitness.runs.feature.criteria import judge
+from fairwitness.runs.feature.evidence import judge
 from fairwitness.verify.model import VerificationStopped
 from verify.subjects import RUN, World, branch, make
 

@@ -10,7 +10,7 @@ from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.demo.sessions import RecordedCall
 from fairwitness.errors import NotReady
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.criteria import judge
+from fairwitness.runs.feature.evidence import judge
 from git.person import Person
 from support import demo_feature as demo
 from verify.subjects import RUN, World

@@ -15,7 +15,7 @@ from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.gates import verification_sufficient
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.discrepancies import compare, record, untrue_baseline
+from fairwitness.runs.feature.reports import compare, record, untrue_baseline
 from fairwitness.store.artifacts import Store
 from git.person import Person
 from rules.build import baseline, claimed, failed, nothing, row, tally

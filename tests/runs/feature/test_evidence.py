@@ -15,17 +15,16 @@ from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.ledger.verify import verify
 from fairwitness.rules.gates import is_verified
 from fairwitness.rules.plan import MAX_PRODUCTION_LINES
-from fairwitness.runs.feature import discrepancies
-from fairwitness.runs.feature.briefs_task import writes_of
+from fairwitness.runs.feature import reports
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.evidence import LINES, Evidence
-from fairwitness.runs.feature.facts_tasks import attempt_facts
-from fairwitness.runs.feature.tasks import Attempted, note_attempt, task_of
+from fairwitness.runs.feature.evidence import LINES, AttemptEvidence
+from fairwitness.runs.feature.facts import attempt_facts
+from fairwitness.runs.feature.tasks import Attempted, note_attempt, task_of, writes_of
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.verify.subject import VerifyDeps
-from runs.feature.rooms import context as made
-from runs.feature.runs import check
-from runs.feature.telling import played
+from runs.feature.contexts import context as made
+from runs.feature.ledger_rows import check
+from runs.feature.run_events import played
 from support import demo_feature as demo
 
 TASK = "task-02"
@@ -39,7 +38,7 @@ def context(tmp_path: Path) -> Iterator[FeatureContext]:
     made_.ledger.close()
 
 
-def _evidence(context: FeatureContext) -> Evidence:
+def _evidence(context: FeatureContext) -> AttemptEvidence:
     parts = VerifyDeps(
         repository=context.repository,
         runner=ScriptedRunner(()),
@@ -51,7 +50,7 @@ def _evidence(context: FeatureContext) -> Evidence:
         digest="0" * 64,
         clock=context.clock,
     )
-    return Evidence(context, parts)
+    return AttemptEvidence(context, parts)
 
 
 def _order(attempt: int = 1) -> AttemptOrder:
@@ -131,11 +130,11 @@ def test_what_an_implementer_said_is_held_against_what_was_seen(context: Feature
     (session,) = [each for each in demo.FIRST_ITERATION if (each.role, each.instance) == (Role.IMPLEMENTER, TASK)]
     attempt = _attempt(context, {"till/elsewhere.py": "x = 1\n"})
     _conclude(context, attempt)
-    assert context.ledger.observations(context.run_id, discrepancies.KIND) == (), "nobody has said anything yet"
+    assert context.ledger.observations(context.run_id, reports.KIND) == (), "nobody has said anything yet"
     played(context, session)
     for _ in range(2):
         _conclude(context, attempt)
-    (seen,) = context.ledger.observations(context.run_id, discrepancies.KIND)
+    (seen,) = context.ledger.observations(context.run_id, reports.KIND)
     assert not seen.holds
     assert "till/elsewhere.py was added, and the report does not name it" in seen.detail["found"]
 

@@ -23,8 +23,7 @@ from fairwitness.contracts.feature.facts import CallFacts, CanStart, Choice, Fea
 from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.rules.feature_moves import Raised
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.facts import facts_of, raised_here, review_subject
-from fairwitness.runs.feature.facts_tasks import WHOLE
+from fairwitness.runs.feature.facts import WHOLE, facts_of, raised_here, review_subject
 from fairwitness.runs.feature.tasks import (
     FIX,
     FIX_NODE,
@@ -36,8 +35,8 @@ from fairwitness.runs.feature.tasks import (
     plan_of,
 )
 from fairwitness.runs.shared.call_facts import call_facts
-from runs.feature.rooms import context as made
-from runs.feature.telling import ask, attempt, call, enter, leave, played, reopened, resume, tree_with
+from runs.feature.contexts import context as made
+from runs.feature.run_events import ask, attempt, call, enter, leave, played, reopened, resume, tree_with
 from support import demo_feature as demo
 
 NAMES = ("task-01", "task-02", "task-03", "task-04")

@@ -18,12 +18,12 @@ from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.feature.bundle_telemetry import evaluations
 from fairwitness.runs.feature.context import ORDER, FeatureContext
 from fairwitness.runs.feature.instructions import APPROVED, REFUSED, apply, diff_of, proposals, propose, proposed_text
+from fairwitness.runs.feature.ledger_queries import evaluations
 from fairwitness.store.artifacts import Store
-from runs.feature.rooms import RUN, clock
-from runs.feature.rooms import context as begun
+from runs.feature.contexts import RUN, clock
+from runs.feature.contexts import context as begun
 
 FILE = ".github/instructions/pipeline.md"
 COPILOT = ".github/copilot-instructions.md"

@@ -15,12 +15,12 @@ from fairwitness.contracts.feature.knowledge import DecisionLog, KnowledgeOutput
 from fairwitness.errors import DatabaseUnusable
 from fairwitness.kit import yaml_text
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.bundle_telemetry import evaluations
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.instructions import proposals
 from fairwitness.runs.feature.knowledge import FAILED, REFUSED, REMEMBERED, WITHHELD, learn
+from fairwitness.runs.feature.ledger_queries import evaluations
 from fairwitness.runs.feature.memory import FILE, Memory
-from runs.feature.rooms import context as begun
+from runs.feature.contexts import context as begun
 from runs.feature.test_instructions import opened
 from support import demo_feature as demo
 

@@ -14,7 +14,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.reports import verification_problems
 from fairwitness.runs.feature.reports import NO_ROWS, Shown, When, filled, shown
 from rules.build import baseline, claimed, failed, nothing, observed, row, tally, task
-from runs.feature.runs import RUN, check, task_of
+from runs.feature.ledger_rows import RUN, check, task_of
 
 PATH = "docs/feature/x/verification-reports/task-01.yaml"
 WHEN = When("2026-02-26T14:30:00Z", "2026-02-26T14:31:00Z")

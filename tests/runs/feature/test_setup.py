@@ -20,8 +20,8 @@ from fairwitness.runs.feature.setup import (
     snapshot_ref,
 )
 from git.person import Person, picture
-from runs.feature.landing import Land, dies, land, points
-from runs.feature.rooms import RUN
+from runs.feature.contexts import RUN
+from runs.feature.git_runs import Land, dies, land, points
 
 FOLDER = "docs/feature/gift-vouchers"
 EARLIER = "2026-02-26T13:00:00Z"

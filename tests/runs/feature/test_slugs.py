@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from fairwitness.contracts.common.ids import Slug
-from fairwitness.runs.feature.slugs import LIMIT, slug_of
+from fairwitness.runs.feature.setup import LIMIT, slug_of
 
 
 @pytest.mark.parametrize(

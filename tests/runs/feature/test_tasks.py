@@ -33,9 +33,9 @@ from fairwitness.runs.feature.tasks import (
     waiver_of,
 )
 from fairwitness.runs.graph.run_log import GRAPH, RunLog
-from runs.feature.landing import dies
-from runs.feature.rooms import context as made
-from runs.feature.telling import ask, attempt, enter, played, reopened, resume
+from runs.feature.contexts import context as made
+from runs.feature.git_runs import dies
+from runs.feature.run_events import ask, attempt, enter, played, reopened, resume
 from support import demo_feature as demo
 
 NAMES = ("task-01", "task-02", "task-03", "task-04")

@@ -23,8 +23,8 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch.account import ENDED, STARTED
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.captain import ForgeCaptain
 from fairwitness.runs.forge.change_requests import emit
 from fairwitness.runs.forge.log import ForgeLog

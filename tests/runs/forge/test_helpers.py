@@ -17,7 +17,7 @@ from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.contracts.graph.forge import ForgeTable
 from fairwitness.errors import UsageError
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.dispatch.account import CANCELLED
+from fairwitness.runs.dispatch.budget_account import CANCELLED
 from fairwitness.runs.forge.helpers import AttemptContext, Helpers, SpawningAgent
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner

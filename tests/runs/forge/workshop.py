@@ -25,8 +25,8 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import Dispatched
-from fairwitness.runs.dispatch.account import ENDED, STARTED
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.worker import ForgeWorker
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner

@@ -13,8 +13,7 @@ from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
 from fairwitness.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
 from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.dag.executor import carry_out
-from fairwitness.dag.flows import graph_flows
+from fairwitness.dag.executor import carry_out, graph_flows
 from fairwitness.engine.base import Flow, Json
 from fairwitness.rules.scheduling import DagOutcome, RunEnd, dag_outcome
 from support.graph.sim_desk import SimDesk

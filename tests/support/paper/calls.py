@@ -14,15 +14,14 @@ from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_moves import instance_of, visit_of
-from fairwitness.runs.dispatch.account import STARTED, Standing
-from fairwitness.runs.dispatch.beginning import Begun
+from fairwitness.runs.dispatch.budget_account import STARTED, Standing
 from fairwitness.runs.dispatch.model import Context, DispatchDeps, Dispatched, DispatchPosition
-from fairwitness.runs.dispatch.recording import ended, write_end
-from fairwitness.runs.dispatch.seen import Seen
+from fairwitness.runs.dispatch.records import Begun, ended, write_end
+from fairwitness.runs.dispatch.worktree_snapshot import Seen
+from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.calls import Ask, Caller
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import facts_of
-from fairwitness.runs.feature.storing import store
 from fairwitness.sandbox.dotgit import DotGit
 from support.paper.script import Ending, How, Script
 from support.paper.team import answer_of

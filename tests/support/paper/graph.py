@@ -26,8 +26,8 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules import graph_moves
 from fairwitness.rules.criteria import required_checks
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.evidence import Evidence
-from fairwitness.runs.feature.implementing import FeatureGraphDesk, Implementing
+from fairwitness.runs.feature.evidence import AttemptEvidence
+from fairwitness.runs.feature.task_attempts import FeatureGraphDesk, Implementing
 from fairwitness.runs.feature.tasks import ATTEMPT, Attempted
 from fairwitness.verify.subject import VerifyDeps
 from support.paper.script import Rows, Script
@@ -100,7 +100,7 @@ def _ran(context: FeatureContext, task: str, key: str, tree: str, assessment: As
     )
 
 
-class PaperEvidence(Evidence):
+class PaperEvidence(AttemptEvidence):
     """Writes what the script says that the checks said."""
 
     def __init__(self, context: FeatureContext, parts: VerifyDeps, script: Script) -> None:

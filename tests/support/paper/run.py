@@ -28,14 +28,14 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch.events import FeatureEvents
 from fairwitness.runs.dispatch.model import Context
-from fairwitness.runs.feature.acting import Acting
+from fairwitness.runs.feature.actions import Acting
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext, write_beginning
-from fairwitness.runs.feature.deciding import take
-from fairwitness.runs.feature.facts_tasks import WHOLE
-from fairwitness.runs.feature.implementing import FeatureGraphDesk, Implementing
+from fairwitness.runs.feature.decisions import take
+from fairwitness.runs.feature.facts import WHOLE
 from fairwitness.runs.feature.questions import WANTS_WORDS, answer, open_question
+from fairwitness.runs.feature.task_attempts import FeatureGraphDesk, Implementing
 from fairwitness.runs.feature.tasks import graphs_of
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.scripted import ScriptedRunner

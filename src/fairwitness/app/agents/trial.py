@@ -34,9 +34,9 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
-from fairwitness.runs.dispatch.account import budget_of, of_dispatches
+from fairwitness.runs.dispatch.budget_account import budget_of, of_dispatches
 from fairwitness.runs.dispatch.events import NoEvents
-from fairwitness.runs.dispatch.looking import git_reader
+from fairwitness.runs.dispatch.git_reader import git_reader
 from fairwitness.runs.dispatch.meter import RunMeter
 from fairwitness.runs.dispatch.model import Models
 from fairwitness.sandbox import held

@@ -23,9 +23,9 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import Context, DispatchDeps
-from fairwitness.runs.dispatch.account import ENDED, budget_of, of_dispatches
+from fairwitness.runs.dispatch.budget_account import ENDED, budget_of, of_dispatches
 from fairwitness.runs.dispatch.events import NoEvents
-from fairwitness.runs.dispatch.looking import git_reader
+from fairwitness.runs.dispatch.git_reader import git_reader
 from fairwitness.runs.dispatch.meter import RunMeter
 from fairwitness.runs.dispatch.model import Models, Recorder
 from fairwitness.runs.graph.repo_context import Prove

@@ -128,7 +128,7 @@ class RunnerFactory:
 
     def flows(self) -> "dict[str, Body]":
         """The bodies that an engine has to know."""
-        from fairwitness.dag.flows import graph_flows
+        from fairwitness.dag.executor import graph_flows
         from fairwitness.workflows.autopilot import PASS_FLOW, autopilot, autopilot_pass
         from fairwitness.workflows.feature import feature
         from fairwitness.workflows.forge import forge

@@ -39,7 +39,7 @@ from fairwitness.ledger.glance import Event
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
 from fairwitness.rules.confidence import confidence_facts, grade
-from fairwitness.runs.dispatch.account import CANCELLED, ENDED
+from fairwitness.runs.dispatch.budget_account import CANCELLED, ENDED
 
 MOST = 3000
 """How many rows of a table are read at most: the newest."""

@@ -21,8 +21,7 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
 from fairwitness.runs.feature.context import write_beginning
-from fairwitness.runs.feature.setup import free_run_id, keep_dirty, ready
-from fairwitness.runs.feature.slugs import slug_of
+from fairwitness.runs.feature.setup import free_run_id, keep_dirty, ready, slug_of
 
 _SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 

@@ -26,7 +26,7 @@ from fairwitness.ledger.verify import verify
 from fairwitness.rules.decide import decide
 from fairwitness.rules.feature_moves import Raised, calls_of, events_of
 from fairwitness.rules.fold_feature import fold_feature
-from fairwitness.runs.feature.deciding import DECISION, facts_behind, read
+from fairwitness.runs.feature.decisions import DECISION, facts_behind, read
 from fairwitness.runs.feature.facts import raised_here
 
 _ONLY_DECIDED = frozenset({"decided", "gate_evaluated", "step_started", "replan_started"})

@@ -6,7 +6,7 @@ from fairwitness.app.state import ledger_in, state_of
 from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.runs.feature.rolling_back import RolledBack, rollback
+from fairwitness.runs.feature.rollback import RolledBack, rollback
 
 
 def roll_back(root: Path, wanted: str, *, revert: bool) -> RolledBack:

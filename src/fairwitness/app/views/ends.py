@@ -15,9 +15,9 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.repository import Repository
 from fairwitness.rules.dag import is_exhausted
-from fairwitness.runs.dispatch.account import ENDED
+from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.deciding import DECISION, facts_behind
+from fairwitness.runs.feature.decisions import DECISION, facts_behind
 from fairwitness.runs.feature.questions import open_question
 from fairwitness.runs.feature.tasks import FIX_NODE
 from fairwitness.runs.forge.plan_files import broken_locks

@@ -24,12 +24,11 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.retry import may_retry
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
-from fairwitness.runs.dispatch.recording import adopt
-from fairwitness.runs.dispatch.restoring import restore
-from fairwitness.runs.dispatch.seen import Seen
+from fairwitness.runs.dispatch.records import adopt
 from fairwitness.runs.dispatch.telemetry import status_of
-from fairwitness.runs.graph.repo_context import run_blocking
-from fairwitness.runs.graph.working import DepsFor
+from fairwitness.runs.dispatch.worktree_snapshot import Seen, restore
+from fairwitness.runs.graph.agent_work import DepsFor
+from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.runs.shared.call_facts import call_facts
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 

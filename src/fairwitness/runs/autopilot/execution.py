@@ -52,7 +52,7 @@ from fairwitness.runs.autopilot.task_graphs import (
 )
 from fairwitness.runs.autopilot.usage import task_retries
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
-from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 DEBUGS: Final = 2
 """How often a debugger is sent to one task."""

@@ -17,8 +17,9 @@ from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event,
 from fairwitness.runs.autopilot.revert import left_at
 from fairwitness.runs.autopilot.task_checks import failure_of
 from fairwitness.runs.autopilot.task_graphs import PlannedGraph, PlannedNode, attempted, commit_of
-from fairwitness.runs.graph.exclusive_target import ExclusiveTargetGraph
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work, run_blocking
+from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work
+from fairwitness.runs.graph.runner import ExclusiveTargetGraph
+from fairwitness.runs.shared.blocking import run_blocking
 
 BUDGET = "the budget is used up: "
 """How the reason of an attempt begins that was halted and not made; it is made when the run goes on."""

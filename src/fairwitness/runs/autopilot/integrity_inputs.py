@@ -35,7 +35,7 @@ from fairwitness.runs.autopilot.rating import PhaseRating
 from fairwitness.runs.autopilot.returns import commits_since, paths_at, task_counts
 from fairwitness.runs.autopilot.usage import seconds_of
 from fairwitness.runs.autopilot.verification import HarnessResults, PhaseVerification, human_tasks
-from fairwitness.runs.dispatch.account import ENDED
+from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.store.layout.autopilot import phase_confidence
 
 _HARNESS = (StepName.PREFLIGHT, StepName.TRIAGE)

@@ -42,7 +42,7 @@ from fairwitness.runs.autopilot.returns import phase_return
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span
 from fairwitness.runs.autopilot.usage import breaker_events, task_retries, untold_tokens
-from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 RunGraph = Callable[[int], Awaitable[GraphEnd]]
 

@@ -21,7 +21,7 @@ from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import scorecard_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span
 from fairwitness.runs.autopilot.verification import diff_of
-from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 
 class PhaseRating(Contract):

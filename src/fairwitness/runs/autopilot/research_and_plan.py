@@ -12,7 +12,7 @@ from fairwitness.rules.plan_check import is_too_large, plan_problems, scope_prob
 from fairwitness.runs.autopilot.context import PLAN, PLAN_CHECK, RESEARCH, AutopilotContext
 from fairwitness.runs.autopilot.pages_phase import plan_page, research_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span
-from fairwitness.runs.graph.repo_context import run_blocking
+from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 

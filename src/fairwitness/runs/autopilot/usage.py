@@ -9,7 +9,7 @@ from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.rules.breaker import FailRun, GoOn, Pause, after_step, error_key
 from fairwitness.runs.autopilot.log import BEGUN, STEP, AutopilotLog, LoggedEvent, new_event
-from fairwitness.runs.dispatch.account import budget_of, of_dispatches
+from fairwitness.runs.dispatch.budget_account import budget_of, of_dispatches
 
 
 def untold_tokens(log: AutopilotLog, caps: BudgetCaps) -> int:

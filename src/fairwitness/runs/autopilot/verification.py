@@ -21,7 +21,7 @@ from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, Au
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import judge_page, verification_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span, first_line
-from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 
 class HarnessResults(Contract):

@@ -15,7 +15,7 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.dispatch.known import Known
+from fairwitness.runs.dispatch.stored_blobs import Known
 from fairwitness.sandbox.runner import Runner
 from fairwitness.store.artifacts import Store
 

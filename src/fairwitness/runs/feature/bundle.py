@@ -1,20 +1,210 @@
 """The evidence bundle of a run, assembled by SELECT over its ledger as of one head of the chain."""
 
-from collections.abc import Iterator
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
+
+from fairwitness.contracts.common.evidence import CheckRow, Phase, Tally
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import SEVERITIES, Verdict
-from fairwitness.contracts.feature.facts import FeatureFacts
-from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.errors import EventsBroken
+from fairwitness.contracts.common.words import SEVERITIES, Verdict, Workflow
+from fairwitness.contracts.feature.events import HeadRecorded
+from fairwitness.contracts.feature.facts import ChangedFile, FeatureFacts, ReviewFacts, TaskFacts
+from fairwitness.contracts.feature.review import Category, Perspective, ReviewReturn, ReviewScope
+from fairwitness.contracts.feature.state import FeatureState, TaskState
+from fairwitness.contracts.verify.report import Side, Subject
+from fairwitness.db.base import Database
+from fairwitness.errors import EventsBroken, LedgerTampered
+from fairwitness.git.ledger_heads import KeptHead, keep_head
+from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.subjects import subjects
 from fairwitness.rules.confidence import confidence_facts, grade, may_commit
 from fairwitness.rules.fold_feature import fold_feature
-from fairwitness.rules.review import VERDICT_OF
-from fairwitness.runs.feature import bundle_evidence, bundle_telemetry
-from fairwitness.runs.feature.bundle_model import Bundle, Checked, Issue, Less, Reviewer, Round
+from fairwitness.rules.gates import check_names, is_verified, task_gates, task_rows, verdicts
+from fairwitness.rules.policy import Standing, effective_size
+from fairwitness.rules.review import VERDICT_OF, review_gates, situation_of
+from fairwitness.rules.risk import colour_of, effective_risk
+from fairwitness.runs.feature import ledger_queries
+from fairwitness.runs.feature.bundle_model import Bundle, Checked, Issue, Less, OnRecord, Reviewer, Round, Touched
+from fairwitness.runs.feature.bundle_page import bundle_page
+from fairwitness.runs.feature.context import FeatureContext
+from fairwitness.runs.feature.facts import WHOLE, facts_of
+from fairwitness.runs.feature.tasks import changed_files
+from fairwitness.verify.subject import VerifyDeps, prove
+
+_ROWS = "SELECT id, check_name, phase, round, passed, verdict FROM anvil_checks WHERE run_id = ?"
+_COUNTS = """
+SELECT task_id, COUNT(*), SUM(passed) FROM anvil_checks
+WHERE run_id = ? AND task_id IS NOT NULL AND phase <> 'review' GROUP BY task_id ORDER BY MIN(id)
+"""
+_SAID = """
+SELECT c.id, k.body FROM anvil_checks c
+JOIN check_sources s ON s.check_id = c.id JOIN claims k ON k.id = s.claim_id
+WHERE c.run_id = ? AND c.phase = 'review'
+"""
+ROUNDS = (1, 2)
+"""As many rounds as a review may have."""
+_NO_TASK = TaskState(attempts=(), merged=None, merged_attempt=None, reverts=0)
+
+
+def refuse_made_up(database: Database, run_id: str, facts: FeatureFacts) -> None:
+    """`LedgerTampered` if a fact rests on a row that the ledger does not hold, or holds otherwise."""
+    held = {row[0]: (row[1], row[2], row[3], bool(row[4]), row[5]) for row in database.read(_ROWS, (run_id,))}
+    for row in _resting_on(facts):
+        said = (row.check_name, row.phase.value, row.round, row.passed, row.verdict.value if row.verdict else None)
+        if held.get(row.id) != said:
+            raise LedgerTampered(
+                f"run {run_id}: check {row.id} ({row.check_name}) is not in the ledger as the facts have it",
+                next_step="fairwitness ledger verify",
+            )
+
+
+def _resting_on(facts: FeatureFacts) -> Iterator[CheckRow]:
+    fixed = facts.fix.checks if facts.fix is not None else None
+    for task in (*facts.tasks, *(each for each in (facts.whole, fixed) if each is not None)):
+        yield from (*task.baseline.rows, *task.after.rows)
+    for review in (facts.design_review, facts.code_review):
+        if review is not None:
+            yield from review.tally.rows
+
+
+def checked(task: TaskFacts, state: FeatureState, policy: Policy, *, is_whole: bool) -> Checked:
+    """What the evidence says of one task."""
+    known = state.tasks.get(task.task, _NO_TASK)
+    risk = effective_risk(task.risk, task.files, policy)
+    rows = task_rows(task)
+    return Checked(
+        name=task.task,
+        is_whole=is_whole,
+        planned_risk=task.risk,
+        risk=risk,
+        size=effective_size(task.size, risk),
+        iteration=task.iteration,
+        is_verified=is_verified(task, policy),
+        gates=task_gates(task, policy),
+        standings=Counter(standing for _, standing in rows),
+        sources=Counter(row.provenance for row, _ in rows),
+        regressions=tuple(sorted({row.check_name for row, worth in rows if worth is Standing.REGRESSED})),
+        red_before_too=tuple(sorted({row.check_name for row, worth in rows if worth is Standing.RED_BEFORE_TOO})),
+        attempts=len(known.attempts),
+        reverts=known.reverts,
+        merged=known.merged,
+    )
+
+
+def elsewhere(database: Database, run_id: str, facts: FeatureFacts) -> tuple[OnRecord, ...]:
+    """What has rows in the run and is no task of it any more."""
+    known = {task.task for task in (*facts.tasks, *([facts.whole] if facts.whole is not None else []))}
+    rows = database.read(_COUNTS, (run_id,))
+    return tuple(OnRecord(str(name), int(count), int(good)) for name, count, good in rows if name not in known)
+
+
+def review_rounds(ledger: Ledger, run_id: str, policy: Policy) -> tuple[Round, ...]:
+    """Every round of both reviews, the design's first."""
+    said = {number: _returned(body) for number, body in ledger.database.read(_SAID, (run_id,))}
+    tallies = [
+        ledger.tally(run_id, subject.task_id, Phase.REVIEW)
+        for subject in subjects(ledger.database, run_id)
+        if Phase.REVIEW.value in subject.rounds
+    ]
+    found = []
+    for scope in ReviewScope:
+        names = set(check_names(scope).values())
+        for tally in tallies:
+            own = [row for row in tally.rows if row.check_name in names]
+            for number in sorted({row.round for row in own if row.round in ROUNDS}):
+                rows = tuple(row for row in own if row.round == number)
+                found.append(_round(scope, number, Tally(query=tally.query, rows=rows), said, policy))
+    return tuple(found)
+
+
+def unheard(database: Database, run_id: str) -> int:
+    """How many review rows belong to no check and no round that any gate looks at."""
+    names = {name for scope in ReviewScope for name in check_names(scope).values()}
+    rows = [row for row in database.read(_ROWS, (run_id,)) if row[2] == Phase.REVIEW.value]
+    return sum(row[1] not in names or row[3] not in ROUNDS for row in rows)
+
+
+def _round(
+    scope: ReviewScope, number: int, tally: Tally, said: Mapping[int, ReviewReturn | None], policy: Policy
+) -> Round:
+    review = ReviewFacts(scope=scope, round=number, tally=tally, reviewers=())
+    known = {perspective.value for perspective in Perspective}
+    return Round(
+        scope=scope,
+        number=number,
+        reviewers=tuple(
+            _reviewer(perspective, rows, said, scope, number)
+            for perspective, rows in verdicts(tally, scope=scope, round=number).items()
+        ),
+        strangers=tuple(sorted({row.instance or "nobody" for row in tally.rows if row.instance not in known})),
+        gates=review_gates(review, policy),
+        situation=situation_of(review, policy),
+    )
+
+
+def _reviewer(
+    perspective: Perspective,
+    rows: Mapping[Category, CheckRow],
+    said: Mapping[int, ReviewReturn | None],
+    scope: ReviewScope,
+    number: int,
+) -> Reviewer:
+    newest = max(rows.values(), key=lambda row: row.id, default=None)
+    review = said.get(newest.id) if newest is not None else None
+    if review is not None and (review.scope, review.round, review.reviewer_perspective) != (scope, number, perspective):
+        review = None  # what it says is about something else
+    return Reviewer(
+        perspective=perspective.value,
+        rows=rows,
+        findings=review.findings if review is not None else None,
+        earlier=(review.earlier_findings or ()) if review is not None else (),
+    )
+
+
+def _returned(body: str) -> ReviewReturn | None:
+    """What a reviewer returned, if its claim holds it: by itself, or as the answer of a dispatch."""
+    value: Any = json.loads(body)
+    for candidate in (value, *value.values()) if isinstance(value, dict) else ():
+        try:
+            return ReviewReturn.model_validate(candidate)
+        except ValidationError:
+            continue
+    return None
+
+
+def touched(tasks: Sequence[TaskFacts], whole: TaskFacts | None, policy: Policy) -> tuple[Touched, ...]:
+    """Every file that a task or the whole change touches, the most dangerous first."""
+    committed = {file.path: file for file in whole.files} if whole is not None else {}
+    by_path: dict[str, ChangedFile] = {}
+    owners: dict[str, list[str]] = {}
+    for task in tasks:
+        for file in task.files:
+            by_path[file.path] = file
+            owners.setdefault(file.path, []).append(task.task)
+    by_path |= committed
+    found = (
+        Touched(path, file.change, colour_of(file, policy), tuple(owners.get(path, ())), path in committed)
+        for path, file in by_path.items()
+    )
+    return tuple(sorted(found, key=_danger))
+
+
+def _danger(file: Touched) -> tuple[int, str]:
+    return -list(type(file.colour)).index(file.colour), file.path
+
+
+def last_rounds(all_rounds: Iterable[Round]) -> tuple[Round, ...]:
+    """The round of each review that counts."""
+    return tuple({each.scope: each for each in all_rounds}.values())
+
 
 TRIES = 3
 
@@ -35,11 +225,11 @@ def assemble(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy) -
 
 def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy, head: Head) -> Bundle:
     database = ledger.database
-    bundle_evidence.refuse_made_up(database, run_id, facts)
+    refuse_made_up(database, run_id, facts)
     state = _folded(ledger, run_id)
-    tasks = tuple(bundle_evidence.checked(task, state, policy, is_whole=False) for task in facts.tasks)
-    whole = None if facts.whole is None else bundle_evidence.checked(facts.whole, state, policy, is_whole=True)
-    rounds = bundle_evidence.rounds(ledger, run_id, policy)
+    tasks = tuple(checked(task, state, policy, is_whole=False) for task in facts.tasks)
+    whole = None if facts.whole is None else checked(facts.whole, state, policy, is_whole=True)
+    rounds = review_rounds(ledger, run_id, policy)
     confidence = grade(confidence_facts(facts, policy))
     return Bundle(
         state=state,
@@ -47,16 +237,16 @@ def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy,
         may_commit=may_commit(confidence.level),
         tasks=tasks,
         whole=whole,
-        elsewhere=bundle_evidence.elsewhere(database, run_id, facts),
+        elsewhere=elsewhere(database, run_id, facts),
         rounds=rounds,
-        unheard=bundle_evidence.unheard(database, run_id),
-        files=bundle_evidence.touched(facts.tasks, facts.whole, policy),
+        unheard=unheard(database, run_id),
+        files=touched(facts.tasks, facts.whole, policy),
         issues=_issues(state, tasks, whole, rounds),
         less=_less(state, facts),
-        answers=bundle_telemetry.answers(database, run_id),
+        answers=ledger_queries.answers(database, run_id),
         waiting=tuple(gate for gate, asked in state.approvals.items() if asked.selected_option is None),
-        telemetry=bundle_telemetry.telemetry(ledger, run_id, state),
-        evaluations=bundle_telemetry.evaluations(database, run_id),
+        telemetry=ledger_queries.telemetry(ledger, run_id, state),
+        evaluations=ledger_queries.evaluations(database, run_id),
         head=head,
     )
 
@@ -82,7 +272,7 @@ def _issues(
 ) -> tuple[Issue, ...]:
     """Everything left open, the worst first; what nobody rated stands before what is only Minor."""
     found = [
-        *(issue for each in bundle_evidence.last_rounds(rounds) for issue in _left_by(each)),
+        *(issue for each in last_rounds(rounds) for issue in _left_by(each)),
         *(issue for each in (*tasks, *([whole] if whole is not None else [])) for issue in _lacking(each)),
         *_concerns(state),
         *(
@@ -128,3 +318,64 @@ def _concerns(state: FeatureState) -> Iterator[Issue]:
             how = "selected by itself" if each.auto_selected else "selected"
             what = f"{each.concerns} concerns at {each.step}; {each.selected_option.value} was {how}"
             yield Issue(each.worst, what, "pushback", is_claim=True)
+
+
+def prove_whole(context: FeatureContext, parts: VerifyDeps, tip: str, stop: threading.Event) -> None:
+    """Runs the checks on everything, from what the run began with to what would be committed."""
+    life = context.state().resumed
+    sides = [
+        Side(ref=commit[:12], commit=commit, tree=context.repository.tree_of(commit))
+        for commit in (context.order.base_commit, tip)
+    ]
+    if sides[0].tree == sides[1].tree:
+        return
+    prove(parts, context.run_id, Subject(task_id=WHOLE, round=life + 1), base=sides[0], head=sides[1], stop=stop)
+    key = f"{WHOLE}:{life}"
+    if context.ledger.observation(context.run_id, key) is None:
+        files = changed_files(context.shadow.diff(sides[0].tree, sides[1].tree))
+        detail: dict[str, object] = {
+            "round": life + 1,
+            "tree": sides[1].tree,
+            "commit": tip,
+            "files": [file.plain() for file in files],
+        }
+        context.write(lambda record: record.observation(context.seen(key, WHOLE, WHOLE, detail, tree=sides[1].tree)))
+        killpoint("feature.whole")
+
+
+def write_bundle(context: FeatureContext) -> None:
+    """The evidence bundle, over a head of the ledger that git keeps."""
+    begun, headed, written = (
+        _last(context, kind) for kind in ("dispatch_started", "head_recorded", "artifact_written")
+    )
+    if written > begun:
+        return  # one that was killed came as far as this; written again it would name another head
+    top = context.repository.top or context.repository.common_dir
+    if headed < begun:
+        record_head(context.ledger, top, context.run_id, Workflow.FEATURE, timestamp=context.now())
+    else:  # it was noted, and whether it was kept nobody knows
+        head = context.ledger.head(context.run_id)
+        keep_head(top, context.run_id, KeptHead(head.links, head.hash))
+    killpoint("feature.headed")
+    bundle = assemble(context.ledger, context.run_id, facts_of(context), context.order.policy)
+    context.put(context.layout.evidence_bundle, bundle_page(bundle))
+
+
+def _last(context: FeatureContext, kind: str) -> int:
+    """The number of the last event of a kind; the beginning of the call at hand is the last of its kind."""
+    event = context.ledger.last_event(context.run_id, kind)
+    return 0 if event is None else event.seq
+
+
+def record_head(ledger: Ledger, work_tree: Path, run_id: str, workflow: Workflow, *, timestamp: str) -> Head:
+    """Notes the head in the event log, then keeps the head after that note in git; returns the latter.
+
+    A crash between the two leaves an older ref, which a longer chain still agrees with.
+    """
+    before = ledger.head(run_id)
+    note = HeadRecorded(head=before.hash, rows=before.links)
+    data = note.model_dump(mode="json", exclude={"type"})
+    ledger.record(run_id, lambda record: record.event(workflow, note.type, data, timestamp=timestamp))
+    after = ledger.head(run_id)
+    keep_head(work_tree, run_id, KeptHead(after.links, after.hash))
+    return after

@@ -15,7 +15,7 @@ from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.ledger.chain import Head
 from fairwitness.rules.policy import Standing
 from fairwitness.rules.review import Situation
-from fairwitness.runs.feature.companions_metrics import Evaluations
+from fairwitness.runs.feature.metrics_pages import Evaluations
 
 
 @dataclass(frozen=True, slots=True)

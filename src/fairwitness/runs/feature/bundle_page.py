@@ -11,7 +11,7 @@ from fairwitness.kit.markdown import Markdown, cell, code, counted, items, line,
 from fairwitness.rules.confidence import AT_MOST
 from fairwitness.rules.policy import Standing
 from fairwitness.runs.feature.bundle_model import Bundle, Checked, Reviewer, Round, Telemetry
-from fairwitness.runs.feature.companions_metrics import evaluations_part, seconds, slowest_steps, statuses
+from fairwitness.runs.feature.metrics_pages import evaluations_part, seconds, slowest_steps, statuses
 
 HEADINGS = (
     "## 1. Confidence",

@@ -17,14 +17,13 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.rules.feature_moves import PlannedCall, instance_of
 from fairwitness.rules.retry import may_retry
 from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
-from fairwitness.runs.dispatch.recording import ended
-from fairwitness.runs.dispatch.restoring import restore
-from fairwitness.runs.dispatch.seen import Seen
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.dispatch.telemetry import status_of
+from fairwitness.runs.dispatch.worktree_snapshot import Seen, restore
+from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.storing import store
-from fairwitness.runs.graph.repo_context import run_blocking
-from fairwitness.runs.graph.working import DepsFor
+from fairwitness.runs.graph.agent_work import DepsFor
+from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.runs.shared.call_facts import call_facts
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 

@@ -1,30 +1,250 @@
 """The evidence about one attempt: what is run, what becomes of the verifier's words, and what it all comes to."""
 
+import hashlib
 import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from fairwitness.contracts.agents.dispatch import Change as Became
 from fairwitness.contracts.agents.dispatch import ChangedPath
-from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.evidence import Claim, Observation, Phase
 from fairwitness.contracts.feature.facts import Change
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder
+from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, ReportFormat
 from fairwitness.contracts.verify.report import Side, Subject
+from fairwitness.contracts.verify.results import RED, Evidence, Outcome, Ran
+from fairwitness.errors import UsageError
+from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.record import Record
+from fairwitness.rules.criteria import ByCommand, ByPlace, Proposal, Unjudged, check_name, proposal
 from fairwitness.rules.plan import MAX_PRODUCTION_LINES, is_test_file
-from fairwitness.runs.feature import criteria, discrepancies
+from fairwitness.runs.feature import reports
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.facts_tasks import attempt_facts
+from fairwitness.runs.feature.facts import attempt_facts
 from fairwitness.runs.feature.reports import When, filled, shown
 from fairwitness.runs.feature.tasks import Attempted
-from fairwitness.verify.subject import VerifyDeps, prove
+from fairwitness.verify.cascade import pair_checks, project_of
+from fairwitness.verify.conclusion import recorded_outcome
+from fairwitness.verify.discovery.repository_checks import discover
+from fairwitness.verify.environment.preparation import TreeView
+from fairwitness.verify.folder_lock import locked_folder
+from fairwitness.verify.harness import run_once
+from fairwitness.verify.model import CheckRequest, refuse_stopped
+from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress, prove
+
+KIND = "criteria"
+"""The kind of observation that ends the judging of a task's criteria."""
+VERIFIER = "verifier"
+NAMED = 3
+"""How many failing tests a sentence lists."""
+
+
+class Judged(NamedTuple):
+    """One criterion and what came of it."""
+
+    check: str
+    criterion: str
+    met: bool | None
+    """None if nobody can say."""
+    text: str
+    """Why, in one clause."""
+    claim: dict[str, object] | None = None
+    """The body of the claim that it rests on."""
+    seen: str | None = None
+    """What the harness saw that speaks against a command that said yes."""
+
+    @property
+    def sentence(self) -> str:
+        """What is told of a criterion that is not met."""
+        return f"{self.check} is {'unjudged' if self.met is None else 'unmet'}: {self.criterion} ({self.text})"
+
+
+def judge(
+    parts: VerifyDeps,
+    run_id: str,
+    task: str,
+    round_: int,
+    criteria: Sequence[str],
+    report: VerificationReport | None,
+    *,
+    base: Side,
+    head: Side,
+    stop: threading.Event,
+) -> tuple[str, ...]:
+    """Writes one row for each criterion that can be judged; what is unmet or unjudged, in words.
+
+    It blocks and runs commands; once `stop` is set the running one is killed and `Stopped` is raised. Without a report
+    nothing is written, and a later one is heard. `UsageError` if the round was about another tree.
+    """
+    subject = Subject(task_id=task, round=round_)
+    recorded_outcome(parts.ledger, run_id, subject, base=base.tree, head=head.tree)  # refuses other trees
+    if report is None:
+        return tuple(each.sentence for each in _all_unjudged(criteria, "the verifier said nothing"))
+    known = _concluded(parts, run_id, subject, head)
+    if known is not None:
+        return known
+    refuse_stopped(stop)
+    with locked_folder(parts.scratch / "work", _name_of(run_id, subject), stop) as work:
+        known = _concluded(parts, run_id, subject, head)
+        if known is not None:
+            return known
+        judged = _judged(parts, run_id, subject, criteria, report, base, head, work, stop)
+        return _conclude(parts, run_id, subject, head, judged)
+
+
+def _name_of(run_id: str, subject: Subject) -> str:
+    """The same at every try; short, since a path must fit into the name of a socket."""
+    return f"criteria-{hashlib.sha256(f'{run_id} {subject.name}'.encode()).hexdigest()[:12]}"
+
+
+def _key(subject: Subject) -> str:
+    return f"{KIND}:{subject.name}"
+
+
+def _concluded(parts: VerifyDeps, run_id: str, subject: Subject, head: Side) -> tuple[str, ...] | None:
+    found = parts.ledger.observation(run_id, _key(subject))
+    if found is None:
+        return None
+    if found.tree != head.tree:
+        raise UsageError(
+            f"the criteria of {subject.name} were judged for another tree in this run ({found.tree})",
+            next_step="a round is judged once; judge this tree in another round",
+        )
+    return tuple(map(str, found.detail["missing"]))
+
+
+def _all_unjudged(criteria: Sequence[str], reason: str) -> tuple[Judged, ...]:
+    return tuple(Judged(check_name(number), text, None, reason) for number, text in enumerate(criteria, start=1))
+
+
+def _judged(
+    parts: VerifyDeps,
+    run_id: str,
+    subject: Subject,
+    criteria: Sequence[str],
+    report: VerificationReport,
+    base: Side,
+    head: Side,
+    work: Path,
+    stop: threading.Event,
+) -> tuple[Judged, ...]:
+    payload = report.agent_output.payload
+    if payload.task_id != subject.task_id:
+        return _all_unjudged(criteria, f"the verifier's report is about {payload.task_id}")
+    tree = TreeView(parts.shadow, head.tree)
+    before, after = (discover(TreeView(parts.shadow, side.tree), parts.settings) for side in (base, head))
+    checks = [spec for spec, _ in pair_checks(before, after)]
+    proposals = [
+        proposal(number, text, payload.criteria or (), checks, frozenset(tree.paths))
+        for number, text in enumerate(criteria, start=1)
+    ]
+    with harness_of(
+        parts, subject, before, after, run_id=run_id, work=work, on_progress=ignore_progress, stop=stop
+    ) as harness:
+
+        def of(number: int, text: str, proposed: Proposal) -> Judged:
+            name = check_name(number)
+            match proposed:
+                case Unjudged(reason):
+                    return Judged(name, text, None, reason)
+                case ByPlace():
+                    return _looked_at(name, text, proposed, tree)
+                case ByCommand(spec, check):
+                    question = CheckRequest(
+                        spec, project_of(check, after), head.tree, f"criterion-{number}", Phase.AFTER
+                    )
+                    return _ran(name, text, spec, run_once(harness, question))
+
+        return tuple(
+            of(number, text, proposed)
+            for number, (text, proposed) in enumerate(zip(criteria, proposals, strict=True), 1)
+        )
+
+
+def _ran(name: str, criterion: str, spec: CheckSpec, ran: Ran) -> Judged:
+    if ran.evidence is Evidence.NONE:
+        return Judged(name, criterion, None, ran.reason or "no reason is known")
+    if ran.evidence is Evidence.FAILED:
+        exits = spec.report is ReportFormat.EXIT
+        red = [item.message if exits else item.id for item in ran.items if item.outcome in RED]
+        more = f" and {len(red) - NAMED} more" if len(red) > NAMED else ""
+        return Judged(name, criterion, False, f"it fails: {', '.join(red[:NAMED])}{more}")
+    if spec.report in TEST_FORMATS and not any(item.outcome is Outcome.PASSED for item in ran.items):
+        seen = "no test that it runs passes: they are skipped or expected to fail"
+        return Judged(name, criterion, False, seen, seen=seen)
+    return Judged(name, criterion, True, "it passes")
+
+
+def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> Judged:
+    """A claim is taken down only if there is such a place."""
+    spoken = f"{place.path}:{place.line}"
+    content = tree.read(place.path)
+    if content is None:
+        return Judged(name, criterion, None, f"there is no file {place.path} that could be read")
+    lines = len(content.splitlines())
+    if not 1 <= place.line <= lines:
+        return Judged(name, criterion, None, f"there is no line {place.line} in {place.path}, which has {lines}")
+    body: dict[str, object] = {"met": place.met, "criterion": criterion, "place": spoken, "claim": place.claim}
+    return Judged(name, criterion, place.met, f"the verifier says so of {spoken}: {place.claim}", claim=body)
+
+
+def _conclude(
+    parts: VerifyDeps, run_id: str, subject: Subject, head: Side, judged: Sequence[Judged]
+) -> tuple[str, ...]:
+    """Writes everything that was not run, and what came of all."""
+    now = spell(parts.clock())
+    missing = tuple(each.sentence for each in judged if each.met is not True)
+
+    def observation(key: str, kind: str, holds: bool, detail: dict[str, object]) -> Observation:
+        return Observation(
+            run_id=run_id,
+            task_id=subject.task_id,
+            key=key,
+            kind=kind,
+            subject=subject.task_id,
+            holds=holds,
+            detail=detail,
+            tree=head.tree,
+            observed_at=now,
+        )
+
+    def write(record: Record) -> None:
+        for each in judged:
+            key = f"criterion:{subject.name}:{each.check}"
+            if each.claim is not None:
+                claim = Claim(
+                    run_id=run_id,
+                    task_id=subject.task_id,
+                    key=key,
+                    agent=VERIFIER,
+                    instance=None,
+                    kind="criterion",
+                    body=each.claim,
+                    claimed_at=now,
+                )
+                record.inspected(claim, check_name=each.check, round_=subject.round)
+            if each.seen is not None:
+                seen = observation(key, "criterion", False, {"text": each.seen})
+                record.observed(seen, phase=Phase.AFTER, check_name=each.check, round_=subject.round, output=each.seen)
+        told = [{"check": each.check, "met": each.met, "text": each.text} for each in judged]
+        detail: dict[str, object] = {"head": head.tree, "judged": told, "missing": list(missing)}
+        record.observation(observation(_key(subject), KIND, not missing, detail))
+
+    parts.ledger.record(run_id, write)
+    killpoint("feature.criteria")
+    return missing
+
 
 _BECAME = {Change.ADDED: Became.ADDED, Change.MODIFIED: Became.MODIFIED, Change.DELETED: Became.DELETED}
 LINES = "lines"
 
 
-class Evidence:
+class AttemptEvidence:
     """Gathers the evidence of a run's attempts."""
 
     def __init__(self, context: FeatureContext, parts: VerifyDeps) -> None:
@@ -53,7 +273,7 @@ class Evidence:
         stop: threading.Event,
     ) -> tuple[str, ...]:
         """Judges the task's criteria one by one; what is unmet or unjudged."""
-        return criteria.judge(
+        return judge(
             self._parts,
             self._context.run_id,
             order.node,
@@ -82,12 +302,12 @@ class Evidence:
         if path in context.state().artifacts:
             said = context.document(path, ImplementationReport)
             changed = [ChangedPath(path=file.path, change=_BECAME[file.change], allowed=True) for file in attempt.files]
-            discrepancies.record(
+            reports.record(
                 context,
                 order.node,
                 order.attempt,
-                discrepancies.compare(said, changed, baseline, after),
-                baseline=discrepancies.untrue_baseline(said, baseline),
+                reports.compare(said, changed, baseline, after),
+                baseline=reports.untrue_baseline(said, baseline),
                 tree=attempt.tree,
             )
         path = context.layout.verification_report(order.node)

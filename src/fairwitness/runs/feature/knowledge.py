@@ -35,10 +35,10 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible, visible_lines
 from fairwitness.rules.instructions import Ground
 from fairwitness.runs.dispatch.transcript import cleaned, keep
-from fairwitness.runs.feature import bundle_telemetry, instructions
-from fairwitness.runs.feature.companions_metrics import post_mortem_page, run_log_page
+from fairwitness.runs.feature import instructions, ledger_queries
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.memory import Memory, MemoryEntry, has_secret, judge_entry
+from fairwitness.runs.feature.metrics_pages import post_mortem_page, run_log_page
 from fairwitness.store.artifacts import content_hash
 
 T = TypeVar("T")
@@ -208,14 +208,14 @@ def _store(
 
 def _write_run_log(context: FeatureContext) -> None:
     day = _day(context)
-    rows = bundle_telemetry.dispatches(context.ledger.database, context.run_id)
+    rows = ledger_queries.dispatches(context.ledger.database, context.run_id)
     context.put(context.layout.run_log(day), run_log_page(rows, run_id=context.run_id, day=day))
 
 
 def _write_post_mortem(context: FeatureContext) -> None:
     day, database = _day(context), context.ledger.database
-    rows = bundle_telemetry.dispatches(database, context.run_id)
-    said = bundle_telemetry.evaluations(database, context.run_id)
+    rows = ledger_queries.dispatches(database, context.run_id)
+    said = ledger_queries.evaluations(database, context.run_id)
     context.put(context.layout.post_mortem(day), post_mortem_page(context.state(), rows, said, day=day))
 
 

@@ -18,9 +18,9 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_moves import visit_of
 from fairwitness.rules.routing import default_choice
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.context import FeatureContext, write_events
-from fairwitness.runs.feature.deciding import answered
+from fairwitness.runs.feature.decisions import answered
 from fairwitness.runs.feature.tasks import task_of, waiver_of
 
 _QUESTIONS: Mapping[HumanGate, str] = {

@@ -8,17 +8,18 @@ from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.export import exported
 from fairwitness.rules.feature_moves import visit_of
-from fairwitness.runs.feature.acting import Acting, Carry
+from fairwitness.runs.feature.actions import Acting, Carry
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.deciding import Taken, take
-from fairwitness.runs.feature.evidence import Evidence
-from fairwitness.runs.feature.implementing import FeatureGraphDesk
+from fairwitness.runs.feature.decisions import Taken, take
+from fairwitness.runs.feature.evidence import AttemptEvidence
 from fairwitness.runs.feature.questions import key_of
+from fairwitness.runs.feature.task_attempts import FeatureGraphDesk
 from fairwitness.runs.feature.tasks import graphs_of
 from fairwitness.runs.graph.merges import MergeRunner
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, run_blocking
+from fairwitness.runs.graph.repo_context import Prove, RepoContext
+from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.verify.subject import VerifyDeps
 
 
@@ -46,7 +47,7 @@ class FeatureRunner:
         self.context, self._repo, self._caller, self._briefs, self._prove = context, repo, caller, briefs, prove
         self._merges = MergeRunner(repo, context.run_id, prove, self._last_tip)
         self._acting = Acting(context, caller, briefs, parts, self._own_tip)
-        self._evidence = Evidence(context, parts)
+        self._evidence = AttemptEvidence(context, parts)
         self._graphs: dict[int, FeatureGraphDesk] = {}
 
     def _last_tip(self) -> str:

@@ -5,7 +5,7 @@ of its nodes, their branches and their rows in the ledger all have that number.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fairwitness.contracts.common.words import Size
 from fairwitness.contracts.feature.facts import Change, ChangedFile, Choice, HumanGate
@@ -16,7 +16,9 @@ from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.git.changes import FileChange
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.runs.feature.briefs_task import writes_of
+from fairwitness.rules.plan import is_test_file
+from fairwitness.rules.risk import is_configuration, is_documentation
+from fairwitness.rules.tools import path_problem
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.graph.run_log import GRAPH, plain_graph
 
@@ -209,3 +211,33 @@ def changed_files(changes: Sequence[FileChange]) -> tuple[ChangedFile, ...]:
     """What became of each file; a rename is one that went and one that came."""
     words = {"A": Change.ADDED, "D": Change.DELETED}
     return tuple(ChangedFile(path=change.path, change=words.get(change.status, Change.MODIFIED)) for change in changes)
+
+
+_WILD: Final = "*?"
+
+
+_TEST_NAMES: Final = ("test_{stem}*.{ending}", "{stem}_test.{ending}", "{stem}.test.{ending}", "{stem}.spec.{ending}")
+
+
+def writes_of(document: TaskDocument) -> tuple[str, ...]:
+    """What the task's implementer may write: the files it names, and tests named after them if it names no test.
+
+    A name with a wildcard is no file: its colour would say nothing about what it lets through.
+    """
+    named = tuple(file.path for file in document.task.relevant_context.files_to_modify or ())
+    files = tuple(dict.fromkeys(path for path in named if _is_file(path)))
+    if any(is_test_file(path) for path in files):
+        return files
+    tests = (f"**/{name}" for path in files for name in _test_names(path))
+    return tuple(dict.fromkeys((*files, *tests)))
+
+
+def _is_file(path: str) -> bool:
+    return not any(sign in path for sign in _WILD) and path_problem(path) is None
+
+
+def _test_names(path: str) -> tuple[str, ...]:
+    if is_documentation(path) or is_configuration(path):
+        return ()
+    stem, _, ending = path.rpartition("/")[2].rpartition(".")
+    return tuple(name.format(stem=stem, ending=ending) for name in _TEST_NAMES) if stem else ()

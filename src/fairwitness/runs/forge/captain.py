@@ -17,14 +17,15 @@ from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
-from fairwitness.runs.dispatch.recording import ended
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
 from fairwitness.runs.forge.change_requests import extend, give_up
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import approve as approve  # as people do
 from fairwitness.runs.forge.plan_files import plan_of, plan_problems, write_plan
-from fairwitness.runs.graph.repo_context import RepoContext, run_blocking
-from fairwitness.runs.graph.working import DepsFor
+from fairwitness.runs.graph.agent_work import DepsFor
+from fairwitness.runs.graph.repo_context import RepoContext
+from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 

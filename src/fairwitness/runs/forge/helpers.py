@@ -31,12 +31,11 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.spawning import spawn_problem
 from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.model import Recorder
-from fairwitness.runs.dispatch.restoring import restore
-from fairwitness.runs.dispatch.seen import Seen, see
+from fairwitness.runs.dispatch.worktree_snapshot import Seen, restore, see
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.subtasks import Subtasks
-from fairwitness.runs.graph.repo_context import run_blocking
-from fairwitness.runs.graph.working import STEP, DepsFor
+from fairwitness.runs.graph.agent_work import STEP, DepsFor
+from fairwitness.runs.shared.blocking import run_blocking
 
 HELPER = "helper"
 _NEXT = "go on without it"

@@ -23,7 +23,7 @@ from fairwitness.errors import BadDocument
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.rules.change_requests import next_number
 from fairwitness.runs.forge.log import document_of
-from fairwitness.runs.graph.repo_context import run_blocking
+from fairwitness.runs.shared.blocking import run_blocking
 
 RunCommand = Callable[[tuple[str, ...]], Awaitable[str]]
 """Runs a command in the worktree of an agent, and says how it ended and what it printed."""

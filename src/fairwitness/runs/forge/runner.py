@@ -23,8 +23,9 @@ from fairwitness.runs.forge.files import ForgeFiles
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs
 from fairwitness.runs.forge.walkthroughs import changed_files, dispute, red_checks
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work, run_blocking
+from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work
 from fairwitness.runs.graph.runner import GraphRunner
+from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 

@@ -19,7 +19,7 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.spawning import subtask_problem
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.walkthroughs import record_once
-from fairwitness.runs.graph.repo_context import run_blocking
+from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 

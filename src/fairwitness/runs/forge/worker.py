@@ -23,8 +23,8 @@ from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, Spawn
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
-from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
-from fairwitness.runs.graph.working import EVERYTHING, STEP, DepsFor, worked
+from fairwitness.runs.graph.agent_work import EVERYTHING, STEP, DepsFor, worked
+from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 

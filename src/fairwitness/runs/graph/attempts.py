@@ -12,7 +12,8 @@ from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.graph.merges import MergeRunner
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work, run_blocking, run_blocking_stoppable
+from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work
+from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 PREPARED = "prepared"
 HELP = "help"

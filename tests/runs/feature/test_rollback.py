@@ -7,11 +7,11 @@ import pytest
 
 from fairwitness.errors import UsageError
 from fairwitness.git.identity import FALLBACK
-from fairwitness.runs.feature.rolling_back import commands_of
+from fairwitness.runs.feature.commit import rollback_command
 from fairwitness.runs.feature.setup import begin_files, keep_dirty
 from git.person import picture
-from runs.feature.landing import Land, dies, land, points
-from runs.feature.rooms import RUN
+from runs.feature.contexts import RUN
+from runs.feature.git_runs import Land, dies, land, points
 
 BRANCH = "feature/gift-vouchers"
 KEPT = "refs/fairwitness/rolled-back/2026-02-26T14-30-00Z"
@@ -55,7 +55,7 @@ def test_a_run_is_rolled_back_to_where_it_began(tmp_path: Path) -> None:
 
 def test_the_command_is_one_line(tmp_path: Path) -> None:
     with land(tmp_path).context() as context:
-        assert commands_of(context) == f"fairwitness rollback {RUN}"
+        assert rollback_command(context.run_id) == f"fairwitness rollback {RUN}"
 
 
 def test_a_checkout_that_is_elsewhere_stays_there(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from fairwitness.db.base import Database
 from fairwitness.errors import LedgerTampered
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.queries import BY_NAME
-from fairwitness.runs.dispatch.account import CANCELLED, ENDED
+from fairwitness.runs.dispatch.budget_account import CANCELLED, ENDED
 from fairwitness.runs.feature.bundle_model import Answered, Telemetry
-from fairwitness.runs.feature.companions_metrics import Evaluations, Proposed, Rated
+from fairwitness.runs.feature.metrics_pages import Evaluations, Proposed, Rated
 
 _DISPATCHES = """
 SELECT run_id, step, agent, instance, started_at, completed_at, status, dispatch_count, retry_count, notes

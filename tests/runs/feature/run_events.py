@@ -28,10 +28,10 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch.model import Dispatched
+from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.context import FeatureContext, write_events
-from fairwitness.runs.feature.storing import store
 from fairwitness.store.artifacts import Store
-from runs.feature.rooms import RUN, clock, order_of
+from runs.feature.contexts import RUN, clock, order_of
 
 _USAGE = {"tokens_in": 1, "tokens_out": 1, "source": "agent"}
 

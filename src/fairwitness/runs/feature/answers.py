@@ -31,9 +31,7 @@ from fairwitness.rules.gates import check_names
 from fairwitness.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
 from fairwitness.rules.review import category_verdict
 from fairwitness.runs.dispatch.model import Dispatched
-from fairwitness.runs.feature.companions import design_page, feature_page
-from fairwitness.runs.feature.companions_plan import plan_page
-from fairwitness.runs.feature.companions_review import findings_page, verdict_page
+from fairwitness.runs.feature.companions import design_page, feature_page, findings_page, plan_page, verdict_page
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.facts import REFUSED, review_subject
 from fairwitness.runs.feature.knowledge import learn

@@ -14,8 +14,8 @@ from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.acting import Carry
-from fairwitness.runs.feature.deciding import Taken
+from fairwitness.runs.feature.actions import Carry
+from fairwitness.runs.feature.decisions import Taken
 from fairwitness.runs.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of
 from support.paper.run import Ground, PaperActing, PaperRun
 from support.paper.script import Rows, Script, error, fails, finds

@@ -15,13 +15,13 @@ from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_moves import PlannedCall
 from fairwitness.rules.routing import CALLS_OF
-from fairwitness.runs.feature.asking import CHANGE, brief_of, change_text, code_findings, said_so_far, summary_of
 from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.call_briefs import CHANGE, brief_of, change_text, code_findings, said_so_far, summary_of
 from fairwitness.runs.feature.context import FeatureContext, write_events
-from fairwitness.runs.feature.deciding import DECISION, answered
-from runs.feature.rooms import context as made
-from runs.feature.rooms import shown
-from runs.feature.telling import ask, attempt, call, enter, played
+from fairwitness.runs.feature.decisions import DECISION, answered
+from runs.feature.contexts import context as made
+from runs.feature.contexts import shown
+from runs.feature.run_events import ask, attempt, call, enter, played
 from support import demo_feature as demo
 
 

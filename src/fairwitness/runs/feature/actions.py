@@ -25,15 +25,16 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_moves import PlannedCall
 from fairwitness.rules.gates import is_verified
-from fairwitness.runs.dispatch.recording import ended
-from fairwitness.runs.feature.asking import SCOPES, brief_of, code_findings
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.bundle import prove_whole, write_bundle
+from fairwitness.runs.feature.call_briefs import SCOPES, brief_of, code_findings
 from fairwitness.runs.feature.calls import Ask, Caller
+from fairwitness.runs.feature.commit import commit_whole
 from fairwitness.runs.feature.context import FeatureContext, write_events
-from fairwitness.runs.feature.deciding import Taken
+from fairwitness.runs.feature.decisions import Taken
 from fairwitness.runs.feature.facts import facts_of
 from fairwitness.runs.feature.knowledge import learn
-from fairwitness.runs.feature.sealing import commit_whole, prove_whole, write_bundle
 from fairwitness.runs.feature.setup import begin_files
 from fairwitness.runs.feature.tasks import (
     FIX,
@@ -45,7 +46,7 @@ from fairwitness.runs.feature.tasks import (
     nodes_of,
     plan_of,
 )
-from fairwitness.runs.graph.repo_context import run_blocking, run_blocking_stoppable
+from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.verify.subject import VerifyDeps
 
 Carry = Callable[[int], Awaitable[GraphEnd]]

@@ -18,13 +18,13 @@ from fairwitness.demo.sessions import RecordedSession
 from fairwitness.kit import yaml_text
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.dispatch.model import Dispatched
+from fairwitness.runs.feature.answers import refusals, store
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import review_subject
-from fairwitness.runs.feature.storing import refusals, store
-from runs.feature.landing import dies, points
-from runs.feature.rooms import context as made
-from runs.feature.telling import files_of, id_of, outcome_of, played, reopened, tree_of, tree_with
-from runs.feature.written import finding, review
+from runs.feature.contexts import context as made
+from runs.feature.documents import finding, review
+from runs.feature.git_runs import dies, points
+from runs.feature.run_events import files_of, id_of, outcome_of, played, reopened, tree_of, tree_with
 from support import demo_feature as demo
 
 

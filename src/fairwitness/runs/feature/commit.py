@@ -10,6 +10,7 @@ import shlex
 from typing import NamedTuple
 
 from fairwitness.contracts.common.ids import run_ref
+from fairwitness.contracts.feature.events import Committed
 from fairwitness.contracts.feature.order import KeepArtifacts
 from fairwitness.errors import UsageError
 from fairwitness.git.call import GitFailed, text_of
@@ -21,8 +22,11 @@ from fairwitness.git.repository import Repository
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible, visible_lines
 from fairwitness.ledger.export import exported
+from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.feature.context import FeatureContext
+from fairwitness.runs.feature.facts import WHOLE
 from fairwitness.runs.feature.setup import note
+from fairwitness.runs.feature.tasks import plan_of
 from fairwitness.store.artifacts import join
 
 COMMITTED = "refs/fairwitness/committed/"
@@ -241,3 +245,46 @@ def _switched(context: FeatureContext, branch: str, top: str) -> str | None:
     why_not = switch(repository, context.shadow, CheckoutMove(here, there, context.layout.folder))
     killpoint("feature.commit.switched")
     return why_not
+
+
+def commit_whole(context: FeatureContext, tip: str) -> None:
+    """Commits what was proven, and nothing else, with the bundle that tells of it."""
+    proven = context.ledger.observations(context.run_id, WHOLE)
+    if not proven or proven[-1].detail["commit"] != tip:
+        raise UsageError("the target is not what was proven", next_step=f"fairwitness resume {context.run_id}")
+    bundle = context.state().artifacts.get(context.layout.evidence_bundle)
+    if bundle is None:
+        raise UsageError("there is no evidence bundle to be named", next_step=f"fairwitness resume {context.run_id}")
+    base, tree = (context.repository.tree_of(commit) for commit in (context.order.base_commit, tip))
+    files = tuple(change.path for change in context.shadow.diff(base, tree))
+    landed = commit(
+        context,
+        tip,
+        subject=subject_of(context.order.request.strip().splitlines()[0], files),
+        body=_body(context),
+        bundle_sha256=bundle.removeprefix("sha256:"),
+        assisted_by=_assisted(context),
+    )
+    if context.state().commit is None:
+        context.tell(Committed(commit=landed.commit, rollback_command=rollback_command(context.run_id)))
+        killpoint("feature.committed")
+
+
+def rollback_command(run_id: str) -> str:
+    """Return the shell command that undoes a run."""
+    return f"fairwitness rollback {shlex.quote(run_id)}"
+
+
+def _body(context: FeatureContext) -> str:
+    """What was done, task by task, as it was merged."""
+    plan = plan_of(context)
+    merged = context.state().tasks
+    tasks = () if plan is None else plan.agent_output.payload.tasks
+    return "\n".join(f"- {task.title}" for task in tasks if task.id in merged and merged[task.id].merged)
+
+
+def _assisted(context: FeatureContext) -> tuple[str, ...]:
+    """Every model that answered, as far as anybody said."""
+    rows = context.ledger.observations(context.run_id, ENDED)
+    models = (row.detail["outcome"].get("model") for row in rows)
+    return tuple(dict.fromkeys(str(model) for model in models if model))

@@ -11,8 +11,8 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.objects import FILE, TreeEntry
 from fairwitness.runs.dispatch.audit import audit
-from fairwitness.runs.dispatch.known import Known, read
-from fairwitness.runs.dispatch.seen import see
+from fairwitness.runs.dispatch.stored_blobs import Known, read
+from fairwitness.runs.dispatch.worktree_snapshot import see
 from runs.dispatch.world import SCOPE, World, builder, writes
 
 

@@ -11,11 +11,11 @@ from fairwitness.contracts.feature.state import AttemptState, FeatureState
 from fairwitness.errors import UsageError
 from fairwitness.rules.feature_moves import PlannedCall
 from fairwitness.rules.review import STEP_OF
+from fairwitness.runs.feature.answers import refusals
 from fairwitness.runs.feature.briefs import Briefs
-from fairwitness.runs.feature.bundle_telemetry import answers
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.deciding import DECISION, read
-from fairwitness.runs.feature.storing import refusals
+from fairwitness.runs.feature.decisions import DECISION, read
+from fairwitness.runs.feature.ledger_queries import answers
 
 CHANGE = 40_000
 """Letters of a change that a reviewer is shown; the rest it reads in its worktree."""

@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 from fairwitness.git.repository import Repository
-from fairwitness.runs.dispatch.looking import git_reader
+from fairwitness.runs.dispatch.git_reader import git_reader
 from git.person import picture
 from runs.dispatch.world import World
 

@@ -19,17 +19,17 @@ from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.gates import is_verified, task_gates
 from fairwitness.runs.dispatch import DispatchPosition
+from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import Briefs
-from fairwitness.runs.feature.briefs_task import writes_of
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.evidence import Evidence
-from fairwitness.runs.feature.facts_tasks import attempt_facts
-from fairwitness.runs.feature.storing import store
-from fairwitness.runs.feature.tasks import FIX_NODE, Attempted, Graph, note_attempt, task_of
-from fairwitness.runs.graph.exclusive_target import ExclusiveTargetGraph
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, run_blocking, run_blocking_stoppable
-from fairwitness.runs.graph.working import worked
+from fairwitness.runs.feature.evidence import AttemptEvidence
+from fairwitness.runs.feature.facts import attempt_facts
+from fairwitness.runs.feature.tasks import FIX_NODE, Attempted, Graph, note_attempt, task_of, writes_of
+from fairwitness.runs.graph.agent_work import worked
+from fairwitness.runs.graph.repo_context import Prove, RepoContext
+from fairwitness.runs.graph.runner import ExclusiveTargetGraph
+from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 _SUMMARY = 60
 
@@ -85,7 +85,7 @@ class FeatureGraphDesk(ExclusiveTargetGraph):
         caller: Caller,
         briefs: Briefs,
         prove: Prove,
-        evidence: Evidence,
+        evidence: AttemptEvidence,
     ) -> None:
         super().__init__(
             repo,

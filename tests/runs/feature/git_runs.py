@@ -15,12 +15,12 @@ from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.feature.committing import Landed, commit
+from fairwitness.runs.feature.commit import Landed, commit
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.rolling_back import RolledBack, rollback
+from fairwitness.runs.feature.rollback import RolledBack, rollback
 from fairwitness.store.artifacts import Store
 from git.person import Person
-from runs.feature.rooms import RUN, begin, clock
+from runs.feature.contexts import RUN, begin, clock
 
 HASH = "sha256:" + "0" * 64
 WORK = {"app.py": "print(2)\n", "new/voucher.py": "x = 1\n"}

@@ -22,8 +22,7 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.feature.committing import ROLLED_BACK, branches_of, kept_commits
-from fairwitness.runs.feature.context import FeatureContext
+from fairwitness.runs.feature.commit import ROLLED_BACK, branches_of, kept_commits, rollback_command
 from fairwitness.runs.feature.setup import restore_command, snapshot_ref
 
 
@@ -60,11 +59,6 @@ class _Run(NamedTuple):
     @property
     def kept(self) -> str:
         return ROLLED_BACK + run_ref(self.run_id)
-
-
-def commands_of(context: FeatureContext) -> str:
-    """The command that undoes a run."""
-    return f"fairwitness rollback {shlex.quote(context.run_id)}"
 
 
 def rollback(
@@ -153,13 +147,13 @@ def _removed(repository: Repository, shadow: Shadow, run: _Run, ours: dict[str, 
         if why_not is not None:
             raise UsageError(
                 f"{visible(here.branch or 'the commit')} is checked out and cannot be left: {why_not}",
-                next_step=f"commit or stash what is not committed (git stash -u), then: {_command(run)}",
+                next_step=f"commit or stash what is not committed (git stash -u), then: {rollback_command(run.run_id)}",
             )
         killpoint("feature.rollback.left")
     _keep(repository, run)
     for name, tip in ours.items():
         if not delete_ref(repository, f"refs/heads/{name}", tip):
-            raise GitFailed(f"{visible(name)} moved while it was removed", next_step=_command(run))
+            raise GitFailed(f"{visible(name)} moved while it was removed", next_step=rollback_command(run.run_id))
         killpoint("feature.rollback.deleted")
     return is_new or on_it or bool(ours)
 
@@ -211,20 +205,20 @@ def _reverted(
     if not revert:
         raise UsageError(
             f"the commit of run {run.run_id} was merged or built upon: {visible(', '.join(sorted(others)))} holds it",
-            next_step=f"to take it back with a commit on the current branch: {_command(run)} --revert",
+            next_step=f"to take it back with a commit on the current branch: {rollback_command(run.run_id)} --revert",
         )
     if here.commit is None or not repository.is_ancestor(run.work, here.commit):
         wanted = min(others)
         raise UsageError(
             f"the checkout is on {here}, which does not hold the commit of run {run.run_id}",
-            next_step=f"git switch {shlex.quote(wanted)}, then: {_command(run)} --revert",
+            next_step=f"git switch {shlex.quote(wanted)}, then: {rollback_command(run.run_id)} --revert",
         )
     commit = _revert_commit(repository, shadow, ledger, run, here.commit, clock)
     why_not = switch(repository, shadow, CheckoutMove(here, CheckoutPosition(commit, here.branch), run.folder))
     if why_not is not None:
         raise UsageError(
             f"the work of run {run.run_id} is not taken back: {why_not}",
-            next_step=f"commit or stash what is not committed (git stash -u), then: {_command(run)} --revert",
+            next_step=f"commit or stash what is not committed (git stash -u), then: {rollback_command(run.run_id)} --revert",
         )
     killpoint("feature.rollback.reverted")
     _keep(repository, run)
@@ -275,7 +269,3 @@ def _note_once(ledger: Ledger, note: Observation) -> None:
 
     ledger.record(note.run_id, write)
     killpoint("feature.rollback.noted")
-
-
-def _command(run: _Run) -> str:
-    return f"fairwitness rollback {shlex.quote(run.run_id)}"

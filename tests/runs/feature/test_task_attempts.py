@@ -12,9 +12,9 @@ from fairwitness.contracts.common.policy import Policy, RetryPolicy
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Worked
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.implementing import FeatureGraphDesk, Implementing
+from fairwitness.runs.feature.task_attempts import FeatureGraphDesk, Implementing
 from fairwitness.runs.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of, nodes_of, plan_of
-from runs.feature.telling import enter, played
+from runs.feature.run_events import enter, played
 from support import demo_feature as demo
 from support.paper.graph import PaperEvidence, hash_of
 from support.paper.run import Ground, PaperRun, _no_proof

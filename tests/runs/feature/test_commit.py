@@ -10,11 +10,11 @@ from fairwitness.errors import UsageError
 from fairwitness.git.call import GitFailed
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.committing import SUBJECT_LIMIT, Landed, subject_of
+from fairwitness.runs.feature.commit import SUBJECT_LIMIT, Landed, subject_of
 from fairwitness.runs.feature.setup import begin_files
 from git.person import Person, picture
-from runs.feature.landing import HASH, WORK, Land, dies, land, points
-from runs.feature.rooms import RUN
+from runs.feature.contexts import RUN
+from runs.feature.git_runs import HASH, WORK, Land, dies, land, points
 
 BRANCH = "feature/gift-vouchers"
 FOLDER = "docs/feature/gift-vouchers"

@@ -22,10 +22,10 @@ from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
 from fairwitness.rules.decide import decide
 from fairwitness.rules.routing import CALLS_OF
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.deciding import DECISION, Taken, answered, facts_behind, read, take
-from runs.feature.landing import dies, points
-from runs.feature.rooms import context as made
-from runs.feature.telling import ask, call, reopened
+from fairwitness.runs.feature.decisions import DECISION, Taken, answered, facts_behind, read, take
+from runs.feature.contexts import context as made
+from runs.feature.git_runs import dies, points
+from runs.feature.run_events import ask, call, reopened
 from support import demo_feature as demo
 
 
