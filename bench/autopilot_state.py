@@ -11,8 +11,8 @@ from fairwitness.contracts.autopilot.events_run import CircuitBreakerClosed
 from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotTable
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase, Roadmap
 from fairwitness.contracts.autopilot.state import SpecLock
-from fairwitness.contracts.autopilot.words import PhaseType
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.autopilot.vocabulary import PhaseType
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.measure import medians, report
 from fairwitness.contracts.common.evidence import Execution, Phase
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.db.base import Transaction, Value
 from fairwitness.errors import DatabaseBusy
 from fairwitness.ledger.chain import START, link_hash, spell_members

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
-from fairwitness.rules.frontier import Frontier
-from fairwitness.rules.scheduling import RunEnd, ready_nodes, starts, ways_to_the_end
+from fairwitness.rules.schedule import Frontier, RunEnd, ready_nodes, starts, ways_to_the_end
 
 RUN, AT = "run-7f2", "2026-02-26T14:30:00Z"
 WORKERS = 4

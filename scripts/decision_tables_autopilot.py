@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
-from fairwitness.contracts.autopilot.cost import CostEstimation
 from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
+from fairwitness.contracts.autopilot.metrics import CostEstimation
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
-from fairwitness.contracts.autopilot.score import ScoreBand, band_of
-from fairwitness.contracts.autopilot.words import (
+from fairwitness.contracts.autopilot.rating import ScoreBand, band_of
+from fairwitness.contracts.autopilot.vocabulary import (
     Complexity,
     FailureCategory,
     PhaseType,
@@ -26,8 +26,8 @@ from fairwitness.rules.budgets import reserve
 from fairwitness.rules.cost import cost_warning, estimated_tokens
 from fairwitness.rules.dag import MOVES, Move
 from fairwitness.rules.fold_forge import RUN_MOVES, UNSTARTED
-from fairwitness.rules.scheduling import DEFAULT_CAP, GOOD_ENOUGH
-from fairwitness.rules.scoring import (
+from fairwitness.rules.schedule import DEFAULT_CAP, GOOD_ENOUGH
+from fairwitness.rules.scores import (
     EXCLUSIONS,
     GAP_ITERATIONS,
     QUALITY_CYCLES,
@@ -38,7 +38,7 @@ from fairwitness.rules.scoring import (
     phase_gate,
     threshold_tenths,
 )
-from fairwitness.rules.tools import access
+from fairwitness.rules.tool_policy import access
 
 _NOW = "2026-02-26T14:30:00Z"
 _LATER = "2026-02-26T14:35:00Z"

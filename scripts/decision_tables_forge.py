@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import POLICIES, Role
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
-from fairwitness.contracts.graph.forge import Decider, ForgeTable
+from fairwitness.contracts.graph.forge_order import Decider, ForgeTable
 from fairwitness.rules.change_requests import AFTER, Verdict
-from fairwitness.rules.forge_course import Course, Move, Request, next_move
-from fairwitness.rules.spawning import ROLE_OF
+from fairwitness.rules.helper_limits import ROLE_OF
+from fairwitness.rules.next_forge_move import Course, Move, Request, next_move
 
 _RUNNING = Course(proposals=1, is_proposed=True, is_approved=True, is_started=True)
 _STANDS: tuple[tuple[str, Course], ...] = (

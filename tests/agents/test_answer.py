@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwitness.agents.answer import NO_ANSWER, filled, find, read_answer
-from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.common.vocabulary import Status
 from support.fixtures import value_of
 
 JUDGE = {

@@ -11,7 +11,7 @@ from fairwitness.app.autopilot_project import read_project
 from fairwitness.app.run_records.autopilot_history import earlier_phases, ended_phases
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
-from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.event_base import Event
 from fairwitness.contracts.autopilot.events_phase import (
     PhaseCompleted,
     PhaseFailed,
@@ -23,7 +23,7 @@ from fairwitness.contracts.autopilot.events_run import RunCompleted, RunHalted
 from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
 from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotTable
 from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
-from fairwitness.contracts.autopilot.words import RunFlag, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import RunFlag, RunStatus, StepName
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event

@@ -23,10 +23,10 @@ from fairwitness.contracts.graph.orders import (
     MergeResult,
 )
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules import graph_moves
+from fairwitness.rules import graph_events
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.graph_run import GraphRun, Stage
-from fairwitness.rules.scheduling import collected, ready_nodes
+from fairwitness.rules.schedule import collected, ready_nodes
 from fairwitness.runs.graph.run_log import RunLog
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
@@ -111,30 +111,30 @@ class Walk:
         order = AttemptOrder(
             run_id=self.run_id, node=name, attempt=status.currentAttempt, branch="fairwitness/b", target="fairwitness/t"
         )
-        self._write(lambda now: graph_moves.started(status, node, order, now))
+        self._write(lambda now: graph_events.started(status, node, order, now))
 
     def verify(self, name: str) -> None:
         """An attempt, or its helper, is proven."""
         result = AttemptResult(verified=True, commit=COMMIT, tree=TREE)
         held = name in collected(self.dag)
-        self._write(lambda now: graph_moves.attempt_ended(self.run.nodes[name], result, is_collected=held, now=now))
+        self._write(lambda now: graph_events.attempt_ended(self.run.nodes[name], result, is_collected=held, now=now))
 
     def fail(self, name: str, reason: str = "it is red") -> None:
         """An attempt fails."""
-        self._write(lambda now: graph_moves.failed(self.run.nodes[name], reason, now))
+        self._write(lambda now: graph_events.failed(self.run.nodes[name], reason, now))
 
     def lose(self, name: str) -> None:
         """An attempt loses its worker."""
-        self._write(lambda now: graph_moves.lost(self.run.nodes[name], "2026-02-26T14:30:00Z", now))
+        self._write(lambda now: graph_events.lost(self.run.nodes[name], "2026-02-26T14:30:00Z", now))
 
     def reopen(self, name: str, more: int = 1) -> None:
         """A person gives a node without attempts more of them."""
-        self._write(lambda now: graph_moves.reopened(self.run.nodes[name], more, "Ada", now))
+        self._write(lambda now: graph_events.reopened(self.run.nodes[name], more, "Ada", now))
 
     def begin_merge(self, most: int = 8) -> None:
         """The queue's first are merged."""
         members = [self.run.member(name) for name in list(self.run.queue)[:most]]
-        self._write(lambda _now: graph_moves.merge_started(self.run.batches + 1, members))
+        self._write(lambda _now: graph_events.merge_started(self.run.batches + 1, members))
 
     def end_merge(
         self, *, landed: Iterable[str] = (), culprit: str | None = None, clashing: Iterable[str] = ()
@@ -147,7 +147,7 @@ class Walk:
             clashes=tuple(Clash(node=name, paths=("a.py",)) for name in clashing),
             checks=1,
         )
-        self._write(lambda now: graph_moves.merge_ended(self.run, self._waits, "fairwitness/t", result, now))
+        self._write(lambda now: graph_events.merge_ended(self.run, self._waits, "fairwitness/t", result, now))
 
     def finish(self, name: str) -> None:
         """From the start to the target."""

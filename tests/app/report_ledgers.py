@@ -8,10 +8,10 @@ from typing import Any
 from fairwitness.contracts.common.approvals import ApprovalRecord
 from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Severity, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import Severity, Verdict, Workflow
 from fairwitness.kit.clock import spell
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.decide import decide
+from fairwitness.rules.feature_decision import decide
 from rules.build import facts as looked_up
 from rules.build import task as ordinary_task
 

@@ -28,17 +28,17 @@ from fairwitness.cli.command_list import COMMANDS
 from fairwitness.contracts.common.markdown import headings, split_sections
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import MATRIX_TOOLS, POLICIES, Role, Tool
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.document import SIGNATURES
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.errors import UnsafePath, UsageError
 from fairwitness.kit import front_matter
-from fairwitness.rules.retry import bounds
+from fairwitness.rules.feature_retry import bounds
+from fairwitness.rules.feature_routes import ROUTES
 from fairwitness.rules.review import VERDICT_OF
-from fairwitness.rules.routing import ROUTES
-from fairwitness.rules.tools import access
+from fairwitness.rules.tool_policy import access
 from fairwitness.store.layout.feature import FeatureLayout
 
 GOLDEN = Path(__file__).parent / "exported"

@@ -27,7 +27,7 @@ from app.autopilot_grounds import (
 )
 from fairwitness.app.runs.begin_autopilot import BegunAutopilot, PhasesRequest, begin_autopilot
 from fairwitness.contracts.autopilot.roadmap import CommandKind
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag
 from fairwitness.errors import FairWitnessError
 from fairwitness.sandbox.probe import probe
 from fairwitness.store.artifacts import content_hash

@@ -29,7 +29,7 @@ from fairwitness.app.runs.verdict import give_verdict
 from fairwitness.app.views.inbox import inbox
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.events_run import CircuitBreakerOpened
-from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import HumanWord, PhaseStatus, RunStatus
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.store.layout import autopilot as layout
 

@@ -16,7 +16,7 @@ from fairwitness.contracts.feature.events import RunFinished, RunOutcome
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.feature_moves import events_of
+from fairwitness.rules.feature_events import events_of
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import take
 from fairwitness.sandbox.probe import probe

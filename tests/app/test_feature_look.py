@@ -10,7 +10,7 @@ import pytest
 
 from app.report_ledgers import COMMIT, MOMENT, RUN, FeatureWalk, finished, going
 from fairwitness.app.views.feature import STEPS, FeatureView
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken

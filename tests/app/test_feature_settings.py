@@ -7,9 +7,8 @@ import pytest
 from fairwitness.app.settings.tables import feature_settings
 from fairwitness.app.settings.verify import _TABLES, verify_settings
 from fairwitness.contracts.common.policy import OnExhausted
-from fairwitness.contracts.common.words import Risk
-from fairwitness.contracts.feature.order import KeepArtifacts
-from fairwitness.contracts.feature.settings import Dirty, FeatureSettings
+from fairwitness.contracts.common.vocabulary import Risk
+from fairwitness.contracts.feature.order import Dirty, FeatureSettings, KeepArtifacts
 from fairwitness.errors import UsageError
 
 EVERYTHING = """

@@ -13,7 +13,7 @@ from fairwitness.app.views.followed_run import follow_run
 from fairwitness.app.views.run import EVENT_VERSION, NodeStage, RunView, WatchEnd
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.documents import SubtaskStatus

@@ -14,8 +14,8 @@ from autopilot.grounds import Grounds, part
 from autopilot.remains import assert_clean, content_of
 from autopilot.sessions import Document
 from fairwitness.contracts.autopilot.plan import TaskKind
-from fairwitness.contracts.autopilot.score import band_of
-from fairwitness.contracts.autopilot.words import Complexity
+from fairwitness.contracts.autopilot.rating import band_of
+from fairwitness.contracts.autopilot.vocabulary import Complexity
 from feature.grounds import call
 from feature.kills import Play
 

@@ -11,9 +11,9 @@ from autopilot.team import part, role_of
 from fairwitness.agents.cassettes import NO_PROMPT, Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.agents.cassette import CassetteHeader, CassetteTurn
-from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.rating import band_of
 from fairwitness.rules.cost import standing_score
-from fairwitness.rules.scoring import mean_score
+from fairwitness.rules.scores import mean_score
 from feature.grounds import git
 
 MANY = 50

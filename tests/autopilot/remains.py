@@ -9,7 +9,7 @@ from typing import Any
 
 from dag.remains import git
 from fairwitness.app.run_records.autopilot import open_autopilot_run
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.runs.autopilot.state_file import rendered, whole_state
 from fairwitness.store.layout import autopilot

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.autopilot.plan import TaskKind
-from fairwitness.contracts.autopilot.score import band_of
-from fairwitness.contracts.autopilot.words import Complexity, Recommendation, StepName
+from fairwitness.contracts.autopilot.rating import band_of
+from fairwitness.contracts.autopilot.vocabulary import Complexity, Recommendation, StepName
 from fairwitness.contracts.common.tools import Role, Tool
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.demo.sessions import RecordedCall, RecordedSession, RecordedTurn
-from fairwitness.rules.scoring import mean_score
+from fairwitness.rules.scores import mean_score
 
 Document = dict[str, Any]
 FIRST_CHECK = 0

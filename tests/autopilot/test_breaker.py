@@ -9,7 +9,7 @@ import pytest
 from autopilot.grounds import Document, Grounds, Run, part
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
-from fairwitness.contracts.autopilot.words import RunStatus
+from fairwitness.contracts.autopilot.vocabulary import RunStatus
 from fairwitness.errors import NotReady
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.runs.dispatch.budget_account import STARTED

@@ -8,8 +8,8 @@ import pytest
 from autopilot.grounds import Document, Grounds, Run, part
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
-from fairwitness.contracts.autopilot.score import band_of
-from fairwitness.contracts.autopilot.words import PhaseStatus
+from fairwitness.contracts.autopilot.rating import band_of
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.runs.autopilot.rating import PhaseRating
 from feature.grounds import call, git

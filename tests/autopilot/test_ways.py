@@ -26,7 +26,7 @@ from autopilot.sessions import Document
 from autopilot.team import part
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
-from fairwitness.contracts.autopilot.words import FailureCategory
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory
 from fairwitness.kit.clock import system_clock
 from feature.grounds import git
 

@@ -30,7 +30,7 @@ from cli.graph_grounds import NEEDS_SANDBOX
 from cli.graph_ledgers import HOSTILE, fits
 from cli.runner import fairwitness
 from fairwitness.contracts.autopilot.events_run import CircuitBreakerOpened
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.kit.clock import system_clock
 
 pytestmark = pytest.mark.timeout(300)

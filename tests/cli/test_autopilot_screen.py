@@ -12,7 +12,7 @@ from fairwitness.app.views.followed_run import follow_run
 from fairwitness.cli.screens.autopilot import AutopilotLive, autopilot_screen, board_lines
 from fairwitness.cli.screens.columns import cells
 from fairwitness.cli.screens.run import LINES, OutputMode, PlainLines
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.vocabulary import StepName
 
 PHASES = tuple(str(number) for number in range(1, 31))
 LONG = "# Roadmap\n\n" + "".join(f"- [ ] **Phase {number}: 進捗 {'x' * 60}** - one\n" for number in PHASES)

@@ -136,7 +136,7 @@ def test_what_cannot_be_shown_is_said(repository: Path, arguments: tuple[str, ..
 def test_a_run_without_a_graph_and_a_graph_that_was_tampered_with(repository: Path) -> None:
     import sqlite3
 
-    from fairwitness.contracts.common.words import Workflow
+    from fairwitness.contracts.common.vocabulary import Workflow
     from fairwitness.ledger.ledger import Ledger
 
     ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 
 from cli.runner import FAIRWITNESS, fairwitness
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.words import Severity, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import Severity, Verdict, Workflow
 from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.git.ledger_heads import kept_heads
 from fairwitness.kit.clock import spell, system_clock

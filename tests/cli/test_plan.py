@@ -16,7 +16,7 @@ from fairwitness.app.runs.plan import approve_plan, edit_plan
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.forge.events import RunFailed
-from fairwitness.contracts.graph.forge import ForgeOrder
+from fairwitness.contracts.graph.forge_order import ForgeOrder
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository

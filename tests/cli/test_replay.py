@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.runner import fairwitness
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.events import StepStarted
 from fairwitness.ledger.export import exported
 from fairwitness.runs.feature.context import FeatureContext

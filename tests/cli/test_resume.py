@@ -67,7 +67,7 @@ def test_several_unfinished_runs_are_listed_and_leave_two(bare: Path) -> None:
 
 
 def test_a_run_that_says_it_is_autopilots_and_has_no_order_is_not_carried(bare: Path) -> None:
-    from fairwitness.contracts.common.words import Workflow
+    from fairwitness.contracts.common.vocabulary import Workflow
     from fairwitness.ledger.ledger import Ledger
 
     ledger = Ledger.open_file(bare / ".fairwitness" / "evidence.db")

@@ -160,7 +160,7 @@ def test_a_run_in_a_folder_without_a_ledger(tmp_path: Path) -> None:
 
 
 def test_a_run_of_another_workflow_has_no_tasks_and_a_word_all_the_same(tmp_path: Path) -> None:
-    from fairwitness.contracts.common.words import Workflow
+    from fairwitness.contracts.common.vocabulary import Workflow
     from fairwitness.ledger.ledger import Ledger
     from fairwitness.ledger.record import Record
 

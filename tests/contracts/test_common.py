@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fairwitness.contracts.common import base, ids
 from fairwitness.contracts.common.problems import spell_path
-from fairwitness.contracts.common.words import RISKS, SEVERITIES, VERDICTS, Risk, Severity, Verdict, worst_severity
+from fairwitness.contracts.common.vocabulary import RISKS, SEVERITIES, VERDICTS, Risk, Severity, Verdict, worst_severity
 
 
 def _fits(shape: Any, value: Any) -> bool:

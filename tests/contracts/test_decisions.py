@@ -25,7 +25,7 @@ from fairwitness.contracts.common.decisions import (
 from fairwitness.contracts.common.evidence import Query
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
-from fairwitness.contracts.common.words import Confidence
+from fairwitness.contracts.common.vocabulary import Confidence
 from fairwitness.contracts.feature.events import DispatchStatus, RunOutcome
 from fairwitness.contracts.feature.facts import Approval, CallFacts, CanStart, Choice, HumanGate
 from rules.build import facts

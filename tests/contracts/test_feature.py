@@ -6,7 +6,7 @@ import pytest
 
 from contracts.feature_constraints import rows
 from fairwitness.contracts.common.completion import Agent, Completion
-from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.common.vocabulary import Status
 from fairwitness.contracts.feature.document import SIGNATURES, Presence, signature_refusals
 from fairwitness.contracts.feature.plan import PlanOutput
 from fairwitness.contracts.feature.pushback import PushbackLog

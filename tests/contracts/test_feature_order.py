@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.feature.order import FeatureOrder, FinishSettings, KeepArtifacts
-from fairwitness.contracts.feature.settings import Dirty, FeatureSettings
+from fairwitness.contracts.feature.order import Dirty, FeatureOrder, FeatureSettings, FinishSettings, KeepArtifacts
 
 ORDER: dict[str, Any] = {
     "request": "Add a receipt.",

@@ -11,7 +11,7 @@ from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.documents import SubtaskStatus
 from fairwitness.contracts.forge.events import ForgeEvent
-from fairwitness.contracts.graph.forge import Decider, ForgeOrder, ForgePlan, ForgeSettings, ForgeTable
+from fairwitness.contracts.graph.forge_order import Decider, ForgeOrder, ForgePlan, ForgeSettings, ForgeTable
 from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS, DEFAULT_CAP, GraphEnd
 from support.fixtures import value_of
 

@@ -18,7 +18,7 @@ from fairwitness.contracts.autopilot.roadmap import (
     phase_number,
     phase_slug,
 )
-from fairwitness.contracts.autopilot.words import PhaseType
+from fairwitness.contracts.autopilot.vocabulary import PhaseType
 from fairwitness.contracts.common.ids import Slug
 
 SLUGS: TypeAdapter[str] = TypeAdapter(Slug)

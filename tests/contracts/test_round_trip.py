@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from fairwitness.contracts.catalog import CATALOG, Entry
+from fairwitness.contracts.catalog import CATALOG, CatalogEntry
 from fairwitness.kit.documents import Format, read, render
 from support.strategies import documents
 
@@ -17,12 +17,12 @@ _ENTRIES = [
 ]
 
 
-def _formats(entry: Entry) -> list[Format]:
+def _formats(entry: CatalogEntry) -> list[Format]:
     return [Format.YAML, Format.JSON, *([Format.MARKDOWN] if entry.written_as == "markdown" else [])]
 
 
 @pytest.mark.parametrize("entry", _ENTRIES)
-def test_a_generated_document_comes_back_equal(entry: Entry) -> None:
+def test_a_generated_document_comes_back_equal(entry: CatalogEntry) -> None:
     adapter: TypeAdapter[Any] = TypeAdapter(entry.shape)
 
     @settings(

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairwitness.contracts.common.sandbox import ASSESSED, End
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from verify.test_parts import confined
 
 

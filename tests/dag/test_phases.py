@@ -1,7 +1,7 @@
 """Several graphs in one run: their children never share a name, a branch or a batch, and each is told its graph."""
 
 from fairwitness.contracts.common.events import Envelope, EventData
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import MergeFinished, MergeStarted, NodeChanged, TaskVerified
 from fairwitness.contracts.graph.orders import AttemptOrder, GraphOptions, MergeOrder

@@ -5,7 +5,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.db.base import Database, Dialect
 from fairwitness.errors import DatabaseBusy, FairWitnessError
 from fairwitness.ledger.ledger import Ledger

@@ -28,23 +28,22 @@ from fairwitness.contracts.autopilot.plan import PhasePlan, TaskKind
 from fairwitness.contracts.autopilot.rating import RatingReturn
 from fairwitness.contracts.autopilot.returns import ExecutorReturn, JudgeReturn, PlanCheckerReturn
 from fairwitness.contracts.autopilot.roadmap import CommandKind, DetailedPhase, ProjectConfig, Roadmap
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, VerifierReturn
-from fairwitness.contracts.autopilot.words import PhaseStatus, Recommendation, RunFlag
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, VerifierReturn
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, Recommendation, RunFlag
 from fairwitness.contracts.common.tools import Allowed, Role, Scope
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.demo.sessions import RecordedCall, RecordedSession
 from fairwitness.rules.claims import claim_differences, mini_differences
 from fairwitness.rules.diagnostics import diagnostic_problems, way_up
 from fairwitness.rules.integrity import integrity
 from fairwitness.rules.integrity_evidence import has_place, is_shown
-from fairwitness.rules.pass_moves import PLAN_CONFIDENCE
-from fairwitness.rules.phase_range import read_range
-from fairwitness.rules.plan_check import is_too_large, plan_problems
-from fairwitness.rules.rating import settle
+from fairwitness.rules.next_pass_step import PLAN_CONFIDENCE
+from fairwitness.rules.phase_plan import is_too_large, plan_problems
+from fairwitness.rules.phases import read_range
+from fairwitness.rules.rating import settle, ways_up
 from fairwitness.rules.roadmap import all_dependents, read_roadmap
-from fairwitness.rules.scoring import DEFERRAL_START, flag_conflicts, may_defer, tenths
-from fairwitness.rules.tools import may_call
-from fairwitness.rules.ways_up import ways_up
+from fairwitness.rules.scores import DEFERRAL_START, flag_conflicts, may_defer, tenths
+from fairwitness.rules.tool_policy import may_call
 from fairwitness.runs.autopilot.pages_judgement import judge_page
 from fairwitness.runs.autopilot.task_checks import asked_of, executor_differences, unfinished
 from fairwitness.verify.inspections.model import ChangedText

@@ -20,23 +20,21 @@ from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, Query, Tally
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import Allowed, Role, Scope
-from fairwitness.contracts.common.words import Risk, Severity, Verdict
+from fairwitness.contracts.common.vocabulary import Risk, Severity, Verdict
 from fairwitness.contracts.feature.facts import Change, ChangedFile, ReviewFacts
 from fairwitness.contracts.feature.implementation import ImplementationReport
-from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Category, ReviewReturn, ReviewScope
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.demo.bundle import HONEST, LYING
 from fairwitness.demo.sessions import RecordedCall, RecordedSession
 from fairwitness.kit.documents import Format, read
+from fairwitness.rules.feature_plan import plan_against_tasks, pointer_problems
 from fairwitness.rules.gates import check_names
-from fairwitness.rules.plan import plan_against_tasks
-from fairwitness.rules.pointers import pointer_problems
 from fairwitness.rules.review import RESOLUTIONS, Resolution, Situation, category_verdict, rounds_left, situation_of
 from fairwitness.rules.risk import colour_of
-from fairwitness.rules.tools import may_call
+from fairwitness.rules.tool_policy import may_call
 from fairwitness.rules.validation import problems_in
 from support import demo_feature as demo
 

@@ -37,10 +37,10 @@ from fairwitness.contracts.forge.returns import CaptainReturn, RefineryReturn, W
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
 from fairwitness.demo.sessions import RecordedCall, RecordedSession
 from fairwitness.rules.change_requests import extension_problems
+from fairwitness.rules.claims import differences
 from fairwitness.rules.dag import dag_problems, effective_dag
-from fairwitness.rules.spawning import ROLE_OF, spawn_problem, subtask_problem
-from fairwitness.rules.tools import may_call
-from fairwitness.rules.walkthroughs import differences
+from fairwitness.rules.helper_limits import ROLE_OF, spawn_problem, subtask_problem
+from fairwitness.rules.tool_policy import may_call
 from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.mutants import mutants
 from support import demo_forge as demo

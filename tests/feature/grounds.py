@@ -32,7 +32,7 @@ from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import Decision
 from fairwitness.contracts.common.tools import Role, Tool
-from fairwitness.contracts.common.words import Risk
+from fairwitness.contracts.common.vocabulary import Risk
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.verify.checks import VerifySettings

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from fairwitness.contracts.feature.facts import Choice
 from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.rules.retry import Loop, bounds
-from fairwitness.rules.routing import OUTCOME_OF, Outcome
+from fairwitness.rules.feature_retry import Loop, bounds
+from fairwitness.rules.feature_routes import OUTCOME_OF, Outcome
 from fairwitness.runs.feature.context import FeatureContext
 
 

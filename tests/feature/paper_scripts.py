@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.policy import OnExhausted, Policy, ReviewPolicy
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.facts import Choice, HumanGate
 from fairwitness.contracts.feature.review import Category, Perspective
 from support.paper.script import (

@@ -14,7 +14,7 @@ from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import Outcome, OutcomeStatus
 from fairwitness.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.common.vocabulary import Status
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.demo.sessions import RecordedSession

@@ -7,7 +7,7 @@ import pytest
 
 from fairwitness.app.runs.replay import Replayed, replay, replay_file
 from fairwitness.contracts.common.policy import Policy, ReviewPolicy
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.events import Decided, StepStarted
 from fairwitness.errors import EventsBroken, LedgerTampered, UsageError
 from fairwitness.ledger.export import exported

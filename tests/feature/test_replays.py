@@ -7,7 +7,7 @@ import pytest
 from fairwitness.app.runs.replay import differences
 from fairwitness.contracts.common.policy import Policy, ReviewPolicy, VerificationPolicy
 from fairwitness.contracts.feature.facts import FeatureFacts
-from fairwitness.rules.decide import decide
+from fairwitness.rules.feature_decision import decide
 from feature.keeping import load, names
 
 

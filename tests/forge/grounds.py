@@ -23,7 +23,7 @@ from fairwitness.contracts.agents.dispatch import Outcome
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import AgentType, NodeState, NodeType
 from fairwitness.contracts.forge.returns import CaptainReturn
-from fairwitness.rules.spawning import ROLE_OF
+from fairwitness.rules.helper_limits import ROLE_OF
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.store.artifacts import Store

@@ -5,7 +5,7 @@ from typing import Any
 from fairwitness.contracts.common.approvals import ApprovalRecord
 from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
-from fairwitness.contracts.feature.instructions import InstructionUpdate
+from fairwitness.contracts.feature.knowledge import InstructionUpdate
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import OpenDatabase
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.words import Assessment, Severity, Size, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import Assessment, Severity, Size, Verdict, Workflow
 from fairwitness.db.base import Dialect
 from fairwitness.errors import DatabaseUnusable, RowRefused, UsageError
 from fairwitness.ledger.chain import START, Head

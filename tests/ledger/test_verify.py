@@ -6,7 +6,7 @@ import pytest
 
 from conftest import MOMENT, OpenDatabase
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.words import Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import Verdict, Workflow
 from fairwitness.db.base import Database, Dialect, Transaction, Value
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell

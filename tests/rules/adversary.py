@@ -21,7 +21,7 @@ from fairwitness.contracts.common.decisions import (
 )
 from fairwitness.contracts.common.evidence import CheckRow
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Assessment, Confidence, Severity
+from fairwitness.contracts.common.vocabulary import Assessment, Confidence, Severity
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import (
     OPTIONS,

@@ -6,7 +6,7 @@ from typing import Any
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, Query, SandboxTier, Tally
-from fairwitness.contracts.common.words import Assessment, Risk, Severity, Size, Verdict
+from fairwitness.contracts.common.vocabulary import Assessment, Risk, Severity, Size, Verdict
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.contracts.feature.facts import CallFacts, CanStart, FeatureFacts, ReviewFacts, TaskFacts
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope

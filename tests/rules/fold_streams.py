@@ -5,7 +5,7 @@ from typing import Any
 
 from fairwitness.contracts.autopilot.facts import RunSetup
 from fairwitness.contracts.common.events import Envelope
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag
 from support.fixtures import value_of
 

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement, Roadmap, phase_number
-from fairwitness.contracts.autopilot.words import PhaseType
+from fairwitness.contracts.autopilot.vocabulary import PhaseType
 
 
 def phase_text(

@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
 from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
-from fairwitness.contracts.autopilot.words import FailureCategory, StepName
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, StepName
 from fairwitness.contracts.common.base import instant
 from fairwitness.rules.breaker import (
     CLOSED,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.rules.claims import Said, claim_differences, mini_differences, plain_command, said_of
 from support.strategies import documents
 

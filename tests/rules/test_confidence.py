@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.policy import Policy, VerificationPolicy
-from fairwitness.contracts.common.words import Confidence, Severity
+from fairwitness.contracts.common.vocabulary import Confidence, Severity
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import ConfidenceFacts
 from fairwitness.rules.confidence import (

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from fairwitness.contracts.autopilot.cost import CostConstants, CostEstimation
-from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics
-from fairwitness.contracts.autopilot.words import Complexity, FailureCategory, PhaseType
+from fairwitness.contracts.autopilot.metrics import CostConstants, CostEstimation, MetricsFile, RunMetrics
+from fairwitness.contracts.autopilot.vocabulary import Complexity, FailureCategory, PhaseType
 from fairwitness.rules.cost import CostWarning, cost_warning, estimated_tokens, trend
 from support.fixtures import value_of
 

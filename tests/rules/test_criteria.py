@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairwitness.contracts.feature.facts import Change, ChangedFile
-from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import CriterionJudgement
 from fairwitness.contracts.verify.checks import CheckSpec, Language, ReportFormat
 from fairwitness.rules.criteria import ByCommand, ByPlace, Unjudged, by_command, proposal, required_checks, task_type

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.facts import PathItem
-from fairwitness.contracts.autopilot.words import Loop
+from fairwitness.contracts.autopilot.vocabulary import Loop
 from fairwitness.rules.diagnostics import (
     VAGUE_PHRASES,
     LoopFacts,
@@ -21,7 +21,7 @@ from fairwitness.rules.diagnostics import (
     needs_diagnostic,
     way_up,
 )
-from fairwitness.rules.flags import CYCLES
+from fairwitness.rules.run_flags import CYCLES
 
 GENERATED = settings(max_examples=300)
 PATHS = frozenset({"src/auth/login.py", "Makefile"})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairwitness.contracts.autopilot.facts import EventFacts
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.rules.fold import UPCASTERS, current_version
 from fairwitness.rules.fold_autopilot import fold_autopilot

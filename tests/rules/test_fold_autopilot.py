@@ -10,10 +10,10 @@ from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES, AutopilotEvent
 from fairwitness.contracts.autopilot.facts import AutopilotState, RunSetup
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, RunStatus, StepName
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.rules.cost import run_metrics, standing_score
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.fold_phase import BEGUN, FAILED, autopilot_event, event_data

@@ -8,7 +8,7 @@ from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES
 from fairwitness.contracts.autopilot.facts import AutopilotState
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.graph_run import MOVING

@@ -4,7 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import FEATURE_EVENT_TYPES
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.rules.fold_feature import fold_feature

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.contracts.forge.status import DagStatus, RunPhase, RunState

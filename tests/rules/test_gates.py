@@ -12,9 +12,10 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, GateAnswer, Open
 from fairwitness.contracts.common.policy import Policy, ReviewPolicy, VerificationPolicy
-from fairwitness.contracts.common.words import Assessment, Risk, Size, Verdict
+from fairwitness.contracts.common.vocabulary import Assessment, Risk, Size, Verdict
 from fairwitness.contracts.feature.facts import Change, ChangedFile
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
+from fairwitness.rules.evidence_worth import CHECKS, HEARD, Standing, Voice, kind_of, latest, standing
 from fairwitness.rules.gates import (
     baseline_exists,
     categories_covered,
@@ -25,7 +26,6 @@ from fairwitness.rules.gates import (
     task_gates,
     verification_sufficient,
 )
-from fairwitness.rules.policy import CHECKS, HEARD, Standing, Voice, kind_of, latest, standing
 from rules.build import (
     OTHER_TREE,
     QUERY,

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from fairwitness.contracts.common.events import Envelope, EventData
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import MergeStarted, NodeChanged, TaskVerified
 from fairwitness.contracts.forge.status import NodeStatus
-from fairwitness.rules.graph_moves import abandoned
+from fairwitness.rules.graph_events import abandoned
 from fairwitness.rules.graph_run import GraphRun
 from support.graph.team import MOMENT, RUN, Task, dag_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import (
     ConflictFound,

@@ -9,14 +9,13 @@ import pytest
 
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.contracts.graph.orders import Collision, MergeMember
 from fairwitness.rules.dag import MOVES, Move, is_exhausted
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
-from fairwitness.rules.forge_course import course_of
 from fairwitness.rules.graph_run import (
     CHILDREN,
     MOVING,
@@ -28,6 +27,7 @@ from fairwitness.rules.graph_run import (
     taken_in,
     verified_before,
 )
+from fairwitness.rules.next_forge_move import course_of
 
 RUN = "run-7f2"
 NOW = "2026-02-26T14:30:00Z"

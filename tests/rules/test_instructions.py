@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.feature.instructions import InstructionUpdate
+from fairwitness.contracts.feature.knowledge import InstructionUpdate
 from fairwitness.rules.instructions import (
     KEY_LIMIT,
     VALUE_LIMIT,

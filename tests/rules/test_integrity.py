@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.integrity import IntegrityAnswer, IntegrityFacts, IntegritySettings
-from fairwitness.contracts.autopilot.words import PhaseType, StepName
+from fairwitness.contracts.autopilot.vocabulary import PhaseType, StepName
 from fairwitness.rules.integrity import CHECKS, integrity, written_score
 from fairwitness.rules.integrity_evidence import (
     EVIDENCE,
@@ -22,7 +22,7 @@ from fairwitness.rules.integrity_evidence import (
     names_divergence,
     verified_by_harness,
 )
-from fairwitness.rules.scoring import RubberStamp
+from fairwitness.rules.scores import RubberStamp
 from support.fixtures import value_of
 
 GENERATED = settings(max_examples=100)

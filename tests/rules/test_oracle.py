@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from fairwitness.rules.mixed_config import WHOLE
 from fairwitness.rules.oracle import (
     ORACLES,
     PROTECTIONS,
+    WHOLE,
     PathKind,
     Protection,
     Status,

@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
 from fairwitness.contracts.autopilot.phase_return import PhaseReturn
-from fairwitness.contracts.autopilot.words import PhaseStatus, PhaseType
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, PhaseType
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.rules.phases import (
     PhasePlace,
@@ -22,7 +22,7 @@ from fairwitness.rules.phases import (
     roadmap_plan,
     roadmap_problems,
 )
-from fairwitness.rules.scoring import GateMove
+from fairwitness.rules.scores import GateMove
 from support.fixtures import value_of
 
 

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.rating import RatingReturn
-from fairwitness.contracts.autopilot.score import band_of
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.autopilot.rating import RatingReturn, band_of
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.rules.integrity_evidence import has_place
 from fairwitness.rules.rating import CONTRADICTED, UNSHOWN, settle
-from fairwitness.rules.scoring import mean_score
+from fairwitness.rules.scores import mean_score
 from support.strategies import documents
 
 GENERATED = settings(max_examples=100)

@@ -24,7 +24,7 @@ from fairwitness.contracts.common.decisions import (
 from fairwitness.contracts.common.gates import Gate
 from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy
 from fairwitness.contracts.common.problems import spell_path
-from fairwitness.contracts.common.words import VERDICTS, Severity, Verdict
+from fairwitness.contracts.common.vocabulary import VERDICTS, Severity, Verdict
 from fairwitness.contracts.feature.review import (
     Category,
     Perspective,

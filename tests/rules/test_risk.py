@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.policy import Policy, RiskRule
-from fairwitness.contracts.common.words import RISKS, Risk, Size
+from fairwitness.contracts.common.vocabulary import RISKS, Risk, Size
 from fairwitness.contracts.feature.facts import Change, ChangedFile
-from fairwitness.rules.policy import depth_of, effective_size
+from fairwitness.rules.evidence_worth import depth_of, effective_size
 from fairwitness.rules.risk import RED_WORDS, about, colour_of, effective_risk, matches
 
 POLICY = Policy()
@@ -155,7 +155,7 @@ def test_a_persons_settings_have_the_first_word_and_the_first_match_holds() -> N
 
 @pytest.mark.req("P8")
 @pytest.mark.parametrize(
-    ("pattern", "path", "means"),
+    ("pattern", "path", "matched"),
     [
         ("src/*.py", "src/a.py", True),
         ("src/*.py", "src/b/a.py", False),

@@ -8,10 +8,8 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.autopilot.roadmap import Roadmap
 from fairwitness.contracts.common.problems import Level, Problem, spell_path
 from fairwitness.rules.markdown_lines import MOST_SIGNS
-from fairwitness.rules.phase_range import read_range
-from fairwitness.rules.phases import phase_order
-from fairwitness.rules.roadmap import all_dependents, read_roadmap
-from fairwitness.rules.roadmap_template import ROADMAP_TEMPLATE
+from fairwitness.rules.phases import phase_order, read_range
+from fairwitness.rules.roadmap import ROADMAP_TEMPLATE, all_dependents, read_roadmap
 from rules.roadmap_texts import chained, listed, phase_text, roadmaps, written
 
 GENERATED = settings(max_examples=100)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.app.assembly.engine import RunnerFactory, begin_graph
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import RunStarted
 from fairwitness.contracts.forge.dag import DagOverlay, NodeState
 from fairwitness.contracts.forge.events import BranchMerged, MergeFinished, MergeStarted, NodeChanged, TaskVerified
@@ -17,7 +17,7 @@ from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.git import quarantine
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.forge_course import Move, MoveKind
+from fairwitness.rules.next_forge_move import Move, MoveKind
 from fairwitness.runs.forge.runner import ForgeRunner
 from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 from fairwitness.sandbox.probe import probe

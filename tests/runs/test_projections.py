@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.common.events import Envelope
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.status import DagStatus, RunState
 from fairwitness.errors import EventsBroken

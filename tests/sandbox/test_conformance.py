@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.common.sandbox import End
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.errors import UsageError
 from fairwitness.sandbox.scripted import Reply
 from sandbox.kit import CONFINING, REAL, Bench, expect, living, said

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.tools import Tool
-from fairwitness.contracts.common.words import Risk
+from fairwitness.contracts.common.vocabulary import Risk
 from fairwitness.demo.bundle import HONEST, LYING, load
 from fairwitness.demo.sessions import RecordedCall, RecordedSession
 from fairwitness.kit import yaml_text

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fairwitness.contracts.common.approvals import ApprovalRecord, ApprovalRequest
-from fairwitness.contracts.common.words import Risk, Status
+from fairwitness.contracts.common.vocabulary import Risk, Status
 from fairwitness.contracts.feature.document import SIGNATURES, Presence, SignedDocument
 from fairwitness.contracts.feature.intake import IntakeReturn
 from fairwitness.contracts.feature.pushback import PushbackLog

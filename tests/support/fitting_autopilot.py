@@ -4,13 +4,10 @@ from fairwitness.contracts.autopilot import (
     audit,
     completion,
     context_map,
-    debug,
-    discuss,
     events_audit,
     events_phase,
     events_quality,
     execution,
-    gaps,
     metrics,
     phase_record,
     phase_return,
@@ -20,12 +17,15 @@ from fairwitness.contracts.autopilot import (
     returns,
     state,
     triage,
-    verifying,
+    verification,
     visual,
 )
-from fairwitness.contracts.autopilot.event import Event
-from fairwitness.contracts.autopilot.score import band_of
-from fairwitness.contracts.autopilot.words import blocked_by
+from fairwitness.contracts.autopilot import context_map as discuss
+from fairwitness.contracts.autopilot import rating as gaps
+from fairwitness.contracts.autopilot import returns as debug
+from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.rating import band_of
+from fairwitness.contracts.autopilot.vocabulary import blocked_by
 from fairwitness.contracts.common.base import instant
 from support.fitting import SOME_TIME, Fitting, Plain, distinct, ordered, together
 
@@ -304,9 +304,9 @@ AUTOPILOT_FITTINGS: dict[type, Fitting] = {
     state.Meta: ordered("human_deferred_count", "total_phases_processed"),
     state.State: _state,
     triage.Triage: _triage,
-    verifying.MiniVerifierReturn: _mini_verifier,
-    verifying.VisualTestResults: ordered("routes_passed", "routes_tested"),
-    verifying.VerifierReturn: _verifier,
+    verification.MiniVerifierReturn: _mini_verifier,
+    verification.VisualTestResults: ordered("routes_passed", "routes_tested"),
+    verification.VerifierReturn: _verifier,
     visual.VisualTesting: _visual_testing,
     visual.ScreenshotAnalysis: _analysis,
     visual.VisualBugReport: _bug_report,

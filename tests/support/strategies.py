@@ -17,13 +17,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, RootModel
 from pydantic.fields import FieldInfo
 
 from fairwitness.contracts.autopilot.metrics import MetricsFile
-from fairwitness.contracts.autopilot.words import CheckWord, Tally, never_null
+from fairwitness.contracts.autopilot.vocabulary import CheckWord, Tally, never_null
 from fairwitness.contracts.common.base import AgentDocument, AlignmentScore, OneLine, Score, Timestamp
 from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName
 from fairwitness.contracts.common.markdown import body_with
-from fairwitness.contracts.common.refusals import unique_ids
+from fairwitness.contracts.common.problems import unique_ids
 from fairwitness.contracts.feature.document import SignedDocument
-from fairwitness.contracts.feature.instructions import INSTRUCTIONS_FOLDER, InstructionUpdate
+from fairwitness.contracts.feature.knowledge import INSTRUCTIONS_FOLDER, InstructionUpdate
 from kit.plain_values import ODD_TEXTS, plain_values
 from support.fitting import FITTINGS, Plain, distinct, fit_signed
 from support.fitting_autopilot import AUTOPILOT_FITTINGS

@@ -7,13 +7,13 @@ import pytest
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Confined, End, Limits, Stream, Violation
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat
 from fairwitness.contracts.verify.report import Side
 from fairwitness.contracts.verify.results import Evidence, Item, Outcome, Report
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
-from fairwitness.rules.judging import judge
+from fairwitness.rules.check_outcome import judge
 from fairwitness.sandbox.held import sweep
 from fairwitness.verify.checkouts import STARTS_WITH, Checkouts
 from fairwitness.verify.model import Acceptance, CheckRequest, ProposedChange, selected_ids

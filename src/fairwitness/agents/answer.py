@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.problems import Level, spell_path
-from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.common.vocabulary import Status
 from fairwitness.errors import BadDocument
 from fairwitness.kit.documents import Format, read
 from fairwitness.kit.limits import CHECKED

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.errors import UsageError
-from fairwitness.rules.violations import problems_of
+from fairwitness.rules.validation import problems_of
 
 C = TypeVar("C", bound=Contract)
 

@@ -14,7 +14,7 @@ from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, 
 from fairwitness.contracts.agents.dispatch import Happening, Kind, Stop
 from fairwitness.contracts.common.tools import Allowed, Tool, ToolCall
 from fairwitness.errors import UsageError
-from fairwitness.rules.tools import may_call
+from fairwitness.rules.tool_policy import may_call
 
 _NAMED = 5
 

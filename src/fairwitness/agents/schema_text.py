@@ -20,7 +20,7 @@ from pydantic_core.core_schema import ModelSchema
 from fairwitness.agents.base import Form
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName
-from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.common.vocabulary import Status
 from fairwitness.contracts.feature.document import SIGNATURES, Presence, SignedDocument
 from fairwitness.errors import UsageError
 from fairwitness.kit.text import visible

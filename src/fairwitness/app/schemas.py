@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from fairwitness.contracts.catalog import BY_NAME, CATALOG, Entry
+from fairwitness.contracts.catalog import BY_NAME, CATALOG, CatalogEntry
 from fairwitness.contracts.common.problems import Level, Problem, spell_path
 from fairwitness.errors import BadDocument, FairWitnessError, Position, UsageError
 from fairwitness.kit import files, json_text
@@ -27,7 +27,7 @@ _SAME_FAMILY = {
 }
 
 
-def recognise(value: Any, form: Format, source: str) -> Entry:
+def recognise(value: Any, form: Format, source: str) -> CatalogEntry:
     """The contract of a document; `UsageError` if none, or more than one, fits."""
     sample = value[0] if form is Format.JSONL and value else value
     ranked = sorted(
@@ -50,7 +50,7 @@ def recognise(value: Any, form: Format, source: str) -> Entry:
     )
 
 
-def _likeness(entry: Entry, value: Any) -> tuple[float, int]:
+def _likeness(entry: CatalogEntry, value: Any) -> tuple[float, int]:
     """How many of a contract's signs a document shows, as a share and as a number."""
     shown = sum(_shows(value, sign) for sign in entry.signs)
     positive = sum(_shows(value, sign) for sign in entry.signs if not sign.startswith("!"))
@@ -107,7 +107,7 @@ class DocumentReport:
         return sum(violation.level is Level.ERROR for violation in self.violations)
 
 
-def json_schema(entry: Entry) -> dict[str, Any]:
+def json_schema(entry: CatalogEntry) -> dict[str, Any]:
     """One contract as JSON Schema 2020-12."""
     schema = _without_module_paths(adapter(entry).json_schema())
     return {
@@ -133,7 +133,7 @@ def _without_module_paths(schema: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def entry_named(name: str) -> Entry:
+def entry_named(name: str) -> CatalogEntry:
     """The contract of a name."""
     if name not in BY_NAME:
         raise UsageError(f"there is no contract called {visible(name)!r}", next_step="fairwitness schema list")
@@ -192,7 +192,7 @@ def _documents_below(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _check_file(path: Path, entry: Entry | None, *, strict: bool) -> DocumentReport:
+def _check_file(path: Path, entry: CatalogEntry | None, *, strict: bool) -> DocumentReport:
     source = visible(str(path))
     form = SUFFIXES.get(path.suffix)
     if form is None and entry is not None:
@@ -222,7 +222,7 @@ def _unreadable(error: BadDocument) -> DocumentViolation:
     )
 
 
-def check_document(document: Document, entry: Entry, *, strict: bool = False) -> tuple[DocumentViolation, ...]:
+def check_document(document: Document, entry: CatalogEntry, *, strict: bool = False) -> tuple[DocumentViolation, ...]:
     """Everything wrong with one document: what its schema refuses, or else what its rules say."""
     problems = _problems(document, entry, strict=strict)
     if not problems:
@@ -234,7 +234,7 @@ def check_document(document: Document, entry: Entry, *, strict: bool = False) ->
     )
 
 
-def _problems(document: Document, entry: Entry, *, strict: bool) -> tuple[Problem, ...]:
+def _problems(document: Document, entry: CatalogEntry, *, strict: bool) -> tuple[Problem, ...]:
     """Everything wrong with a document; of JSON lines, with each line."""
     if document.format is not Format.JSONL:
         return problems_in(document.value, entry, strict=strict)

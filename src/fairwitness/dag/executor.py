@@ -30,10 +30,9 @@ from fairwitness.dag.merge import merge
 from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, ExecutionStatus, Flow, Json, RunOutcome
 from fairwitness.errors import EventsBroken
-from fairwitness.rules import graph_moves
-from fairwitness.rules.frontier import Frontier
+from fairwitness.rules import graph_events
 from fairwitness.rules.graph_run import CHILDREN, GraphRun, Stage, verified_before
-from fairwitness.rules.scheduling import DagOutcome, RunEnd, collected
+from fairwitness.rules.schedule import DagOutcome, Frontier, RunEnd, collected
 
 HELP = "help"
 
@@ -193,7 +192,7 @@ class Executor:
         status = self._run.nodes[node]
         if outcome.status is ExecutionStatus.CANCELLED:  # by `_give_up_lost`, or the whole run would be cancelled
             since = await self._runner.moment_ago(self._options.stale_after_s)
-            await self._record(lambda now: graph_moves.lost(status, since, now))
+            await self._record(lambda now: graph_events.lost(status, since, now))
             return
         if outcome.status is ExecutionStatus.DONE:
             result = AttemptResult.model_validate(outcome.value)
@@ -201,7 +200,7 @@ class Executor:
             result = AttemptResult(verified=False, reason=outcome.error or "its flow failed")
         self._halt = self._halt or result.halt
         is_collected = node in self._collected
-        await self._record(lambda now: graph_moves.attempt_ended(status, result, is_collected=is_collected, now=now))
+        await self._record(lambda now: graph_events.attempt_ended(status, result, is_collected=is_collected, now=now))
 
     async def _merge_ended(self, id_: str, outcome: RunOutcome) -> None:
         if outcome.status is ExecutionStatus.DONE:
@@ -212,7 +211,7 @@ class Executor:
             result = MergeResult(tip=tip, landed=(), clashes=(), checks=0, halt=self._why_no_merge(id_, outcome))
         self._stuck = self._stuck or result.halt
         if await self._record(
-            lambda now: graph_moves.merge_ended(self._run, self._dependencies, self._options.target, result, now)
+            lambda now: graph_events.merge_ended(self._run, self._dependencies, self._options.target, result, now)
         ):
             self._merges_lost = self._merges_lost + 1 if outcome.status is ExecutionStatus.CANCELLED else 0
 
@@ -238,7 +237,7 @@ class Executor:
         if run.batch is not None or not run.queue or self._stuck is not None:
             return False
         members = [run.member(node) for node in islice(run.queue, self._options.batch)]
-        await self._record(lambda _now: graph_moves.merge_started(run.batches + 1, members))
+        await self._record(lambda _now: graph_events.merge_started(run.batches + 1, members))
         return True
 
     async def _start(self) -> bool:
@@ -257,7 +256,7 @@ class Executor:
             lambda now: [
                 event
                 for name, order in orders.items()
-                for event in graph_moves.started(run.nodes[name], self._nodes[name], order, now)
+                for event in graph_events.started(run.nodes[name], self._nodes[name], order, now)
             ]
         )
         return True

@@ -12,12 +12,12 @@ from fairwitness.contracts.graph.orders import (
     Candidate,
     Landing,
     MergeOrder,
+    Plan,
     Prepared,
     Proof,
     Stack,
     Worked,
 )
-from fairwitness.contracts.graph.plan import Plan
 
 
 class RunLogPort(Protocol):

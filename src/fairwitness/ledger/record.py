@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.approvals import ApprovalRecord
 from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
-from fairwitness.contracts.common.words import Assessment, Severity, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import Assessment, Severity, Verdict, Workflow
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
-from fairwitness.contracts.feature.instructions import InstructionUpdate
+from fairwitness.contracts.feature.knowledge import InstructionUpdate
 from fairwitness.db.base import Transaction, Value
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell_sql

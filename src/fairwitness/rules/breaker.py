@@ -12,7 +12,7 @@ from typing import Literal
 
 from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
 from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.base import Contract, Count, instant
 
 MEASURED: Mapping[StepName, bool] = {

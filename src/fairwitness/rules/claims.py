@@ -5,13 +5,14 @@ did not run, and words that say neither, are no difference; they are no evidence
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterionStatus
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, TaskCriterionStatus
 from fairwitness.contracts.common.base import Texts
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
+from fairwitness.contracts.forge.documents import TestResult, Walkthrough
 
 _ARROW = re.compile(r"->|=>|→")
 _EXIT = re.compile(
@@ -127,3 +128,42 @@ def _criteria(said: MiniVerifierReturn, executions: Sequence[ExecutionResult]) -
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
+
+
+DOUBTFUL = 0.6
+"""A worker below this confidence is worth a look."""
+_SHOWN = 5
+
+
+def differences(said: Walkthrough, changed: Collection[str], *, red: Collection[str]) -> tuple[str, ...]:
+    """Everything in which the two differ, in words. `red` are the checks that failed on the attempt's tree."""
+    return (*_files(said, changed), *_tests(said, red))
+
+
+def _files(said: Walkthrough, changed: Collection[str]) -> Iterator[str]:
+    named = {each.path for each in said.files_changed}
+    invented, untold = sorted(named - set(changed)), sorted(set(changed) - named)
+    if invented:
+        yield f"the walkthrough names files that did not change: {_listed(invented)}"
+    if untold:
+        yield f"files changed that the walkthrough does not name: {_listed(untold)}"
+
+
+def _tests(said: Walkthrough, red: Collection[str]) -> Iterator[str]:
+    """Only a claimed green is compared: whoever says that something is red has said enough."""
+    if not red:
+        return
+    claimed = said.tests or ()
+    green = [test.name for test in claimed if test.result is TestResult.PASS]
+    if green and not any(test.result in (TestResult.FAIL, TestResult.ERROR) for test in claimed):
+        yield f"the walkthrough says that {_listed(green)} pass; for the harness {_listed(sorted(red))} failed"
+
+
+def _listed(items: list[str]) -> str:
+    more = len(items) - _SHOWN
+    return ", ".join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def is_doubtful(said: Walkthrough) -> bool:
+    """Whether a worker is unsure of its own work."""
+    return said.confidence < DOUBTFUL

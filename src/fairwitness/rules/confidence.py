@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from fairwitness.contracts.common.decisions import Graded
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Confidence, Severity
+from fairwitness.contracts.common.vocabulary import Confidence, Severity
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import ConfidenceFacts, FeatureFacts
 from fairwitness.contracts.feature.review import Perspective
+from fairwitness.rules.evidence_worth import Judged, Standing
 from fairwitness.rules.gates import approves, is_verified, task_rows, verdicts
-from fairwitness.rules.policy import Judged, Standing
 from fairwitness.rules.review import open_findings
 
 AT_MOST: Mapping[Degradation, Confidence] = {

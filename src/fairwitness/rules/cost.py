@@ -3,13 +3,20 @@
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from fairwitness.contracts.autopilot.cost import CostEstimation
 from fairwitness.contracts.autopilot.facts import AutopilotState
-from fairwitness.contracts.autopilot.metrics import History, MetricsFile, PhaseMetrics, RunMetrics, Spread, TrendSummary
+from fairwitness.contracts.autopilot.metrics import (
+    CostEstimation,
+    History,
+    MetricsFile,
+    PhaseMetrics,
+    RunMetrics,
+    Spread,
+    TrendSummary,
+)
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
-from fairwitness.contracts.autopilot.words import Complexity, PhaseStatus, PhaseType
+from fairwitness.contracts.autopilot.vocabulary import Complexity, PhaseStatus, PhaseType
 from fairwitness.contracts.common.base import Amount, Contract, Count, Positive, instant
-from fairwitness.rules.scoring import FAIL_BELOW_TENTHS, mean_score, tenths
+from fairwitness.rules.scores import FAIL_BELOW_TENTHS, mean_score, tenths
 
 
 def estimated_tokens(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairwitness.contracts.feature.facts import ChangedFile
 from fairwitness.contracts.feature.implementation import TaskType
-from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import CriterionJudgement
 from fairwitness.contracts.verify.checks import CheckSpec, ReportFormat
 from fairwitness.rules.risk import is_configuration, is_documentation

@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from fairwitness.contracts.autopilot.facts import PathItem, PathProblems
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
-from fairwitness.contracts.autopilot.words import Loop, Recommendation
+from fairwitness.contracts.autopilot.vocabulary import Loop, Recommendation
 from fairwitness.contracts.common.base import Contract, Count, Flag, Text
-from fairwitness.rules.scoring import (
+from fairwitness.rules.scores import (
     PASS_TENTHS,
     UNNAMED_FILE,
     GapMove,

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Path, Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 
 Data: TypeAlias = dict[str, Any]
 Upcaster: TypeAlias = Callable[[Data], Data]

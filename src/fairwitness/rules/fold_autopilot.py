@@ -9,21 +9,21 @@ from fairwitness.contracts.autopilot import events_phase as of_phase
 from fairwitness.contracts.autopilot import events_quality as of_quality
 from fairwitness.contracts.autopilot import events_run as of_run
 from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerState
-from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.event_base import Event
 from fairwitness.contracts.autopilot.events import AutopilotEvent
 from fairwitness.contracts.autopilot.facts import AutopilotState, EventFacts, FailureCount, RunSetup
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
 from fairwitness.contracts.autopilot.state import Meta, RunTotals, State
-from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, RunStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.rules.breaker import CLOSED, after_resume, count_step
 from fairwitness.rules.fold import UPCASTERS, Data, Upcasters, at, fold, order_problem, typed
 from fairwitness.rules.fold_phase import add_facts, autopilot_event, fresh, tell
-from fairwitness.rules.scoring import (
+from fairwitness.rules.scores import (
     DEFERRAL_START,
     PASS_TENTHS,
     autonomous_resolution_rate,

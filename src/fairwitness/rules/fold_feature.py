@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature import events as happened
 from fairwitness.contracts.feature.events import FeatureEvent
 from fairwitness.contracts.feature.state import (

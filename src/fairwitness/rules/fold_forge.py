@@ -12,14 +12,13 @@ from pydantic import TypeAdapter
 
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.events import ForgeEvent
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus, RunPhase, RunState, RunStatus
-from fairwitness.rules.dag import COUNTED
+from fairwitness.rules.dag import COUNTED, Changes, node_after, reopened
 from fairwitness.rules.fold import UPCASTERS, Upcasters, at, fold, next_event
-from fairwitness.rules.node_moves import Changes, node_after, reopened
 
 DEFAULT_ATTEMPTS = 3
 _SHAPE: TypeAdapter[ForgeEvent] = TypeAdapter(ForgeEvent)

@@ -11,14 +11,14 @@ from pydantic import TypeAdapter
 
 from fairwitness.contracts.autopilot import events_phase as of_phase
 from fairwitness.contracts.autopilot import events_quality as of_quality
-from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.event_base import Event
 from fairwitness.contracts.autopilot.events import AutopilotEvent
 from fairwitness.contracts.autopilot.facts import EventFacts
-from fairwitness.contracts.autopilot.score import ScoreFlag, band_of
-from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, PhaseType, StepName
+from fairwitness.contracts.autopilot.rating import ScoreFlag, band_of
+from fairwitness.contracts.autopilot.vocabulary import HumanWord, PhaseStatus, PhaseType, StepName
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.rules.fold import UPCASTERS, Data, Upcasters, typed, up_to_date
 
 _SHAPE: TypeAdapter[AutopilotEvent] = TypeAdapter(AutopilotEvent)

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, GateAnswer, Open
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Assessment, Size, Verdict
+from fairwitness.contracts.common.vocabulary import Assessment, Size, Verdict
 from fairwitness.contracts.feature.facts import TaskFacts
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
-from fairwitness.rules.policy import (
+from fairwitness.rules.evidence_worth import (
     LACKS,
     SATISFIES,
     SHUTS,

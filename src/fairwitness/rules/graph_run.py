@@ -12,13 +12,13 @@ from pydantic import Field, TypeAdapter
 
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.status import NodeStatus
 from fairwitness.contracts.graph.orders import Collision, MergeMember
+from fairwitness.rules.dag import node_after, reopened
 from fairwitness.rules.fold import UPCASTERS, Upcasters, at, next_event, order_problem
-from fairwitness.rules.node_moves import node_after, reopened
 
 Moving: TypeAlias = (
     happened.NodeChanged

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.ids import relative_path_problem
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.feature.instructions import (
+from fairwitness.contracts.feature.knowledge import (
     COPILOT_INSTRUCTIONS,
     INSTRUCTIONS_FOLDER,
     InstructionUpdate,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fairwitness.contracts.autopilot.integrity import IntegrityAnswer, IntegrityFacts, IntegrityFinding, Remark
 from fairwitness.contracts.autopilot.phase_return import JudgedStatus, PhaseOutcome
-from fairwitness.contracts.autopilot.words import CheckWord, Recommendation, StepName, tally
+from fairwitness.contracts.autopilot.vocabulary import CheckWord, Recommendation, StepName, tally
 from fairwitness.contracts.common.base import Contract
 from fairwitness.rules.diagnostics import diagnostic_problems
 from fairwitness.rules.integrity_evidence import (
@@ -24,7 +24,7 @@ from fairwitness.rules.integrity_evidence import (
     warns,
     was_there_shown,
 )
-from fairwitness.rules.scoring import RubberStamp, rubber_stamp, tenths, uniform_tail
+from fairwitness.rules.scores import RubberStamp, rubber_stamp, tenths, uniform_tail
 
 INDEPENDENT = (StepName.VERIFY, StepName.JUDGE, StepName.RATE)
 """The steps that nobody may do who did another one."""

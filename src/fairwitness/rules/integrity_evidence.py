@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from fairwitness.contracts.autopilot.integrity import IntegrityAnswer, IntegrityFacts, Remark
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, TriagedStatus, WorkedStatus
-from fairwitness.contracts.autopilot.verifying import PhaseCriterionStatus
-from fairwitness.contracts.autopilot.words import PhaseType, StepName
-from fairwitness.contracts.common.words import Assessment
-from fairwitness.rules.scoring import may_defer
+from fairwitness.contracts.autopilot.verification import PhaseCriterionStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseType, StepName
+from fairwitness.contracts.common.vocabulary import Assessment
+from fairwitness.rules.scores import may_defer
 
 _PLACE = re.compile(r"(?<![\w./@-])(?P<path>[\w./@-]+):[1-9]\d*\b")
 JUDGED = (PhaseOutcome.COMPLETED, PhaseOutcome.NEEDS_HUMAN_VERIFICATION)

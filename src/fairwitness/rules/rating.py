@@ -1,16 +1,16 @@
 """The rating of a phase after everything that costs points: what the harness ran outweighs what the rater says."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.rating import RatedExecution, RatingReturn, ScorecardItem
-from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.facts import PathItem
+from fairwitness.contracts.autopilot.rating import Deficiency, RatedExecution, RatingReturn, ScorecardItem, band_of
 from fairwitness.contracts.common.base import AlignmentScore, Contract, Texts
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.rules.claims import claim_differences, ended, plain_command
-from fairwitness.rules.integrity_evidence import has_place
-from fairwitness.rules.scoring import mean_score
+from fairwitness.rules.integrity_evidence import has_place, places
+from fairwitness.rules.scores import PASS_TENTHS, in_order_of_gap, mean_score, tenths
 
 CONTRADICTED = 4.9
 """The most that a criterion gets whose command did not pass, or of whose command something untrue was said."""
@@ -100,3 +100,43 @@ def _untrue(item: ScorecardItem, run: ExecutionResult) -> Iterator[str]:
 def _shown(run: ExecutionResult) -> RatedExecution:
     output = run.stdout_truncated or run.stderr_truncated
     return RatedExecution(command=run.command, exit_code=run.exit_code, output=output[:SNIPPET])
+
+
+def ways_up(
+    rating: RatingReturn, files: Mapping[str, str], known: Collection[str], target_tenths: int = PASS_TENTHS
+) -> tuple[PathItem, ...]:
+    """What would raise the criteria below the target, widest gap first.
+
+    The file is the first one that the rater names and that exists, or the one that `files` says the criterion is about;
+    a criterion with neither is left out.
+    """
+    return tuple(
+        PathItem(file=gap.target_file, deficiency=gap.deficiency, impact=gap.expected_impact)
+        for gap in deficiencies(rating, files, known, target_tenths)
+    )
+
+
+def deficiencies(
+    rating: RatingReturn, files: Mapping[str, str], known: Collection[str], target_tenths: int
+) -> tuple[Deficiency, ...]:
+    """The same as entries of the list that `--gaps` works through."""
+    found = []
+    for number, item in enumerate(rating.scorecard, start=1):
+        file = _file(item, files, known)
+        if tenths(item.score) < target_tenths and file is not None:
+            found.append(
+                Deficiency(
+                    criterion=item.criterion,
+                    current_score=item.score,
+                    target_score=target_tenths / 10,
+                    deficiency=item.justification,
+                    target_file=file,
+                    expected_impact=f"raises criterion {number} from {item.score} to {target_tenths / 10}",
+                )
+            )
+    return in_order_of_gap(found)
+
+
+def _file(item: ScorecardItem, files: Mapping[str, str], known: Collection[str]) -> str | None:
+    named = (*places(item.justification), *places(item.evidence), *filter(None, (files.get(item.criterion),)))
+    return next((file for file in named if file in known), None)

@@ -9,7 +9,7 @@ from fairwitness.contracts.common.decisions import Advance, Halt, HaltOutcome, R
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
 from fairwitness.contracts.common.policy import OnExhausted, Policy
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.words import Severity, Verdict, worst_verdict
+from fairwitness.contracts.common.vocabulary import Severity, Verdict, worst_verdict
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import ReviewFacts, Step
 from fairwitness.contracts.feature.review import (
@@ -21,6 +21,8 @@ from fairwitness.contracts.feature.review import (
     ReviewScope,
     ReviewVerdict,
 )
+from fairwitness.rules.feature_retry import under_way
+from fairwitness.rules.feature_routes import ROUTES, Outcome, as_read
 from fairwitness.rules.gates import (
     categories_covered,
     majority_approves,
@@ -28,8 +30,6 @@ from fairwitness.rules.gates import (
     reviewers_submitted,
     verdicts,
 )
-from fairwitness.rules.retry import under_way
-from fairwitness.rules.routing import ROUTES, Outcome, as_read
 
 VERDICT_OF: Mapping[Severity, Verdict] = {
     Severity.BLOCKER: Verdict.BLOCKER,

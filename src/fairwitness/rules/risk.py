@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Risk, highest_risk
+from fairwitness.contracts.common.vocabulary import Risk, highest_risk
 from fairwitness.contracts.feature.facts import Change, ChangedFile
-from fairwitness.rules.plan import is_test_file
+from fairwitness.rules.feature_plan import is_test_file
 
 RED_WORDS: Mapping[str, frozenset[str]] = {
     "authentication": frozenset(

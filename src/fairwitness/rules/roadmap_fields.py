@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fairwitness.contracts.autopilot.context_map import Sufficiency
 from fairwitness.contracts.autopilot.roadmap import Criterion, LineProblem, Requirement, RequirementId, at_line
-from fairwitness.contracts.autopilot.words import PhaseType
+from fairwitness.contracts.autopilot.vocabulary import PhaseType
 from fairwitness.contracts.common.problems import Level
 from fairwitness.rules.markdown_lines import Line, item_of
 

@@ -4,16 +4,285 @@ A small hostile text can break a contract in a million places: where there are t
 listed and the rest are counted.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
-from fairwitness.contracts.catalog import Entry
-from fairwitness.contracts.common.problems import Level, Problem
-from fairwitness.rules.documents import document_problems
-from fairwitness.rules.versions import version_place, version_warning
-from fairwitness.rules.violations import problems_of
+from fairwitness.contracts.catalog import CatalogEntry
+from fairwitness.contracts.common.completion import Completion, CompletionDocument
+from fairwitness.contracts.common.problems import Level, Path, Problem
+from fairwitness.contracts.feature.implementation import ImplementationReport, TestSummary
+from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
+from fairwitness.contracts.feature.review import ReviewReturn, ReviewVerdict
+from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationPayload, VerificationReport
+from fairwitness.contracts.forge.dag import Dag
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.rules.dag import dag_problems
+from fairwitness.rules.feature_plan import plan_problems, task_problems
+from fairwitness.rules.review import review_problems, verdict_problems
+
+_PAYLOAD = ("agent_output", "payload")
+
+
+def _sum_problem(where: Path, passed: int, failed: int, total: int, name: str) -> Iterator[Problem]:
+    if passed + failed != total:
+        yield Problem(where=(*where, name), expected=f"passed + failed, {passed + failed}", found=str(total))
+
+
+def completion_problems(completion: Completion, where: Path = ("completion",)) -> tuple[Problem, ...]:
+    """Everything wrong with an agent's own counts."""
+    counts = completion.evidence_summary
+    if counts is None:
+        return ()
+    place = (*where, "evidence_summary")
+    return tuple(_sum_problem(place, counts.passed, counts.failed, counts.total_checks, "total_checks"))
+
+
+def implementation_problems(report: ImplementationReport) -> tuple[Problem, ...]:
+    """Everything wrong inside one implementation report."""
+    payload = report.agent_output.payload
+    return (
+        *_tests((*_PAYLOAD, "baseline", "test_summary"), payload.baseline.test_summary),
+        *_tests((*_PAYLOAD, "self_check", "test_summary"), payload.self_check.test_summary),
+    )
+
+
+def _tests(where: Path, tests: TestSummary | None) -> Iterator[Problem]:
+    if tests is not None and tests.passed + tests.failed != tests.total:
+        yield Problem(
+            where=(*where, "total"),
+            expected=f"passed + failed, {tests.passed + tests.failed}",
+            found=str(tests.total),
+            # skipped tests stand in the total and in neither count: only an excess contradicts itself
+            level=Level.ERROR if tests.passed + tests.failed > tests.total else Level.WARNING,
+        )
+
+
+def verification_problems(report: VerificationReport) -> tuple[Problem, ...]:
+    """Everything wrong inside one verification report."""
+    payload = report.agent_output.payload
+    return (*_gate(payload), *_rows(payload), *completion_problems(report.completion), *_repeated(report))
+
+
+def _gate(payload: VerificationPayload) -> Iterator[Problem]:
+    gate = payload.evidence_gate
+    where = (*_PAYLOAD, "evidence_gate")
+    yield from _sum_problem(where, gate.passed, gate.failed, gate.total_checks, "total_checks")
+    reasons = []
+    if gate.failed:
+        reasons.append(f"{gate.failed} failed")
+    if payload.regressions:
+        reasons.append(f"{len(payload.regressions)} regressions")
+    if payload.baseline_cross_check is not None and payload.baseline_cross_check.discrepancies_found:
+        reasons.append("a baseline discrepancy")
+    if reasons and gate.gate_status is GateStatus.PASSED:
+        yield Problem(where=(*where, "gate_status"), expected=f"failed ({', '.join(reasons)})", found="passed")
+
+
+def _rows(payload: VerificationPayload) -> Iterator[Problem]:
+    after = [finding for finding in payload.findings if finding.phase is CheckPhase.AFTER]
+    where = (*_PAYLOAD, "evidence_gate")
+    for name, said, counted in (
+        ("total_checks", payload.evidence_gate.total_checks, len(after)),
+        ("passed", payload.evidence_gate.passed, sum(finding.passed for finding in after)),
+        ("failed", payload.evidence_gate.failed, sum(not finding.passed for finding in after)),
+    ):
+        if said != counted:
+            # only phase `after` counts; the ledger's own rows decide either way
+            yield Problem(
+                where=(*where, name),
+                expected=f"the number among the findings of phase after, {counted}",
+                found=str(said),
+                level=Level.WARNING,
+            )
+
+
+def _repeated(report: VerificationReport) -> Iterator[Problem]:
+    summary, gate = report.completion.evidence_summary, report.agent_output.payload.evidence_gate
+    if summary is None:
+        return
+    for name, said, stands in (
+        ("total_checks", summary.total_checks, gate.total_checks),
+        ("passed", summary.passed, gate.passed),
+        ("failed", summary.failed, gate.failed),
+    ):
+        if said != stands:
+            yield Problem(
+                where=("completion", "evidence_summary", name),
+                expected=f"the same as in evidence_gate, {stands}",
+                found=str(said),
+            )
+
+
+_SHORT = 60
+
+_EXPECTED = {
+    "missing": "this field",
+    "extra_forbidden": "no such field",
+    "string_type": "text (quote it if it looks like a number)",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "model_type": "a mapping of fields",
+    "model_attributes_type": "a mapping of fields",
+    "dict_type": "a mapping of fields",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "none_required": "null",
+}
+
+
+def problems_of(value: Any, errors: Iterable[ErrorDetails]) -> tuple[Problem, ...]:
+    """One problem for each complaint about a plain value, in the order of the document."""
+    return tuple(
+        Problem(where=_place(value, error), expected=_expected(error), found=_found(error))
+        for error in errors
+        if not _is_echo(error)
+    )
+
+
+def _is_echo(error: ErrorDetails) -> bool:
+    """True when a list is only called too short because the validator does not count its bad entries."""
+    return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]
+
+
+def _place(value: Any, error: ErrorDetails) -> Path:
+    """The complaint's way through the real document: names of union members on the way are passed over."""
+    path: list[str | int] = []
+    *parents, last = error["loc"] or ("",)
+    for part in parents:
+        inside = _inside(value, part)
+        if inside is not None:
+            path.append(part)
+            value = inside[0]
+    if error["type"] in ("missing", "refused") or _inside(value, last) is not None:
+        path.append(last)
+    discriminator = error.get("ctx", {}).get("discriminator")
+    if error["type"].startswith("union_tag") and discriminator is not None:
+        path.append(str(discriminator).strip("'"))
+    return tuple(path)
+
+
+def _inside(value: Any, part: str | int) -> tuple[Any] | None:
+    if isinstance(value, Mapping) and part in value:
+        return (value[part],)
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return (value[part],)
+    return None
+
+
+def _expected(error: ErrorDetails) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _EXPECTED:
+        return _EXPECTED[kind]
+    match kind:
+        case "enum" | "literal_error":
+            return f"{context['expected']}"
+        case "union_tag_invalid":
+            return f"one of {context['expected_tags']}"
+        case "union_tag_not_found":
+            return "this field"
+        case "string_too_long":
+            return f"at most {context['max_length']} characters"
+        case "string_pattern_mismatch":
+            return "text that is not blank" if context["pattern"] == r"\S" else f"text like {context['pattern']}"
+        case "too_short":
+            return f"at least {context['min_length']} {'entry' if context['min_length'] == 1 else 'entries'}"
+        case "too_long":
+            return f"at most {context['max_length']} entries"
+        case "greater_than_equal":
+            return f"at least {context['ge']}"
+        case "greater_than":
+            return f"more than {context['gt']}"
+        case "less_than_equal":
+            return f"at most {context['le']}"
+        case "less_than":
+            return f"less than {context['lt']}"
+        case _:
+            return error["msg"]
+
+
+def _found(error: ErrorDetails) -> str:
+    kind = error["type"]
+    if kind in ("missing", "union_tag_not_found"):
+        return "nothing"
+    value = error["input"]
+    if kind == "union_tag_invalid":
+        return _spell(error.get("ctx", {}).get("tag"))
+    if kind == "string_too_long":
+        return f"{len(value)} characters"
+    return _spell(value)
+
+
+def _spell(value: Any) -> str:
+    """A found value in a few words, harmless to a terminal."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = value if value.isprintable() else repr(value)[1:-1]
+        return f"'{text}'" if len(text) <= _SHORT else f"'{text[:_SHORT]}…'"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return "an empty list" if not value else f"a list of {len(value)}"
+    return "a mapping"
+
+
+KNOWN_MAJOR = 1
+
+
+def version_warning(version: str, where: Path) -> Problem | None:
+    """A warning if the major version is one this code has never seen.
+
+    >>> version_warning("1.7", ("schema_version",)) is None
+    True
+    >>> version_warning("2.0", ("schema_version",)).level.value
+    'warning'
+    """
+    if int(version.split(".", 1)[0]) == KNOWN_MAJOR:
+        return None
+    return Problem(where=where, expected=f"major version {KNOWN_MAJOR}", found=version, level=Level.WARNING)
+
+
+def version_place(document: Mapping[str, object]) -> Path | None:
+    """Where a plain document says its version, if it does."""
+    header = document.get("agent_output")
+    if isinstance(header, Mapping) and isinstance(header.get("schema_version"), str):
+        return ("agent_output", "schema_version")
+    return ("schema_version",) if isinstance(document.get("schema_version"), str) else None
+
+
+def document_problems(document: object) -> tuple[Problem, ...]:
+    """Everything wrong inside one document that its schema cannot say; nothing for kinds without such rules."""
+    match document:
+        case PlanOutput():
+            return plan_problems(document)
+        case TaskDocument():
+            return task_problems(document)
+        case ImplementationReport():
+            return implementation_problems(document)
+        case VerificationReport():
+            return verification_problems(document)
+        case CompletionDocument():
+            return completion_problems(document.completion)
+        case ReviewVerdict():
+            return verdict_problems(document)
+        case ReviewReturn():
+            return review_problems(document)
+        case Dag():
+            return dag_problems(document)
+        case CaptainReturn(dag=Dag() as dag):
+            return tuple(problem.model_copy(update={"where": ("dag", *problem.where)}) for problem in dag_problems(dag))
+        case _:
+            return ()
+
 
 LISTED = 500
 """How many problems of one document are told."""
@@ -23,12 +292,12 @@ _SAMPLE = 20
 
 
 @cache
-def adapter(entry: Entry) -> TypeAdapter[Any]:
+def adapter(entry: CatalogEntry) -> TypeAdapter[Any]:
     """The validator of a contract."""
     return TypeAdapter(entry.shape)
 
 
-def problems_in(value: Any, entry: Entry, *, strict: bool) -> tuple[Problem, ...]:
+def problems_in(value: Any, entry: CatalogEntry, *, strict: bool) -> tuple[Problem, ...]:
     """Everything wrong with a plain value: what its schema refuses, or else what its rules say."""
     try:
         problems = document_problems(adapter(entry).validate_python(value))
@@ -39,7 +308,7 @@ def problems_in(value: Any, entry: Entry, *, strict: bool) -> tuple[Problem, ...
     return (*problems, *_version_warnings(value))
 
 
-def _contract_problems(value: Any, entry: Entry, error: ValidationError) -> tuple[Problem, ...]:
+def _contract_problems(value: Any, entry: CatalogEntry, error: ValidationError) -> tuple[Problem, ...]:
     count = error.error_count()
     if count <= LISTED:
         return problems_of(value, error.errors(include_url=False))

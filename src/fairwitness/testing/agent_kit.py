@@ -25,7 +25,7 @@ from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.toolbox import Surroundings, Toolbox
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Happening
 from fairwitness.contracts.common.tools import POLICIES
-from fairwitness.rules.tools import may_write
+from fairwitness.rules.tool_policy import may_write
 from fairwitness.sandbox.runner import Runner
 from fairwitness.testing.agent_cases import CASES, REPOSITORY, Case, Seen, always
 

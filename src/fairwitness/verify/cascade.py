@@ -8,7 +8,7 @@ from typing import TypeVar
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, Discovered, Project, ReportFormat
 from fairwitness.contracts.verify.results import RED, Comparison, Evidence, Item, Move, Outcome, Ran
-from fairwitness.rules.identity import compare
+from fairwitness.rules.report_comparison import compare
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.model import CheckRequest, Progress, ProgressCallback, ProposedChange, selected_ids
 

@@ -17,7 +17,7 @@ from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.rules.change import change_holds
+from fairwitness.rules.change_gate import change_holds
 from fairwitness.verify.gate_answer import gate_answer, tallies
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.model import ProposedChange

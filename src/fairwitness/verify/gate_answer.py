@@ -6,7 +6,7 @@ from fairwitness.contracts.common.evidence import Phase, Tally
 from fairwitness.contracts.common.gates import Blocked, Open
 from fairwitness.contracts.verify.report import Asked, Subject
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.change import change_holds
+from fairwitness.rules.change_gate import change_holds
 
 THE_CHANGE = Subject()
 """What `fairwitness verify` proves: one change, and nothing else in its run."""

@@ -24,7 +24,7 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.rules.judging import judge
+from fairwitness.rules.check_outcome import judge
 from fairwitness.sandbox.runner import Finished, Runner
 from fairwitness.verify.check_cache import CheckCache
 from fairwitness.verify.checkouts import Checkouts

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.verify.checks import CheckSpec, VerifySettings
 from fairwitness.contracts.verify.results import RED, Evidence, Item, Move, Outcome, Ran
 from fairwitness.git.objects import TreeEntry
 from fairwitness.git.shadow import Shadow
-from fairwitness.rules.identity import is_red_before
 from fairwitness.rules.oracle import PathKind, kind_of_path
+from fairwitness.rules.report_comparison import is_red_before
 from fairwitness.verify.cascade import CheckRuns, items_before, run_requests
 from fairwitness.verify.harness import BESIDE, Harness
 from fairwitness.verify.inspections.model import ChangedText

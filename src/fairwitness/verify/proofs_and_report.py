@@ -6,7 +6,7 @@ from typing import Any
 from fairwitness.contracts.verify.checks import Undiscovered
 from fairwitness.contracts.verify.report import LISTED, Asked, CheckLine, FindingLine, MissingLine, Silent, Wanted
 from fairwitness.contracts.verify.results import BAD, Comparison, Evidence, Move, Moved, Ran
-from fairwitness.rules.change import is_excused
+from fairwitness.rules.change_gate import is_excused
 from fairwitness.verify.cascade import CheckRuns, items_before
 from fairwitness.verify.model import ProposedChange
 from fairwitness.verify.proofs import ProofRow

@@ -15,7 +15,7 @@ from fairwitness.dag.executor import carry_out
 from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, ExecutionStatus, Flow, Json
 from fairwitness.errors import NotReady
-from fairwitness.rules.run_moves import RunMove, RunMoveKind
+from fairwitness.rules.next_run_move import RunMove, RunMoveKind
 
 FLOW, PASS_FLOW = "autopilot", "autopilot.pass"
 _LOOK_S = 30.0

@@ -13,7 +13,7 @@ from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.dag.executor import carry_out
 from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json
-from fairwitness.rules.forge_course import Move, MoveKind
+from fairwitness.rules.next_forge_move import Move, MoveKind
 
 FLOW = "forge"
 

@@ -11,7 +11,7 @@ from fairwitness.agents.backends.acp.understanding import Unclear, Understood, a
 from fairwitness.agents.profiles import PROFILES
 from fairwitness.agents.toolset.plain import Veil
 from fairwitness.contracts.common.tools import Allowed, Role, Scope, Tool, ToolCall
-from fairwitness.rules.tools import may_call
+from fairwitness.rules.tool_policy import may_call
 from fairwitness.testing.scripted_acp_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")

@@ -16,7 +16,7 @@ from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.errors import UsageError
-from fairwitness.rules.tools import may_write
+from fairwitness.rules.tool_policy import may_write
 
 GOLDEN = Path(__file__).parent / "golden"
 REGENERATE = "FAIRWITNESS_GOLDEN"

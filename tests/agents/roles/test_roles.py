@@ -15,7 +15,7 @@ from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.completion import Agent
 from fairwitness.contracts.common.markdown import headings
 from fairwitness.contracts.common.tools import POLICIES, Role, Tool
-from fairwitness.contracts.common.words import Status, Workflow
+from fairwitness.contracts.common.vocabulary import Status, Workflow
 from fairwitness.contracts.feature.document import SIGNATURES, SignedDocument
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective

@@ -7,11 +7,10 @@ import jsonschema
 import pytest
 from pydantic import TypeAdapter
 
-from contracts.autopilot.seed003 import ADAPTERS, DOCUMENTS, FOLDER, MANIFEST, load, marks, parse
-from fairwitness.contracts.autopilot.catalog import AUTOPILOT
+from contracts.autopilot.seed003 import ADAPTERS, AUTOPILOT, DOCUMENTS, FOLDER, MANIFEST, load, marks, parse
 from fairwitness.contracts.common.base import AgentDocument, Contract
 
-_OPEN = {name for name, *_ in AUTOPILOT if name.endswith("-return")}
+_OPEN = {entry.name for entry in AUTOPILOT if entry.name.endswith("-return")}
 _OPEN |= {"autopilot-phase-plan", "autopilot-debug-session"}
 """Written by agents; every other contract belongs to a file that only Fair Witness writes."""
 
@@ -43,11 +42,11 @@ def test_the_folder_holds_what_the_manifest_lists() -> None:
 
 
 def test_every_contract_has_a_document_and_a_name_of_its_own() -> None:
-    names = [name for name, *_ in AUTOPILOT]
+    names = [entry.name for entry in AUTOPILOT]
     assert len(set(names)) == len(names) == 36
     assert set(DOCUMENTS.values()) == set(names)
     assert all(re.fullmatch(r"autopilot(-[a-z]+)+", name) for name in names)
-    assert {form for _, _, form, _ in AUTOPILOT} == {"json", "jsonl", "markdown"}
+    assert {entry.written_as for entry in AUTOPILOT} == {"json", "jsonl", "markdown"}
 
 
 @pytest.mark.parametrize("file", [pytest.param(file, marks=marks(file)) for file in DOCUMENTS])
@@ -66,7 +65,7 @@ def test_what_is_written_satisfies_the_json_schema(file: str) -> None:
         assert not list(validator.iter_errors(load(file)))
 
 
-@pytest.mark.parametrize(("name", "shape"), [(name, shape) for name, shape, *_ in AUTOPILOT])
+@pytest.mark.parametrize(("name", "shape"), [(entry.name, entry.shape) for entry in AUTOPILOT])
 def test_every_contract_has_a_json_schema_that_explains_itself(name: str, shape: Any) -> None:
     schema = TypeAdapter(shape).json_schema()
     for title, part in schema.get("$defs", {}).items():
@@ -112,14 +111,14 @@ def _shows(value: Any, sign: str) -> bool:
 
 
 def _best(value: Any) -> list[str]:
-    likeness = {name: sum(_shows(value, sign) for sign in signs) / len(signs) for name, _, _, signs in AUTOPILOT}
+    likeness = {entry.name: sum(_shows(value, sign) for sign in entry.signs) / len(entry.signs) for entry in AUTOPILOT}
     return [name for name, share in likeness.items() if share == max(likeness.values())]
 
 
 @pytest.mark.parametrize("file", DOCUMENTS)
 def test_a_document_is_recognised_by_its_keys_alone(file: str) -> None:
     document = load(file)
-    matching = [name for name, _, _, signs in AUTOPILOT if all(_shows(document, sign) for sign in signs)]
+    matching = [entry.name for entry in AUTOPILOT if all(_shows(document, sign) for sign in entry.signs)]
     assert matching == [DOCUMENTS[file]]
 
 

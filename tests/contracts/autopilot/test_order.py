@@ -10,7 +10,7 @@ from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.autopilot.facts import RunSetup
 from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotSettings, AutopilotTable, EarlierPhase
 from fairwitness.contracts.autopilot.roadmap import ROADMAP_PATH, CommandKind
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag
 from fairwitness.contracts.graph.orders import DEFAULT_CAP
 
 HASH = "sha256:" + "0" * 64

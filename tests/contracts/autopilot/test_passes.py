@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PassMove, PhasePass, StepResult, Verdict
-from fairwitness.contracts.autopilot.words import Loop, Route, StepName
+from fairwitness.contracts.autopilot.vocabulary import Loop, Route, StepName
 from fairwitness.contracts.common.base import Contract
 
 C = TypeVar("C", bound=Contract)

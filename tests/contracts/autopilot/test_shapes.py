@@ -8,13 +8,12 @@ from pydantic import TypeAdapter, ValidationError
 from contracts.autopilot.seed003 import load, parse, spoilt
 from fairwitness.contracts.autopilot.breaker import BreakerConfig
 from fairwitness.contracts.autopilot.context_map import ContextSufficiency
-from fairwitness.contracts.autopilot.cost import CostConstants
-from fairwitness.contracts.autopilot.metrics import MetricsFile
+from fairwitness.contracts.autopilot.metrics import CostConstants, MetricsFile
 from fairwitness.contracts.autopilot.phase_record import DocumentStep, RateStep, VerifyStep
-from fairwitness.contracts.autopilot.score import ScoreBand, band_of
+from fairwitness.contracts.autopilot.rating import ScoreBand, band_of
 from fairwitness.contracts.autopilot.state import State
 from fairwitness.contracts.autopilot.visual import ScreenshotAnalysis, VisualConfig
-from fairwitness.contracts.autopilot.words import CheckWord, FailureCategory, Tally
+from fairwitness.contracts.autopilot.vocabulary import CheckWord, FailureCategory, Tally
 
 
 @pytest.mark.req("A1")

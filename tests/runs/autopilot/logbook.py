@@ -30,8 +30,8 @@ from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotTable
 from fairwitness.contracts.autopilot.passes import PassKind, PhasePass
 from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement, Roadmap
 from fairwitness.contracts.autopilot.state import SpecLock
-from fairwitness.contracts.autopilot.words import FailureCategory, PhaseType, RunFlag, StepName
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseType, RunFlag, StepName
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record

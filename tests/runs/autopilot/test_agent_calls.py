@@ -9,7 +9,7 @@ import pytest
 
 from fairwitness.app.assembly.dispatch import NO_CAP
 from fairwitness.contracts.agents.dispatch import Brief, EnforcementTier, OutcomeStatus
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError

@@ -17,8 +17,8 @@ from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.returns import ResearcherReturn
 from fairwitness.contracts.autopilot.roadmap import Criterion
-from fairwitness.contracts.autopilot.verifying import VerifierReturn
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.verification import VerifierReturn
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.errors import UsageError
 from fairwitness.runs.autopilot.briefs import CHANGE

@@ -21,7 +21,7 @@ from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.roadmap import CommandKind
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
 from fairwitness.runs.autopilot.log import AutopilotLog

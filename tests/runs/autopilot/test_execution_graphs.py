@@ -8,7 +8,7 @@ import pytest
 
 from fairwitness.app.assembly.dispatch import NO_CAP
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
-from fairwitness.contracts.autopilot.words import FailureCategory
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Prepared, Proof

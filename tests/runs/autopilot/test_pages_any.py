@@ -13,9 +13,9 @@ from fairwitness.contracts.autopilot.rating import RatingReturn
 from fairwitness.contracts.autopilot.repomap import RepoMap
 from fairwitness.contracts.autopilot.returns import JudgeReturn
 from fairwitness.contracts.autopilot.triage import Triage
-from fairwitness.contracts.autopilot.verifying import VerifierReturn
+from fairwitness.contracts.autopilot.verification import VerifierReturn
 from fairwitness.contracts.autopilot.visual import VisualBugReport
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.kit.documents import Format, read
 from fairwitness.kit.limits import Limits
 from fairwitness.runs.autopilot.initial_files import codebase_page

@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from fairwitness.contracts.autopilot.discuss import DiscussContext
+from fairwitness.contracts.autopilot.context_map import DiscussContext
 from fairwitness.contracts.autopilot.visual import RegressionStatus, VisualAssessment, VisualBugReport
 from fairwitness.runs.autopilot.pages_judgement import ASSESSMENTS, REGRESSIONS, visual_bugs_page
 from fairwitness.runs.autopilot.pages_phase import Discussion, context_page

@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.returns import TaskEvidence
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterion, TaskCriterionStatus
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, TaskCriterion, TaskCriterionStatus
 from fairwitness.runs.autopilot.pages_phase import LoggedTask, execution_page
 from runs.autopilot.written import COMMIT, PHASE, mini_verifier, phase
 from runs.feature.markdown_reader import HOSTILE, seen

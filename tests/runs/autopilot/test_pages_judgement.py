@@ -4,8 +4,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.facts import PathItem, PathProblems
-from fairwitness.contracts.autopilot.score import ScoreBand
-from fairwitness.contracts.autopilot.words import FailureCategory, Recommendation
+from fairwitness.contracts.autopilot.rating import ScoreBand
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, Recommendation
 from fairwitness.runs.autopilot.page_words import CATEGORIES, RECOMMENDS
 from fairwitness.runs.autopilot.pages_judgement import (
     BANDS,

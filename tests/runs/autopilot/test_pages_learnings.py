@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.phase_record import HumanVerdict
 from fairwitness.contracts.autopilot.postmortem import PostMortem
-from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, HumanWord
 from fairwitness.kit.markdown import Markdown
 from fairwitness.runs.autopilot.learnings import (
     ENTRIES,

@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
 from fairwitness.contracts.autopilot.returns import PlannerReturn
-from fairwitness.contracts.autopilot.words import Complexity
+from fairwitness.contracts.autopilot.vocabulary import Complexity
 from fairwitness.runs.autopilot.pages_phase import plan_page, task_element
 from runs.autopilot.written import PHASE, phase, plan_task, planner
 from runs.feature.markdown_reader import HOSTILE, seen

@@ -10,7 +10,7 @@ from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.completion import CompletionReport
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, Trend, TrendSummary
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.words import RunStatus
+from fairwitness.contracts.autopilot.vocabulary import RunStatus
 from fairwitness.kit.documents import Format, read
 from fairwitness.rules.cost import trend
 from fairwitness.runs.autopilot.pages_run import (

@@ -4,8 +4,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.verifying import VerifierReturn
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.autopilot.verification import VerifierReturn
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.kit.documents import Format, read
 from fairwitness.runs.autopilot.pages_judgement import (
     ASSESSED,

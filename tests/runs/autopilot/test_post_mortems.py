@@ -19,7 +19,7 @@ from fairwitness.contracts.autopilot.events_phase import (
 )
 from fairwitness.contracts.autopilot.phase_return import PhaseReturn
 from fairwitness.contracts.autopilot.postmortem import PostMortem, RootCause, TimelineStatus
-from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord, StepName
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, HumanWord, StepName
 from fairwitness.kit.markdown import Markdown
 from fairwitness.runs.autopilot.learnings import Learnings, fresh_learnings
 from fairwitness.runs.autopilot.log import new_event, pass_name

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairwitness.contracts.autopilot.order import AutopilotOrder
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.events import MergeFinished, TaskVerified
 from fairwitness.contracts.graph.orders import Prepared
 from fairwitness.errors import NotReady, UsageError

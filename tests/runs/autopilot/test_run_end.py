@@ -14,7 +14,7 @@ from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics
 from fairwitness.contracts.autopilot.order import EarlierPhase
 from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
-from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, RunFlag, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import HumanWord, PhaseStatus, RunFlag, RunStatus, StepName
 from fairwitness.errors import UsageError
 from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.runs.autopilot.log import LoggedEvent, new_event

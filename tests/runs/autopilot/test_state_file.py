@@ -9,7 +9,7 @@ import pytest
 from fairwitness.contracts.autopilot.events_run import CheckpointWritten, RunCompleted
 from fairwitness.contracts.autopilot.order import AutopilotTable
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus, StepName
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.errors import UnsafePath, UsageError
 from fairwitness.rules.fold_autopilot import fold_autopilot

@@ -9,9 +9,9 @@ import pytest
 from fairwitness.contracts.autopilot.audit import GapDetail
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
-from fairwitness.contracts.autopilot.words import FailureCategory
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.errors import UsageError

@@ -17,7 +17,7 @@ from fairwitness.contracts.autopilot.events_phase import PhaseStarted, StepStart
 from fairwitness.contracts.autopilot.events_run import RunResumed
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PlanTask
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import AttemptOrder, Collision, GraphEnd, Prepared, Proof, Worked
 from fairwitness.dag.executor import carry_out, graph_flows

@@ -8,8 +8,8 @@ from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.plan import PlanCriterion, PlanTask, TaskKind
 from fairwitness.contracts.autopilot.rating import RatingReturn
 from fairwitness.contracts.autopilot.returns import JudgeReturn, PlannerReturn, ResearcherReturn
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, VerifierReturn
-from fairwitness.contracts.autopilot.words import Complexity, PhaseType
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, VerifierReturn
+from fairwitness.contracts.autopilot.vocabulary import Complexity, PhaseType
 from support.fixtures import value_of
 
 RUN = "run-2026-02-09-143052"

@@ -3,10 +3,9 @@
 from typing import Any
 
 from fairwitness.contracts.feature.design import DesignOutput
-from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.review import ReviewReturn
 from fairwitness.contracts.feature.spec import SpecOutput
-from fairwitness.contracts.feature.task import TaskDocument
 
 _COMPLETION = {
     "status": "DONE",

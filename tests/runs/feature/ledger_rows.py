@@ -5,7 +5,7 @@ from typing import Any
 
 from fairwitness.contracts.common.approvals import ApprovalRecord
 from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
-from fairwitness.contracts.common.words import Severity, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import Severity, Verdict, Workflow
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
 from fairwitness.contracts.feature.facts import ChangedFile, FeatureFacts, ReviewFacts, TaskFacts
 from fairwitness.contracts.feature.review import Perspective, ReviewReturn, ReviewScope

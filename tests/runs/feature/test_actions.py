@@ -7,7 +7,7 @@ import pytest
 
 from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.events import DispatchStatus, RunResumed
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Category, Perspective

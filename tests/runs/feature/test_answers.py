@@ -9,11 +9,10 @@ import pytest
 
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Severity, Verdict
-from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.common.vocabulary import Severity, Verdict
+from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.demo.sessions import RecordedSession
 from fairwitness.kit import yaml_text
 from fairwitness.ledger.verify import verify

@@ -15,11 +15,11 @@ from fairwitness.agents.toolset.arguments import as_judged, read_arguments
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import POLICIES, Allowed, Role
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.demo.sessions import RecordedSession
-from fairwitness.rules.tools import may_call
+from fairwitness.rules.tool_policy import may_call
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.context import FeatureContext
 from runs.feature.contexts import context as new_context

@@ -9,10 +9,10 @@ import pytest
 
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
-from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.kit import yaml_text
-from fairwitness.rules.pointers import Found, resolve_pointer
-from fairwitness.rules.tools import may_write
+from fairwitness.rules.feature_plan import Found, resolve_pointer
+from fairwitness.rules.tool_policy import may_write
 from fairwitness.runs.feature.briefs import Briefs, implementer_boxes
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import writes_of

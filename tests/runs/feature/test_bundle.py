@@ -6,14 +6,14 @@ import pytest
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Confidence, Severity
+from fairwitness.contracts.common.vocabulary import Confidence, Severity
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken, LedgerTampered
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.confidence import AT_MOST, confidence_facts, grade
-from fairwitness.rules.policy import Standing
+from fairwitness.rules.evidence_worth import Standing
 from fairwitness.runs.feature.bundle import assemble
 from fairwitness.runs.feature.bundle_page import COLUMNS, HEADINGS, MEANS, bundle_page
 from fairwitness.runs.feature.ledger_queries import dispatches, evaluations

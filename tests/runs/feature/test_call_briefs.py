@@ -13,8 +13,8 @@ from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
-from fairwitness.rules.feature_moves import PlannedCall
-from fairwitness.rules.routing import CALLS_OF
+from fairwitness.rules.feature_events import PlannedCall
+from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.call_briefs import CHANGE, brief_of, change_text, code_findings, said_so_far, summary_of
 from fairwitness.runs.feature.context import FeatureContext, write_events

@@ -12,8 +12,8 @@ from fairwitness.contracts.feature.facts import Step
 from fairwitness.errors import NotReady
 from fairwitness.git.identity import read_identity
 from fairwitness.git.worktrees import Worktrees
-from fairwitness.rules.feature_moves import PlannedCall
-from fairwitness.rules.routing import CALLS_OF
+from fairwitness.rules.feature_events import PlannedCall
+from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.dispatch.model import DispatchDeps
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.call_briefs import brief_of

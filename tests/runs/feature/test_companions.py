@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.evidence import Dispatch
-from fairwitness.contracts.common.words import Severity, Verdict, worst_verdict
+from fairwitness.contracts.common.vocabulary import Severity, Verdict, worst_verdict
 from fairwitness.contracts.feature.design import DesignOutput
 from fairwitness.contracts.feature.events import DispatchStatus
-from fairwitness.contracts.feature.plan import PlannedTask, PlanOutput
+from fairwitness.contracts.feature.plan import PlannedTask, PlanOutput, TaskDocument
 from fairwitness.contracts.feature.review import Category, ReviewReturn, ReviewVerdict
 from fairwitness.contracts.feature.spec import SpecOutput
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.kit.documents import Format, read
 from fairwitness.rules.review import VERDICT_OF, verdict_problems
 from fairwitness.runs.feature.companions import (

@@ -19,7 +19,7 @@ import pytest
 
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance
 from fairwitness.contracts.common.gates import Open
-from fairwitness.contracts.common.words import Assessment, Size
+from fairwitness.contracts.common.vocabulary import Assessment, Size
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.rules.gates import verification_sufficient

@@ -19,8 +19,8 @@ from fairwitness.contracts.common.decisions import (
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.events import ApprovalAnswered, DispatchStatus, RunResumed
 from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
-from fairwitness.rules.decide import decide
-from fairwitness.rules.routing import CALLS_OF
+from fairwitness.rules.feature_decision import decide
+from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import DECISION, Taken, answered, facts_behind, read, take
 from runs.feature.contexts import context as made

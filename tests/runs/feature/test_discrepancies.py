@@ -9,7 +9,7 @@ import pytest
 from fairwitness.contracts.agents.dispatch import Change, ChangedPath
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.evidence import Phase, SandboxTier
-from fairwitness.contracts.common.words import Assessment, Size
+from fairwitness.contracts.common.vocabulary import Assessment, Size
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.ledger.ledger import Ledger

@@ -8,13 +8,13 @@ import pytest
 
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Risk, Size
+from fairwitness.contracts.common.vocabulary import Risk, Size
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder
 from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.ledger.verify import verify
+from fairwitness.rules.feature_plan import MAX_PRODUCTION_LINES
 from fairwitness.rules.gates import is_verified
-from fairwitness.rules.plan import MAX_PRODUCTION_LINES
 from fairwitness.runs.feature import reports
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import LINES, AttemptEvidence

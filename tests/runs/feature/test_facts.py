@@ -9,7 +9,7 @@ import pytest
 
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Risk, Severity, Size
+from fairwitness.contracts.common.vocabulary import Risk, Severity, Size
 from fairwitness.contracts.feature.events import (
     BudgetExhausted,
     Degradation,
@@ -21,7 +21,7 @@ from fairwitness.contracts.feature.events import (
 )
 from fairwitness.contracts.feature.facts import CallFacts, CanStart, Choice, FeatureFacts, HumanGate, Step
 from fairwitness.contracts.feature.review import ReviewScope
-from fairwitness.rules.feature_moves import Raised
+from fairwitness.rules.feature_events import Raised
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import WHOLE, facts_of, raised_here, review_subject
 from fairwitness.runs.feature.tasks import (

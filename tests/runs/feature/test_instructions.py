@@ -12,7 +12,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.approvals import ApprovalMode
-from fairwitness.contracts.feature.instructions import InstructionUpdate
+from fairwitness.contracts.feature.knowledge import InstructionUpdate
 from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository

@@ -6,12 +6,12 @@ import pytest
 
 from fairwitness.contracts.common.evidence import CheckRow
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Assessment, Severity, Status
+from fairwitness.contracts.common.vocabulary import Assessment, Severity, Status
 from fairwitness.contracts.feature.facts import TaskFacts
 from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationReport
 from fairwitness.kit import yaml_text
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.reports import verification_problems
+from fairwitness.rules.validation import verification_problems
 from fairwitness.runs.feature.reports import NO_ROWS, Shown, When, filled, shown
 from rules.build import baseline, claimed, failed, nothing, observed, row, tally, task
 from runs.feature.ledger_rows import RUN, check, task_of

@@ -8,7 +8,7 @@ import pytest
 
 from fairwitness.contracts.feature.events import ApprovalAnswered, ApprovalRequested, ReplanStarted, TaskReverted
 from fairwitness.contracts.feature.facts import OPTIONS, Change, Choice, HumanGate, Step
-from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.forge.dag import DagNode
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.git.changes import FileChange, Status

@@ -15,7 +15,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.documents import ChangeRequest
 from fairwitness.contracts.forge.events import RunStarted
 from fairwitness.contracts.forge.returns import CaptainReturn
-from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan, ForgeTable
+from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan, ForgeTable
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.git.candidates import Candidates
 from fairwitness.git.identity import read_identity

@@ -15,9 +15,9 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.forge.events import RunResumed
-from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.errors import UsageError
-from fairwitness.rules.forge_course import MoveKind, next_move
+from fairwitness.rules.next_forge_move import MoveKind, next_move
 from fairwitness.runs.forge.captain import NOBODY, approve
 from fairwitness.runs.forge.change_requests import request_of, request_state
 from fairwitness.runs.forge.plan_files import read_plan, write_plan

@@ -15,13 +15,13 @@ from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.documents import ChangeRequest, ForgeTask
 from fairwitness.contracts.forge.events import RunFailed, RunStarted
 from fairwitness.contracts.forge.returns import CaptainReturn, SpecFile
-from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan
+from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan
 from fairwitness.contracts.graph.orders import AttemptOrder, GraphOptions
 from fairwitness.errors import Immutable, UsageError
 from fairwitness.kit.documents import Format, read
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
-from fairwitness.rules import graph_moves
+from fairwitness.rules import graph_events
 from fairwitness.rules.change_requests import Verdict
 from fairwitness.runs.forge.change_requests import (
     decide,
@@ -134,7 +134,7 @@ def start(log: ForgeLog, name: str) -> None:
     _, dag = log.effective()
     (found,) = (each for each in dag.nodes if each.id == name)
     said = AttemptOrder(run_id=RUN, node=name, attempt=1, branch="fairwitness/b", target="fairwitness/target")
-    log.write(lambda now: graph_moves.started(log.run().nodes[name], found, said, now))
+    log.write(lambda now: graph_events.started(log.run().nodes[name], found, said, now))
 
 
 def request(title: str = "A part is missing", **differs: Any) -> ChangeRequest:

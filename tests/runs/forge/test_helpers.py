@@ -14,7 +14,7 @@ from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command
 from fairwitness.contracts.common.tools import Role, Scope
-from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.errors import UsageError
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.dispatch.budget_account import CANCELLED

@@ -7,9 +7,9 @@ import pytest
 
 from fairwitness.contracts.common.approvals import ApprovalMode, ApprovalRequest
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
-from fairwitness.contracts.graph.forge import Decider, ForgeTable
+from fairwitness.contracts.graph.forge_order import Decider, ForgeTable
 from fairwitness.errors import UsageError
-from fairwitness.rules.forge_course import MoveKind, next_move
+from fairwitness.rules.next_forge_move import MoveKind, next_move
 from fairwitness.runs.forge.change_requests import request_of
 from fairwitness.runs.forge.plan_files import write_plan
 from fairwitness.runs.forge.questions import answer, open_question

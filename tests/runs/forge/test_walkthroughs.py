@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairwitness.contracts.common.evidence import Execution, Phase, SandboxTier
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.forge.documents import Walkthrough
 from fairwitness.contracts.graph.orders import Collision
 from fairwitness.errors import AlreadyWritten

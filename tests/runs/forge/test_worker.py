@@ -5,7 +5,7 @@ import pytest
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Collision, MergeMember
-from fairwitness.rules.graph_moves import failed
+from fairwitness.rules.graph_events import failed
 from fairwitness.runs.forge.walkthroughs import WALKTHROUGH
 from runs.forge.workshop import MOMENT, TARGET, Workshop, create, refined, request, walkthrough
 from runs.forge.workshop_killed import killed

@@ -18,7 +18,7 @@ from fairwitness.contracts.forge.dag import AgentType, Dag, DagMetadata, DagNode
 from fairwitness.contracts.forge.documents import Complexity, ForgeTask
 from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.contracts.forge.returns import SpecFile
-from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan, ForgeTable
+from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan, ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, Collision, GraphOptions, MergeMember, Prepared, Worked
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow

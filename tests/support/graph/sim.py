@@ -15,7 +15,7 @@ from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.dag.executor import carry_out, graph_flows
 from fairwitness.engine.base import Flow, Json
-from fairwitness.rules.scheduling import DagOutcome, RunEnd, dag_outcome
+from fairwitness.rules.schedule import DagOutcome, RunEnd, dag_outcome
 from support.graph.sim_desk import SimDesk
 from support.graph.sim_engine import SimEngine, Takes
 from support.graph.sim_faults import Blow, Climate, Fault, Told, Verdicts, Weather

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
 from fairwitness.contracts.forge.events import (
     ChangeRequestEmitted,
@@ -18,10 +18,10 @@ from fairwitness.contracts.forge.events import (
     RunResumed,
 )
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
-from fairwitness.contracts.graph.plan import Plan
+from fairwitness.contracts.graph.orders import Plan
 from fairwitness.rules.dag import grown_dag, is_exhausted, run_counts
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
-from fairwitness.rules.graph_moves import reopened
+from fairwitness.rules.graph_events import reopened
 from fairwitness.rules.graph_run import CHILDREN, MOVING, GraphRun
 from support.graph.sim_ground import Ground
 

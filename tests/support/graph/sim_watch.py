@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState
-from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, Candidate, GraphOptions
-from fairwitness.contracts.graph.plan import Plan
-from fairwitness.rules.scheduling import GOOD_ENOUGH, claim_of, collide
+from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, Candidate, GraphOptions, Plan
+from fairwitness.rules.schedule import GOOD_ENOUGH, claim_of, collide
 from support.graph.sim_git import SimGit
 from support.graph.sim_journal import Kept
 

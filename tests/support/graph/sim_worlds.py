@@ -4,7 +4,7 @@ from random import Random
 from typing import NamedTuple
 
 from fairwitness.contracts.forge.dag import Dag
-from fairwitness.rules.scheduling import collected
+from fairwitness.rules.schedule import collected
 from support.graph.sim import OPTIONS, GraphWorld
 from support.graph.sim_faults import Blow, Climate, Drawn, Fault, Verdicts
 from support.graph.sim_graphs import random_dag

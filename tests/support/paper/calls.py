@@ -13,7 +13,7 @@ from fairwitness.contracts.feature.facts import CanStart, Step
 from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.record import Record
-from fairwitness.rules.feature_moves import instance_of, visit_of
+from fairwitness.rules.feature_events import instance_of, visit_of
 from fairwitness.runs.dispatch.budget_account import STARTED, Standing
 from fairwitness.runs.dispatch.model import Context, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.records import Begun, ended, write_end

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import Execution, Phase, SandboxTier
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.feature.facts import Change, ChangedFile
-from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.forge.dag import DagNode, NodeState
 from fairwitness.contracts.graph.orders import (
@@ -23,7 +23,7 @@ from fairwitness.contracts.graph.orders import (
     Prepared,
 )
 from fairwitness.ledger.record import Record
-from fairwitness.rules import graph_moves
+from fairwitness.rules import graph_events
 from fairwitness.rules.criteria import required_checks
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import AttemptEvidence
@@ -186,7 +186,7 @@ class PaperGraph:
             phase=str(number),
         )
         if runner.run().nodes[node.id].status is NodeState.PENDING:
-            self._tell(lambda now: graph_moves.started(runner.run().nodes[node.id], node, order, now))
+            self._tell(lambda now: graph_events.started(runner.run().nodes[node.id], node, order, now))
         prepared = Prepared(base=context.order.base_commit, start=context.order.base_commit, conflicts=())
         worked = await self._work(order, prepared, Path())
         result = await self._proven(order, prepared) if worked.done else None
@@ -195,7 +195,7 @@ class PaperGraph:
             result = AttemptResult(verified=False, reason=reason, halt=worked.halt)
         ended = result
         self._tell(
-            lambda now: graph_moves.attempt_ended(runner.run().nodes[node.id], ended, is_collected=False, now=now)
+            lambda now: graph_events.attempt_ended(runner.run().nodes[node.id], ended, is_collected=False, now=now)
         )
         if result.verified:
             self._merge(node.id, number)
@@ -221,7 +221,7 @@ class PaperGraph:
     def _merge(self, node: str, number: int) -> None:
         runner = self._runner
         run = runner.run()
-        self._tell(lambda _now: graph_moves.merge_started(run.batches + 1, [run.member(node)]))
+        self._tell(lambda _now: graph_events.merge_started(run.batches + 1, [run.member(node)]))
         commit = hash_of("merged", node, number)
         if self._script.rows_of(node, number).merges:
             self._tip = commit
@@ -230,7 +230,7 @@ class PaperGraph:
             culprit = Culprit(node=node, reasons=("the script says so",))
             result = MergeResult(tip=self._tip, landed=(), culprit=culprit, clashes=(), checks=1)
         needs = {each.id: each.dependencies for each in runner.begun().dag.nodes}
-        self._tell(lambda now: graph_moves.merge_ended(runner.run(), needs, self._context.order.target, result, now))
+        self._tell(lambda now: graph_events.merge_ended(runner.run(), needs, self._context.order.target, result, now))
 
     def _tell(self, make: Callable[[str], Iterable[EventData]]) -> None:
         self._runner.write(make)

@@ -8,7 +8,7 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.facts import Choice, HumanGate
 from fairwitness.contracts.feature.review import Category
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.vocabulary import Severity
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.review import Category, ReviewScope
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.demo.sessions import RecordedSession
 from fairwitness.kit import yaml_text
 from fairwitness.runs.feature.context import FeatureContext

@@ -4,7 +4,7 @@ import pytest
 
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.verify.checks import LONG_S, QUICK_S, Language
-from fairwitness.rules.policy import kind_of
+from fairwitness.rules.evidence_worth import kind_of
 from verify.discovery.repository import Offer, check_of, look, offers
 
 PYTEST = {"pytest": ("tests", "junit")}

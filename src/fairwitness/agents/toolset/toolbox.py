@@ -25,7 +25,7 @@ from fairwitness.agents.toolset.tree import Tree
 from fairwitness.contracts.agents.dispatch import Denial, Layer
 from fairwitness.contracts.common.tools import POLICIES, Allowed, Refused, Role, Scope, Tool, ToolCall
 from fairwitness.errors import FairWitnessError, UsageError
-from fairwitness.rules.tools import may_call, path_problem
+from fairwitness.rules.tool_policy import may_call, path_problem
 from fairwitness.sandbox.runner import Runner
 
 __all__ = ["Source", "Surroundings", "ToolResult", "ToolSpec", "Toolbox"]

@@ -17,7 +17,7 @@ from fairwitness.agents.toolset.model import FILE_LIMIT, Stopped, Unable
 from fairwitness.errors import NotStored, StoreError
 from fairwitness.kit.beneath import PLAIN, Place
 from fairwitness.kit.files import Entry, list_folder, read_plain, replace_file
-from fairwitness.rules.tools import path_problem
+from fairwitness.rules.tool_policy import path_problem
 
 _IGNORE_LIMIT = 256 << 10
 _EXECUTABLE = 0o111

@@ -13,7 +13,7 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.agents.settings import AgentsSettings, Choice
 from fairwitness.contracts.common.tools import POLICIES, Access, Tool
 from fairwitness.errors import NotReady
-from fairwitness.rules.tools import access
+from fairwitness.rules.tool_policy import access
 
 
 @dataclass(frozen=True, slots=True)

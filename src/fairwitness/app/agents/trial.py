@@ -25,7 +25,7 @@ from fairwitness.contracts.agents.settings import AgentsSettings, Choice
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.document import SignedDocument
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.repository import Repository

@@ -85,7 +85,7 @@ def backend(
     if name == API or name in settings.backend:
         from fairwitness.agents.backends.api import ApiBackend
         from fairwitness.contracts.common.policy import Policy
-        from fairwitness.rules.retry import retries_inside
+        from fairwitness.rules.feature_retry import retries_inside
 
         said = settings.backend.get(name)
         return ApiBackend(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairwitness.app.repository import URL
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, scratch_root, state_of
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.git.identity import read_identity

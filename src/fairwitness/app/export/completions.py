@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from fairwitness.contracts.common.completion import Agent
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.common.vocabulary import Status
 from fairwitness.contracts.feature.document import SIGNATURES, Presence
 
 _RESEARCHERS = Policy().researchers

@@ -21,9 +21,9 @@ from fairwitness.contracts.feature.document import SignedDocument
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
-from fairwitness.rules.retry import Loop, bounds
-from fairwitness.rules.routing import AGENT_OF
-from fairwitness.rules.tools import access
+from fairwitness.rules.feature_retry import Loop, bounds
+from fairwitness.rules.feature_routes import AGENT_OF
+from fairwitness.rules.tool_policy import access
 
 SECTIONS = (
     "Role & Purpose",

@@ -12,8 +12,8 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.facts import Step
-from fairwitness.rules.retry import Bound, Loop, bounds
-from fairwitness.rules.routing import AGENT_OF, GATE_OF, ROUTES, Action, Outcome
+from fairwitness.rules.feature_retry import Bound, Loop, bounds
+from fairwitness.rules.feature_routes import AGENT_OF, GATE_OF, ROUTES, Action, Outcome
 
 PROMPT = ".github/prompts/feature-workflow.prompt.md"
 

@@ -11,14 +11,13 @@ from fairwitness.contracts.common.completion import Header
 from fairwitness.contracts.common.decisions import HaltOutcome
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Risk, Severity, Size
+from fairwitness.contracts.common.vocabulary import Risk, Severity, Size
 from fairwitness.contracts.feature.document import SignedDocument
 from fairwitness.contracts.feature.facts import OPTIONS, Step
 from fairwitness.rules.confidence import FINDING_AT_MOST
-from fairwitness.rules.policy import depth_of, effective_size
-from fairwitness.rules.retry import CLASS_OF, Loop, after_failed_iteration, bounds, retries_inside
-from fairwitness.rules.review import RESOLUTIONS, VERDICT_OF
-from fairwitness.rules.routing import (
+from fairwitness.rules.evidence_worth import depth_of, effective_size
+from fairwitness.rules.feature_retry import CLASS_OF, Loop, after_failed_iteration, bounds, retries_inside
+from fairwitness.rules.feature_routes import (
     AGENT_OF,
     CALLS_OF,
     GATE_OF,
@@ -29,6 +28,7 @@ from fairwitness.rules.routing import (
     Route,
     default_choice,
 )
+from fairwitness.rules.review import RESOLUTIONS, VERDICT_OF
 
 _POLICY = Policy()
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from fairwitness.app.export.pages import Page, table, worded
 from fairwitness.app.export.references import REFERENCES
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Risk, Size
-from fairwitness.rules.policy import CHECKS, HEARD, CheckKind, depth_of, effective_size
+from fairwitness.contracts.common.vocabulary import Risk, Size
+from fairwitness.rules.evidence_worth import CHECKS, HEARD, CheckKind, depth_of, effective_size
 
 NAME = "fairwitness"
 FOLDERS = (".agents/skills/fairwitness", ".claude/skills/fairwitness")

@@ -14,7 +14,7 @@ from fairwitness.contracts.autopilot.events_run import DeferralThresholdAdjusted
 from fairwitness.contracts.autopilot.order import AutopilotSettings
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase
 from fairwitness.contracts.autopilot.state import Meta, SpecLock
-from fairwitness.contracts.autopilot.words import HumanWord, PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import HumanWord, PhaseStatus, RunStatus
 from fairwitness.contracts.common.approvals import ApprovalOption, ApprovalRequest
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.evidence import Observation
@@ -26,8 +26,8 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import after_resume
-from fairwitness.rules.flags import Asking, asking
-from fairwitness.rules.run_moves import verdict_gate
+from fairwitness.rules.next_run_move import verdict_gate
+from fairwitness.rules.run_flags import Asking, asking
 from fairwitness.runs.autopilot.learnings import Learnings, verdict_entry
 from fairwitness.runs.autopilot.log import RESUMED, AutopilotLog, LoggedEvent, new_event, put_events
 from fairwitness.runs.autopilot.state_file import StateFile

@@ -10,18 +10,17 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from fairwitness.contracts.autopilot.gaps import Deficiency
 from fairwitness.contracts.autopilot.order import EarlierPhase
-from fairwitness.contracts.autopilot.rating import RatingReturn
+from fairwitness.contracts.autopilot.rating import Deficiency, RatingReturn
 from fairwitness.contracts.autopilot.roadmap import Roadmap
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
 from fairwitness.contracts.common.ids import AutopilotRunId
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import standing_score
-from fairwitness.rules.ways_up import deficiencies
+from fairwitness.rules.rating import deficiencies
 from fairwitness.runs.autopilot.lineage import current_rating
 from fairwitness.runs.autopilot.log import ORDER, AutopilotLog
 

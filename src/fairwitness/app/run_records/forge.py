@@ -8,7 +8,7 @@ from pathlib import Path
 from fairwitness.app.settings.tables import read_tables
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.forge.events import RunPaused
-from fairwitness.contracts.graph.forge import ForgeSettings
+from fairwitness.contracts.graph.forge_order import ForgeSettings
 from fairwitness.errors import UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository

@@ -16,15 +16,14 @@ from fairwitness.app.run_records.autopilot import RELOCK, open_autopilot_run, wr
 from fairwitness.app.run_records.autopilot_history import latest_run
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
 from fairwitness.errors import StoreError, UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit import files as kit_files
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules.commands import detect_commands
-from fairwitness.rules.roadmap import read_roadmap
-from fairwitness.rules.roadmap_template import ROADMAP_TEMPLATE, config_template
+from fairwitness.rules.project_commands import detect_commands
+from fairwitness.rules.roadmap import ROADMAP_TEMPLATE, config_template, read_roadmap
 from fairwitness.rules.spec_lock import SpecChange, spec_changes, spec_paths
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.own_files import gitignore_with

@@ -17,22 +17,21 @@ from fairwitness.app.runs.begin_feature import RunRequest, require_agents
 from fairwitness.app.settings.tables import read_tables
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
-from fairwitness.contracts.autopilot.cost import CostEstimation
 from fairwitness.contracts.autopilot.events_quality import FlagMutualExclusivityError
+from fairwitness.contracts.autopilot.metrics import CostEstimation
 from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotSettings, EarlierPhase
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag
 from fairwitness.contracts.common.problems import Level, Problem
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import cost_warning, estimated_tokens
-from fairwitness.rules.flags import Takes, course, flag_problems, known_flags
-from fairwitness.rules.phase_range import ALL, NEXT, read_range
-from fairwitness.rules.phases import phase_order
-from fairwitness.rules.scoring import flag_conflicts, threshold_tenths
+from fairwitness.rules.phases import ALL, NEXT, phase_order, read_range
+from fairwitness.rules.run_flags import Takes, course, flag_problems, known_flags
+from fairwitness.rules.scores import flag_conflicts, threshold_tenths
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.feature.setup import ready
 

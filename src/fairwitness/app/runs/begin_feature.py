@@ -11,9 +11,8 @@ from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.ids import Slug, baseline_tag, run_ref
-from fairwitness.contracts.common.words import Workflow
-from fairwitness.contracts.feature.order import FeatureOrder
-from fairwitness.contracts.feature.settings import Dirty
+from fairwitness.contracts.common.vocabulary import Workflow
+from fairwitness.contracts.feature.order import Dirty, FeatureOrder
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository

@@ -10,8 +10,8 @@ from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.ids import run_ref
-from fairwitness.contracts.common.words import Workflow
-from fairwitness.contracts.graph.forge import ForgeOrder, ForgeSettings
+from fairwitness.contracts.common.vocabulary import Workflow
+from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgeSettings
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.git.identity import read_identity

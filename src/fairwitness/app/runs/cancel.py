@@ -15,9 +15,9 @@ from fairwitness.app.runs.drive import CANCELLED, engine_at
 from fairwitness.app.views.run import RunView
 from fairwitness.app.views.workers import bodies_of, has_engine, worker_on
 from fairwitness.contracts.autopilot.events_run import RunHalted
-from fairwitness.contracts.autopilot.words import RunStatus as AutopilotStatus
+from fairwitness.contracts.autopilot.vocabulary import RunStatus as AutopilotStatus
 from fairwitness.contracts.common.events import EventData
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import RunFinished, RunOutcome
 from fairwitness.contracts.forge.events import RunFailed
 from fairwitness.engine.base import EngineError
@@ -26,9 +26,9 @@ from fairwitness.git import quarantine
 from fairwitness.git.identity import read_identity
 from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules import graph_moves
-from fairwitness.rules.forge_course import course_of
+from fairwitness.rules import graph_events
 from fairwitness.rules.graph_run import GraphRun
+from fairwitness.rules.next_forge_move import course_of
 from fairwitness.runs.autopilot.log import LoggedEvent, new_event
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.graph.run_log import RunLog
@@ -191,4 +191,4 @@ def _tell_unplanned(log: ForgeLog, reason: str) -> bool:
 
 
 def _last(run: GraphRun, reason: str, tip: str, now: str) -> tuple[EventData, ...]:
-    return (*graph_moves.abandoned(run, reason, tip, now), RunFailed(reason=reason))
+    return (*graph_events.abandoned(run, reason, tip, now), RunFailed(reason=reason))

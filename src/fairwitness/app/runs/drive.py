@@ -14,13 +14,13 @@ from fairwitness.app.views.detail import RESUMABLE
 from fairwitness.app.views.followed_run import POLL_S, FollowedRun, ShowCallback
 from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.app.views.workers import has_engine
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.engine.base import EngineError, ExecutionStatus, RunOutcome
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.clock import spell, system_clock
-from fairwitness.rules.scheduling import RunEnd, dag_outcome
+from fairwitness.rules.schedule import RunEnd, dag_outcome
 from fairwitness.runs.forge.log import ForgeLog
 
 GRACE_S = 5.0

@@ -14,11 +14,11 @@ from fairwitness.app.run_records.forge import ForgeRunRecord, open_forge_run
 from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.app.views.workers import worker_on
 from fairwitness.contracts.forge.dag import DagNode, DagOverlay
-from fairwitness.contracts.graph.forge import ForgePlan
+from fairwitness.contracts.graph.forge_order import ForgePlan
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.files import read_given
 from fairwitness.kit.text import visible
-from fairwitness.rules.forge_course import INTERVIEW, REVIEW
+from fairwitness.rules.next_forge_move import INTERVIEW, REVIEW
 from fairwitness.runs.forge.plan_files import read_plan
 from fairwitness.runs.forge.questions import APPROVE, open_question
 from fairwitness.runs.graph.run_log import OVERLAY

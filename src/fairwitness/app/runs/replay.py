@@ -23,8 +23,8 @@ from fairwitness.errors import EventsBroken, LedgerTampered, UsageError
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
-from fairwitness.rules.decide import decide
-from fairwitness.rules.feature_moves import Raised, calls_of, events_of
+from fairwitness.rules.feature_decision import decide
+from fairwitness.rules.feature_events import Raised, calls_of, events_of
 from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.runs.feature.decisions import DECISION, facts_behind, read
 from fairwitness.runs.feature.facts import raised_here

@@ -11,7 +11,7 @@ from fairwitness.app.runs.answer import wake_engine
 from fairwitness.app.views.autopilot import opened_ledger
 from fairwitness.app.views.detail import resolve_run_at
 from fairwitness.app.views.workers import has_engine, worker_on
-from fairwitness.contracts.autopilot.words import PhaseStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible

@@ -21,7 +21,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.addresses import is_loopback
 from fairwitness.kit.text import visible
-from fairwitness.rules.violations import problems_of
+from fairwitness.rules.validation import problems_of
 
 TABLE = "agents"
 ORDER = ("claude", "codex", "copilot", "gemini", "goose", "opencode", "qwen", "kimi-code", "vibe", "api")

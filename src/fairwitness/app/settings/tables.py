@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from fairwitness.app.settings.verify import NAME, read_table, refused
 from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.problems import spell_path
-from fairwitness.contracts.feature.settings import FeatureSettings
-from fairwitness.rules.violations import problems_of
+from fairwitness.contracts.feature.order import FeatureSettings
+from fairwitness.rules.validation import problems_of
 
 
 def feature_settings(top: Path | None, *, user: Path | None = None) -> FeatureSettings:

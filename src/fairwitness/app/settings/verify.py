@@ -21,8 +21,8 @@ from fairwitness.contracts.verify.checks import DeclaredCheck, ReportFormat, Ver
 from fairwitness.errors import NotStored, StoreError, UsageError
 from fairwitness.kit.files import read_given, read_plain
 from fairwitness.kit.text import visible
-from fairwitness.rules.policy import CHECKS, Voice, kind_of
-from fairwitness.rules.violations import problems_of
+from fairwitness.rules.evidence_worth import CHECKS, Voice, kind_of
+from fairwitness.rules.validation import problems_of
 
 NAME = "fairwitness.toml"
 TABLE = "verify"

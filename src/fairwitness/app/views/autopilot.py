@@ -18,7 +18,7 @@ from fairwitness.app.views.workers import worker_on
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, TrendSummary
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
 from fairwitness.errors import DatabaseBusy, DatabaseUnusable
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import system_clock

@@ -5,7 +5,7 @@ from typing import Any
 
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
-from fairwitness.contracts.common.words import Size
+from fairwitness.contracts.common.vocabulary import Size
 from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.contracts.verify.report import Subject as Verified
 from fairwitness.errors import UsageError

@@ -14,7 +14,7 @@ from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState, NodeType
 from fairwitness.errors import EventsBroken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.fold_forge import fold_forge
-from fairwitness.rules.scheduling import GOOD_ENOUGH, ways_to_the_end
+from fairwitness.rules.schedule import GOOD_ENOUGH, ways_to_the_end
 from fairwitness.runs.graph.run_log import RunLog
 
 _LISTED = 3

@@ -74,7 +74,7 @@ def gate_views(run: str, size: str) -> tuple[Any, ...]:
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.gates import run_gates
     from fairwitness.app.views.ledger import known_run, open_ledger
-    from fairwitness.contracts.common.words import Size
+    from fairwitness.contracts.common.vocabulary import Size
 
     ledger = open_ledger(repository_root(Path.cwd()))
     try:

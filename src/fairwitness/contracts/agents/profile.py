@@ -16,7 +16,7 @@ from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, OneLine, Positive, Prose, Text, Texts
 from fairwitness.contracts.common.ids import RelPath, Slug
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
 from fairwitness.contracts.common.sandbox import Seconds
 from fairwitness.contracts.common.tools import Tool
 

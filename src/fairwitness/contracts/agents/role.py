@@ -13,7 +13,7 @@ from fairwitness.contracts.common.budgets import Amounts
 from fairwitness.contracts.common.ids import SafeName
 from fairwitness.contracts.common.sandbox import Seconds
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Status, Workflow
+from fairwitness.contracts.common.vocabulary import Status, Workflow
 
 
 class ModelClass(StrEnum):

@@ -5,10 +5,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, Strict, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.words import FixComplexity
+from fairwitness.contracts.autopilot.vocabulary import FixComplexity
 from fairwitness.contracts.common.base import AgentDocument, Contract, Count, Text
 from fairwitness.contracts.common.ids import Commit, PhaseId
+from fairwitness.contracts.common.problems import expect
 
 
 class AuditStatus(StrEnum):

@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect, is_ratio
-from fairwitness.contracts.autopilot.words import SkipReason, blocked_by
+from fairwitness.contracts.autopilot.vocabulary import SkipReason, blocked_by
 from fairwitness.contracts.common.base import Amount, Contract, Count, Maybe, Text, Timestamp
 from fairwitness.contracts.common.ids import AutopilotRunId, PhaseId
+from fairwitness.contracts.common.problems import expect, is_ratio
 
 
 class SkippedPhase(Contract):

@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.event_base import Event
 from fairwitness.contracts.autopilot.events_audit import AuditEvent
 from fairwitness.contracts.autopilot.events_phase import PhaseEvent
 from fairwitness.contracts.autopilot.events_quality import QualityEvent

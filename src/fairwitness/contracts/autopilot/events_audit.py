@@ -4,11 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.event import Event
-from fairwitness.contracts.autopilot.words import FixComplexity
+from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.vocabulary import FixComplexity
 from fairwitness.contracts.common.base import Contract, Count, Flag, Text
 from fairwitness.contracts.common.ids import Commit, PhaseId, RelPath
+from fairwitness.contracts.common.problems import expect
 
 
 class SelfAuditStarted(Event):

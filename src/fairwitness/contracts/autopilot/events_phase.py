@@ -4,10 +4,9 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.event import Event
-from fairwitness.contracts.autopilot.score import ScoreBand
-from fairwitness.contracts.autopilot.words import (
+from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.rating import ScoreBand
+from fairwitness.contracts.autopilot.vocabulary import (
     FailureCategory,
     Grade,
     HumanWord,
@@ -18,6 +17,7 @@ from fairwitness.contracts.autopilot.words import (
 )
 from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Maybe, Positive, Text, Texts, Timestamp
 from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId, RelPath, SafeName
+from fairwitness.contracts.common.problems import expect
 
 
 class PhaseStarted(Event):

@@ -4,11 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.event import Event
-from fairwitness.contracts.autopilot.words import PhaseStatus, Threshold
+from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, Threshold
 from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Flag, Maybe, Text, Texts
 from fairwitness.contracts.common.ids import PhaseId, RelPath
+from fairwitness.contracts.common.problems import expect
 
 _Cycle = Annotated[int, Strict(), Field(ge=1, le=2)]
 _QualityCycle = Annotated[int, Strict(), Field(ge=1, le=3)]

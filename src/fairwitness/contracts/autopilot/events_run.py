@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fairwitness.contracts.autopilot.event import Event
-from fairwitness.contracts.autopilot.words import Grade, RunStatus, StepName, Threshold
+from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.vocabulary import Grade, RunStatus, StepName, Threshold
 from fairwitness.contracts.common.base import (
     AlignmentScore,
     Amount,

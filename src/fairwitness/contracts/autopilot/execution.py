@@ -4,10 +4,10 @@ from typing import Self
 
 from pydantic import model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.words import Capture
+from fairwitness.contracts.autopilot.vocabulary import Capture
 from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Text
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.problems import expect
+from fairwitness.contracts.common.vocabulary import Assessment
 
 
 class ExecutionResult(Contract):

@@ -9,12 +9,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
 from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification, PhaseSteps
 from fairwitness.contracts.autopilot.state import SpecLock, State
-from fairwitness.contracts.autopilot.words import FailureCategory, Grade, Percent, PhaseType, StepName
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, Grade, Percent, PhaseType, StepName
 from fairwitness.contracts.common.base import Contract, Count, Fraction, Maybe, Positive, Text, Texts
 from fairwitness.contracts.common.ids import PhaseId, RelPath
+from fairwitness.contracts.common.problems import expect
 
 
 class RoadmapPhase(Contract):

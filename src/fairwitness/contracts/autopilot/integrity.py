@@ -14,8 +14,8 @@ from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.phase_return import PhaseReturn
 from fairwitness.contracts.autopilot.returns import JudgeReturn
-from fairwitness.contracts.autopilot.verifying import VerifierReturn
-from fairwitness.contracts.autopilot.words import FailureCategory, Grade, PhaseType, StepName
+from fairwitness.contracts.autopilot.verification import VerifierReturn
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, Grade, PhaseType, StepName
 from fairwitness.contracts.common.base import Amount, Contract, Count, Flag, Prose, Text
 from fairwitness.contracts.common.ids import Commit, RelPath, SafeName
 

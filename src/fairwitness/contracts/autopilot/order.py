@@ -6,15 +6,15 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
-from fairwitness.contracts.autopilot.checks import expect
 from fairwitness.contracts.autopilot.facts import RunSetup
-from fairwitness.contracts.autopilot.gaps import Deficiency
+from fairwitness.contracts.autopilot.rating import Deficiency
 from fairwitness.contracts.autopilot.roadmap import ROADMAP_PATH, CommandKind, Roadmap, UiFiles
 from fairwitness.contracts.autopilot.state import SpecLock
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag
 from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Flag, Fraction, Maybe, Positive, Text
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId, RelPath, Sha256
+from fairwitness.contracts.common.problems import expect
 from fairwitness.contracts.graph.orders import DEFAULT_CAP
 
 

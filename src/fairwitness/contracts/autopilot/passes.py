@@ -9,13 +9,13 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.integrity import IntegrityFinding
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
-from fairwitness.contracts.autopilot.words import Loop, Recommendation, Route, StepName
+from fairwitness.contracts.autopilot.vocabulary import Loop, Recommendation, Route, StepName
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text, Texts
 from fairwitness.contracts.common.ids import Commit, PhaseId, SafeName
+from fairwitness.contracts.common.problems import expect
 
 
 class PassKind(StrEnum):

@@ -6,9 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, Strict, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.score import ScoreBand, ScoreEntry, band_of
-from fairwitness.contracts.autopilot.words import (
+from fairwitness.contracts.autopilot.rating import ScoreBand, ScoreEntry, band_of
+from fairwitness.contracts.autopilot.vocabulary import (
     CheckState,
     CheckWord,
     Grade,
@@ -31,6 +30,7 @@ from fairwitness.contracts.common.base import (
     Timestamp,
 )
 from fairwitness.contracts.common.ids import Commit, RelPath, SafeName, Sha256
+from fairwitness.contracts.common.problems import expect
 
 
 class TaskStatus(StrEnum):

@@ -5,9 +5,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.score import ScoreBand, band_of
-from fairwitness.contracts.autopilot.words import CheckWord, Complexity, Grade, Recommendation, Tally, tally
+from fairwitness.contracts.autopilot.rating import ScoreBand, band_of
+from fairwitness.contracts.autopilot.vocabulary import CheckWord, Complexity, Grade, Recommendation, Tally, tally
 from fairwitness.contracts.common.base import (
     AgentDocument,
     AlignmentScore,
@@ -22,6 +21,7 @@ from fairwitness.contracts.common.base import (
     Texts,
 )
 from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId, SafeName
+from fairwitness.contracts.common.problems import expect
 
 
 class PhaseOutcome(StrEnum):

@@ -5,11 +5,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
 from fairwitness.contracts.autopilot.returns import PlannerReturn
-from fairwitness.contracts.autopilot.words import Complexity
+from fairwitness.contracts.autopilot.vocabulary import Complexity
 from fairwitness.contracts.common.base import AgentDocument, Maybe, Positive, Prose, Text, Texts
 from fairwitness.contracts.common.ids import RelPath, SafeName
+from fairwitness.contracts.common.problems import expect
 
 
 class TaskKind(StrEnum):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fairwitness.contracts.autopilot.trace import TraceStep
-from fairwitness.contracts.autopilot.words import FailureCategory, StepName
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, StepName
 from fairwitness.contracts.common.base import Contract, Positive, Text, Texts, Timestamp
 from fairwitness.contracts.common.ids import Commit, PhaseId
 

@@ -1,13 +1,82 @@
 """What the rating agent returns: the score that counts, criterion by criterion."""
 
+from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.score import ScoreBand, band_of
-from fairwitness.contracts.autopilot.words import CommandsRun, Snippet
-from fairwitness.contracts.common.base import AgentDocument, AlignmentScore, Count, Integer, Maybe, Score, Text, Texts
+from fairwitness.contracts.autopilot.vocabulary import CommandsRun, Snippet
+from fairwitness.contracts.common.base import (
+    AgentDocument,
+    AlignmentScore,
+    Contract,
+    Count,
+    Flag,
+    Integer,
+    Maybe,
+    Score,
+    Text,
+    Texts,
+    Timestamp,
+)
+from fairwitness.contracts.common.ids import RelPath
+from fairwitness.contracts.common.problems import expect
+
+
+class ScoreBand(StrEnum):
+    """The six bands of the alignment scale, best first."""
+
+    EXCELLENCE = "excellence"
+    GOOD = "good"
+    ACCEPTABLE = "acceptable"
+    SIGNIFICANT_GAPS = "significant_gaps"
+    MAJOR_FAILURES = "major_failures"
+    NOT_IMPLEMENTED = "not_implemented"
+
+
+_FLOORS = (
+    (9.5, ScoreBand.EXCELLENCE),
+    (8.0, ScoreBand.GOOD),
+    (7.0, ScoreBand.ACCEPTABLE),
+    (5.0, ScoreBand.SIGNIFICANT_GAPS),
+    (3.0, ScoreBand.MAJOR_FAILURES),
+    (0.0, ScoreBand.NOT_IMPLEMENTED),
+)
+
+
+def band_of(score: float) -> ScoreBand:
+    """The band of a score between 0.0 and 10.0.
+
+    >>> [band_of(score).value for score in (9.5, 9.4, 7.0, 6.9, 2.9)]
+    ['excellence', 'good', 'acceptable', 'significant_gaps', 'not_implemented']
+    """
+    return next(band for floor, band in _FLOORS if score >= floor)
+
+
+class ScoreFlag(StrEnum):
+    """What made a phase be scored."""
+
+    INITIAL = "initial"
+    FORCE = "force"
+    QUALITY = "quality"
+    GAPS = "gaps"
+
+
+class ScoreEntry(Contract):
+    """One scoring of a phase."""
+
+    score: AlignmentScore
+    timestamp: Timestamp
+    flag: ScoreFlag
+    cycle: Annotated[int, Strict(), Field(ge=0, le=5)]  # 0 first; --quality runs 3 cycles, --gaps 5
+
+
+class ScoreHistory(Contract):
+    """The part of a phase record that the quality flags keep."""
+
+    score_history: tuple[ScoreEntry, ...]
+    quality_exhausted: Flag
+    gaps_exhausted: Flag
 
 
 class RatedExecution(AgentDocument):
@@ -66,3 +135,25 @@ class RatingReturn(AgentDocument):
     def _band_of_the_score(self) -> Self:
         expect(self, self.score_band is band_of(self.alignment_score), "the score_band of the score", "score_band")
         return self
+
+
+class Deficiency(Contract):
+    """One criterion below its target, and the file where to raise it."""
+
+    criterion: Text
+    current_score: Score
+    target_score: Score
+    deficiency: Text
+    target_file: RelPath
+    expected_impact: Text
+
+    @model_validator(mode="after")
+    def _below_the_target(self) -> Self:
+        expect(self, self.current_score < self.target_score, "a target_score above the current_score", "target_score")
+        return self
+
+
+class GapList(Contract):
+    """All deficiencies of a phase."""
+
+    deficiencies: tuple[Deficiency, ...]

@@ -6,9 +6,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text, Texts, Timestamp
 from fairwitness.contracts.common.ids import RelPath
+from fairwitness.contracts.common.problems import expect
 
 
 class Language(StrEnum):

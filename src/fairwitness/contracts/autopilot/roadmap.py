@@ -9,12 +9,11 @@ from typing import Annotated, Self, TypeAlias
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from fairwitness.contracts.autopilot.checks import expect
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
 from fairwitness.contracts.autopilot.visual import VisualTesting
 from fairwitness.contracts.common.base import Contract, Flag, Maybe, OneLine, Positive
 from fairwitness.contracts.common.ids import PhaseId, RelPath
-from fairwitness.contracts.common.problems import Level, Problem
+from fairwitness.contracts.common.problems import Level, Problem, expect
 
 ROADMAP_PATH = ".planning/ROADMAP.md"
 DEFAULT_SPEC_PATHS = (".planning/REQUIREMENTS.md", ".planning/PROJECT.md", ROADMAP_PATH)

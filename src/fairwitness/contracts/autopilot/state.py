@@ -7,10 +7,9 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
 from fairwitness.contracts.autopilot.breaker import BreakerState
-from fairwitness.contracts.autopilot.checks import expect
 from fairwitness.contracts.autopilot.events import AutopilotEvent
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
-from fairwitness.contracts.autopilot.words import Grade, HumanWord, Percent, RunStatus, StepName, Threshold
+from fairwitness.contracts.autopilot.vocabulary import Grade, HumanWord, Percent, RunStatus, StepName, Threshold
 from fairwitness.contracts.common.base import (
     Amount,
     Contract,
@@ -22,6 +21,7 @@ from fairwitness.contracts.common.base import (
     Timestamp,
 )
 from fairwitness.contracts.common.ids import AutopilotRunId, PhaseId, RelPath, Sha256
+from fairwitness.contracts.common.problems import expect
 
 
 class Deferral(Contract):

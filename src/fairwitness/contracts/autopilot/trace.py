@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from fairwitness.contracts.autopilot.words import Snippet
+from fairwitness.contracts.autopilot.vocabulary import Snippet
 from fairwitness.contracts.common.base import Contract, Count, Timestamp
 from fairwitness.contracts.common.ids import PhaseId
 

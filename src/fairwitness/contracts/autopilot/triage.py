@@ -5,10 +5,10 @@ from typing import Self
 
 from pydantic import model_validator
 
-from fairwitness.contracts.autopilot.checks import expect, is_ratio
-from fairwitness.contracts.autopilot.words import Route, Snippet, StepName
+from fairwitness.contracts.autopilot.vocabulary import Route, Snippet, StepName
 from fairwitness.contracts.common.base import Contract, Count, Fraction, Maybe, Text, Timestamp
 from fairwitness.contracts.common.ids import PhaseId
+from fairwitness.contracts.common.problems import expect, is_ratio
 
 VERIFY_ONLY_ABOVE = 0.80
 SKIPPED_BY_VERIFY_ONLY = (StepName.RESEARCH, StepName.PLAN, StepName.PLAN_CHECK, StepName.EXECUTE)

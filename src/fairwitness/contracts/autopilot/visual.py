@@ -5,9 +5,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
 from fairwitness.contracts.common.base import Contract, Count, Flag, Positive, Text, Timestamp
 from fairwitness.contracts.common.ids import PhaseId, RelPath, SafeName
+from fairwitness.contracts.common.problems import expect
 
 RoutePath = Annotated[str, Field(pattern=r"^/")]
 

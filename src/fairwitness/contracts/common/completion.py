@@ -15,7 +15,7 @@ from fairwitness.contracts.common.base import (
     Timestamp,
 )
 from fairwitness.contracts.common.ids import RelPath
-from fairwitness.contracts.common.words import Risk, Severity, Status
+from fairwitness.contracts.common.vocabulary import Risk, Severity, Status
 
 
 class Agent(StrEnum):

@@ -9,7 +9,7 @@ from fairwitness.contracts.common.base import Contract, Count, Flag, Positive, T
 from fairwitness.contracts.common.completion import StepId
 from fairwitness.contracts.common.gates import GateAnswer
 from fairwitness.contracts.common.ids import SafeName
-from fairwitness.contracts.common.words import Confidence, Size
+from fairwitness.contracts.common.vocabulary import Confidence, Size
 
 
 class ErrorClass(StrEnum):

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from fairwitness.contracts.common.base import Contract, Maybe, Positive, Timestamp
 from fairwitness.contracts.common.ids import PhaseId, RunId, SafeName
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 
 EventType = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$", max_length=64)]
 

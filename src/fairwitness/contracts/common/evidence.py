@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Maybe, Positive, Prose, Text, Timestamp
 from fairwitness.contracts.common.ids import RunId, SafeName, Sha256
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
-from fairwitness.contracts.common.words import Assessment, Severity, Verdict
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.vocabulary import Assessment, Severity, Verdict
 
 Tree = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 """A git tree by its full hash."""

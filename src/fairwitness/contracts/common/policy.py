@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field, Strict
 
 from fairwitness.contracts.common.base import Contract, Positive, Text
-from fairwitness.contracts.common.words import Risk
+from fairwitness.contracts.common.vocabulary import Risk
 
 
 class OnExhausted(StrEnum):

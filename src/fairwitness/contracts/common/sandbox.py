@@ -12,8 +12,8 @@ from pydantic import Field, Strict, model_validator
 from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Maybe, Positive, Text, Texts, Timestamp
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.ids import Sha256
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.vocabulary import Assessment
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 

@@ -6,8 +6,8 @@ from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import AgentDocument, Maybe, Text
 from fairwitness.contracts.common.completion import Agent
-from fairwitness.contracts.common.refusals import unique_ids
-from fairwitness.contracts.common.words import Confidence, Risk
+from fairwitness.contracts.common.problems import unique_ids
+from fairwitness.contracts.common.vocabulary import Confidence, Risk
 from fairwitness.contracts.feature.document import SignedDocument
 
 

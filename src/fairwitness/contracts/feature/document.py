@@ -12,8 +12,8 @@ from pydantic import model_validator
 
 from fairwitness.contracts.common.base import AgentDocument
 from fairwitness.contracts.common.completion import Agent, Completion, Header
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
-from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.vocabulary import Status
 
 
 class Presence(StrEnum):

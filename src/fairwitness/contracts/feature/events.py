@@ -16,7 +16,7 @@ from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.ids import Commit, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Confidence, Severity, Verdict
+from fairwitness.contracts.common.vocabulary import Confidence, Severity, Verdict
 from fairwitness.contracts.feature.pushback import PushbackOption
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 from fairwitness.contracts.forge import events as graph

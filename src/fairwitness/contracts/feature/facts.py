@@ -14,8 +14,8 @@ from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Po
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import Tally, Tree
 from fairwitness.contracts.common.ids import RelPath, SafeName
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
-from fairwitness.contracts.common.words import Risk, Severity, Size
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.vocabulary import Risk, Severity, Size
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus
 from fairwitness.contracts.feature.review import ReviewScope
 

@@ -5,8 +5,8 @@ from typing import Self
 from pydantic import model_validator
 
 from fairwitness.contracts.common.base import AgentDocument, Flag, Text
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.pushback import Concern
 
 

@@ -4,14 +4,43 @@ from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
-from fairwitness.contracts.common.base import AgentDocument, Amount, Count, Maybe, Number, Text
+from fairwitness.contracts.common.base import AgentDocument, Amount, Count, Maybe, Number, Prose, Text
 from fairwitness.contracts.common.completion import Agent
 from fairwitness.contracts.common.ids import RelPath
-from fairwitness.contracts.common.refusals import unique_ids
-from fairwitness.contracts.common.words import Confidence, Severity, Verdict
+from fairwitness.contracts.common.problems import unique_ids
+from fairwitness.contracts.common.vocabulary import Confidence, Severity, Verdict
 from fairwitness.contracts.feature.document import SignedDocument
-from fairwitness.contracts.feature.instructions import InstructionUpdate
+
+COPILOT_INSTRUCTIONS = ".github/copilot-instructions.md"
+INSTRUCTIONS_FOLDER = ".github/instructions/"
+
+
+class InstructionChange(StrEnum):
+    """What is to be done to the file."""
+
+    CREATE = "create"
+    APPEND = "append"
+    MODIFY = "modify"
+    DELETE = "delete"
+
+
+def _governed(path: str) -> str:
+    if path != COPILOT_INSTRUCTIONS and not path.startswith(INSTRUCTIONS_FOLDER):
+        raise PydanticCustomError(
+            "instruction_path", "a file under .github/instructions/ or .github/copilot-instructions.md"
+        )
+    return path
+
+
+class InstructionUpdate(AgentDocument):
+    """One proposed change to one file."""
+
+    file_path: Annotated[RelPath, AfterValidator(_governed)]
+    change_type: InstructionChange
+    change_summary: Annotated[str, Field(pattern=r"\S", max_length=1000)]
+    patch: Prose
 
 
 class KnowledgeType(StrEnum):

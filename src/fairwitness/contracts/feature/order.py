@@ -5,6 +5,7 @@ from typing import Any
 
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.base import Contract, Flag, Maybe, Prose, Text
+from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.ids import Commit, GitRef, Sha256, Slug
 from fairwitness.contracts.common.policy import Policy
 
@@ -50,3 +51,46 @@ class FeatureOrder(Contract):
     """The agent that was asked for on the command line; None for what each role's settings say."""
     cassettes: Maybe[Text] = None
     started_by: Text
+
+
+class Dirty(StrEnum):
+    """What is done about changes that are not committed."""
+
+    SNAPSHOT = "snapshot"
+    REFUSE = "refuse"
+
+
+class FinishTable(Contract):
+    """`[finish]`."""
+
+    checkout: Flag = True
+    co_author: Flag = True
+
+
+class ArtifactsTable(Contract):
+    """`[artifacts]`."""
+
+    commit: KeepArtifacts = KeepArtifacts.NO
+
+
+class FeatureTable(Contract):
+    """`[feature]`."""
+
+    dirty: Dirty = Dirty.SNAPSHOT
+
+
+class FeatureSettings(Contract):
+    """The tables of `fairwitness.toml` that a feature run reads."""
+
+    feature: FeatureTable = FeatureTable()
+    policy: Policy = Policy()
+    finish: FinishTable = FinishTable()
+    artifacts: ArtifactsTable = ArtifactsTable()
+    budget: BudgetTable = BudgetTable()
+
+    @property
+    def ends(self) -> FinishSettings:
+        """How a run ends in git."""
+        return FinishSettings(
+            checkout=self.finish.checkout, artifacts=self.artifacts.commit, co_author=self.finish.co_author
+        )

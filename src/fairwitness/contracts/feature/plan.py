@@ -7,9 +7,9 @@ from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import AgentDocument, Integer, Maybe, Positive, Text, Texts
 from fairwitness.contracts.common.completion import Agent
-from fairwitness.contracts.common.ids import TaskId
-from fairwitness.contracts.common.refusals import unique_ids
-from fairwitness.contracts.common.words import Risk, Size
+from fairwitness.contracts.common.ids import RelPath, TaskId
+from fairwitness.contracts.common.problems import unique_ids
+from fairwitness.contracts.common.vocabulary import Risk, Size
 from fairwitness.contracts.feature.document import SignedDocument
 
 
@@ -66,3 +66,47 @@ class PlanOutput(SignedDocument[PlanPayload]):
     """Schema 5: `plan-output.yaml`."""
 
     signer = Agent.PLANNER
+
+
+Pointer = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9._/-]+#[A-Za-z0-9_]+(\[[A-Za-z0-9_]+='[^']+'\])?(\.[A-Za-z0-9_]+(\[[A-Za-z0-9_]+='[^']+'\])?)*$"
+    ),
+]
+"""`<file>#<dotted path>` with selectors: `design-output.yaml#payload.decisions[id='D-8']`."""
+
+
+class FileToModify(AgentDocument):
+    """A file the task will touch, and how dangerous that is."""
+
+    path: RelPath
+    risk: Risk
+
+
+class RelevantContext(AgentDocument):
+    """What the implementer is shown, and nothing more."""
+
+    design_sections: Annotated[tuple[Pointer, ...], Field(min_length=1)]
+    spec_requirements: Annotated[tuple[Pointer, ...], Field(min_length=1)]
+    files_to_modify: Maybe[tuple[FileToModify, ...]] = None
+
+
+class Task(AgentDocument):
+    """The task itself."""
+
+    id: TaskId
+    title: Text
+    description: Text
+    agent: Agent
+    size: Size
+    risk: Risk
+    depends_on: tuple[TaskId, ...] = ()
+    acceptance_criteria: Annotated[tuple[Text, ...], Field(min_length=1)]
+    relevant_context: RelevantContext
+
+
+class TaskDocument(AgentDocument):
+    """Schema 6: `tasks/<task-id>.yaml`."""
+
+    task: Task

@@ -7,8 +7,8 @@ from pydantic import model_validator
 
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.base import AgentDocument, Count, Flag, Text
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.vocabulary import Severity
 
 
 class PushbackOption(StrEnum):

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import AgentDocument, Text
 from fairwitness.contracts.common.completion import Agent
-from fairwitness.contracts.common.refusals import unique_ids
+from fairwitness.contracts.common.problems import unique_ids
 from fairwitness.contracts.feature.document import SignedDocument
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fairwitness.contracts.common.base import AgentDocument, Count, Integer, Maybe, SchemaVersion, Text, Texts
-from fairwitness.contracts.common.words import Severity, Verdict
+from fairwitness.contracts.common.vocabulary import Severity, Verdict
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
 
 

@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import AgentDocument, Maybe, Text, Texts
 from fairwitness.contracts.common.completion import Agent
-from fairwitness.contracts.common.refusals import unique_ids
-from fairwitness.contracts.common.words import Severity
+from fairwitness.contracts.common.problems import unique_ids
+from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.document import SignedDocument
 from fairwitness.contracts.feature.pushback import PushbackLog
 

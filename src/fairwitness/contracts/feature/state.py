@@ -18,7 +18,7 @@ from fairwitness.contracts.common.ids import (
     TaskId,
 )
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Confidence, Severity, Verdict
+from fairwitness.contracts.common.vocabulary import Confidence, Severity, Verdict
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus, RunOutcome, StepOutcome
 from fairwitness.contracts.feature.pushback import PushbackOption
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import Contract, Count, Maybe, Timestamp, WholeLiteral
 from fairwitness.contracts.common.ids import NodeId, RunId
-from fairwitness.contracts.common.refusals import unique_ids
+from fairwitness.contracts.common.problems import unique_ids
 
 
 class NodeType(StrEnum):

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, model_validator
 
 from fairwitness.contracts.common.base import AgentDocument, Maybe, Text, Texts
 from fairwitness.contracts.common.ids import GitRef, NodeId, SafeName
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any, unique_ids
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any, unique_ids
 from fairwitness.contracts.forge.dag import Dag, DagNode, DagOverlay, NodeState, NodeType
 from fairwitness.contracts.forge.documents import (
     ChangedFile,

@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from fairwitness.contracts.common.base import Contract, Count, Maybe, Positive, Text, Timestamp
 from fairwitness.contracts.common.ids import NodeId, RunId
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
 from fairwitness.contracts.forge.dag import CrId, NodeState
 
 

@@ -1,14 +1,17 @@
 """Orders and results of attempts, helpers and merges: the JSON that the engine keeps of a running graph."""
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts
 from fairwitness.contracts.common.evidence import Tree
 from fairwitness.contracts.common.ids import Commit, GitRef, NodeId, PhaseId, RelPath, RunId
-from fairwitness.contracts.common.refusals import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import Refusal, refuse_if_any
 from fairwitness.contracts.common.sandbox import Seconds
+from fairwitness.contracts.common.vocabulary import Workflow
+from fairwitness.contracts.forge.dag import Dag
 
 DEFAULT_CAP = 4
 DEFAULT_ATTEMPTS = 3
@@ -228,3 +231,18 @@ class GraphEnd(Contract):
     reason: Maybe[Text] = None
     requests: tuple[Text, ...] = ()
     """Change requests that wait for an answer: the graph has not ended, and goes on when they have one."""
+
+
+class Plan(NamedTuple):
+    """What is to be carried out."""
+
+    base: Dag
+    """The graph as it was planned."""
+    dag: Dag
+    """The same with every overlay that was applied."""
+    estimates: Mapping[str, int] | None = None
+    """How long each task may take, in any unit."""
+    writes: Mapping[str, frozenset[str]] | None = None
+    """What each task may write; None if nobody declared anything, and then branches alone keep tasks apart."""
+    workflow: Workflow = Workflow.FORGE
+    """Whose events tell of it."""

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text, Texts
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.verify.checks import CheckId
 
 ITEMS = 200_000

@@ -13,7 +13,7 @@ from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.autopilot.passes import PhasePass
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import POLICIES, Role
@@ -21,7 +21,7 @@ from fairwitness.errors import LedgerTampered, UsageError
 from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules.retry import may_retry
+from fairwitness.rules.feature_retry import may_retry
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.records import adopt

@@ -15,8 +15,8 @@ from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask
 from fairwitness.contracts.autopilot.returns import ResearcherReturn
 from fairwitness.contracts.autopilot.roadmap import CommandKind, Criterion, DetailedPhase
-from fairwitness.contracts.autopilot.verifying import VerifierReturn
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.verification import VerifierReturn
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.errors import UsageError

@@ -15,11 +15,11 @@ from typing import NamedTuple
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.roadmap import CommandKind
-from fairwitness.contracts.autopilot.words import CheckWord
+from fairwitness.contracts.autopilot.vocabulary import CheckWord
 from fairwitness.contracts.common.base import Contract, Texts
 from fairwitness.contracts.common.evidence import Execution, SandboxTier, Tree
 from fairwitness.contracts.common.sandbox import ASSESSED, End
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.verify.checks import LONG_S, CheckSpec, Discovered, Language, Project, ReportFormat
 from fairwitness.contracts.verify.report import Subject
 from fairwitness.contracts.verify.results import Ran

@@ -11,7 +11,7 @@ from fairwitness.contracts.common.base import Contract
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules.plan_check import parts_of
+from fairwitness.rules.phase_plan import parts_of
 from fairwitness.runs.autopilot.agent_calls import AgentCaller
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand

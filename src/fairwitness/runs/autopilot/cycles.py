@@ -8,12 +8,12 @@ from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.order import EarlierPhase
 from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
-from fairwitness.contracts.autopilot.score import band_of
-from fairwitness.contracts.autopilot.words import Loop, Recommendation
+from fairwitness.contracts.autopilot.rating import band_of
+from fairwitness.contracts.autopilot.vocabulary import Loop, Recommendation
 from fairwitness.rules.diagnostics import CycleResult, LoopFacts, LoopMove, after_cycle, after_loop, way_up
-from fairwitness.rules.flags import LoopPlan, course
-from fairwitness.rules.scoring import in_order_of_gap, tenths
-from fairwitness.rules.ways_up import ways_up
+from fairwitness.rules.rating import ways_up
+from fairwitness.rules.run_flags import LoopPlan, course
+from fairwitness.rules.scores import in_order_of_gap, tenths
 from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.integrity_inputs import (
     PassReview,

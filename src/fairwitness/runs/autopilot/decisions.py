@@ -5,20 +5,20 @@ from collections.abc import Mapping
 from fairwitness.contracts.autopilot import events_phase as of_phase
 from fairwitness.contracts.autopilot import events_quality as of_quality
 from fairwitness.contracts.autopilot import events_run as of_run
-from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.event_base import Event
 from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
 from fairwitness.contracts.autopilot.integrity import IntegrityAnswer
 from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
 from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
-from fairwitness.contracts.autopilot.score import band_of
-from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus, Recommendation, RunStatus, StepName
+from fairwitness.contracts.autopilot.rating import band_of
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, Recommendation, RunStatus, StepName
 from fairwitness.rules.cost import standing_score
-from fairwitness.rules.flags import course
 from fairwitness.rules.integrity import IntegrityVerdict, integrity
+from fairwitness.rules.phase_plan import parts_of
 from fairwitness.rules.phases import gate_of, has_dependents
-from fairwitness.rules.plan_check import parts_of
-from fairwitness.rules.scoring import GateMove, RubberStamp, split_score, tenths, too_many_deferred, uniform_tail
+from fairwitness.rules.run_flags import course
+from fairwitness.rules.scores import GateMove, RubberStamp, split_score, tenths, too_many_deferred, uniform_tail
 from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.cycles import after_cycle_pass, cycle_result, first_cycle, nothing_to_raise
 from fairwitness.runs.autopilot.integrity_inputs import (

@@ -17,8 +17,8 @@ from fairwitness.contracts.autopilot.passes import PassKind, PhasePass, StepResu
 from fairwitness.contracts.autopilot.phase_record import ExecuteStep, PhaseSteps, TaskRecord, TaskStatus
 from fairwitness.contracts.autopilot.returns import DebuggerReturn, ExecutorReturn
 from fairwitness.contracts.autopilot.trace import TraceAction
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn
-from fairwitness.contracts.autopilot.words import FailureCategory, StepName, WorkState
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, StepName, WorkState
 from fairwitness.contracts.common.base import Contract, Positive, Texts
 from fairwitness.contracts.common.ids import NodeId
 from fairwitness.contracts.common.tools import Role

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from fairwitness.contracts.autopilot.events_phase import TaskCompleted, TaskFailed
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked

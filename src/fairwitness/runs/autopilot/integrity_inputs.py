@@ -17,11 +17,11 @@ from fairwitness.contracts.autopilot.passes import PassKind, PhasePass
 from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
 from fairwitness.contracts.autopilot.returns import JudgeReturn
-from fairwitness.contracts.autopilot.words import FailureCategory, PhaseStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, StepName
 from fairwitness.rules.diagnostics import WayUp, needs_diagnostic, way_up
-from fairwitness.rules.flags import CYCLES, asking, course
-from fairwitness.rules.scoring import tenths
-from fairwitness.rules.ways_up import ways_up
+from fairwitness.rules.rating import ways_up
+from fairwitness.rules.run_flags import CYCLES, asking, course
+from fairwitness.rules.scores import tenths
 from fairwitness.runs.autopilot.context import JUDGEMENT, RATING, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.lineage import current_rating, lineage, origin, passes_of
 from fairwitness.runs.autopilot.log import STEP, pass_name

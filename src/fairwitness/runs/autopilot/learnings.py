@@ -7,7 +7,7 @@ beside the run, stays; what the run itself learned is put back wherever it is mi
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
 from fairwitness.contracts.autopilot.phase_record import HumanVerdict
 from fairwitness.contracts.autopilot.postmortem import PostMortem
-from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, HumanWord
 from fairwitness.contracts.common.base import Contract, Text
 from fairwitness.errors import StoreError
 from fairwitness.kit.killpoints import killpoint

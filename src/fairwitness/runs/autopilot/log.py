@@ -7,26 +7,26 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from fairwitness.contracts.autopilot.event import Event
+from fairwitness.contracts.autopilot.event_base import Event
 from fairwitness.contracts.autopilot.events_run import RunStarted
 from fairwitness.contracts.autopilot.facts import AutopilotState, EventFacts
 from fairwitness.contracts.autopilot.order import AutopilotOrder
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult, Verdict
 from fairwitness.contracts.autopilot.phase_return import PhaseReturn
-from fairwitness.contracts.autopilot.words import StepName
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import EventsBroken, RowRefused, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.rules.flags import course
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.fold_phase import event_data
+from fairwitness.rules.run_flags import course
 
 C = TypeVar("C", bound=Contract)
 E = TypeVar("E", bound=Event)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
-from fairwitness.contracts.autopilot.words import CheckWord, FailureCategory, Recommendation
+from fairwitness.contracts.autopilot.vocabulary import CheckWord, FailureCategory, Recommendation
 from fairwitness.kit.durations import took
 from fairwitness.kit.json_text import render
 from fairwitness.kit.markdown import Markdown, line

@@ -7,10 +7,9 @@ from pydantic import Field, ValidationError
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import PathItem, PathProblems, RoadmapPhase
 from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
-from fairwitness.contracts.autopilot.rating import RatingReturn, ScorecardItem
+from fairwitness.contracts.autopilot.rating import RatingReturn, ScoreBand, ScorecardItem
 from fairwitness.contracts.autopilot.returns import JudgeReturn
-from fairwitness.contracts.autopilot.score import ScoreBand
-from fairwitness.contracts.autopilot.verifying import (
+from fairwitness.contracts.autopilot.verification import (
     CheckReport,
     CheckReports,
     PhaseCriterion,
@@ -19,10 +18,10 @@ from fairwitness.contracts.autopilot.verifying import (
     VisualTestResults,
 )
 from fairwitness.contracts.autopilot.visual import RegressionStatus, ScreenshotResult, VisualAssessment, VisualBugReport
-from fairwitness.contracts.autopilot.words import Recommendation, Threshold
+from fairwitness.contracts.autopilot.vocabulary import Recommendation, Threshold
 from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Flag, Texts, Timestamp
 from fairwitness.contracts.common.ids import AutopilotRunId, Commit, PhaseId
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.errors import BadDocument
 from fairwitness.kit import front_matter
 from fairwitness.kit.documents import Format, read
@@ -39,7 +38,7 @@ from fairwitness.kit.markdown import (
     table,
     texts,
 )
-from fairwitness.rules.scoring import tenths
+from fairwitness.rules.scores import tenths
 from fairwitness.runs.autopilot.page_words import category, check_word, milliseconds, of_ten, recommendation, title
 
 OUTPUT = 200

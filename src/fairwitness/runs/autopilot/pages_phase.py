@@ -6,8 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from fairwitness.contracts.autopilot.checks import expect
-from fairwitness.contracts.autopilot.discuss import DiscussedPhase, DiscussedQuestion
+from fairwitness.contracts.autopilot.context_map import DiscussedPhase, DiscussedQuestion
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.plan import PlanCriterion, PlanTask
@@ -15,10 +14,11 @@ from fairwitness.contracts.autopilot.postmortem import PostMortem
 from fairwitness.contracts.autopilot.returns import PlannerReturn, ResearcherReturn, TaskEvidence
 from fairwitness.contracts.autopilot.trace import TraceSpan
 from fairwitness.contracts.autopilot.triage import Triage
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterionStatus
-from fairwitness.contracts.autopilot.words import Grade
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, TaskCriterionStatus
+from fairwitness.contracts.autopilot.vocabulary import Grade
 from fairwitness.contracts.common.base import Amount, Contract, Count, Maybe, Text, Texts, Timestamp
 from fairwitness.contracts.common.ids import AutopilotRunId, Commit, PhaseId, RelPath, SafeName
+from fairwitness.contracts.common.problems import expect
 from fairwitness.errors import BadDocument
 from fairwitness.kit import front_matter
 from fairwitness.kit.documents import Format, read

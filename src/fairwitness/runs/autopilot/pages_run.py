@@ -8,7 +8,7 @@ from fairwitness.contracts.autopilot.completion import CompletionReport, Skipped
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, Spread, Trend, TrendSummary
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.kit.json_text import render_line
 from fairwitness.kit.markdown import (

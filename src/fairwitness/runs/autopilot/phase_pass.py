@@ -6,22 +6,22 @@ from collections.abc import Awaitable, Callable
 from fairwitness.contracts.autopilot import events_phase as of_phase
 from fairwitness.contracts.autopilot import events_quality as of_quality
 from fairwitness.contracts.autopilot import events_run as of_run
-from fairwitness.contracts.autopilot.cost import CostEstimation
 from fairwitness.contracts.autopilot.facts import EventFacts, PathItem, Retries, StepOutcome
+from fairwitness.contracts.autopilot.metrics import CostEstimation
 from fairwitness.contracts.autopilot.order import EarlierPhase
 from fairwitness.contracts.autopilot.passes import PassKind, PassMove, PassMoveKind, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
 from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan
-from fairwitness.contracts.autopilot.words import Loop, PhaseStatus, Recommendation, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import Loop, PhaseStatus, Recommendation, RunStatus, StepName
 from fairwitness.contracts.common.base import Contract, instant
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import cools_until
 from fairwitness.rules.cost import estimated_tokens
-from fairwitness.rules.flags import LoopPlan, course
-from fairwitness.rules.pass_moves import next_step
-from fairwitness.rules.scoring import tenths, worth_gaps
+from fairwitness.rules.next_pass_step import next_step
+from fairwitness.rules.run_flags import LoopPlan, course
+from fairwitness.rules.scores import tenths, worth_gaps
 from fairwitness.runs.autopilot import execution, preflight, rating, research_and_plan, verification
 from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.cycles import earlier_items, loops_of, started

@@ -20,7 +20,7 @@ from fairwitness.contracts.autopilot.postmortem import (
     TimelineStatus,
 )
 from fairwitness.contracts.autopilot.trace import TraceStep
-from fairwitness.contracts.autopilot.words import FailureCategory, HumanWord, StepName
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, HumanWord, StepName
 from fairwitness.contracts.common.base import Texts
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.kit.killpoints import killpoint

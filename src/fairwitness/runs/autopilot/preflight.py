@@ -17,10 +17,10 @@ from fairwitness.contracts.autopilot.triage import (
     TriagedCriterion,
     TriageResult,
 )
-from fairwitness.contracts.autopilot.words import CheckState, FailureCategory, PhaseStatus, Route, StepName
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, PhaseStatus, Route, StepName
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.errors import FairWitnessError
-from fairwitness.rules.flags import course
+from fairwitness.rules.run_flags import course
 from fairwitness.rules.spec_lock import SpecChange, SpecTurn, spec_changes
 from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.context import PREFLIGHT, TRIAGE, AutopilotContext

@@ -6,15 +6,14 @@ from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import StepError
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import PhaseSteps, RateStep
-from fairwitness.contracts.autopilot.rating import RatingReturn
-from fairwitness.contracts.autopilot.score import band_of
+from fairwitness.contracts.autopilot.rating import RatingReturn, band_of
 from fairwitness.contracts.autopilot.trace import TraceAction
-from fairwitness.contracts.autopilot.words import CheckState, FailureCategory, StepName
+from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, StepName
 from fairwitness.contracts.common.base import Contract, Text
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.rules.rating import SettledRating, settle
-from fairwitness.rules.scoring import tenths
+from fairwitness.rules.scores import tenths
 from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.context import RATING, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name

@@ -5,10 +5,10 @@ from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import DocumentStep, PhaseSteps, PlanCheckStep, PlanStep
 from fairwitness.contracts.autopilot.plan import PhasePlan
 from fairwitness.contracts.autopilot.returns import PlanCheckerReturn, PlanIssueSeverity, ResearcherReturn
-from fairwitness.contracts.autopilot.words import CheckState, FailureCategory, StepName, WorkState
+from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, StepName, WorkState
 from fairwitness.contracts.common.tools import Role
-from fairwitness.rules.pass_moves import PLAN_CONFIDENCE
-from fairwitness.rules.plan_check import is_too_large, plan_problems, scope_problems
+from fairwitness.rules.next_pass_step import PLAN_CONFIDENCE
+from fairwitness.rules.phase_plan import is_too_large, plan_problems, scope_problems
 from fairwitness.runs.autopilot.context import PLAN, PLAN_CHECK, RESEARCH, AutopilotContext
 from fairwitness.runs.autopilot.pages_phase import plan_page, research_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span

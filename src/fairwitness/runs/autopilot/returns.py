@@ -20,13 +20,13 @@ from fairwitness.contracts.autopilot.phase_return import (
     WorkedStatus,
     WorkedStep,
 )
+from fairwitness.contracts.autopilot.rating import band_of
 from fairwitness.contracts.autopilot.returns import PlanCheckerReturn
-from fairwitness.contracts.autopilot.score import band_of
 from fairwitness.contracts.autopilot.triage import Triage
-from fairwitness.contracts.autopilot.words import Complexity, Route, StepName
+from fairwitness.contracts.autopilot.vocabulary import Complexity, Route, StepName
 from fairwitness.git.repository import Repository
 from fairwitness.rules.integrity_evidence import places
-from fairwitness.rules.plan_check import parts_of
+from fairwitness.rules.phase_plan import parts_of
 from fairwitness.runs.autopilot.context import PLAN_CHECK, RATING, SEEN, TRIAGE, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.lineage import results_of
 from fairwitness.runs.autopilot.rating import PhaseRating

@@ -15,7 +15,7 @@ from fairwitness.contracts.autopilot.completion import BlockedPhase, CompletionR
 from fairwitness.contracts.autopilot.events_phase import HumanVerdictRecorded, PhaseFailed, PhaseSkipped
 from fairwitness.contracts.autopilot.events_run import BatchCompletionReport, RunCompleted, RunHalted
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, TrendSummary
-from fairwitness.contracts.autopilot.words import PhaseStatus, RunFlag, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag, RunStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.errors import BadDocument, NotStored
@@ -25,7 +25,7 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.markdown import Markdown, code, counted, page, table
 from fairwitness.rules.cost import run_metrics, trend
 from fairwitness.rules.fold_phase import autopilot_event
-from fairwitness.rules.run_moves import is_at_its_end
+from fairwitness.rules.next_run_move import is_at_its_end
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.pages_run import (
     completion_file,

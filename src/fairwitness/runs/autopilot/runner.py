@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from fairwitness.contracts.autopilot.passes import PassMove, PhasePass
-from fairwitness.contracts.autopilot.words import PhaseStatus
+from fairwitness.contracts.autopilot.vocabulary import PhaseStatus
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules.run_moves import RunFacts, RunMove, RunMoveKind, next_move
+from fairwitness.rules.next_run_move import RunFacts, RunMove, RunMoveKind, next_move
 from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.decisions import PassDecisions
 from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner

@@ -24,7 +24,7 @@ from fairwitness.contracts.autopilot.events_audit import (
 )
 from fairwitness.contracts.autopilot.facts import StepError
 from fairwitness.contracts.autopilot.roadmap import Roadmap
-from fairwitness.contracts.autopilot.words import FixComplexity, PhaseStatus
+from fairwitness.contracts.autopilot.vocabulary import FixComplexity, PhaseStatus
 from fairwitness.contracts.common.base import Contract, Maybe, Text
 from fairwitness.contracts.common.ids import Commit, PhaseId
 from fairwitness.contracts.common.tools import Role

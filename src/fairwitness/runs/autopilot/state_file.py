@@ -14,13 +14,13 @@ from pydantic import ValidationError
 from fairwitness.contracts.autopilot.events_run import CheckpointWritten
 from fairwitness.contracts.autopilot.facts import AutopilotState
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.words import RunStatus
+from fairwitness.contracts.autopilot.vocabulary import RunStatus
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.errors import BadDocument, EventsBroken, NotStored, StoreError, UsageError
 from fairwitness.kit.documents import Format, read
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.fold_autopilot import fold_autopilot
-from fairwitness.rules.run_moves import waits_for_a_person
+from fairwitness.rules.next_run_move import waits_for_a_person
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.page_words import json_file
 from fairwitness.store.artifacts import Store

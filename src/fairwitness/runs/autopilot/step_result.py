@@ -12,7 +12,7 @@ from fairwitness.contracts.autopilot.facts import StepError
 from fairwitness.contracts.autopilot.passes import StepResult
 from fairwitness.contracts.autopilot.phase_record import PhaseSteps
 from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan, TraceStatus, TraceStep
-from fairwitness.contracts.autopilot.words import FailureCategory, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, RunStatus, StepName
 from fairwitness.contracts.common.base import Contract
 from fairwitness.kit.text import visible
 from fairwitness.runs.autopilot.log import LoggedEvent

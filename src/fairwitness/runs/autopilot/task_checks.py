@@ -6,9 +6,9 @@ from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import StepError
 from fairwitness.contracts.autopilot.plan import PlanTask
 from fairwitness.contracts.autopilot.returns import ExecutorReturn
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn, TaskCriterionStatus
-from fairwitness.contracts.autopilot.words import FailureCategory, tally
-from fairwitness.contracts.common.words import Assessment
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, TaskCriterionStatus
+from fairwitness.contracts.autopilot.vocabulary import FailureCategory, tally
+from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines

@@ -13,13 +13,13 @@ from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.plan import PlanTask
 from fairwitness.contracts.autopilot.returns import TaskEvidence
-from fairwitness.contracts.autopilot.verifying import MiniVerifierReturn
-from fairwitness.contracts.autopilot.words import Complexity, FailureCategory
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
+from fairwitness.contracts.autopilot.vocabulary import Complexity, FailureCategory
 from fairwitness.contracts.common.base import Amount, Contract, Count, Flag, Maybe, Positive, Texts
 from fairwitness.contracts.common.evidence import Tree
 from fairwitness.contracts.common.ids import NodeId, RelPath
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.forge.status import NodeStatus
 from fairwitness.contracts.graph.orders import GraphOptions

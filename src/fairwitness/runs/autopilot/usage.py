@@ -4,7 +4,7 @@ from fairwitness.contracts.autopilot import events_run as of_run
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.facts import StepOutcome, Usage
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.words import RunStatus
+from fairwitness.contracts.autopilot.vocabulary import RunStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.rules.breaker import FailRun, GoOn, Pause, after_step, error_key

@@ -10,13 +10,13 @@ from fairwitness.contracts.autopilot.phase_record import AutomatedChecks, JudgeS
 from fairwitness.contracts.autopilot.plan import PlanTask, TaskKind
 from fairwitness.contracts.autopilot.returns import JudgeReturn
 from fairwitness.contracts.autopilot.trace import TraceAction
-from fairwitness.contracts.autopilot.verifying import PhaseCriterionStatus, VerifierReturn
-from fairwitness.contracts.autopilot.words import CheckState, FailureCategory, Recommendation, StepName
+from fairwitness.contracts.autopilot.verification import PhaseCriterionStatus, VerifierReturn
+from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, Recommendation, StepName
 from fairwitness.contracts.common.base import Contract, Flag, Maybe
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Assessment
-from fairwitness.rules.flags import asking
-from fairwitness.rules.scoring import may_defer
+from fairwitness.contracts.common.vocabulary import Assessment
+from fairwitness.rules.run_flags import asking
+from fairwitness.rules.scores import may_defer
 from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import judge_page, verification_page

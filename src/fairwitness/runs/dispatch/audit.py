@@ -17,7 +17,7 @@ from fairwitness.git.call import bytes_of, text_of
 from fairwitness.git.objects import SYMLINK, TreeEntry
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.text import visible
-from fairwitness.rules.tools import may_write, path_problem
+from fairwitness.rules.tool_policy import may_write, path_problem
 from fairwitness.runs.dispatch.stored_blobs import Known
 from fairwitness.runs.dispatch.worktree_snapshot import Seen, see
 from fairwitness.sandbox.dotgit import changes as dotgit_changes

@@ -3,7 +3,7 @@
 from fairwitness.contracts.agents.dispatch import Brief, Outcome
 from fairwitness.contracts.common.budgets import OverBudget, Spending
 from fairwitness.contracts.common.events import EventData
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import BudgetExhausted, CallRefused, DispatchFinished, DispatchStarted
 from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch.model import DispatchPosition

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fairwitness.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus
 from fairwitness.contracts.common.evidence import Dispatch
-from fairwitness.contracts.common.words import Status
+from fairwitness.contracts.common.vocabulary import Status
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.runs.dispatch.model import DispatchPosition
 

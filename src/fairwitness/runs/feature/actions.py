@@ -23,7 +23,7 @@ from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.rules.feature_moves import PlannedCall
+from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.gates import is_verified
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.briefs import Briefs

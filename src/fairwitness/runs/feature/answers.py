@@ -12,23 +12,22 @@ from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.evidence import Claim
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Severity, Status, Verdict, worst_severity
+from fairwitness.contracts.common.vocabulary import Severity, Status, Verdict, worst_severity
 from fairwitness.contracts.feature.design import DesignOutput
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
 from fairwitness.contracts.feature.events import ReviewSubmitted
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.knowledge import KnowledgeOutput
-from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.research import ResearchOutput
 from fairwitness.contracts.feature.review import Category, ReviewReturn
 from fairwitness.contracts.feature.spec import SpecOutput
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.errors import BadDocument
 from fairwitness.kit import yaml_text
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
+from fairwitness.rules.feature_plan import binds, plan_against_tasks, plan_problems, task_problems
 from fairwitness.rules.gates import check_names
-from fairwitness.rules.plan import binds, plan_against_tasks, plan_problems, task_problems
 from fairwitness.rules.review import category_verdict
 from fairwitness.runs.dispatch.model import Dispatched
 from fairwitness.runs.feature.companions import design_page, feature_page, findings_page, plan_page, verdict_page

@@ -11,14 +11,13 @@ from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.contracts.feature.facts import Step
-from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.pushback import PushbackOption
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.errors import UsageError
 from fairwitness.kit import yaml_text
-from fairwitness.rules.pointers import Dead, resolve_pointer
+from fairwitness.rules.feature_plan import Dead, resolve_pointer
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import FIX_NODE, writes_of
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Tally
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import SEVERITIES, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import SEVERITIES, Verdict, Workflow
 from fairwitness.contracts.feature.events import HeadRecorded
 from fairwitness.contracts.feature.facts import ChangedFile, FeatureFacts, ReviewFacts, TaskFacts
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewReturn, ReviewScope
@@ -26,9 +26,9 @@ from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.subjects import subjects
 from fairwitness.rules.confidence import confidence_facts, grade, may_commit
+from fairwitness.rules.evidence_worth import Standing, effective_size
 from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.rules.gates import check_names, is_verified, task_gates, task_rows, verdicts
-from fairwitness.rules.policy import Standing, effective_size
 from fairwitness.rules.review import VERDICT_OF, review_gates, situation_of
 from fairwitness.rules.risk import colour_of, effective_risk
 from fairwitness.runs.feature import ledger_queries

@@ -7,13 +7,13 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.decisions import Graded
 from fairwitness.contracts.common.evidence import CheckRow, Dispatch, Provenance
 from fairwitness.contracts.common.gates import GateAnswer
-from fairwitness.contracts.common.words import Risk, Severity, Size
+from fairwitness.contracts.common.vocabulary import Risk, Severity, Size
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import Change
 from fairwitness.contracts.feature.review import Category, EarlierFinding, ReviewFinding, ReviewScope
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.ledger.chain import Head
-from fairwitness.rules.policy import Standing
+from fairwitness.rules.evidence_worth import Standing
 from fairwitness.rules.review import Situation
 from fairwitness.runs.feature.metrics_pages import Evaluations
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from fairwitness.contracts.common.evidence import Provenance
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
-from fairwitness.contracts.common.words import Confidence, Risk
+from fairwitness.contracts.common.vocabulary import Confidence, Risk
 from fairwitness.contracts.feature.review import Category
 from fairwitness.kit.durations import took
 from fairwitness.kit.markdown import Markdown, cell, code, counted, items, line, listed, table
 from fairwitness.rules.confidence import AT_MOST
-from fairwitness.rules.policy import Standing
+from fairwitness.rules.evidence_worth import Standing
 from fairwitness.runs.feature.bundle_model import Bundle, Checked, Reviewer, Round, Telemetry
 from fairwitness.runs.feature.metrics_pages import evaluations_part, seconds, slowest_steps, statuses
 

@@ -9,7 +9,7 @@ from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.feature.state import AttemptState, FeatureState
 from fairwitness.errors import UsageError
-from fairwitness.rules.feature_moves import PlannedCall
+from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.review import STEP_OF
 from fairwitness.runs.feature.answers import refusals
 from fairwitness.runs.feature.briefs import Briefs

@@ -14,8 +14,8 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.tools import Role
 from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
-from fairwitness.rules.feature_moves import PlannedCall, instance_of
-from fairwitness.rules.retry import may_retry
+from fairwitness.rules.feature_events import PlannedCall, instance_of
+from fairwitness.rules.feature_retry import may_retry
 from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.dispatch.telemetry import status_of

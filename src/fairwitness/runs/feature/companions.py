@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fairwitness.contracts.common.base import AgentDocument
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import SEVERITIES, Verdict
+from fairwitness.contracts.common.vocabulary import SEVERITIES, Verdict
 from fairwitness.contracts.feature.design import DesignDecision, DesignOutput, DesignPayload
-from fairwitness.contracts.feature.plan import PlannedTask, PlanOutput, PlanPayload
+from fairwitness.contracts.feature.plan import PlannedTask, PlanOutput, PlanPayload, Task, TaskDocument
 from fairwitness.contracts.feature.pushback import PushbackLog
 from fairwitness.contracts.feature.review import Category, ReviewFinding, ReviewReturn, ReviewVerdict
 from fairwitness.contracts.feature.spec import EdgeCase, FunctionalRequirement, SpecOutput, SpecPayload
-from fairwitness.contracts.feature.task import Task, TaskDocument
 from fairwitness.kit.documents import Format, render
 from fairwitness.kit.markdown import (
     Markdown,
@@ -27,7 +26,7 @@ from fairwitness.kit.markdown import (
     table,
     texts,
 )
-from fairwitness.rules.plan import plan_against_tasks, plan_problems, task_problems
+from fairwitness.rules.feature_plan import plan_against_tasks, plan_problems, task_problems
 from fairwitness.rules.review import category_verdict, verdict_of
 
 SPEC_FILE = "spec-output.yaml"

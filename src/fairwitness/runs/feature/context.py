@@ -15,7 +15,7 @@ from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import ArtifactWritten, RunStarted
 from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.contracts.feature.state import FeatureState

@@ -15,8 +15,8 @@ from fairwitness.contracts.feature.events import ApprovalAnswered
 from fairwitness.contracts.feature.facts import FeatureFacts, Step
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.rules.decide import decide
-from fairwitness.rules.feature_moves import PlannedCall, calls_of, events_of
+from fairwitness.rules.feature_decision import decide
+from fairwitness.rules.feature_events import PlannedCall, calls_of, events_of
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.facts import facts_of, raised_here
 

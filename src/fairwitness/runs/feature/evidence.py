@@ -11,7 +11,7 @@ from fairwitness.contracts.agents.dispatch import ChangedPath
 from fairwitness.contracts.common.evidence import Claim, Observation, Phase
 from fairwitness.contracts.feature.facts import Change
 from fairwitness.contracts.feature.implementation import ImplementationReport
-from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder
 from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, ReportFormat
@@ -22,7 +22,7 @@ from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.criteria import ByCommand, ByPlace, Proposal, Unjudged, check_name, proposal
-from fairwitness.rules.plan import MAX_PRODUCTION_LINES, is_test_file
+from fairwitness.rules.feature_plan import MAX_PRODUCTION_LINES, is_test_file
 from fairwitness.runs.feature import reports
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import attempt_facts

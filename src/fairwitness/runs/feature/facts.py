@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.words import Risk, Severity, Size, worst_severity
+from fairwitness.contracts.common.vocabulary import Risk, Severity, Size, worst_severity
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.contracts.feature.facts import (
     Approval,
@@ -22,16 +22,15 @@ from fairwitness.contracts.feature.facts import (
     TaskFacts,
 )
 from fairwitness.contracts.feature.intake import IntakeReturn
-from fairwitness.contracts.feature.plan import PlannedTask
+from fairwitness.contracts.feature.plan import PlannedTask, TaskDocument
 from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.contracts.feature.spec import SpecOutput
 from fairwitness.contracts.feature.state import DispatchState, FeatureState
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.criteria import required_checks
-from fairwitness.rules.feature_moves import Raised, call_of, visit_of
+from fairwitness.rules.feature_events import Raised, call_of, visit_of
+from fairwitness.rules.feature_routes import GATE_OF
 from fairwitness.rules.review import STEP_OF
-from fairwitness.rules.routing import GATE_OF
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fairwitness.contracts.common.completion import Agent
 from fairwitness.contracts.common.evidence import Observation
-from fairwitness.contracts.feature.instructions import InstructionChange, InstructionUpdate
+from fairwitness.contracts.feature.knowledge import InstructionChange, InstructionUpdate
 from fairwitness.errors import FairWitnessError, NotStored, StoreError, UsageError
 from fairwitness.kit import files
 from fairwitness.kit.json_text import render_line

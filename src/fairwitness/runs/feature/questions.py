@@ -16,8 +16,8 @@ from fairwitness.contracts.feature.spec import SpecOutput
 from fairwitness.errors import UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.rules.feature_moves import visit_of
-from fairwitness.rules.routing import default_choice
+from fairwitness.rules.feature_events import visit_of
+from fairwitness.rules.feature_routes import default_choice
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.decisions import answered

@@ -12,7 +12,7 @@ from fairwitness.contracts.common.completion import Agent
 from fairwitness.contracts.common.evidence import CheckRow, Observation, Phase, Tally
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.words import Severity, Status
+from fairwitness.contracts.common.vocabulary import Severity, Status
 from fairwitness.contracts.feature.facts import TaskFacts
 from fairwitness.contracts.feature.implementation import Baseline, ChangeAction, ImplementationReport, SelfCheck
 from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationPayload, VerificationReport
@@ -20,8 +20,8 @@ from fairwitness.errors import RowRefused
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
+from fairwitness.rules.evidence_worth import Judged, Standing, baseline_results, is_evidence, kind_of, latest
 from fairwitness.rules.gates import task_gates, task_rows
-from fairwitness.rules.policy import Judged, Standing, baseline_results, is_evidence, kind_of, latest
 from fairwitness.runs.feature.context import FeatureContext
 
 KIND = "discrepancy"

@@ -7,7 +7,7 @@ from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.export import exported
-from fairwitness.rules.feature_moves import visit_of
+from fairwitness.rules.feature_events import visit_of
 from fairwitness.runs.feature.actions import Acting, Carry
 from fairwitness.runs.feature.briefs import Briefs
 from fairwitness.runs.feature.calls import Caller

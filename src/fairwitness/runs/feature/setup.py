@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.ids import is_safe_name, run_ref
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import AlreadyWritten, UsageError
 from fairwitness.git.baselines import keep_baseline
 from fairwitness.git.checkout_switch import checkout_position, operation

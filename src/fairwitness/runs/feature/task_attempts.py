@@ -11,9 +11,9 @@ from typing import Any
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
 from fairwitness.contracts.common.gates import Blocked
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.facts import Step
-from fairwitness.contracts.feature.task import TaskDocument
+from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked
 from fairwitness.kit.killpoints import killpoint

@@ -7,18 +7,17 @@ of its nodes, their branches and their rows in the ledger all have that number.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from fairwitness.contracts.common.words import Size
+from fairwitness.contracts.common.vocabulary import Size
 from fairwitness.contracts.feature.facts import Change, ChangedFile, Choice, HumanGate
-from fairwitness.contracts.feature.plan import PlanOutput
+from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.contracts.feature.task import TaskDocument
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.git.changes import FileChange
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules.plan import is_test_file
+from fairwitness.rules.feature_plan import is_test_file
 from fairwitness.rules.risk import is_configuration, is_documentation
-from fairwitness.rules.tools import path_problem
+from fairwitness.rules.tool_policy import path_problem
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.graph.run_log import GRAPH, plain_graph
 

@@ -12,7 +12,7 @@ from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.events import RunFailed
 from fairwitness.contracts.forge.returns import CaptainReturn
-from fairwitness.contracts.graph.forge import ForgePlan
+from fairwitness.contracts.graph.forge_order import ForgePlan
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record

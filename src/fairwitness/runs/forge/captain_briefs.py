@@ -12,7 +12,7 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import Dag
-from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan
+from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.kit.json_text import render

@@ -23,12 +23,12 @@ from fairwitness.contracts.common.markdown import split_sections
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
 from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus, WalkthroughStatus
 from fairwitness.contracts.forge.events import HelperStarted
-from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, Prepared
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.rules.spawning import spawn_problem
+from fairwitness.rules.helper_limits import spawn_problem
 from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.model import Recorder
 from fairwitness.runs.dispatch.worktree_snapshot import Seen, restore, see

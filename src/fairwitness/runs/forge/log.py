@@ -21,7 +21,7 @@ from fairwitness.contracts.forge.events import (
     RunCreated,
     RunResumed,
 )
-from fairwitness.contracts.graph.forge import ForgeOrder, ForgePlan
+from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan
 from fairwitness.errors import RowRefused, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.documents import Format, render
@@ -29,8 +29,8 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.dag import is_exhausted
-from fairwitness.rules.forge_course import Course, course_of
-from fairwitness.rules.graph_moves import reopened
+from fairwitness.rules.graph_events import reopened
+from fairwitness.rules.next_forge_move import Course, course_of
 from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 
 ORDER, BUDGET, PROPOSAL, DOCUMENT, SPEC = "order", "budget", "proposal", "document", "spec"

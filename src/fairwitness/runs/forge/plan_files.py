@@ -11,7 +11,7 @@ from typing import Any
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.problems import Path, Problem, spell_path
 from fairwitness.contracts.forge.returns import CaptainReturn, SpecFile
-from fairwitness.contracts.graph.forge import ForgePlan
+from fairwitness.contracts.graph.forge_order import ForgePlan
 from fairwitness.errors import BadDocument, Immutable, Position, StoreError, UsageError
 from fairwitness.kit.documents import Document, Format, read, render
 from fairwitness.kit.killpoints import killpoint

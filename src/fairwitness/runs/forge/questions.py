@@ -10,11 +10,11 @@ from typing import Final
 from fairwitness.contracts.common.approvals import ApprovalOption, ApprovalRequest
 from fairwitness.contracts.forge.dag import DagNode
 from fairwitness.contracts.forge.events import CaptainMessage, RunFailed
-from fairwitness.contracts.graph.forge import ForgePlan
+from fairwitness.contracts.graph.forge_order import ForgePlan
 from fairwitness.errors import UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.change_requests import Verdict
-from fairwitness.rules.forge_course import INTERVIEW, Move, MoveKind, next_move
+from fairwitness.rules.next_forge_move import INTERVIEW, Move, MoveKind, next_move
 from fairwitness.runs.forge.captain_briefs import PlanMessageKind, plan_messages
 from fairwitness.runs.forge.change_requests import decide, request_of
 from fairwitness.runs.forge.log import ForgeLog

@@ -10,7 +10,7 @@ from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
 from fairwitness.contracts.forge.status import RunState, RunStatus
-from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, GraphEnd, MergeOrder, Prepared, Proof
 from fairwitness.git import quarantine
 from fairwitness.git.run_cleanup import sweep
@@ -18,7 +18,7 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.json_text import render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.forge_course import Move, MoveKind, next_move
+from fairwitness.rules.next_forge_move import Move, MoveKind, next_move
 from fairwitness.runs.forge.files import ForgeFiles
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs

@@ -16,7 +16,7 @@ from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus
 from fairwitness.contracts.forge.events import SubtaskChanged, SubtaskWritten
 from fairwitness.errors import UsageError
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules.spawning import subtask_problem
+from fairwitness.rules.helper_limits import subtask_problem
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.walkthroughs import record_once
 from fairwitness.runs.shared.blocking import run_blocking

@@ -18,8 +18,8 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.rules.policy import is_evidence, latest
-from fairwitness.rules.walkthroughs import differences, is_doubtful
+from fairwitness.rules.claims import differences, is_doubtful
+from fairwitness.rules.evidence_worth import is_evidence, latest
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout

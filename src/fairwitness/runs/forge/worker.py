@@ -13,11 +13,11 @@ from fairwitness.contracts.common.ids import attempt_branch
 from fairwitness.contracts.common.tools import Role, Scope, Tool
 from fairwitness.contracts.forge.dag import DagNode, NodeType
 from fairwitness.contracts.forge.documents import ChangeRequest, Walkthrough, WalkthroughStatus
-from fairwitness.contracts.graph.forge import ForgeTable
+from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, Prepared, Worked
 from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
-from fairwitness.rules.spawning import ROLE_OF
+from fairwitness.rules.helper_limits import ROLE_OF
 from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, SpawningAgent, helper_tools, spec_sections
 from fairwitness.runs.forge.log import ForgeLog

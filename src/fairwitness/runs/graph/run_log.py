@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeType
 from fairwitness.contracts.forge.events import OverlayApplied, OverlayRefused, PlanApproved, PlanProposed, RunCreated
 from fairwitness.contracts.forge.status import DagStatus
-from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.contracts.graph.plan import Plan
+from fairwitness.contracts.graph.orders import GraphOptions, Plan
 from fairwitness.errors import EventsBroken, RowRefused, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint

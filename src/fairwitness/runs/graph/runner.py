@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fairwitness.contracts.common.words import Workflow
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.graph.orders import (
     AttemptOrder,
     Candidate,

@@ -13,7 +13,7 @@ from fairwitness.agents.base import Job
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import POLICIES
-from fairwitness.rules.tools import may_write, may_write_within
+from fairwitness.rules.tool_policy import may_write, may_write_within
 
 _PARTS = 50
 """A folder of which more than so many parts would have to be hidden one by one is hidden as a whole."""

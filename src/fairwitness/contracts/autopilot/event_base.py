@@ -1,0 +1,53 @@
+"""The one envelope every autopilot event travels in.
+
+Older logs wrote the quality flag events flat: `phase_id` and what belongs into `details` stood beside the timestamp.
+They are read, and written again in the envelope.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from fairwitness.contracts.autopilot.vocabulary import StepName
+from fairwitness.contracts.common.base import Contract, Maybe, Timestamp
+from fairwitness.contracts.common.ids import PhaseId
+from fairwitness.contracts.common.problems import expect
+
+
+def _phase_in(details: object) -> Any:
+    return details.get("phase_id") if isinstance(details, Mapping) else getattr(details, "phase_id", None)
+
+
+class Event(Contract):
+    """What every event says; `phase` is taken from the details where only they name it."""
+
+    timestamp: Timestamp
+    phase: Maybe[PhaseId] = None
+    step: Maybe[StepName] = None
+    event: str
+    details: Contract
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_envelope(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        said = dict(data)
+        if "phase_id" in said:
+            phase = said.pop("phase_id")
+            if said.setdefault("phase", phase) != phase:
+                raise PydanticCustomError("one_phase", "the same phase in phase and phase_id")
+        if "details" not in said:
+            said["details"] = {key: said.pop(key) for key in tuple(said) if key not in cls.model_fields}
+        named = _phase_in(said["details"])
+        if said.get("phase") is None and named is not None:
+            said["phase"] = named
+        return said
+
+    @model_validator(mode="after")
+    def _one_phase(self) -> Self:
+        named = _phase_in(self.details)
+        expect(self, named is None or named == self.phase, "the same phase in phase and details.phase_id", "phase")
+        return self

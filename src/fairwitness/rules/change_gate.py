@@ -1,0 +1,112 @@
+"""Whether a change may pass by its evidence alone: the gate of `fairwitness verify`, and of every attempt and merge.
+
+Every required check must have passed, or have been red before the change in exactly the things that are red now. No
+row may say that something got worse, and no row may be missing, except a supporting check that could not be run before
+the change either, for the same reason of the machine.
+"""
+
+from fairwitness.contracts.common.evidence import Tally
+from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.verify.report import Asked, Wanted
+from fairwitness.contracts.verify.results import Evidence, Ran
+from fairwitness.rules.evidence_worth import LACKS, SATISFIES, SHUTS, Judged, Standing, judged
+
+ITERATION = 1
+
+
+def is_excused(*, required: bool, strict: bool, before: Ran | None, after: Ran) -> bool:
+    """Whether a check without evidence may be overlooked: a supporting one that the machine never let us run."""
+    if required or strict or after.evidence is not Evidence.NONE or before is None:
+        return False
+    return (
+        before.evidence is Evidence.NONE
+        and before.environmental
+        and after.environmental
+        and before.reason == after.reason
+    )
+
+
+def label(name: str, instance: str | None) -> str:
+    """A check as people are told it.
+
+    >>> label("tests", "api/pytest"), label("scope", None)
+    ('tests api/pytest', 'scope')
+    """
+    return f"{name} {instance}" if instance else name
+
+
+def change_holds(after: Tally, *, baseline: Tally, asked: Asked, iteration: int = ITERATION) -> Open | Blocked:
+    """The one answer, for the command line, for CI and for whoever asks later.
+
+    Rows of other iterations of the same task are not heard; `baseline` holds what belongs to this one.
+    """
+    rows = judged(after, iteration=iteration, tree=asked.tree, baseline=baseline)
+    excused = {(silent.name, silent.instance) for silent in asked.silent if silent.excused}
+    shut = [_told(each) for each in rows if each.standing in SHUTS]
+    lacking = [_told(each) for each in rows if each.standing in LACKS and _key(each) not in excused]
+    silent = {
+        (silent.name, silent.instance): f"{label(silent.name, silent.instance)} (no evidence: {silent.reason})"
+        for silent in asked.silent
+        if not silent.excused
+    }
+    told = {_key(each) for each in rows if each.standing in SHUTS | LACKS}
+    met = [wanted for wanted in asked.required if _is_met(wanted, rows)]
+    for wanted in asked.required:
+        key = (wanted.name, wanted.instance)
+        if wanted not in met and key not in told and key not in silent:
+            lacking.append(f"{label(*key)} ({_why_unmet(wanted, rows)})")
+    lacking += [text for key, text in silent.items() if key not in told]
+    if not asked.required:
+        lacking.append("a check that must pass (no tests were found, and fairwitness.toml names none)")
+    if shut or lacking:
+        return Blocked(
+            gate=Gate.CHANGE_HOLDS,
+            missing=(*shut, *lacking),
+            because=_because(shut, lacking),
+            count=len(met),
+            threshold=max(1, len(asked.required)),
+            query=after.query,
+        )
+    return Open(
+        gate=Gate.CHANGE_HOLDS,
+        evidence=tuple(sorted(each.row.id for each in rows if each.standing in SATISFIES)),
+        count=len(met),
+        threshold=len(asked.required),
+        query=after.query,
+    )
+
+
+def _key(each: Judged) -> tuple[str, str | None]:
+    return (each.row.check_name, each.row.instance)
+
+
+def _told(each: Judged) -> str:
+    if each.standing is Standing.NO_EVIDENCE and each.row.assessment:
+        return f"{label(*_key(each))} ({each.standing.value}: {each.row.assessment.value})"
+    return f"{label(*_key(each))} ({each.standing.value})"
+
+
+def _is_met(wanted: Wanted, rows: tuple[Judged, ...]) -> bool:
+    own = {each.standing for each in rows if _key(each) == (wanted.name, wanted.instance)}
+    if own & (SHUTS | LACKS):
+        return False
+    return bool(own & SATISFIES) or (Standing.RED_BEFORE_TOO in own and _compared(wanted, rows))
+
+
+def _compared(wanted: Wanted, rows: tuple[Judged, ...]) -> bool:
+    """Whether each thing of a check that is red was held against what it was before, and none is worse."""
+    return any(_key(each) == ("regressions", wanted.instance) and each.standing in SATISFIES for each in rows)
+
+
+def _why_unmet(wanted: Wanted, rows: tuple[Judged, ...]) -> str:
+    own = [each.standing for each in rows if _key(each) == (wanted.name, wanted.instance)]
+    return "red before too, and not compared thing by thing" if Standing.RED_BEFORE_TOO in own else "not run"
+
+
+def _because(shut: list[str], lacking: list[str]) -> str:
+    reasons = []
+    if shut:
+        reasons.append(f"{len(shut)} {'check says' if len(shut) == 1 else 'checks say'} no")
+    if lacking:
+        reasons.append(f"{len(lacking)} {'is' if len(lacking) == 1 else 'are'} missing")
+    return " and ".join(reasons)

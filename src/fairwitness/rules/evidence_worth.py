@@ -1,0 +1,255 @@
+"""Which checks there are, whose word on each is heard, what one row is worth, and how many a task needs."""
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from fairwitness.contracts.common.decisions import Depth
+from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
+from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.vocabulary import Assessment, Risk, Size
+
+
+class Voice(StrEnum):
+    """Who is heard on a check."""
+
+    COMMAND = "command"
+    INSPECTION = "inspection"
+    CRITERION = "criterion"
+    DECLARED = "declared"
+    OBJECTION = "objection"
+    REMARK = "remark"
+    VERDICT = "verdict"
+
+
+class Heard(NamedTuple):
+    """Whose yes satisfies a check, and whose no shuts a gate."""
+
+    yes: frozenset[Provenance]
+    no: frozenset[Provenance]
+
+
+_EXECUTED = frozenset({Provenance.EXECUTED})
+_SEEN = frozenset({Provenance.EXECUTED, Provenance.OBSERVED})
+_NOBODY: frozenset[Provenance] = frozenset()
+
+HEARD: Mapping[Voice, Heard] = {
+    Voice.COMMAND: Heard(yes=_EXECUTED, no=_SEEN),
+    Voice.INSPECTION: Heard(yes=_SEEN, no=_SEEN),
+    # a criterion may be judged by reading: then a claim is all there is, and its no is taken at its word
+    Voice.CRITERION: Heard(yes=frozenset({Provenance.EXECUTED, Provenance.CLAIMED}), no=frozenset(Provenance)),
+    # an observed row of these only says that nobody declared the check
+    Voice.DECLARED: Heard(yes=_EXECUTED, no=_EXECUTED),
+    Voice.OBJECTION: Heard(yes=_NOBODY, no=_SEEN),
+    Voice.REMARK: Heard(yes=_NOBODY, no=_NOBODY),
+    Voice.VERDICT: Heard(yes=_NOBODY, no=_NOBODY),
+}
+
+
+class CheckKind(NamedTuple):
+    """A family of checks by its name."""
+
+    name: str
+    """As people write it: `<x>` stands for any safe name."""
+    phase: Phase
+    tier: int | None
+    voice: Voice
+    counts: bool
+    """Whether an executed pass counts towards the threshold."""
+    says: str
+
+
+CHECKS: tuple[CheckKind, ...] = (
+    CheckKind("baseline-<x>", Phase.BASELINE, None, Voice.COMMAND, False, "what a check said before the change"),
+    CheckKind("ide-diagnostics", Phase.AFTER, 1, Voice.COMMAND, True, "no new diagnostics"),
+    CheckKind("syntax-check", Phase.AFTER, 1, Voice.COMMAND, True, "every file parses"),
+    CheckKind("build", Phase.AFTER, 2, Voice.COMMAND, True, "it builds"),
+    CheckKind("type-check", Phase.AFTER, 2, Voice.COMMAND, True, "its types hold"),
+    CheckKind("lint", Phase.AFTER, 2, Voice.COMMAND, True, "the linter is content"),
+    CheckKind("tests", Phase.AFTER, 2, Voice.COMMAND, True, "the tests pass"),
+    CheckKind("import-check", Phase.AFTER, 3, Voice.COMMAND, True, "it can be loaded"),
+    CheckKind("smoke-execution", Phase.AFTER, 3, Voice.COMMAND, True, "it runs at all"),
+    CheckKind("tier3-infeasible", Phase.AFTER, 3, Voice.REMARK, False, "why nothing could be run"),
+    CheckKind("readiness-observability", Phase.AFTER, 4, Voice.DECLARED, True, "it can be watched"),
+    CheckKind("readiness-degradation", Phase.AFTER, 4, Voice.DECLARED, True, "it fails with grace"),
+    CheckKind("readiness-secrets", Phase.AFTER, 4, Voice.INSPECTION, True, "no secret stands in it"),
+    CheckKind("baseline-discrepancy", Phase.AFTER, None, Voice.OBJECTION, False, "a reported baseline was not true"),
+    CheckKind("revert-<x>", Phase.AFTER, None, Voice.OBJECTION, False, "the task was put back to the baseline"),
+    # the verifier, an agent, chose the command: it can fail a task, but not carry one
+    CheckKind("ac-<n>", Phase.AFTER, None, Voice.CRITERION, False, "an acceptance criterion is met"),
+    CheckKind("oracle-<x>", Phase.AFTER, None, Voice.INSPECTION, True, "protected tests pass in their original form"),
+    CheckKind("red-at-baseline-<x>", Phase.AFTER, None, Voice.INSPECTION, False, "a new test fails without the change"),
+    CheckKind("scope", Phase.AFTER, None, Voice.INSPECTION, False, "the change stays inside its plan"),
+    CheckKind("secrets", Phase.AFTER, None, Voice.INSPECTION, False, "the change carries no secret"),
+    CheckKind("test-drift", Phase.AFTER, None, Voice.INSPECTION, False, "no test vanished or began to be skipped"),
+    CheckKind("regressions", Phase.AFTER, None, Voice.INSPECTION, False, "nothing that held before is worse"),
+    CheckKind("tests-vacuous", Phase.AFTER, None, Voice.INSPECTION, False, "the new tests notice a wrong change"),
+    CheckKind("suppressions", Phase.AFTER, None, Voice.INSPECTION, False, "no check was switched off in a file"),
+    CheckKind("special-cases", Phase.AFTER, None, Voice.INSPECTION, False, "no code knows that it is being tested"),
+    CheckKind("forgery", Phase.AFTER, None, Voice.INSPECTION, False, "a test that must fail is reported as failed"),
+    CheckKind("review-<scope>-<category>", Phase.REVIEW, None, Voice.VERDICT, False, "a reviewer's verdict"),
+)
+
+_PARTS: Mapping[str, str] = {
+    "<x>": r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    "<n>": r"[1-9][0-9]*",
+    "<scope>": r"(?:design|code)",
+    "<category>": r"(?:security|architecture|correctness)",
+}
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    parts = re.split("(<[a-z]+>)", name)
+    return re.compile("".join(_PARTS.get(part, re.escape(part)) for part in parts))
+
+
+_BY_PATTERN = tuple((_pattern(kind.name), kind) for kind in CHECKS)
+
+
+def kind_of(check_name: str, phase: Phase) -> CheckKind | None:
+    """The family of a check, or None for a name nobody registered in that phase.
+
+    >>> [kind.says if (kind := kind_of(name, Phase.AFTER)) else None for name in ("tests", "ac-3", "line-budget")]
+    ['the tests pass', 'an acceptance criterion is met', None]
+    """
+    for pattern, kind in _BY_PATTERN:
+        if kind.phase is phase and pattern.fullmatch(check_name):
+            return kind
+    return None
+
+
+class Standing(StrEnum):
+    """What one row is worth to a gate; the value is what people are told."""
+
+    COUNTS = "passed"
+    HOLDS = "holds"
+    SILENT = "says nothing"
+    FAILED = "failed"
+    REGRESSED = "regressed"
+    RED_BEFORE_TOO = "failed before the change too"
+    NO_EVIDENCE = "no evidence"
+    UNCONFINED = "ran outside a sandbox"
+    STALE = "stale: tree changed"
+    UNKNOWN = "unknown check name"
+
+
+SHUTS = frozenset({Standing.FAILED, Standing.REGRESSED})
+LACKS = frozenset({Standing.NO_EVIDENCE, Standing.UNCONFINED, Standing.STALE})
+SATISFIES = frozenset({Standing.COUNTS, Standing.HOLDS})
+
+
+class Judged(NamedTuple):
+    """A row and what it is worth."""
+
+    row: CheckRow
+    standing: Standing
+
+
+def latest(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
+    """The newest row of each phase, round, check, instance and source, oldest first."""
+    newest: dict[tuple[str, int, str, str | None, str], CheckRow] = {}
+    for row in sorted(rows, key=lambda row: row.id):
+        # the source is part of the key: a claim that comes later must not cover a command that failed
+        newest[(row.phase, row.round, row.check_name, row.instance, row.provenance)] = row
+    return tuple(sorted(newest.values(), key=lambda row: row.id))
+
+
+Before = Mapping[tuple[str, str | None], bool]
+"""Check and instance → whether it passed before the change."""
+
+
+def baseline_results(tally: Tally) -> Before:
+    """What each check said before the change, for checks whose baseline is evidence.
+
+    A row that contradicts itself passed: then a failure now is a regression, and nothing is excused.
+    """
+    return {
+        (row.check_name.removeprefix("baseline-"), row.instance): row.passed or row.assessment is Assessment.PASS
+        for row in latest(tally.rows)
+        if row.phase is Phase.BASELINE and kind_of(row.check_name, Phase.BASELINE) and is_evidence(row)
+    }
+
+
+def is_evidence(row: CheckRow) -> bool:
+    return (
+        row.provenance is Provenance.EXECUTED
+        and row.assessment in (Assessment.PASS, Assessment.FAIL)
+        and row.sandbox not in (None, SandboxTier.NONE)
+    )
+
+
+def standing(row: CheckRow, *, tree: str | None, before: Before) -> Standing:
+    """What one row of phase after is worth; `before` is what its checks said at the baseline."""
+    kind = kind_of(row.check_name, Phase.AFTER)
+    if kind is None:
+        said_no = row.provenance is not Provenance.CLAIMED and not row.passed
+        return Standing.FAILED if said_no else Standing.UNKNOWN
+    worth = _executed(row, kind, before) if row.provenance is Provenance.EXECUTED else _told(row, kind)
+    return Standing.STALE if worth is not Standing.SILENT and _is_stale(row, kind, tree) else worth
+
+
+def _executed(row: CheckRow, kind: CheckKind, before: Before) -> Standing:
+    heard = HEARD[kind.voice]
+    if Provenance.EXECUTED not in heard.no:
+        return Standing.SILENT
+    if row.assessment not in (Assessment.PASS, Assessment.FAIL):
+        return Standing.NO_EVIDENCE
+    if not row.passed or row.assessment is Assessment.FAIL:
+        said_before = before.get((row.check_name, row.instance)) if kind.voice is Voice.COMMAND else None
+        if said_before is None:
+            return Standing.FAILED
+        return Standing.REGRESSED if said_before else Standing.RED_BEFORE_TOO
+    if Provenance.EXECUTED not in heard.yes:
+        return Standing.SILENT
+    if row.sandbox in (None, SandboxTier.NONE):
+        return Standing.UNCONFINED
+    return Standing.COUNTS if kind.counts else Standing.HOLDS
+
+
+def _told(row: CheckRow, kind: CheckKind) -> Standing:
+    heard = HEARD[kind.voice]
+    if row.passed:
+        return Standing.HOLDS if row.provenance in heard.yes else Standing.SILENT
+    return Standing.FAILED if row.provenance in heard.no else Standing.SILENT
+
+
+def _is_stale(row: CheckRow, kind: CheckKind, tree: str | None) -> bool:
+    if tree is None or kind.voice is Voice.OBJECTION:
+        return False
+    if row.provenance is not Provenance.EXECUTED and row.tree is None:
+        return False
+    return row.tree != tree
+
+
+def judged(
+    tally: Tally, *, iteration: int, tree: str | None = None, baseline: Tally | None = None
+) -> tuple[Judged, ...]:
+    """Every row of this iteration with what it is worth; rows of other iterations stay on record and are not heard."""
+    before = baseline_results(baseline) if baseline is not None else {}
+    return tuple(
+        Judged(row, standing(row, tree=tree, before=before))
+        for row in latest(tally.rows)
+        if row.phase is Phase.AFTER and row.round == iteration
+    )
+
+
+def effective_size(size: Size, risk: Risk) -> Size:
+    """The planned size, unless the change is red: then it is Large.
+
+    >>> effective_size(Size.STANDARD, Risk.RED).value
+    'Large'
+    """
+    return Size.LARGE if risk is Risk.RED else size
+
+
+def depth_of(size: Size, policy: Policy) -> Depth:
+    """How deep a task of this effective size is verified.
+
+    >>> [depth_of(size, Policy()).checks for size in Size]
+    [2, 3]
+    """
+    if size is Size.LARGE:
+        needed = policy.verification.large_checks
+        return Depth(size=size, tiers=(1, 2, 3, 4), checks=needed, required=("readiness-secrets",))
+    return Depth(size=size, tiers=(1, 2, 3), checks=policy.verification.standard_checks, required=())

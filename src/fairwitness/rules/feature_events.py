@@ -1,0 +1,206 @@
+"""What a feature run writes down when it has decided: the events of each decision, and the calls that follow from it.
+
+All of it stands in one record with the decision, so that a killed process leaves either everything or nothing.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple, assert_never
+
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.decisions import (
+    Advance,
+    AskHuman,
+    Decision,
+    Finish,
+    FinishOutcome,
+    Halt,
+    HaltOutcome,
+    Replan,
+    Retry,
+    RetryOf,
+    Revert,
+    Revise,
+    Wait,
+)
+from fairwitness.contracts.common.events import EventData
+from fairwitness.contracts.common.gates import GateAnswer, Open
+from fairwitness.contracts.common.vocabulary import Severity
+from fairwitness.contracts.feature import events as happened
+from fairwitness.contracts.feature.events import Degradation, StepOutcome
+from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.contracts.feature.pushback import PushbackOption
+from fairwitness.contracts.feature.research import Focus
+from fairwitness.contracts.feature.state import DispatchState, FeatureState
+from fairwitness.rules.feature_routes import GATE_OF
+
+PIPELINE = "pipeline"
+"""Who answers where nobody is asked."""
+
+_REASON = 1000
+
+
+class Raised(NamedTuple):
+    """The concerns of a step's pushback."""
+
+    concerns: int
+    worst: Severity | None
+
+
+class PlannedCall(NamedTuple):
+    """A call that a decision asks for, with the id under which it is found again."""
+
+    dispatch_id: str
+    step: Step
+    visit: int
+    instance: str
+    """As the step names it."""
+    number: int
+    """Which try it is."""
+
+
+def instance_of(step: Step, name: str) -> str:
+    """A call's name as its role knows it.
+
+    >>> instance_of(Step.RESEARCH, "impact"), instance_of(Step.SPEC, "spec")
+    ('researcher-impact', 'spec')
+    """
+    return f"researcher-{name}" if step is Step.RESEARCH else name
+
+
+def call_of(dispatch: DispatchState) -> str:
+    """The same the other way round: the call's name in its step."""
+    known = {f"researcher-{focus.value}": focus.value for focus in Focus}
+    return known.get(dispatch.instance, dispatch.instance)
+
+
+def events_of(state: FeatureState, decision: Decision, number: int, *, raised: Raised | None) -> tuple[EventData, ...]:
+    """What follows from a decision; `raised` is what the step at hand was worried about, if it says such things."""
+    said = happened.Decided(number=number, kind=decision.kind, reason=decision.reason)
+    return (said, *(_gate(gate) for gate in decision.gates), *_moves(state, decision, raised))
+
+
+def _gate(answer: GateAnswer) -> happened.GateEvaluated:
+    about = next((str(value) for value in answer.query.values[1:2] if value is not None), "")
+    return happened.GateEvaluated(
+        gate=f"{answer.gate.value}.{about}" if about else answer.gate.value,
+        open=isinstance(answer, Open),
+        count=answer.count,
+        threshold=answer.threshold,
+        missing=() if isinstance(answer, Open) else answer.missing,
+    )
+
+
+def _moves(state: FeatureState, decision: Decision, raised: Raised | None) -> Iterator[EventData]:
+    match decision:
+        case Advance():
+            yield from _advance(state, decision, raised)
+        case Revise():
+            yield from _answered_concerns(state, None, raised)
+            yield from _turn(state, StepOutcome.REVISED, decision.to, decision.reason)
+        case Replan():
+            yield from _end(state, StepOutcome.REVISED, decision.reason)
+            yield happened.ReplanStarted(iteration=decision.iteration, failing=decision.tasks)
+            yield happened.StepStarted(step=Step.PLAN.value)
+        case AskHuman():
+            yield happened.ApprovalRequested(gate_id=decision.gate_id, options=decision.options)
+        case Halt():
+            if decision.outcome is HaltOutcome.ABANDONED:
+                yield from _answered_concerns(state, None, raised)
+            yield from _end(state, StepOutcome.FAILED, decision.reason)
+            outcome = happened.RunOutcome(decision.outcome.value)
+            yield happened.RunFinished(outcome=outcome, confidence=None, reason=decision.reason)
+        case Finish():
+            yield from _end(state, StepOutcome.ADVANCED, decision.reason)
+            yield happened.RunFinished(
+                outcome=happened.RunOutcome(decision.outcome.value),
+                confidence=decision.confidence,
+                commit=state.commit if decision.outcome is FinishOutcome.COMMITTED else None,
+                reason=decision.reason,
+            )
+        case Retry() | Revert() | Wait():
+            return
+        case _:
+            assert_never(decision)
+
+
+def _advance(state: FeatureState, decision: Advance, raised: Raised | None) -> Iterator[EventData]:
+    known = {degraded.kind for degraded in state.degradations}
+    for name in decision.degradations:
+        if Degradation(name) not in known:
+            yield happened.Degraded(kind=Degradation(name), detail=decision.reason[:_REASON])
+    if decision.to == state.current_step:
+        return  # it goes on with its calls
+    yield from _answered_concerns(state, decision.auto_selected, raised)
+    if decision.auto_selected is not None and _gate_here(state) in (HumanGate.RESEARCH, HumanGate.PLAN):
+        gate = _gate_here(state)
+        assert gate is not None
+        yield happened.ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate]))
+        yield happened.ApprovalAnswered(
+            gate_id=gate.value, selected_option=decision.auto_selected, auto_selected=True, actor=PIPELINE
+        )
+    yield from _turn(state, StepOutcome.ADVANCED, decision.to, decision.reason)
+
+
+def _answered_concerns(state: FeatureState, auto: str | None, raised: Raised | None) -> Iterator[EventData]:
+    """What became of a pushback: it is on record also when nothing was said against the request."""
+    gate = _gate_here(state)
+    if raised is None or gate not in (HumanGate.REQUEST_PUSHBACK, HumanGate.SPEC_PUSHBACK):
+        return
+    assert state.current_step is not None
+    asked = state.approvals.get(gate.value)
+    selected = asked.selected_option if asked is not None and asked.visit == visit_of(state) else None
+    yield happened.PushbackRecorded(
+        step=state.current_step,
+        concerns=raised.concerns,
+        worst=raised.worst,
+        selected_option=PushbackOption(selected or auto or Choice.PROCEED.value),
+        auto_selected=selected is None and state.mode is ApprovalMode.AUTONOMOUS,
+    )
+
+
+def _turn(state: FeatureState, outcome: StepOutcome, to: str, reason: str) -> Iterator[EventData]:
+    yield from _end(state, outcome, reason)
+    yield happened.StepStarted(step=to)
+
+
+def _end(state: FeatureState, outcome: StepOutcome, reason: str) -> Iterator[EventData]:
+    step = None if state.current_step is None else state.steps.get(state.current_step)
+    # a run that went on after it had ended stands in a step that was told as failed already
+    if state.current_step is not None and step is not None and step.outcome is None:
+        yield happened.StepFinished(step=state.current_step, outcome=outcome, reason=reason[:_REASON])
+
+
+def _gate_here(state: FeatureState) -> HumanGate | None:
+    return None if state.current_step is None else GATE_OF.get(Step(state.current_step))
+
+
+def visit_of(state: FeatureState) -> int:
+    """Which visit of its current step a run is at."""
+    step = state.steps.get(state.current_step or "")
+    return 0 if step is None else step.runs
+
+
+def calls_of(state: FeatureState, decision: Decision) -> tuple[PlannedCall, ...]:
+    """The calls a decision starts, from the state it was taken in: each with the number of its try."""
+    match decision:
+        case Advance():
+            step, names = Step(decision.to), decision.start
+        case Retry() if decision.what is RetryOf.CALL:
+            step, names = Step(decision.step), decision.instances
+        case _:
+            return ()
+    runs = state.steps[step.value].runs if step.value in state.steps else 0
+    visit = runs if step.value == state.current_step else runs + 1
+    return tuple(_call(state, step, visit, name) for name in names)
+
+
+def _call(state: FeatureState, step: Step, visit: int, name: str) -> PlannedCall:
+    instance = instance_of(step, name)
+    # one that was begun and never ended is made again under its own id
+    ended = sum(
+        dispatch.step == step.value and dispatch.instance == instance and dispatch.visit == visit
+        for dispatch in state.dispatches.values()
+        if dispatch.status is not None
+    )
+    number = ended + 1
+    return PlannedCall(f"{step.value}-{visit}-{instance}-{number}", step, visit, name, number)

@@ -1,0 +1,208 @@
+"""When something that failed is tried again: error classes, budgets, and the three bounded loops."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from fairwitness.contracts.common.decisions import (
+    Advance,
+    ErrorCause,
+    ErrorClass,
+    Halt,
+    HaltOutcome,
+    Replan,
+    Retry,
+    RetryOf,
+    Revert,
+    Wait,
+    WaitsFor,
+)
+from fairwitness.contracts.common.gates import GateAnswer
+from fairwitness.contracts.common.policy import OnExhausted, Policy
+from fairwitness.contracts.common.vocabulary import Assessment
+from fairwitness.contracts.feature.facts import CallFacts, Step, TaskFacts
+from fairwitness.rules.evidence_worth import LACKS, SHUTS
+from fairwitness.rules.gates import task_rows
+
+CLASS_OF: Mapping[ErrorCause, ErrorClass] = {
+    ErrorCause.AGENT_ERROR: ErrorClass.TRANSIENT,
+    ErrorCause.TIMEOUT: ErrorClass.TRANSIENT,
+    ErrorCause.NETWORK: ErrorClass.TRANSIENT,
+    ErrorCause.TOOL_UNAVAILABLE: ErrorClass.TRANSIENT,
+    ErrorCause.RATE_LIMITED: ErrorClass.TRANSIENT,
+    ErrorCause.SERVER_ERROR: ErrorClass.TRANSIENT,
+    ErrorCause.DATABASE_BUSY: ErrorClass.TRANSIENT,
+    ErrorCause.SANDBOX_LOST: ErrorClass.TRANSIENT,
+    # a model may do better the second time; what it returns twice is final
+    ErrorCause.SCHEMA_VIOLATION: ErrorClass.TRANSIENT,
+    ErrorCause.MISSING_INPUT: ErrorClass.DETERMINISTIC,
+    ErrorCause.NOT_FOUND: ErrorClass.DETERMINISTIC,
+    ErrorCause.PERMISSION_DENIED: ErrorClass.DETERMINISTIC,
+    ErrorCause.SECURITY_BLOCKER: ErrorClass.SECURITY,
+    ErrorCause.OUT_OF_SCOPE: ErrorClass.SCOPE,
+}
+
+_OF_THE_WHOLE_CALL = (ErrorCause.AGENT_ERROR, ErrorCause.SCHEMA_VIOLATION)
+"""What a call ended with: there is nothing inside it to repeat."""
+
+BACKOFF_SECONDS = (1, 2, 4, 8, 16)
+"""Before the first, second … further try inside a call."""
+
+
+class Loop(StrEnum):
+    """Everything that may go round, and so needs an end."""
+
+    CALL = "one agent's call"
+    INSIDE_CALL = "a tool inside a call"
+    DATABASE_BUSY = "a busy database"
+    CHECKS = "checks that gave no evidence"
+    DESIGN_REVISION = "design, review, design"
+    REPLAN = "implement, verify, replan"
+    CODE_REVIEW = "review, fix, review"
+    HUMAN = "an answer that sends work back"
+
+
+class Bound(NamedTuple):
+    """How often, and what then."""
+
+    times: int
+    counted: str
+    then: str
+
+
+_EXHAUSTED: Mapping[OnExhausted, str] = {
+    OnExhausted.LOW_CONFIDENCE: "known issues, confidence Low",
+    OnExhausted.ERROR: "the run ends in error",
+}
+
+
+def bounds(policy: Policy) -> Mapping[Loop, Bound]:
+    """The end of every loop."""
+    return {
+        Loop.CALL: Bound(policy.retry.dispatch, "retries", "the step fails"),
+        Loop.INSIDE_CALL: Bound(policy.retry.inside_agent, "retries", "the call reports it"),
+        Loop.DATABASE_BUSY: Bound(policy.retry.database_busy, "retries", "a transient failure of the call"),
+        Loop.CHECKS: Bound(policy.retry.checks, "retries", "the evidence is missing, the task fails"),
+        Loop.DESIGN_REVISION: Bound(policy.review.design_revisions, "revisions", "findings bind the planner"),
+        Loop.REPLAN: Bound(policy.verification.iterations, "iterations", "revert what failed, confidence Low"),
+        Loop.CODE_REVIEW: Bound(policy.review.code_rounds, "rounds", _EXHAUSTED[policy.review.on_exhausted]),
+        Loop.HUMAN: Bound(policy.human_loops, "times for each option", "go on, and pass on what was said"),
+    }
+
+
+def retries_inside(cause: ErrorCause, policy: Policy) -> tuple[int, ...]:
+    """The seconds to wait before each further try inside one call; none means that the call fails at once.
+
+    >>> retries_inside(ErrorCause.DATABASE_BUSY, Policy())
+    (1, 2, 4)
+    >>> retries_inside(ErrorCause.SCHEMA_VIOLATION, Policy())
+    ()
+    """
+    if CLASS_OF[cause] is not ErrorClass.TRANSIENT or cause in _OF_THE_WHOLE_CALL:
+        return ()
+    times = policy.retry.database_busy if cause is ErrorCause.DATABASE_BUSY else policy.retry.inside_agent
+    return BACKOFF_SECONDS[:times]
+
+
+def may_retry(call: CallFacts, policy: Policy) -> bool:
+    """Whether a call that failed is made once more.
+
+    >>> from fairwitness.contracts.feature.events import DispatchStatus
+    >>> call = CallFacts(instance="spec", attempts=1, status=DispatchStatus.ERROR, cause=ErrorCause.AGENT_ERROR)
+    >>> may_retry(call, Policy()), may_retry(call.model_copy(update={"attempts": 2}), Policy())
+    (True, False)
+    """
+    if call.cause is None or CLASS_OF[call.cause] is not ErrorClass.TRANSIENT:
+        return False
+    return call.attempts <= policy.retry.dispatch
+
+
+def under_way(
+    step: Step, expected: Sequence[str], calls: Sequence[CallFacts], policy: Policy
+) -> Halt | Advance | Wait | Retry | None:
+    """What a step's calls need before the step can be judged; None when each has ended for good."""
+    insecure = sorted(call.instance for call in calls if call.cause and CLASS_OF[call.cause] is ErrorClass.SECURITY)
+    if insecure:
+        return Halt(reason=f"a security blocker: {', '.join(insecure)}", outcome=HaltOutcome.HALTED, resumable=False)
+    known = {call.instance for call in calls}
+    unstarted = [instance for instance in expected if instance not in known]
+    running = sorted(call.instance for call in calls if call.status is None)
+    context = max(policy.max_concurrent - len(running), 0)
+    if unstarted[:context]:
+        return Advance(
+            reason=f"{len(unstarted)} of {len(expected)} calls are not made yet",
+            to=step.value,
+            start=tuple(unstarted[:context]),
+        )
+    if running:
+        return Wait(reason=f"{len(running)} calls are running", waits_for=WaitsFor.CALLS, what=tuple(running))
+    again = sorted(call.instance for call in calls if may_retry(call, policy))
+    if again:
+        return Retry(
+            reason=f"failed in a way that may pass: {', '.join(again)}",
+            step=step.value,
+            what=RetryOf.CALL,
+            instances=tuple(again[: policy.max_concurrent]),
+        )
+    return None
+
+
+class AfterFailure(StrEnum):
+    """What an iteration that failed is followed by."""
+
+    REPLAN = "replan"
+    REVERT_AND_REPLAN = "revert, then replan"
+    REVERT_AND_GO_ON = "revert, then go on with confidence Low"
+
+
+def after_failed_iteration(iteration: int, policy: Policy) -> AfterFailure:
+    """First failure: replan. Second: revert and replan. Last: revert what is left and go on.
+
+    >>> [after_failed_iteration(iteration, Policy()).name for iteration in (1, 2, 3)]
+    ['REPLAN', 'REVERT_AND_REPLAN', 'REVERT_AND_GO_ON']
+    """
+    if iteration >= policy.verification.iterations:
+        return AfterFailure.REVERT_AND_GO_ON
+    if iteration >= policy.verification.revert_from:
+        return AfterFailure.REVERT_AND_REPLAN
+    return AfterFailure.REPLAN
+
+
+def after_failed_verification(
+    failing: Sequence[TaskFacts], gates: tuple[GateAnswer, ...], iteration: int, policy: Policy
+) -> Retry | Revert | Replan | None:
+    """What follows when tasks lack evidence; None when the last iteration is spent and everything is put back."""
+    again = tuple(task.task for task in failing if worth_another_run(task, policy))
+    if again:
+        return Retry(
+            reason="checks gave no evidence", gates=gates, step=Step.VERIFY.value, what=RetryOf.CHECKS, instances=again
+        )
+    after = after_failed_iteration(iteration, policy)
+    standing = tuple(task.task for task in failing if task.ready and not is_reverted(task))
+    if standing and after is not AfterFailure.REPLAN:
+        return Revert(
+            reason=f"failed in iteration {iteration}: {', '.join(standing)}",
+            gates=gates,
+            iteration=iteration,
+            tasks=standing,
+            then="replan" if after is AfterFailure.REVERT_AND_REPLAN else "go-on",
+        )
+    if after is AfterFailure.REVERT_AND_GO_ON:
+        return None
+    names = tuple(task.task for task in failing)
+    return Replan(reason=f"tasks lack evidence: {', '.join(names)}", gates=gates, iteration=iteration + 1, tasks=names)
+
+
+def worth_another_run(task: TaskFacts, policy: Policy) -> bool:
+    """Whether evidence is missing because of the world and not because of the work, and a run is left."""
+    if not task.ready or task.check_runs > policy.retry.checks:
+        return False
+    rows = task_rows(task)
+    if any(worth in SHUTS or row.assessment is Assessment.VIOLATION for row, worth in rows):
+        return False
+    return task.check_runs == 0 or any(worth in LACKS for _, worth in rows)
+
+
+def is_reverted(task: TaskFacts) -> bool:
+    """Whether the task's files stand as they were at the baseline."""
+    return any(row.check_name == f"revert-{task.task}" and worth in SHUTS for row, worth in task_rows(task))

@@ -1,0 +1,158 @@
+"""Where a forge run stands and what comes next: a fold over its events, and one function that names the next move."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from fairwitness.contracts.common.approvals import ApprovalMode
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.forge.documents import ChangeRequestStatus
+from fairwitness.contracts.graph.forge_order import Decider, ForgeTable
+
+
+class Request(NamedTuple):
+    """A change request."""
+
+    status: ChangeRequestStatus
+    emitted_by: str
+    refused: int = 0
+    """How often what the captain made of it did not fit."""
+
+
+class Course(NamedTuple):
+    """A run as a whole."""
+
+    proposals: int = 0
+    """How many plans the captain made."""
+    is_proposed: bool = False
+    """Whether the last of them still stands."""
+    is_approved: bool = False
+    is_started: bool = False
+    is_over: bool = False
+    asked: int = 0
+    """The last round of the interview in which the captain asked something; 0 if none."""
+    answered: int = 0
+    """The last one that a person answered, or sent back with its plan."""
+    returned: int = 0
+    """How often a person sent a plan back."""
+    requests: Mapping[str, Request] = {}
+    gates: tuple[str, ...] = ()
+    """The questions that are settled, by the names under which they are waited for."""
+
+    def active(self) -> tuple[str, ...]:
+        """Requests without an end, oldest first."""
+        ended = (ChangeRequestStatus.REJECTED, ChangeRequestStatus.APPLIED)
+        return tuple(name for name, request in self.requests.items() if request.status not in ended)
+
+
+def course_of(envelopes: Iterable[Envelope], onto: Course = Course()) -> Course:  # noqa: B008  # it cannot be changed
+    """The run after these events."""
+    course = onto
+    for envelope in envelopes:
+        before = _gate(course)
+        course = _after(course, envelope)
+        if before is not None and before != _gate(course):
+            course = course._replace(gates=(*course.gates, before))
+    return course
+
+
+def _gate(course: Course) -> str | None:
+    """What is waited for, where a person decides everything."""
+    return next_move(course, ApprovalMode.INTERACTIVE, ForgeTable(change_requests=Decider.PERSON)).gate
+
+
+def _after(course: Course, envelope: Envelope) -> Course:
+    data = envelope.data
+    match envelope.type:
+        case "captain.message" if "round" in data:
+            spoken = {"asked": data["round"]} if data["speaker"] == "captain" else {"answered": data["round"]}
+            return course._replace(**spoken)
+        case "plan.proposed":
+            made = 0 if course.is_proposed else 1  # one that a person edited is still the captain's
+            return course._replace(proposals=course.proposals + made, is_proposed=True)
+        case "plan.approved":
+            return course._replace(is_approved=True)
+        case "plan.returned":
+            # whoever sends it back has said what there was to say: questions that went with it are not asked again
+            return course._replace(is_proposed=False, returned=course.returned + 1, answered=course.asked)
+        case "run.started":
+            return course._replace(is_started=True)
+        case "run.completed" | "run.failed":
+            return course._replace(is_over=True)
+        case "run.resumed":
+            return course._replace(is_over=False)
+        case "cr.emitted":
+            return _request(course, data["crId"], Request(ChangeRequestStatus.PENDING, data["emittedBy"]))
+        case "cr.approved" | "cr.rejected" | "overlay.applied" if data["crId"] in course.requests:
+            return _request(course, data["crId"], course.requests[data["crId"]]._replace(status=_MEANS[envelope.type]))
+        case "overlay.refused" if data["crId"] in course.requests:
+            known = course.requests[data["crId"]]
+            return _request(course, data["crId"], known._replace(refused=known.refused + 1))
+        case _:
+            return course
+
+
+_MEANS: Mapping[str, ChangeRequestStatus] = {
+    "cr.approved": ChangeRequestStatus.APPROVED,
+    "cr.rejected": ChangeRequestStatus.REJECTED,
+    "overlay.applied": ChangeRequestStatus.APPLIED,
+}
+
+
+def _request(course: Course, cr_id: str, request: Request) -> Course:
+    return course._replace(requests={**course.requests, cr_id: request})
+
+
+class MoveKind(StrEnum):
+    """What a run does next."""
+
+    PLAN = "plan"
+    """Ask the captain for a plan."""
+    WAIT = "wait"
+    """For a person."""
+    SEAL = "seal"
+    """Approve the plan without asking anybody."""
+    START = "start"
+    EXECUTE = "execute"
+    REPLAN = "replan"
+    """Ask the captain about a change request."""
+    END = "end"
+
+
+class Move(NamedTuple):
+    """The next move, and what it is about."""
+
+    kind: MoveKind
+    gate: str | None = None
+    """The question that is waited for."""
+    request: str | None = None
+
+
+INTERVIEW, REVIEW = "interview", "plan-review"
+
+
+def next_move(course: Course, mode: ApprovalMode, limits: ForgeTable) -> Move:
+    """What follows from where a run stands."""
+    if course.is_over:
+        return Move(MoveKind.END)
+    if not course.is_approved:
+        return _planning(course, mode)
+    if not course.is_started:
+        return Move(MoveKind.START)
+    active = course.active()
+    if not active:
+        return Move(MoveKind.EXECUTE)
+    first = course.requests[active[0]]
+    if first.status is ChangeRequestStatus.PENDING and limits.change_requests is Decider.PERSON:
+        return Move(MoveKind.WAIT, gate=active[0], request=active[0])
+    return Move(MoveKind.REPLAN, request=active[0])
+
+
+def _planning(course: Course, mode: ApprovalMode) -> Move:
+    if not course.is_proposed:
+        return Move(MoveKind.PLAN)
+    if mode is ApprovalMode.AUTONOMOUS:
+        return Move(MoveKind.SEAL)
+    if course.asked > course.answered:
+        return Move(MoveKind.WAIT, gate=f"{INTERVIEW}.{course.asked}")
+    return Move(MoveKind.WAIT, gate=f"{REVIEW}.{course.proposals}")

@@ -1,0 +1,187 @@
+"""What a run was asked for: its flags, together or against each other, and when it asks a person.
+
+Which pairs exclude each other, the thresholds and the arithmetic of deferrals stand in `scoring`; here is what the
+words of a command line and the records of a run make of them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from fairwitness.contracts.autopilot.state import Meta
+from fairwitness.contracts.autopilot.vocabulary import Grade, HumanWord, Loop, PhaseStatus, RunFlag
+from fairwitness.contracts.common.base import Contract, Count, Flag, Fraction
+from fairwitness.contracts.common.problems import Level, Problem
+from fairwitness.rules.scores import (
+    DEFERRAL_START,
+    GAP_ITERATIONS,
+    QUALITY_CYCLES,
+    QUALITY_TENTHS,
+    REMEDIATION_CYCLES,
+    adjusted_limit,
+    flag_conflicts,
+    threshold_tenths,
+    too_many_deferred,
+)
+
+CYCLES: Mapping[Loop, int] = {
+    Loop.REMEDIATION: REMEDIATION_CYCLES,
+    Loop.QUALITY: QUALITY_CYCLES,
+    Loop.GAPS: GAP_ITERATIONS,
+}
+"""How often each loop goes round at most."""
+
+
+class Takes(StrEnum):
+    """Which phases a run takes up by itself."""
+
+    UNFINISHED = "unfinished"
+    FINISHED = "finished"
+    BOTH = "both"
+    NONE = "none"
+
+
+class LoopPlan(Contract):
+    """A loop, the score it goes for, and how often it goes round at most."""
+
+    loop: Loop
+    target_tenths: Count
+    cycles: Count
+
+
+class Course(Contract):
+    """What the flags of a run come to together."""
+
+    takes: Takes
+    threshold_tenths: Count
+    """The score that lets a phase through its gate."""
+    loops: tuple[LoopPlan, ...]
+    """The loops for a phase that falls short, in their order: gaps go on beyond the quality that was reached."""
+    fresh: Flag
+    """Whether finished phases go through the whole pipeline again (`--force`)."""
+    goes_on: Flag
+    """Whether the run goes on beside a failure (`--complete`)."""
+    maps: Flag
+    discusses: Flag
+    visual: Flag
+
+
+def course(flags: frozenset[RunFlag]) -> Course:
+    """What a run with these flags does; whether they may be given together is for `flag_problems`.
+
+    >>> both = course(frozenset({RunFlag.QUALITY, RunFlag.GAPS}))
+    >>> both.threshold_tenths, [(plan.loop.value, plan.target_tenths, plan.cycles) for plan in both.loops]
+    (95, [('quality', 95, 3), ('gaps', 98, 5)])
+    """
+    return Course(
+        takes=_takes(flags),
+        threshold_tenths=threshold_tenths(flags - {RunFlag.GAPS} if RunFlag.QUALITY in flags else flags),
+        loops=tuple(
+            LoopPlan(loop=loop, target_tenths=_target(loop, flags), cycles=CYCLES[loop]) for loop in _loops(flags)
+        ),
+        fresh=RunFlag.FORCE in flags,
+        goes_on=RunFlag.COMPLETE in flags,
+        maps=RunFlag.MAP in flags,
+        discusses=RunFlag.DISCUSS in flags,
+        visual=RunFlag.VISUAL in flags,
+    )
+
+
+def _takes(flags: frozenset[RunFlag]) -> Takes:
+    if flags == {RunFlag.MAP}:
+        return Takes.NONE
+    if RunFlag.COMPLETE in flags:  # what is finished is skipped, whatever its score
+        return Takes.UNFINISHED
+    if RunFlag.QUALITY in flags:
+        return Takes.BOTH
+    return Takes.FINISHED if flags & {RunFlag.FORCE, RunFlag.GAPS} else Takes.UNFINISHED
+
+
+def _loops(flags: frozenset[RunFlag]) -> tuple[Loop, ...]:
+    asked = tuple(loop for loop in (Loop.QUALITY, Loop.GAPS) if RunFlag(loop.value) in flags)
+    if asked:
+        return asked
+    return () if RunFlag.LENIENT in flags else (Loop.REMEDIATION,)
+
+
+def _target(loop: Loop, flags: frozenset[RunFlag]) -> int:
+    return QUALITY_TENTHS if loop is Loop.QUALITY else threshold_tenths(flags)
+
+
+def known_flags(names: Sequence[str]) -> frozenset[RunFlag]:
+    """The flags among some names, with or without their dashes.
+
+    >>> known_flags(["--force", "fast"])
+    frozenset({<RunFlag.FORCE: 'force'>})
+    """
+    bare = {name.removeprefix("--") for name in names}
+    return frozenset(flag for flag in RunFlag if flag.value in bare)
+
+
+def flag_problems(
+    names: Sequence[str], wanted: Sequence[str], statuses: Mapping[str, PhaseStatus]
+) -> tuple[Problem, ...]:
+    """Everything that is wrong with flags and the phases that were named with them; a warning stops nothing."""
+    return tuple(_flag_problems(names, wanted, statuses))
+
+
+def _flag_problems(
+    names: Sequence[str], wanted: Sequence[str], statuses: Mapping[str, PhaseStatus]
+) -> Iterator[Problem]:
+    where = ("flags",)
+    words = {flag.value for flag in RunFlag}
+    flags = known_flags(names)
+    for name in dict.fromkeys(names):
+        if name.removeprefix("--") not in words:
+            expected = f"one of {', '.join(f'--{flag.value}' for flag in RunFlag)}"
+            yield Problem(where=where, expected=expected, found=name.strip() or "nothing")
+    for one, other in flag_conflicts(flags):
+        expected = f"--{one.value} or --{other.value}, not both"
+        yield Problem(where=where, expected=expected, found=f"--{one.value} --{other.value}")
+    if RunFlag.LENIENT in flags and _loops(flags):
+        yield Problem(
+            where=where,
+            expected="--lenient without --quality and --gaps, beside which it has no effect",
+            found="--lenient",
+            level=Level.WARNING,
+        )
+    takes = _takes(flags)
+    for phase in dict.fromkeys(wanted):
+        status = statuses.get(phase)
+        if status is None:
+            yield Problem(where=("phases",), expected="a phase of the roadmap", found=phase.strip() or "nothing")
+        elif takes is Takes.FINISHED and status is not PhaseStatus.COMPLETED:
+            yield Problem(where=("phases", phase), expected="a phase that is completed", found=status.value)
+
+
+class Asking(Contract):
+    """How often a run put phases to a person, and what their verdicts make of its limit."""
+
+    deferred: Count
+    processed: Count
+    rate: Fraction
+    too_often: Flag
+    verdicts: Count
+    passed: Count
+    limit: Grade
+    new_limit: Grade
+
+
+def asking(meta: Meta) -> Asking:
+    """Where a run stands with its deferrals; the limit moves by one step, so this is asked once after each verdict.
+
+    The share that is worth a warning and the confidence from which nobody is asked are two fields of the state.
+    """
+    said = [deferral.human_verdict for deferral in meta.deferral_history if deferral.human_verdict is not None]
+    passed = said.count(HumanWord.PASS)
+    limit = DEFERRAL_START if meta.deferral_confidence is None else meta.deferral_confidence
+    deferred, processed = meta.human_deferred_count, meta.total_phases_processed
+    return Asking(
+        deferred=deferred,
+        processed=processed,
+        rate=round(deferred / processed, 4) if processed else 0.0,
+        too_often=too_many_deferred(deferred, processed, meta.deferral_threshold),
+        verdicts=len(said),
+        passed=passed,
+        limit=limit,
+        new_limit=adjusted_limit(limit, passed, len(said)),
+    )
