@@ -185,7 +185,7 @@ def test_a_changed_specification_is_locked_on_purpose(top: Path) -> None:
     (top / ".planning" / "PROJECT.md").write_text("a shop\n")
     commit(top)
     begun(top)
-    assert said(top, "autopilot", "lock").stdout == f"everything is as it was locked for {RUN}\n"
+    assert said(top, "autopilot", "lock").stdout == f"no specification of {RUN} changed since it was locked\n"
     (top / ".planning" / "PROJECT.md").write_text("a bigger shop\n")
     done = said(top, "autopilot", "lock")
     assert (done.stdout, done.stderr) == ("changed   .planning/PROJECT.md\n", f"next:  fairwitness resume {RUN}\n")

@@ -206,7 +206,7 @@ def test_what_is_not_there_is_said_in_one_sentence(repo: Path, arguments: tuple[
 def test_a_run_that_asked_for_nothing_says_so(tmp_path: Path) -> None:
     Walk(tmp_path, dag_of("run-still", {"x": ()})).close()
     told = cr("list", cwd=tmp_path)
-    assert (told.returncode, told.stdout) == (0, "Nothing was asked for in run-still.\n")
+    assert (told.returncode, told.stdout) == (0, "No change requests in run-still.\n")
     assert told.stderr == "next:  fairwitness status run-still\n"
 
 

@@ -226,7 +226,7 @@ def test_every_command_knows_a_run_that_ended(
 
 def test_what_the_commands_say_is_what_happened(told: Played, lied: Played) -> None:
     assert "committed" in fairwitness("status", cwd=told.repository).stdout
-    assert "nothing waits for you" in fairwitness("inbox", cwd=told.repository).stdout
+    assert "No approvals pending." in fairwitness("inbox", cwd=told.repository).stdout
     shown = json.loads(fairwitness("status", "last", "--json", cwd=told.repository).stdout)
     assert shown["status"] == "committed"
     page = Path(fairwitness("report", "last", cwd=told.repository).stdout.strip()).read_text()

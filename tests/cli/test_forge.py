@@ -126,7 +126,7 @@ def test_a_plan_is_returned_cancelled_taken_up_again_and_abandoned(tmp_path: Pat
     assert run.state()["status"] == "failed"
     assert (git(top, "branch", "--format=%(refname:short)"), git(top, "status", "--porcelain")) == ("main", "")
     assert len(git(top, "worktree", "list").splitlines()) == 1
-    assert said(top, "inbox").stdout.startswith("nothing waits for you")
+    assert said(top, "inbox").stdout.startswith("No approvals pending.")
     assert said(top, "plan", "approve", "last", code=2).stderr.startswith(f"fairwitness: {run.run_id} has ended\n")
     assert said(top, "cancel", "last", "--yes").stdout.endswith("already; nothing was changed\n")
 
@@ -178,7 +178,7 @@ def test_a_run_is_paused_from_another_process_and_goes_on(tmp_path: Path) -> Non
     with at_work(run.top, "resume", "--plain") as process:
         run.wait_for("task.started")
         paused = said(run.top, "pause", "--reason", "lunch")
-        assert paused.stdout == f"{run.run_id} is paused; what is at work may end\n"
+        assert paused.stdout == f"{run.run_id} is paused; running tasks may finish\n"
         assert run.state()["status"] == "paused"
         told, _ = process.communicate(timeout=200)
     assert process.returncode == 4

@@ -159,7 +159,7 @@ def test_before_there_is_a_plan_that_is_said(checkout: Checkout) -> None:
 def test_a_file_is_edited_in_the_persons_editor(checkout: Checkout, tmp_path: Path) -> None:
     checkout.propose()
     done = checkout.plan("edit", RUN, "specs/mine.md", EDITOR=editor(tmp_path, "file.write_text('# Mine\\n')"))
-    assert (done.returncode, done.stdout) == (0, f"{checkout.folder}/specs/mine.md: the plan fits together\n")
+    assert (done.returncode, done.stdout) == (0, f"{checkout.folder}/specs/mine.md: the plan is consistent\n")
     assert "spec  mine: # Mine" in checkout.plan("show").stdout
 
 

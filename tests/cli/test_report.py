@@ -66,7 +66,7 @@ def test_a_ledger_that_was_edited_leaves_with_six(repository: Path) -> None:
     connection.close()
     done = report(RUN, cwd=repository)
     assert done.returncode == 6
-    assert "NOT as it was written" in done.stderr
+    assert "was tampered with" in done.stderr
     assert "NOT TO BE TRUSTED" in Path(done.stdout.strip()).read_text()
 
 

@@ -149,7 +149,7 @@ def test_a_second_process_on_a_running_run_becomes_a_viewer(tmp_path: Path) -> N
         with at_work(repository, "resume", RUN, "--plain") as second:
             said, told = second.communicate(timeout=90)
             assert second.returncode == 0
-        assert told.splitlines()[0].endswith("works on it; this only shows it")
+        assert told.splitlines()[0].endswith("executes this run; showing its progress")
         assert f"process {first.pid} on " in told
         assert "COMPLETED: 2/2 merged" in said
         first.communicate(timeout=60)

@@ -14,8 +14,8 @@ WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
     ("", ("report", "nope"), 3, "there is no ledger in {root}"),
     ("", ("rollback", "nope"), 3, "there is no ledger in {root}"),
     ("", ("evidence", "bundle", "nope"), 3, "there is no ledger in {root}"),
-    ("", ("answer",), 2, "nothing waits for you in {root}"),
-    ("", ("answer", "proceed"), 2, "nothing waits for you in {root}"),
+    ("", ("answer",), 2, "no run waits for an answer"),
+    ("", ("answer", "proceed"), 2, "no run waits for an answer"),
     ("a ledger without runs", ("report", "nope"), 2, "the ledger has no run 'nope'"),
     ("a ledger without runs", ("rollback", "nope"), 2, "there is no run 'nope'"),
     ("a ledger without runs", ("evidence", "bundle", "nope"), 2, "there is no run 'nope'"),
@@ -65,6 +65,6 @@ def test_what_cannot_be_done_is_said_in_a_sentence_with_what_to_do(
 
 def test_an_inbox_outside_a_repository_is_empty_and_says_of_what_folder(tmp_path: Path) -> None:
     done = fairwitness("inbox", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, f"nothing waits for you in {tmp_path}\n")
+    assert (done.returncode, done.stdout) == (0, "No approvals pending.\n")
     assert done.stderr == "next:  fairwitness status\n"
     assert list(tmp_path.iterdir()) == []

@@ -47,7 +47,7 @@ def test_a_run_that_was_never_given_to_a_worker_is_named_with_what_mends_it(tmp_
         f"stranded: {RUN}: it was begun and never given to a worker",
         f"  mend:  fairwitness resume {RUN}",
     ]
-    assert done.stderr.splitlines()[-2:] == ["nothing is left to do", "next:  fairwitness status"]
+    assert done.stderr.splitlines()[-2:] == ["no work is left", "next:  fairwitness status"]
     lines = [json.loads(line) for line in fairwitness("worker", "--once", "--json", cwd=repository).stdout.splitlines()]
     assert [line["what"] for line in lines] == ["stranded"]
     assert lines[0]["next"] == f"fairwitness resume {RUN}"

@@ -1,8 +1,8 @@
-"""The commands that exist: where each lives and what it does in one line. Help is printed from this table alone."""
+"""The commands, the module of each, and its summary. `fairwitness --help` is printed from this table alone."""
 
 
 class CommandEntry:
-    """A command, imported only when it is called. A plain class: `typing` alone would double the time of --help."""
+    """A command, imported when it is called. A plain class: importing `typing` would double the time of --help."""
 
     __slots__ = ("module", "name", "summary")
 
@@ -13,40 +13,38 @@ class CommandEntry:
 
 
 COMMANDS: tuple[CommandEntry, ...] = (
-    CommandEntry("feature", "fairwitness.cli.commands.feature", "from a request to a commit with its evidence"),
-    CommandEntry("forge", "fairwitness.cli.commands.forge", "from a request to a plan of many tasks, and to a branch"),
-    CommandEntry("autopilot", "fairwitness.cli.commands.autopilot", "a roadmap of phases, driven to its end"),
+    CommandEntry("feature", "fairwitness.cli.commands.feature", "turn a request into a commit with its evidence"),
+    CommandEntry("forge", "fairwitness.cli.commands.forge", "turn a request into a plan of many tasks and a branch"),
+    CommandEntry("autopilot", "fairwitness.cli.commands.autopilot", "drive a roadmap of phases to its end"),
     CommandEntry("verify", "fairwitness.cli.commands.verify", "prove a change by running its checks before and after"),
-    CommandEntry("doctor", "fairwitness.cli.commands.doctor", "what this machine lacks and how to mend it"),
-    CommandEntry("demo", "fairwitness.cli.commands.demo", "a whole run with a recorded team, no key and no network"),
-    CommandEntry("agents", "fairwitness.cli.commands.agents", "the roles, who plays them, and one of them tried"),
-    CommandEntry("status", "fairwitness.cli.commands.status", "the runs of this repository and where each stands"),
+    CommandEntry("doctor", "fairwitness.cli.commands.doctor", "check that this machine has what Fair Witness needs"),
+    CommandEntry("demo", "fairwitness.cli.commands.demo", "play a whole run with recorded agents, no key, no network"),
+    CommandEntry("agents", "fairwitness.cli.commands.agents", "list the roles and their agents, try or export a role"),
+    CommandEntry("status", "fairwitness.cli.commands.status", "show the runs of this repository and their status"),
     CommandEntry("watch", "fairwitness.cli.commands.watch", "follow a run until it ends"),
-    CommandEntry("resume", "fairwitness.cli.commands.resume", "go on with a run that stopped"),
-    CommandEntry("inbox", "fairwitness.cli.commands.inbox", "the questions that wait for you"),
-    CommandEntry("answer", "fairwitness.cli.commands.answer", "answer a question that waits"),
-    CommandEntry("verdict", "fairwitness.cli.commands.verdict", "say whether a phase is as it should be"),
-    CommandEntry("cancel", "fairwitness.cli.commands.cancel", "end a run; what it made is kept"),
-    CommandEntry("rollback", "fairwitness.cli.commands.rollback", "take a run's commit back; nothing is lost"),
-    CommandEntry("report", "fairwitness.cli.commands.report", "one run as one HTML file"),
-    CommandEntry("replay", "fairwitness.cli.commands.replay", "take a run's decisions again from the same facts"),
+    CommandEntry("resume", "fairwitness.cli.commands.resume", "continue a run that stopped"),
+    CommandEntry("inbox", "fairwitness.cli.commands.inbox", "list the questions that wait for you"),
+    CommandEntry("answer", "fairwitness.cli.commands.answer", "answer a question of a run"),
+    CommandEntry("verdict", "fairwitness.cli.commands.verdict", "decide whether a phase passes"),
+    CommandEntry("cancel", "fairwitness.cli.commands.cancel", "cancel a run and keep what it made"),
+    CommandEntry("rollback", "fairwitness.cli.commands.rollback", "undo the commit of a run; a reference is kept"),
+    CommandEntry("report", "fairwitness.cli.commands.report", "write a run as one HTML file"),
+    CommandEntry("replay", "fairwitness.cli.commands.replay", "repeat a run's decisions from the recorded facts"),
     CommandEntry(
-        "knowledge", "fairwitness.cli.commands.knowledge", "what runs have learned about this repository; forget it"
+        "knowledge", "fairwitness.cli.commands.knowledge", "show or forget what runs learned about this repository"
     ),
-    CommandEntry("plan", "fairwitness.cli.commands.plan", "a forge run's plan: look at it, edit it, approve it"),
-    CommandEntry("cr", "fairwitness.cli.commands.cr", "what a forge run would add to its plan: approve or reject it"),
-    CommandEntry("dag", "fairwitness.cli.commands.dag", "a run's graph of tasks"),
-    CommandEntry("task", "fairwitness.cli.commands.task", "one task of a run, its attempts and what was said of each"),
-    CommandEntry("retry", "fairwitness.cli.commands.retry", "try a task again that failed for good"),
-    CommandEntry("pause", "fairwitness.cli.commands.pause", "start nothing new in a run until it is resumed"),
-    CommandEntry("worker", "fairwitness.cli.commands.worker", "carry out runs until told to stop"),
-    CommandEntry("events", "fairwitness.cli.commands.events", "what happened in a run, in order"),
-    CommandEntry("gate", "fairwitness.cli.commands.gate", "why a gate is open or shut"),
-    CommandEntry("evidence", "fairwitness.cli.commands.evidence", "what a check ran and everything it printed"),
-    CommandEntry("ledger", "fairwitness.cli.commands.ledger", "check the evidence, its gates, and ask its tables"),
-    CommandEntry(
-        "schema", "fairwitness.cli.commands.schema", "list and export contracts, check documents against them"
-    ),
+    CommandEntry("plan", "fairwitness.cli.commands.plan", "show, edit or approve the plan of a forge run"),
+    CommandEntry("cr", "fairwitness.cli.commands.cr", "approve or reject change requests of a forge run"),
+    CommandEntry("dag", "fairwitness.cli.commands.dag", "show the task graph of a run"),
+    CommandEntry("task", "fairwitness.cli.commands.task", "show one task of a run and its attempts"),
+    CommandEntry("retry", "fairwitness.cli.commands.retry", "give a failed task more attempts"),
+    CommandEntry("pause", "fairwitness.cli.commands.pause", "pause a run until it is resumed"),
+    CommandEntry("worker", "fairwitness.cli.commands.worker", "execute runs until stopped"),
+    CommandEntry("events", "fairwitness.cli.commands.events", "list the events of a run"),
+    CommandEntry("gate", "fairwitness.cli.commands.gate", "explain why a gate is open or blocked"),
+    CommandEntry("evidence", "fairwitness.cli.commands.evidence", "show what a check ran and its output"),
+    CommandEntry("ledger", "fairwitness.cli.commands.ledger", "verify the evidence, show its gates, query its tables"),
+    CommandEntry("schema", "fairwitness.cli.commands.schema", "list or export contracts, check documents against them"),
 )
 
 USAGE = "Usage: fairwitness [--version] [--help] COMMAND [ARGUMENTS]"
@@ -54,7 +52,7 @@ PROMISE = "Fair Witness drives AI coding agents from a request to a commit:\nage
 
 
 def help_text() -> str:
-    """What `fairwitness --help` prints."""
+    """Return the text of `fairwitness --help`."""
     width = max(len(command.name) for command in COMMANDS)
     listed = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
     return (
@@ -63,5 +61,5 @@ def help_text() -> str:
         "  fairwitness verify --base main\n"
         "  fairwitness schema check docs/feature/login/plan-output.yaml\n\n"
         f"Commands:\n{listed}\n\n"
-        "`fairwitness COMMAND --help` says more. Every command takes --json.\n"
+        "Run `fairwitness COMMAND --help` for details. Every command takes --json.\n"
     )

@@ -1,4 +1,4 @@
-"""What the exit code says; scripts and CI rely on these numbers."""
+"""The exit codes; scripts and CI rely on these numbers."""
 
 from enum import IntEnum
 
@@ -14,7 +14,7 @@ from fairwitness.errors import (
 
 
 class ExitCode(IntEnum):
-    """The stable exit codes of every command."""
+    """The exit codes of all commands; they never change."""
 
     REACHED = 0
     GATE_SHUT = 1
@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
 
 
 def exit_code_of(error: FairWitnessError) -> ExitCode:
-    """The exit code an error leaves with."""
+    """Return the exit code for an error."""
     match error:
         case UsageError():
             return ExitCode.USAGE

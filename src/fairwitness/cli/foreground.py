@@ -1,4 +1,4 @@
-"""A run carried in this process until it ends, with its questions put to whoever is here."""
+"""A run driven in this process until it ends, with prompts for its questions; signals and exit codes."""
 
 import signal
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ SIGNALS = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINA
 
 
 class StopSignal(Exception):
-    """Somebody wants this command to end."""
+    """SIGINT or SIGTERM was received."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -33,13 +33,13 @@ class StopSignal(Exception):
 
 
 def exit_code_of_end(end: str) -> ExitCode:
-    """What a run's end says to a script."""
+    """Return the exit code for the end of a run."""
     return EXIT_CODES[end]
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Inside, Ctrl-C and SIGTERM raise `StopSignal`, so that the screen is left in order."""
+    """Raise `StopSignal` on Ctrl-C and SIGTERM inside the block, so that the screen is restored."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise StopSignal(number)
@@ -56,7 +56,7 @@ HINT = "Ctrl-C stops it here; everything is saved, and `fairwitness resume` goes
 
 
 def drive_here(root: Path, run_id: str, asked: "OutputMode", *, is_asking: bool = True) -> int:
-    """Carries a run here until it ends; without `is_asking`, or with nobody here, a question ends it, too."""
+    """Drive a run in this process until it ends, or until a question if prompting is off or there is no terminal."""
     from fairwitness.app.runs.drive import drive
     from fairwitness.app.views.followed_run import follow_run
     from fairwitness.cli.screens.choice import screen_of
@@ -81,5 +81,5 @@ def drive_here(root: Path, run_id: str, asked: "OutputMode", *, is_asking: bool 
                 return code
             is_feature, seen = followed.view.workflow == "feature", followed.view.seq
         if not ask_in_terminal(root, run_id):
-            return code  # it was paused, and asks nothing
-        after = None if is_feature else seen  # what was shown is not shown again
+            return code  # paused without a question
+        after = None if is_feature else seen  # show no event twice

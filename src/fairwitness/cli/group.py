@@ -1,4 +1,4 @@
-"""The click group: commands are imported when called, and every failure ends in one sentence and an exit code."""
+"""The click group: imports commands when they are called, and turns every error into a message and an exit code."""
 
 import importlib
 import os
@@ -15,14 +15,14 @@ _MODULES = {command.name: command.module for command in COMMANDS}
 
 
 def command_named(name: str) -> click.Command:
-    """A command of the table, imported now."""
+    """Import and return a command of the list."""
     command = importlib.import_module(_MODULES[name]).command
     assert isinstance(command, click.Command)
     return command
 
 
 class _Lazy(click.Group):
-    """A group whose commands cost nothing until one is called."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_MODULES)
@@ -45,13 +45,13 @@ class _Lazy(click.Group):
 
 @click.group(cls=_Lazy, name="fairwitness", context_settings={"help_option_names": ["-h", "--help"]})
 def _fairwitness() -> None:
-    """Replaced by the help text of the table."""
+    """The help text of the command list replaces this one."""
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one command line and answers its exit code; nothing escapes as a traceback."""
+    """Run one command line and return its exit code; no exception escapes."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show 🟢 shows its escape; no output is worth a crash.
+        # A terminal that cannot show a character prints its escape instead of failing.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # always text streams here
     try:
         return int(_fairwitness.main(arguments, prog_name="fairwitness", standalone_mode=False) or 0)
@@ -67,16 +67,16 @@ def run(arguments: list[str]) -> int:
         _say(error.what, error.next_step)
         return exit_code_of(error)
     except (BrokenPipeError, SystemExit):
-        # The reader went away (`| head`; click turns it into SystemExit). Nothing is left to say, but what was not
-        # said must not look like success: the same code as a program that died of it.
+        # The reader closed the pipe (`| head`; click turns it into SystemExit). Incomplete output must not look like
+        # success: return the code of a process killed by SIGPIPE.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.UNHEARD
-    except Exception as error:  # the last line of defence: a person gets a sentence, not a traceback
+    except Exception as error:  # unexpected: print a message instead of a traceback
         if os.environ.get("FAIRWITNESS_DEBUG"):
             raise
         _say(
-            f"a bug in Fair Witness: {type(error).__name__}: {error}",
-            "run again with FAIRWITNESS_DEBUG=1 and report what it prints",
+            f"internal error in Fair Witness: {type(error).__name__}: {error}",
+            "this is a bug: run again with FAIRWITNESS_DEBUG=1 and report the traceback",
         )
         return ExitCode.BUG
 

@@ -1,4 +1,4 @@
-"""The door: help without any library, everything else through click."""
+"""The entry point: prints help without loading a library, and leaves everything else to click."""
 
 import sys
 
@@ -6,7 +6,7 @@ from fairwitness.cli.command_list import help_text
 
 
 def main() -> None:
-    """Runs the command line and leaves with its exit code."""
+    """Run the command line and exit with its code."""
     arguments = sys.argv[1:]
     if arguments in ([], ["--help"], ["-h"]):
         sys.stdout.write(help_text())

@@ -102,10 +102,10 @@ def _verdict(data: Mapping[str, Any]) -> str:
 
 
 def _report(data: Mapping[str, Any]) -> str:
-    event_text = (
+    text = (
         f"{data['phases_succeeded']} succeeded, {data['phases_failed']} failed, {data['phases_skipped']} skipped"
     )
-    return f"report: {event_text}; {data['completion_percentage']:g}% of the roadmap"
+    return f"report: {text}; {data['completion_percentage']:g}% of the roadmap"
 
 
 _AUTOPILOT_TEXT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -248,8 +248,8 @@ def _asked(data: Mapping[str, Any]) -> str:
 
 def _helped(data: Mapping[str, Any]) -> str:
     """An errand may be long; its beginning tells enough, and the rest stands in the event."""
-    event_text = f"{_name(data['nodeId'])} asked {_name(data['agent'])} for help: "
-    return event_text + safe_line(data["task"], max(_LEAST, _ROOM - len(event_text)))
+    text = f"{_name(data['nodeId'])} asked {_name(data['agent'])} for help: "
+    return text + safe_line(data["task"], max(_LEAST, _ROOM - len(text)))
 
 
 _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {

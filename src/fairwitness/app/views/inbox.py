@@ -65,9 +65,9 @@ def run_to_answer(root: Path, wanted: str | None) -> str:
     if len(waiting) == 1:
         return waiting[0].run_id
     if not waiting:
-        raise UsageError(f"nothing waits for you in {root}", next_step="fairwitness status")
+        raise UsageError("no run waits for an answer", next_step="fairwitness status lists the runs")
     listed = ", ".join(each.run_id for each in waiting)
-    raise UsageError(f"{len(waiting)} runs wait for you: {listed}", next_step="name one of them")
+    raise UsageError(f"{len(waiting)} runs wait for an answer: {listed}", next_step="name one of them")
 
 
 def workflow_of(root: Path, run_id: str) -> str | None:

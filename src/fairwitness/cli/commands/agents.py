@@ -1,4 +1,4 @@
-"""`fairwitness agents`: the roles, who plays them, and one of them tried."""
+"""`fairwitness agents`: lists, shows, tries and exports the roles."""
 
 import dataclasses
 import json
@@ -21,13 +21,13 @@ _WIDTH = 78
 
 @click.group(name="agents", context_settings=_SETTINGS)
 def command() -> None:
-    """The roles that agents are given, what each may do, and which agent plays it here."""
+    """The roles of agents, what each role may do, and which agent plays it here."""
 
 
 @command.command(name="list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_command(as_json: bool) -> int:
-    """List every role with its workflow, its answer, and the agent chosen for it."""
+    """List every role with its workflow, its agent and the form of its answer."""
     from fairwitness.app.agents.roles import list_roles
 
     roles = list_roles(Path.cwd())
@@ -40,7 +40,7 @@ def list_command(as_json: bool) -> int:
         click.echo(f"{role.name:<21} {role.workflow:<9} {agent:<15} {role.answer or '-'}"[:80])
     click.echo(f"\n{len(roles)} roles.", err=True)
     if any(role.agent is None and role.answer is not None for role in roles):
-        click.echo("next:  fairwitness doctor says which agents and keys are missing", err=True)
+        click.echo("next:  fairwitness doctor shows which agents and keys are missing", err=True)
     else:
         click.echo("next:  fairwitness agents show ROLE, or fairwitness agents try ROLE", err=True)
     return ExitCode.REACHED
@@ -50,7 +50,7 @@ def list_command(as_json: bool) -> int:
 @click.argument("role")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_command(role: str, as_json: bool) -> int:
-    """Show the words of ROLE, its tools and their scopes, and the form of its answer."""
+    """Show the instructions of ROLE, its tools and their scopes, and the form of its answer."""
     from fairwitness.app.agents.roles import show_role
 
     shown = show_role(role, Path.cwd())
@@ -80,20 +80,25 @@ def show_command(role: str, as_json: bool) -> int:
 
 
 @command.command(name="export")
-@click.option("--target", type=click.Choice(["vscode", "claude", "skill"]), default="vscode", help="For whom to write.")
+@click.option(
+    "--target",
+    type=click.Choice(["vscode", "claude", "skill"]),
+    default="vscode",
+    help="The program that reads the files.",
+)
 @click.option(
     "--dir",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=None,
-    help="Where to write; without it, into this repository.",
+    help="The folder to write to. Default: this repository.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; only say what would be written.")
+@click.option("--check", is_flag=True, help="Write nothing; report what would be written.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def export_command(target: str, folder: Path | None, check: bool, as_json: bool) -> int:
-    """Write the roles as files that other tools read, from the same data that runs here.
+    """Write the roles as files that other tools read.
 
-    Exit code 1: a file belongs to a person and was kept, or with --check: a file is not as it would be written.
+    Exit code 1: a file that you wrote or edited was kept; with --check: a file is out of date.
     """
     from fairwitness.app.export.writer import export
     from fairwitness.app.repository import repository_root
@@ -116,15 +121,15 @@ def export_command(target: str, folder: Path | None, check: bool, as_json: bool)
 
 @command.command(name="try")
 @click.argument("role")
-@click.option("--agents", metavar="NAME", help="The agent to ask, whatever the settings say.")
-@click.option("--instance", metavar="NAME", help="One form of the role; without it, the first.")
+@click.option("--agents", metavar="NAME", help="The agent to use instead of the configured one.")
+@click.option("--instance", metavar="NAME", help="The instance of the role. Default: the first.")
 @click.option(
     "--cassette",
     type=click.Path(path_type=Path),
-    help="The recording to play with --agents cassette, instead of the one that comes along.",
+    help="The recording to play with --agents cassette instead of the bundled one.",
 )
-@click.option("--record", type=click.Path(dir_okay=False, path_type=Path), help="Record the session in this file.")
-@click.option("--keep", is_flag=True, help="Keep the folder it was played in.")
+@click.option("--record", type=click.Path(dir_okay=False, path_type=Path), help="Record the session to this file.")
+@click.option("--keep", is_flag=True, help="Keep the folder of the trial.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def try_command(
     role: str,
@@ -135,9 +140,9 @@ def try_command(
     keep: bool,
     as_json: bool,
 ) -> int:
-    """Ask one agent to play ROLE on a small repository that comes along, and show what it did.
+    """Let one agent play ROLE on a small bundled repository, and show what it did.
 
-    Exit code 0: its answer holds. 1: it does not, or the agent broke its limits. 3: no agent. 5: time or budget.
+    Exit code 0: the answer is valid. 1: it is not, or the agent broke its limits. 3: no agent. 5: time or budget.
     """
     from fairwitness.app.agents.trial import TrialRequest, try_role
 
@@ -161,7 +166,7 @@ def try_command(
 
 
 def _watch(progress: ProgressLine, happening: "Happening") -> None:
-    """A line for each call and each refusal; words come at the end."""
+    """Print a line for each tool call and each refusal."""
     from fairwitness.app.text import safe_lines
 
     what = {"call": "calls", "denied": "refused", "note": "note:"}.get(happening.kind.value)
@@ -217,7 +222,7 @@ def _print_tried(tried: "TrialResult") -> None:
 
 
 def _say(text: str) -> None:
-    """What an agent had a hand in is shown, and commands no terminal."""
+    """Print text of an agent with terminal control sequences made visible."""
     from fairwitness.app.text import safe_lines
 
     for line in safe_lines(text):

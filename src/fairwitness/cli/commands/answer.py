@@ -1,4 +1,4 @@
-"""`fairwitness answer`: the answer to a question that waits."""
+"""`fairwitness answer`: answers a question of a run."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,12 @@ from fairwitness.errors import UsageError
 
 @click.command(name="answer", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("words", nargs=-1, metavar="[RUN] OPTION")
-@click.option("--text", help="What you want to say about it; some answers need it.")
+@click.option("--text", help="An explanation; some answers require one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(words: tuple[str, ...], text: str | None, as_json: bool) -> int:
-    """Answer the question of RUN with OPTION; without RUN, of the only run that waits.
+    """Answer the question of RUN with OPTION. Without RUN: the only run that waits.
 
-    An answer is written down once and for all. Whoever carries the run goes on at once; if nobody does, `fairwitness resume`.
+    An answer is final. A run that a worker executes continues at once; otherwise run `fairwitness resume`.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.answer import answer
@@ -28,7 +28,7 @@ def command(words: tuple[str, ...], text: str | None, as_json: bool) -> int:
     root = repository_root(Path.cwd())
     run_id = run_to_answer(root, words[0] if len(words) == 2 else None)
     if not words:
-        raise UsageError(f"the answer to {run_id} is missing", next_step="fairwitness inbox shows what may be answered")
+        raise UsageError(f"the answer to {run_id} is missing", next_step="fairwitness inbox shows the options")
     answer(root, run_id, words[-1], text)
     is_carried = worker_on(root, run_id) is not None
     if as_json:

@@ -1,4 +1,4 @@
-"""`fairwitness autopilot`: a roadmap of phases, driven to its end."""
+"""`fairwitness autopilot`: drives a roadmap of phases to its end."""
 
 import json
 from pathlib import Path
@@ -12,11 +12,11 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _RUN = "run"
 _LABEL = 10
 _OF_ALL = ("force", "quality", "gaps", "complete")
-"""Flags with which a range may be left out: they are about all phases."""
+"""Flags that apply to all phases, so that the range may be omitted."""
 
 
 class _Phases(click.Group):
-    """A group whose first word may be a range of phases instead of a command."""
+    """A group whose first argument may be a range of phases instead of a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in (*self.commands, *_SETTINGS["help_option_names"]):
@@ -28,28 +28,29 @@ class _Phases(click.Group):
 def command() -> None:
     """Drive the phases of .planning/ROADMAP.md to their end: `fairwitness autopilot 3-7`, `next`, `all`.
 
-    Each phase is researched, planned, carried out, verified, judged and rated; it passes when its score suffices. What
-    only you can decide waits for `fairwitness verdict`. `fairwitness autopilot run --help` lists the flags.
+    Each phase is researched, planned, executed, verified, judged and rated; it passes when its score reaches the
+    threshold. Phases that only you can judge wait for `fairwitness verdict`. `fairwitness autopilot run --help` lists
+    the flags.
     """
 
 
 @command.command(name=_RUN, context_settings=_SETTINGS)
 @click.argument("phases", required=False, metavar="[RANGE|next|all]")
-@click.option("--force", is_flag=True, help="Run completed phases through all steps anew.")
-@click.option("--quality", is_flag=True, help="Go for 9.5: completed phases below it are worked on again.")
-@click.option("--gaps", is_flag=True, help="Close what is left of completed phases, one gap at a time.")
-@click.option("--complete", is_flag=True, help="All that is not completed, going on beside a failure.")
-@click.option("--lenient", is_flag=True, help="Be content with 7, and remediate nothing.")
-@click.option("--map", "maps", is_flag=True, help="Score what is known about phases before they are run.")
-@click.option("--discuss", is_flag=True, help="Talk about the phases before they are run.")
-@click.option("--visual", is_flag=True, help="Look at the screens, too.")
-@click.option("--sequential", is_flag=True, help="One phase after the other; that is so anyway.")
-@click.option("--cycles", type=click.IntRange(min=1), help="How often --quality or --gaps go round at most.")
+@click.option("--force", is_flag=True, help="Run all steps of completed phases again.")
+@click.option("--quality", is_flag=True, help="Require a score of 9.5; completed phases below it are improved.")
+@click.option("--gaps", is_flag=True, help="Close the remaining gaps of completed phases one by one.")
+@click.option("--complete", is_flag=True, help="Run every phase that is not completed; continue past failures.")
+@click.option("--lenient", is_flag=True, help="Accept a score of 7 and remediate nothing.")
+@click.option("--map", "maps", is_flag=True, help="Score what is known about the phases before running them.")
+@click.option("--discuss", is_flag=True, help="Discuss the phases before running them.")
+@click.option("--visual", is_flag=True, help="Check screens as well.")
+@click.option("--sequential", is_flag=True, help="Run one phase after the other (always the case).")
+@click.option("--cycles", type=click.IntRange(min=1), help="The maximum number of --quality or --gaps cycles.")
 @click.option("--checkpoint-every", type=click.IntRange(min=1), metavar="N", help="Pause after N phases.")
-@click.option("--agents", metavar="NAME", help="The agent that plays every role.")
-@click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to be played.")
-@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
-@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--agents", metavar="NAME", help="The agent to use for every role.")
+@click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to play.")
+@click.option("--plain", is_flag=True, help="Print plain lines even in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a JSON object on its own line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def run(
     phases: str | None,
@@ -64,9 +65,9 @@ def run(
     maps: bool,
     **flags: bool,
 ) -> int:
-    """Carry out phases: a range such as 3-7, 3,5,8 or 6.1, the next one that is open, or all.
+    """Run phases: a range such as 3-7, 3,5,8 or 6.1, `next` for the next open one, or `all`.
 
-    Exit code 0: all are completed. 1: something failed. 4: it waits for you, or is paused. 5: a cap is used up.
+    Exit code 0: all are completed. 1: a phase failed. 4: the run waits for you or is paused. 5: a limit is used up.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.begin_autopilot import PhasesRequest, begin_autopilot
@@ -76,7 +77,7 @@ def run(
     asked = output_mode(plain, as_lines, as_json)
     given = [name for name, is_given in {**flags, "map": maps}.items() if is_given]
     if phases is None and not any(name in _OF_ALL for name in given):
-        raise click.UsageError("say which phases: a range such as 3-7, next, or all")
+        raise click.UsageError("no phases given: add a range such as 3-7, `next`, or `all`")
     root = repository_root(Path.cwd())
     wanted = PhasesRequest(
         phases=phases or "all",
@@ -94,13 +95,14 @@ def run(
 
 @command.command(name="resume", context_settings=_SETTINGS)
 @click.argument("run", required=False)
-@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
-@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--plain", is_flag=True, help="Print plain lines even in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a JSON object on its own line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def resume(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
-    """Go on with RUN (an id; without it the latest): one that stopped, was paused, or failed.
+    """Continue RUN (an id; default: the latest) after it stopped, was paused, or failed.
 
-    A run that its breaker paused goes on when the cooldown is over: exit code 3 until then. A completed one stays so.
+    A run that the circuit breaker paused continues after the cooldown; until then the exit code is 3. A completed run
+    stays completed.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.autopilot import latest_run_at
@@ -118,7 +120,7 @@ def resume(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(run: str | None, as_json: bool) -> int:
-    """Show RUN (an id; without it the latest) as a board, and the phases of the roadmap; nothing is changed."""
+    """Show RUN (an id; default: the latest) as a board, and the phases of the roadmap."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.autopilot import has_run, next_autopilot_command, roadmap_phases, view_of_run
     from fairwitness.cli.screens.autopilot import board_lines, standing_lines
@@ -131,7 +133,7 @@ def status(run: str | None, as_json: bool) -> int:
     except UsageError:
         if view is None:
             raise
-        standings = ()  # the run goes by what it was begun with
+        standings = ()  # the run uses the roadmap it was begun with
     following = "fairwitness autopilot next" if view is None else next_autopilot_command(root, view)
     if as_json:
         phases = [{"id": each.id, "name": each.name, "status": each.status} for each in standings]
@@ -150,7 +152,7 @@ def status(run: str | None, as_json: bool) -> int:
 @command.command(name="init", context_settings=_SETTINGS)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def init(as_json: bool) -> int:
-    """Write a roadmap to fill in, the project's settings, and lines for .gitignore; nothing is overwritten."""
+    """Write a roadmap template, the project's settings, and lines for .gitignore; existing files are kept."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.autopilot_setup import init as set_up
 
@@ -168,10 +170,10 @@ def init(as_json: bool) -> int:
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def lock(run: str | None, as_json: bool) -> int:
-    """Lock the specifications of RUN (an id; without it the latest) as they are now, on purpose.
+    """Accept the current specifications of RUN (an id; default: the latest) by locking them again.
 
-    A run stops before a phase when a specification changed since it was locked; after this it goes on with it. A
-    roadmap that says something else of a phase that is still to come is not locked: that is a run of its own.
+    A run stops before a phase if a specification changed since it was locked; after this command it continues with
+    the change. A roadmap that changes a phase still to come is not locked: begin a new run for it.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.autopilot_setup import lock as lock_now
@@ -184,7 +186,7 @@ def lock(run: str | None, as_json: bool) -> int:
     for change in done.changes:
         click.echo(f"{change.turn.value:<{_LABEL}}{change.path}")
     if not done.changes:
-        click.echo(f"everything is as it was locked for {done.run_id}")
+        click.echo(f"no specification of {done.run_id} changed since it was locked")
     click.echo(f"next:  fairwitness resume {done.run_id}", err=True)
     return ExitCode.REACHED
 
@@ -193,7 +195,7 @@ def lock(run: str | None, as_json: bool) -> int:
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def report(run: str | None, as_json: bool) -> int:
-    """Show what RUN (an id; without it the latest) came to, and where its documents are."""
+    """Show the results of RUN (an id; default: the latest) and where its documents are."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.autopilot import next_autopilot_command, report_of
     from fairwitness.cli.screens.autopilot import board_lines, report_lines
@@ -212,7 +214,7 @@ def report(run: str | None, as_json: bool) -> int:
 @command.command(name="metrics", context_settings=_SETTINGS)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def metrics(as_json: bool) -> int:
-    """Show the numbers of every run that ended, and from two on how the last one compares."""
+    """Show the metrics of every run that ended, and how the last compares with the one before."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.autopilot import all_metrics
     from fairwitness.cli.screens.autopilot import metrics_lines
@@ -222,7 +224,7 @@ def metrics(as_json: bool) -> int:
         click.echo(json.dumps(found.plain(), indent=2))
         return ExitCode.REACHED
     if not found.runs.root:
-        click.echo("no autopilot run has ended here yet")
+        click.echo("No autopilot run has ended here yet.")
     for line in metrics_lines(found):
         click.echo(line)
     click.echo("next:  fairwitness autopilot report", err=True)

@@ -1,4 +1,4 @@
-"""`fairwitness cancel`: ends a run for good; what it made is kept."""
+"""`fairwitness cancel`: cancels a run and keeps what it made."""
 
 import json
 import sys
@@ -14,13 +14,13 @@ _MOST = 10
 
 @click.command(name="cancel", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(run: str, yes: bool, as_json: bool) -> int:
-    """End RUN (an id, or `last`) wherever it is carried, and take its worktrees away.
+    """Cancel RUN (an id, or `last`) on whichever worker executes it, and remove its worktrees.
 
-    Nothing that was made is lost: what was merged is on the run's branch, and the rest is kept under
-    refs/fairwitness/quarantine/. A run that has ended is left as it is.
+    No work is lost: merged work is on the run's branch, and the rest is kept under refs/fairwitness/quarantine/. A run
+    that has ended is not changed.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.detail import open_database, read_detail, resolve_run
@@ -71,5 +71,5 @@ def _say_over(run_id: str, word: str, *, as_json: bool) -> ExitCode:
 
 def _agreed(run_id: str) -> bool:
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody is here to ask; add --yes to cancel the run")
+        raise click.UsageError("cannot ask for confirmation without a terminal; add --yes to cancel the run")
     return click.confirm(f"End {run_id}? Its agents are stopped; what they made is kept.", err=True)

@@ -1,4 +1,4 @@
-"""`fairwitness cr`: what refineries found missing in a plan, and what a person says to it."""
+"""`fairwitness cr`: shows and decides the change requests of a forge run."""
 
 import json
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ _MARGIN = "  "
 
 @click.group(name="cr", context_settings=_SETTINGS)
 def command() -> None:
-    """Change requests: where a refinery finds that a plan lacks something, it asks for it."""
+    """Change requests: additions to the plan that a refinery asks for."""
 
 
 @command.command(name="list")
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_all(run: str | None, as_json: bool) -> int:
-    """List the change requests of RUN (an id, or `last`); without RUN, of the only run that has not ended."""
+    """List the change requests of RUN (an id, or `last`; default: the only unfinished run)."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.change_requests import listed
 
@@ -38,7 +38,7 @@ def list_all(run: str | None, as_json: bool) -> int:
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
         return ExitCode.REACHED
     if not views:
-        click.echo(f"Nothing was asked for in {run_id}.")
+        click.echo(f"No change requests in {run_id}.")
     for view in views:
         click.echo(_line(view))
     waiting = next((view.request.id for view in views if view.is_pending), None)
@@ -51,7 +51,7 @@ def list_all(run: str | None, as_json: bool) -> int:
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(cr: str, run: str | None, as_json: bool) -> int:
-    """Show what change request CR asks for, why, and what became of it."""
+    """Show what change request CR asks for, why, and its result."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.change_requests import shown_request
 
@@ -71,7 +71,7 @@ def show(cr: str, run: str | None, as_json: bool) -> int:
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def approve(cr: str, run: str | None, as_json: bool) -> int:
-    """Approve change request CR: the captain plans what it asks for, and the plan grows if that fits."""
+    """Approve change request CR: the captain plans it, and the plan is extended if the new tasks fit."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.change_requests import approve as approve_request
 
@@ -81,10 +81,10 @@ def approve(cr: str, run: str | None, as_json: bool) -> int:
 @command.command(name="reject")
 @click.argument("cr", metavar="CR")
 @click.argument("run", required=False)
-@click.option("--reason", required=True, help="Why, for whoever asked for it.")
+@click.option("--reason", required=True, help="The reason; the refinery that asked reads it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def reject(cr: str, run: str | None, reason: str, as_json: bool) -> int:
-    """Reject change request CR: the run goes on by the plan that stands."""
+    """Reject change request CR: the run continues with the current plan."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.change_requests import reject as reject_request
 
@@ -111,7 +111,7 @@ def _line(view: "ChangeRequestView") -> str:
 
 
 def _lines(view: "ChangeRequestView") -> Iterator[str]:
-    """Everything about a request, in lines that fit."""
+    """Print a change request in lines that fit the terminal."""
     from fairwitness.app.text import safe_line, safe_lines
 
     width, request = terminal_width(), view.request

@@ -1,4 +1,4 @@
-"""`fairwitness dag`: a run's graph of tasks, as a table, for Graphviz, or as JSON."""
+"""`fairwitness dag`: shows the task graph of a run as a table, for Graphviz, or as JSON."""
 
 import json
 from collections.abc import Iterator
@@ -37,29 +37,29 @@ _FILLS = {
 
 @click.group(name="dag", context_settings=_SETTINGS)
 def command() -> None:
-    """The graph of tasks that a run carries out."""
+    """The task graph of a run."""
 
 
 @command.command(name="show")
 @click.argument("run")
-@click.option("--dot", "as_dot", is_flag=True, help="Print it for Graphviz: fairwitness dag show RUN --dot | dot -Tsvg")
+@click.option("--dot", "as_dot", is_flag=True, help="Print Graphviz source: fairwitness dag show RUN --dot | dot -Tsvg")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the graph, its status, the run's state.")
 def show(run: str, as_dot: bool, as_json: bool) -> int:
-    """Show every node of RUN (an id, or `last`): its state, its attempt, and what it waits for.
+    """Show every node of RUN (an id, or `last`): its state, attempt, and what it waits for.
 
-    A star marks the way that takes longest, of what is not merged yet.
+    A star marks the critical path of what is not merged yet.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.graph import graph_view, plain_graph
 
     if as_dot and as_json:
-        raise click.UsageError("--dot and --json are two ways to print the same; choose one")
+        raise click.UsageError("--dot and --json exclude each other; choose one")
     root = repository_root(Path.cwd())
     if as_json:
         click.echo(json.dumps(plain_graph(root, run)))
         return ExitCode.REACHED
     picture = graph_view(root, run)
-    # All in one piece: ten thousand small writes would take longer than everything else.
+    # One write: ten thousand small ones would take longer than everything else.
     click.echo("\n".join(_dot(picture) if as_dot else _table(picture, terminal_width())))
     if not as_dot:
         click.echo(f"next:  fairwitness status {picture.run_id}", err=True)

@@ -1,4 +1,4 @@
-"""`fairwitness doctor`: what is missing on this machine, what that costs, and how to mend it."""
+"""`fairwitness doctor`: checks that this machine has what Fair Witness needs."""
 
 import json
 import textwrap
@@ -17,9 +17,12 @@ _COLOURS = {"ok": "green", "degraded": "yellow", "missing": "yellow", "broken": 
 @click.command(name="doctor", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def command(as_json: bool) -> int:
-    """Look at git, the sandbox, the state folder, the tool chains, agents and their keys.
+    """Check that this machine has what Fair Witness needs.
 
-    Exit code 3 if nothing can be proven here.
+    Covers git, the sandbox, the state folder, tool chains, agents and their keys, and says how to install what is
+    missing.
+
+    Exit code 3 if no evidence can be produced on this machine.
     """
     from dataclasses import asdict
 
@@ -48,10 +51,10 @@ def command(as_json: bool) -> int:
             click.echo(f"{'':<9} {'agents not here':<{_WHAT}} {lines[0]}")
             for line in lines[1:]:
                 click.echo(f"{'':<{_LEFT}}{line}")
-        click.echo("next:  fairwitness verify" if is_fit(findings) else "next:  mend what is broken", err=True)
+        click.echo("next:  fairwitness verify" if is_fit(findings) else "next:  fix what is broken", err=True)
     return ExitCode.REACHED if is_fit(findings) else ExitCode.NOT_READY
 
 
 def _wrapped(text: str) -> list[str]:
-    """Lines that fit beside the names; a path or a command is never cut."""
+    """Return lines that fit beside the names; a path or a command is never cut."""
     return textwrap.wrap(text, _WIDTH - _LEFT, break_long_words=False, break_on_hyphens=False)

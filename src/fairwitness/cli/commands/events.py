@@ -1,4 +1,4 @@
-"""`fairwitness events`: what happened in a run, in order."""
+"""`fairwitness events`: lists the events of a run."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ from fairwitness.cli.exit_codes import ExitCode
 
 @click.command(name="events", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run")
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this sequence number.")
-@click.option("--follow", is_flag=True, help="Wait for more; Ctrl-C ends it.")
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Start after this sequence number.")
+@click.option("--follow", is_flag=True, help="Wait for new events; stop with Ctrl-C.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print one JSON object a line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def command(run: str, after: int, follow: bool, as_lines: bool, as_json: bool) -> int:
@@ -20,7 +20,7 @@ def command(run: str, after: int, follow: bool, as_lines: bool, as_json: bool) -
     from fairwitness.app.views.ledger import event_line, follow_events, known_run, open_ledger
 
     if follow and as_json:
-        raise click.UsageError("--json prints one array at the end, and --follow has no end; use --jsonl")
+        raise click.UsageError("--follow never ends, so --json cannot print one array; use --jsonl")
     ledger = open_ledger(repository_root(Path.cwd()))
     try:
         events = follow_events(ledger, known_run(ledger, run), after=after, keep_on=follow)

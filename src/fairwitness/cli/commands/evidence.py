@@ -1,4 +1,4 @@
-"""`fairwitness evidence`: what was run, how it was confined, and everything it printed."""
+"""`fairwitness evidence`: shows what was run, in which sandbox, and its output."""
 
 import json
 import shlex
@@ -14,14 +14,14 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 @click.group(name="evidence", context_settings=_SETTINGS)
 def command() -> None:
-    """The commands that Fair Witness ran itself; what they printed cannot be edited without notice."""
+    """The commands that Fair Witness ran itself, and their output, protected by hashes."""
 
 
 @command.command(name="bundle")
 @click.argument("run", default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def bundle(run: str, as_json: bool) -> int:
-    """Print the evidence bundle of RUN (an id, or `last`), as it was sealed into its commit."""
+    """Print the evidence bundle of RUN (an id, or `last`) that its commit names."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.text import safe_lines
     from fairwitness.app.views.evidence import bundle_of
@@ -41,7 +41,7 @@ def bundle(run: str, as_json: bool) -> int:
 @click.argument("number", type=int)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(number: int, as_json: bool) -> int:
-    """Show execution NUMBER of this repository's ledger with its whole output."""
+    """Show execution NUMBER of this repository's ledger with its full output."""
     from fairwitness.app.repository import repository_root, state_in
     from fairwitness.app.text import safe_lines
     from fairwitness.app.views.evidence import read_execution

@@ -1,4 +1,4 @@
-"""`fairwitness feature`: from a request to a commit with its evidence."""
+"""`fairwitness feature`: turns a request into a commit with its evidence."""
 
 import sys
 from pathlib import Path
@@ -8,12 +8,12 @@ import click
 
 @click.command(name="feature", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("request")
-@click.option("--interactive/--autonomous", default=None, help="Ask at the gates, or select the default there.")
-@click.option("--agents", metavar="NAME", help="The agent that plays every role.")
-@click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to be played.")
-@click.option("--slug", help="The feature's short name; without it made from the request.")
-@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
-@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--interactive/--autonomous", default=None, help="Ask at approval gates, or select the default.")
+@click.option("--agents", metavar="NAME", help="The agent to use for every role.")
+@click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to play.")
+@click.option("--slug", help="The feature's short name. Default: made from the request.")
+@click.option("--plain", is_flag=True, help="Print plain lines even in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a JSON object on its own line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(
     request: str,
@@ -25,10 +25,11 @@ def command(
     as_lines: bool,
     as_json: bool,
 ) -> int:
-    """Build REQUEST (a text, or `@FILE`, or `-` for what is piped in) on a branch of its own, with evidence.
+    """Build REQUEST (a text, `@FILE`, or `-` for standard input) on its own branch, with evidence.
 
-    Without a word about it a terminal is asked at the gates, and anything else waits: exit code 4, and `fairwitness answer`
-    goes on. Exit code 0: committed. 1: the evidence did not suffice, nothing was committed. 5: its budget is used up.
+    In a terminal you are prompted at each approval gate. Otherwise the run waits (exit code 4) until you run
+    `fairwitness answer`. Exit code 0: committed. 1: the evidence is insufficient and nothing was committed. 5: the
+    budget is used up.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
@@ -46,12 +47,12 @@ def command(
     )
     begun = begin_feature(root, wanted)
     if begun.order.snapshot is not None and not as_json:
-        click.echo("what is not committed here is no part of this; a copy is kept in case", err=True)
+        click.echo("uncommitted changes are not part of this run; a copy of them is kept", err=True)
     return drive_here(root, begun.run_id, asked)
 
 
 def text_of(request: str) -> str:
-    """A request as it was given: the words themselves, a file, or what is piped in."""
+    """Return the text of a request: the argument itself, a file, or standard input."""
     if request == "-":
         return sys.stdin.read()
     if request.startswith("@"):

@@ -1,4 +1,4 @@
-"""`fairwitness forge`: a request becomes a plan of many tasks, and the plan a branch."""
+"""`fairwitness forge`: turns a request into a plan of many tasks, and the plan into a branch."""
 
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from fairwitness.cli.exit_codes import ExitCode
 
 @click.command(name="forge", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("request")
-@click.option("--plan-only", is_flag=True, help="Stop when there is a plan to look at.")
-@click.option("--approve", is_flag=True, help="Approve the plan without asking anybody.")
-@click.option("--agents", metavar="NAME", help="The agent that plays every role.")
-@click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to be played.")
-@click.option("--slug", help="A short name; without it made from the request.")
-@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
-@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--plan-only", is_flag=True, help="Stop when the plan is ready for review.")
+@click.option("--approve", is_flag=True, help="Approve the plan without asking.")
+@click.option("--agents", metavar="NAME", help="The agent to use for every role.")
+@click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to play.")
+@click.option("--slug", help="A short name. Default: made from the request.")
+@click.option("--plain", is_flag=True, help="Print plain lines even in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a JSON object on its own line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(
     request: str,
@@ -29,11 +29,11 @@ def command(
     as_lines: bool,
     as_json: bool,
 ) -> int:
-    """Plan REQUEST (a text, or `@FILE`, or `-` for what is piped in) as a graph of tasks, and carry it out.
+    """Plan REQUEST (a text, `@FILE`, or `-` for standard input) as a graph of tasks, and execute it.
 
-    A captain plans, you review the plan (or --approve it beforehand), workers carry out its tasks on branches of their
-    own, and refineries join them on one branch. Without a terminal it waits for the review: exit code 4, then `fairwitness
-    plan approve`. Exit code 0: everything is merged. 1: something could not be done. 5: its budget is used up.
+    A captain writes the plan, you review it (or pass --approve), workers execute its tasks on their own branches, and
+    refineries join them on one branch. Without a terminal the run waits for the review (exit code 4) until you run
+    `fairwitness plan approve`. Exit code 0: everything is merged. 1: a task failed. 5: the budget is used up.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.begin_feature import RunRequest
@@ -43,7 +43,7 @@ def command(
 
     asked = output_mode(plain, as_lines, as_json)
     if plan_only and approve:
-        raise click.UsageError("--plan-only stops before the plan is approved; leave out --approve")
+        raise click.UsageError("--plan-only stops before the approval; remove --approve")
     root = repository_root(Path.cwd())
     wanted = RunRequest(
         request=text_of(request),
@@ -54,8 +54,8 @@ def command(
     )
     begun = begin_forge(root, wanted)
     if begun.is_dirty and not as_json:
-        click.echo("what is not committed here is no part of this, and stays as it is", err=True)
+        click.echo("uncommitted changes are not part of this run and are not touched", err=True)
     code = drive_here(root, begun.run_id, asked, is_asking=not plan_only)
     if plan_only and code is ExitCode.WAITS_FOR_PERSON:
-        return ExitCode.REACHED  # a plan was all that was wanted
+        return ExitCode.REACHED  # --plan-only: done
     return code

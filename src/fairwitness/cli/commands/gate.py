@@ -1,4 +1,4 @@
-"""`fairwitness gate`: why a gate is open or shut."""
+"""`fairwitness gate`: explains why a gate is open or blocked."""
 
 import json
 
@@ -12,16 +12,18 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 @click.group(name="gate", context_settings=_SETTINGS)
 def command() -> None:
-    """A gate is a question to the ledger; it is open or says what is missing."""
+    """A gate is a query of the ledger: it is open, or it says what is missing."""
 
 
 @command.command(name="explain")
 @click.argument("run")
 @click.argument("gate")
-@click.option("--size", type=click.Choice(["Standard", "Large"]), default="Large", help="How large to take the task.")
+@click.option(
+    "--size", type=click.Choice(["Standard", "Large"]), default="Large", help="The size to assume for the task."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(run: str, gate: str, size: str, as_json: bool) -> int:
-    """Show the answer of GATE (such as EG-2:task-03) of RUN with the query, values, count and rows behind it."""
+    """Show the result of GATE (such as EG-2:task-03) of RUN with the query, values, count and rows behind it."""
     from fairwitness.app.views.gates import one_gate
 
     view = one_gate(gate_views(run, size), gate)

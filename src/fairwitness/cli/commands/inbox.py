@@ -1,4 +1,4 @@
-"""`fairwitness inbox`: the questions that wait for a person."""
+"""`fairwitness inbox`: lists the questions that wait for you."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from fairwitness.cli.screens.prompts import print_question
 @click.command(name="inbox", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(as_json: bool) -> int:
-    """Show every question of a run that waits for you, and how to answer it. Exit code 4 if there is one."""
+    """List the questions that wait for you and how to answer them. Exit code 4 if there is one."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.inbox import inbox
 
@@ -22,7 +22,7 @@ def command(as_json: bool) -> int:
         told = [{"run_id": each.run_id, "slug": each.slug, **each.question.plain()} for each in waiting]
         click.echo(json.dumps({"waiting": told}, indent=2, ensure_ascii=False))
     elif not waiting:
-        click.echo(f"nothing waits for you in {root}")
+        click.echo("No approvals pending.")
         click.echo("next:  fairwitness status", err=True)
     for each in () if as_json else waiting:
         print_question(each)

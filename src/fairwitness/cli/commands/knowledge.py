@@ -1,4 +1,4 @@
-"""`fairwitness knowledge`: what runs have learned about this repository, and how to make them forget it."""
+"""`fairwitness knowledge`: shows what runs learned about this repository, and forgets it on request."""
 
 import json
 from pathlib import Path
@@ -20,13 +20,13 @@ _LONG = 4000
 
 @click.group(name="knowledge", context_settings=_SETTINGS)
 def command() -> None:
-    """What runs have learned; later ones read it as data, never as an order."""
+    """What runs learned about this repository. Later runs read it as data, never as instructions."""
 
 
 @command.command(name="list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_all(as_json: bool) -> int:
-    """List everything that is known, the newest first."""
+    """List all entries, the newest first."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.knowledge import file_of, knowledge_in
 
@@ -47,7 +47,7 @@ def list_all(as_json: bool) -> int:
 @click.argument("key")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def forget(key: str, as_json: bool) -> int:
-    """Forget what is known under KEY."""
+    """Remove the entry KEY."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.knowledge import forget as forget_key
     from fairwitness.app.text import safe_line
@@ -64,7 +64,7 @@ def forget(key: str, as_json: bool) -> int:
 @click.argument("run", default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def proposals(run: str, as_json: bool) -> int:
-    """Show the changes of instruction files that RUN (an id, or `last`) proposed and nobody applied."""
+    """Show the changes to instruction files that RUN (an id, or `last`) proposed and that are not applied."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.knowledge import pending_proposals
 
@@ -73,7 +73,7 @@ def proposals(run: str, as_json: bool) -> int:
         click.echo(json.dumps({"proposals": [each.plain() for each in waiting]}, indent=2, ensure_ascii=False))
         return ExitCode.REACHED
     if not waiting:
-        click.echo("Nothing is proposed.")
+        click.echo("No proposals pending.")
     for each in waiting:
         show_proposal(each)
         click.echo(f"next:  fairwitness knowledge apply {run} {each.number}", err=True)
@@ -85,7 +85,7 @@ def proposals(run: str, as_json: bool) -> int:
 @click.argument("number", type=click.IntRange(min=1))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def apply(run: str, number: int, as_json: bool) -> int:
-    """Apply proposal NUMBER of RUN to your checkout; you are on record as the one who approved it."""
+    """Apply proposal NUMBER of RUN to your checkout. The ledger records you as the approver."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.knowledge import apply_proposal
     from fairwitness.app.text import safe_line

@@ -1,4 +1,4 @@
-"""`fairwitness ledger`: is the evidence as it was written, what do the gates say, what do the tables hold."""
+"""`fairwitness ledger`: verifies the evidence, shows the gates, and queries the tables."""
 
 import dataclasses
 import json
@@ -14,16 +14,16 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 @click.group(name="ledger", context_settings=_SETTINGS)
 def command() -> None:
-    """The evidence ledger: every command that was run and every check that rests on one."""
+    """The evidence ledger: every command that was run, and every check based on one."""
 
 
 @command.command(name="verify")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def verify_command(file: Path | None, as_json: bool) -> int:
-    """Check that no row was edited, deleted, inserted, reordered or cut off.
+    """Check that no row was edited, deleted, inserted, reordered or truncated.
 
-    Without FILE: every ledger of this repository, its exports and its git refs. Exit code 6 if anything is found.
+    Without FILE: every ledger of this repository, its exports and its git refs. Exit code 6 if the check fails.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.ledger import verify_ledgers
@@ -50,12 +50,14 @@ def _verdict(runs: int, found: int) -> str:
 
 @command.command(name="gates")
 @click.argument("run")
-@click.option("--size", type=click.Choice(["Standard", "Large"]), default="Large", help="How large to take the tasks.")
+@click.option(
+    "--size", type=click.Choice(["Standard", "Large"]), default="Large", help="The size to assume for the tasks."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def gates_command(run: str, size: str, as_json: bool) -> int:
     """Show every gate of RUN (an id, or `last`). Exit code 1 if one is blocked.
 
-    The size of a task stands in the plan; unless told otherwise the stricter count is asked for.
+    The ledger does not hold the size of a task; without --size the stricter threshold applies.
     """
     views = gate_views(run, size)
     if as_json:
@@ -70,7 +72,7 @@ def gates_command(run: str, size: str, as_json: bool) -> int:
 
 
 def gate_views(run: str, size: str) -> tuple[Any, ...]:
-    """The gates of a run of this repository."""
+    """Return the gates of a run of this repository."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.gates import run_gates
     from fairwitness.app.views.ledger import known_run, open_ledger
@@ -87,10 +89,10 @@ def gate_views(run: str, size: str) -> tuple[Any, ...]:
 @click.argument("name", required=False)
 @click.argument("value", required=False)
 @click.option("--list", "list_them", is_flag=True, help="List the queries.")
-@click.option("--sql", "show_sql", is_flag=True, help="Print the query instead of asking it.")
+@click.option("--sql", "show_sql", is_flag=True, help="Print the SQL instead of running it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def query_command(name: str | None, value: str | None, list_them: bool, show_sql: bool, as_json: bool) -> int:
-    """Ask a query by NAME; VALUE is the run (or `last`), or the file for instruction-history."""
+    """Run the query NAME; VALUE is the run (or `last`), or the file for instruction-history."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views import ledger as service
 

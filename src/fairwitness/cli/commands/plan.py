@@ -1,4 +1,4 @@
-"""`fairwitness plan`: the plan of a forge run, to look at, to change, and to approve."""
+"""`fairwitness plan`: shows, edits and approves the plan of a forge run."""
 
 import json
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ _MARGIN = "    "
 
 @click.group(name="plan", context_settings=_SETTINGS)
 def command() -> None:
-    """The plan of a forge run: specs, tasks and their graph. Until it is approved, its files may be edited."""
+    """The plan of a forge run: specs, tasks and their graph. Its files may be edited until it is approved."""
 
 
 @command.command(name="show")
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(run: str | None, as_json: bool) -> int:
-    """Show the plan of RUN (an id, or `last`) as it stands now; without RUN, of the only run that has not ended."""
+    """Show the current plan of RUN (an id, or `last`; default: the only unfinished run)."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.plan import read_plan_view
 
@@ -44,13 +44,13 @@ def show(run: str | None, as_json: bool) -> int:
 @command.command(name="edit")
 @click.argument("run")
 @click.argument("file", default="dag.json")
-@click.option("--with", "given", type=click.Path(path_type=Path), help="Put this file there; no editor is opened.")
+@click.option("--with", "given", type=click.Path(path_type=Path), help="Use this file instead of opening an editor.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def edit(run: str, file: str, given: Path | None, as_json: bool) -> int:
-    """Edit FILE of the plan of RUN: dag.json, specs/NAME.md or tasks/ID.md; it may be a new one.
+    """Edit FILE of the plan of RUN: dag.json, specs/NAME.md or tasks/ID.md, existing or new.
 
-    Your editor ($VISUAL or $EDITOR) is opened. Afterwards the plan is held together: exit code 2 and the first problem
-    if it does not fit. The file stays as you left it, and only a plan that fits can be approved.
+    Opens your editor ($VISUAL or $EDITOR) and then checks the plan: exit code 2 and the first problem if it is not
+    consistent. The file keeps your edits, but only a consistent plan can be approved.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.plan import edit_plan
@@ -62,7 +62,7 @@ def edit(run: str, file: str, given: Path | None, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({"run_id": run_id, "file": str(path), "fits": True}))
     else:
-        click.echo(f"{path}: the plan fits together")
+        click.echo(f"{path}: the plan is consistent")
         click.echo(f"next:  fairwitness plan approve {run_id}", err=True)
     return ExitCode.REACHED
 
@@ -71,7 +71,7 @@ def edit(run: str, file: str, given: Path | None, as_json: bool) -> int:
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def approve(run: str | None, as_json: bool) -> int:
-    """Approve the plan of RUN as it stands in its files: it is sealed, and carried out."""
+    """Approve the plan of RUN as it is in its files: it is sealed and executed."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.plan import approve_plan
 
@@ -85,7 +85,7 @@ def approve(run: str | None, as_json: bool) -> int:
 
 
 def _lines(view: "PlanView", width: int) -> Iterator[str]:
-    """Everything about a plan, in lines that fit; text of others is made harmless."""
+    """Print a plan in lines that fit the terminal, with control sequences made visible."""
     from fairwitness.app.text import safe_line
 
     plan = view.plan

@@ -1,4 +1,4 @@
-"""`fairwitness replay`: would the same facts lead to the same decisions today."""
+"""`fairwitness replay`: repeats the decisions of a run from its recorded facts."""
 
 import dataclasses
 import json
@@ -21,9 +21,9 @@ _SHOWN = 160
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="An exported verification-ledger.db.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def command(run: str | None, file: Path | None, as_json: bool) -> int:
-    """Take every decision of RUN (an id, or `last`) once more, from the facts that stand on record.
+    """Repeat every decision of RUN (an id, or `last`) from the recorded facts.
 
-    Exit code 6 if one comes out differently, or if the events are not those that follow from it.
+    Exit code 6 if a decision differs, or if the recorded events do not follow from it.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.replay import replay_file, replay_in
@@ -31,7 +31,7 @@ def command(run: str | None, file: Path | None, as_json: bool) -> int:
     if file is not None:
         run_id, replayed = replay_file(file, run)
     elif run is None:
-        raise click.UsageError("say which run: fairwitness replay RUN, or fairwitness replay --file FILE")
+        raise click.UsageError("no run given: fairwitness replay RUN, or fairwitness replay --file FILE")
     else:
         run_id, replayed = replay_in(repository_root(Path.cwd()), run)
     flipped = [decision for decision in replayed if decision.flips]

@@ -1,4 +1,4 @@
-"""`fairwitness report`: one run as one HTML file that opens without a server."""
+"""`fairwitness report`: writes a run as one HTML file that opens without a server."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ from fairwitness.cli.exit_codes import ExitCode
 
 @click.command(name="report", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to write it; else below .fairwitness/reports.")
-@click.option("--force", is_flag=True, help="Replace a file that is no report.")
+@click.option("--out", type=click.Path(path_type=Path), help="The file to write. Default: below .fairwitness/reports.")
+@click.option("--force", is_flag=True, help="Replace a file that is not a report.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
     """Write RUN (an id, or `last`) as one HTML file: steps, decisions, evidence, gates, reviews, cost.
@@ -38,12 +38,12 @@ def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
     else:
         click.echo(written.path)
     if not written.is_sound:
-        click.echo("the ledger of this run is NOT as it was written; the report says what is wrong", err=True)
+        click.echo("the ledger of this run was tampered with; the report shows where", err=True)
         click.echo("next:  fairwitness ledger verify", err=True)
         return ExitCode.UNTRUSTED
     if not as_json:
         click.echo(
             f"{safe_line(written.run_id, 128)}: {safe_line(written.outcome, 40)}, {written.bytes:,} bytes", err=True
         )
-        click.echo("next:  open it in a browser; `fairwitness ledger verify` checks what it rests on", err=True)
+        click.echo("next:  open it in a browser; `fairwitness ledger verify` checks its evidence", err=True)
     return ExitCode.REACHED

@@ -1,4 +1,4 @@
-"""`fairwitness resume`: goes on with a run that stopped, in this process."""
+"""`fairwitness resume`: continues a run in this process."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @click.command(name="resume", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False)
-@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
-@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--plain", is_flag=True, help="Print plain lines even in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a JSON object on its own line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
-    """Go on with RUN (an id, or `last`; without it the only unfinished one) until it ends.
+    """Continue RUN (an id, or `last`; default: the only unfinished run) until it ends.
 
-    A run that was paused, cancelled, killed or stopped goes on where it was; one that somebody works on is only shown.
-    Exit codes as of `fairwitness watch`.
+    A run that was paused, cancelled, killed or stopped continues where it was. A run that another worker executes is
+    only shown. The exit codes are those of `fairwitness watch`.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.followed_run import follow_run
@@ -34,7 +34,7 @@ def command(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
 
 
 def resume_run(root: Path, followed: "FollowedRun", asked: "OutputMode") -> int:
-    """Goes on with a run, or shows it if somebody works on it; the exit code."""
+    """Continue a run, or show it if another worker executes it; return the exit code."""
     from fairwitness.app.runs.drive import can_go_on, record_resumed, refuse_undrivable
     from fairwitness.cli.screens.run import show_end
 
@@ -58,13 +58,13 @@ def resume_run(root: Path, followed: "FollowedRun", asked: "OutputMode") -> int:
 
 
 def _show(followed: "FollowedRun", asked: "OutputMode") -> None:
-    """Whoever comes second on a run only shows it."""
+    """Show a run that another worker executes."""
     from fairwitness.app.views.followed_run import follow
     from fairwitness.cli.screens.choice import screen_of
 
     worker = followed.worker()
     assert worker is not None
-    click.echo(f"process {worker.pid} on {worker.host} works on it; this only shows it", err=True)
+    click.echo(f"process {worker.pid} on {worker.host} executes this run; showing its progress", err=True)
     try:
         with stoppable(), screen_of(followed, asked, hint="Ctrl-C stops showing it; the run goes on") as shown:
             follow(followed, shown.show)

@@ -1,4 +1,4 @@
-"""`fairwitness retry`: a task that has no attempt left is given another."""
+"""`fairwitness retry`: gives a failed task more attempts."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,14 @@ from fairwitness.cli.exit_codes import ExitCode
 @click.command(name="retry", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("task")
 @click.argument("run", required=False, default="last")
-@click.option("--attempts", type=click.IntRange(1, 20), default=1, help="How many more.", show_default=True)
+@click.option(
+    "--attempts", type=click.IntRange(1, 20), default=1, help="The number of additional attempts.", show_default=True
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(task: str, run: str, attempts: int, as_json: bool) -> int:
-    """Try TASK of RUN (an id; without it the last one) again, though it has failed for good.
+    """Give TASK of RUN (an id; default: the last run) more attempts after it failed.
 
-    What it made before is kept. Whoever carries the run takes it up; if nobody does, `fairwitness resume`.
+    Its earlier work is kept. A worker that executes the run starts the attempt; otherwise run `fairwitness resume`.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.run_records.forge import retry

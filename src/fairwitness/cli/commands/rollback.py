@@ -1,4 +1,4 @@
-"""`fairwitness rollback`: takes a run's commit back; nothing is lost."""
+"""`fairwitness rollback`: undoes the commit of a run and keeps a reference to it."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,12 @@ from fairwitness.cli.screens.columns import terminal_width, wrapped
 
 @click.command(name="rollback", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run")
-@click.option("--revert", is_flag=True, help="If others built upon it: make a commit that takes it back.")
+@click.option("--revert", is_flag=True, help="If later commits build on it: create a revert commit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(run: str, revert: bool, as_json: bool) -> int:
-    """Put the repository back to where it was before RUN (an id, or `last`) committed.
+    """Return the repository to the state before RUN (an id, or `last`) committed.
 
-    The commit itself is kept under refs/fairwitness/rolled-back/.
+    The commit is kept under refs/fairwitness/rolled-back/.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.rollback import roll_back

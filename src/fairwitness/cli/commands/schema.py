@@ -1,4 +1,4 @@
-"""`fairwitness schema`: contracts listed, exported, and held against documents."""
+"""`fairwitness schema`: lists and exports contracts, and checks documents against them."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 @click.group(name="schema", context_settings=_SETTINGS)
 def command() -> None:
-    """Every document that agents exchange has a contract; these commands show and apply them."""
+    """The contracts of the documents that agents exchange."""
 
 
 @command.command(name="list")
@@ -43,10 +43,10 @@ def list_contracts(as_json: bool) -> None:
 
 @command.command(name="export")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="Overwrite a version that was exported before with other content.")
+@click.option("--replace", is_flag=True, help="Overwrite an exported version that has different content.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def export_schemas(folder: Path, replace: bool, as_json: bool) -> int:
-    """Write every contract as JSON Schema (2020-12) into FOLDER, one file for each version."""
+    """Write every contract as JSON Schema (2020-12) to FOLDER, one file per version."""
     from fairwitness.app import schemas
 
     done = schemas.export(folder, replace=replace)
@@ -56,7 +56,7 @@ def export_schemas(folder: Path, replace: bool, as_json: bool) -> int:
         for name in done.written:
             click.echo(f"written    {name}")
         for name in done.refused:
-            click.echo(f"refused    {name}: this version stands there with other content")
+            click.echo(f"refused    {name}: this version exists with different content")
         click.echo(
             f"{len(done.written)} written, {len(done.unchanged)} unchanged, {len(done.refused)} refused", err=True
         )
@@ -68,14 +68,14 @@ def export_schemas(folder: Path, replace: bool, as_json: bool) -> int:
 
 @command.command(name="check")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option("--as", "contract", metavar="NAME", help="The contract to hold the documents against.")
-@click.option("--strict", is_flag=True, help="Refuse what breaks a rule between fields, too.")
+@click.option("--as", "contract", metavar="NAME", help="The contract to check the documents against.")
+@click.option("--strict", is_flag=True, help="Treat broken rules between fields as errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 @click.option("--quiet", is_flag=True, help="Print violations only.")
 def check_documents(paths: tuple[Path, ...], contract: str | None, strict: bool, as_json: bool, quiet: bool) -> int:
-    """Check documents against their contracts; a folder stands for every document below it.
+    """Check documents against their contracts; a folder means every document below it.
 
-    Exit code 0: all valid. 1: at least one was refused. 2: at least one could not be checked.
+    Exit code 0: all are valid. 1: at least one is invalid. 2: at least one could not be checked.
     """
     from fairwitness.app import schemas
 

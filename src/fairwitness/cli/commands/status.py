@@ -1,4 +1,4 @@
-"""`fairwitness status`: the runs of this repository, and one of them in detail."""
+"""`fairwitness status`: shows the runs of this repository, or one of them in detail."""
 
 import json
 from pathlib import Path
@@ -22,10 +22,10 @@ _SECOND_LINE = "    "
 
 @click.command(name="status", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False)
-@click.option("--all", "all_runs", is_flag=True, help="List every run, also those that ended long ago.")
+@click.option("--all", "all_runs", is_flag=True, help="List every run, including old ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(run: str | None, all_runs: bool, as_json: bool) -> int:
-    """Show the runs of this repository, newest first, or where RUN (an id, or `last`) stands."""
+    """Show the runs of this repository, newest first, or the details of RUN (an id, or `last`)."""
     from fairwitness.app.repository import repository_root
 
     root = repository_root(Path.cwd())
@@ -69,11 +69,11 @@ def _show_line(line: "RunLine", names: int) -> None:
     if line.total:
         rest.append(f"{line.merged}/{line.total} {'phases' if line.workflow == 'autopilot' else 'tasks'}")
     rest.append(age(line.age_s))
-    event_text = "  ".join([f"{line.workflow:<9}", *rest])
-    if max(cells(name), names) + 2 + cells(click.unstyle(event_text)) <= width:
-        click.echo(f"{name}{' ' * (names - cells(name))}  {event_text}")
+    line_text = "  ".join([f"{line.workflow:<9}", *rest])
+    if max(cells(name), names) + 2 + cells(click.unstyle(line_text)) <= width:
+        click.echo(f"{name}{' ' * (names - cells(name))}  {line_text}")
     else:
-        click.echo(f"{name}\n{_SECOND_LINE}{event_text}")
+        click.echo(f"{name}\n{_SECOND_LINE}{line_text}")
     failed = f"{line.failed} failed for good" if line.failed else ""
     reason = f"because {safe_line(line.reason)}" if line.reason else ""
     for text in filter(None, (failed, reason, _waiting(line.waits_for))):
@@ -116,7 +116,7 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
 
 
 def _feature(root: Path, detail: "RunDetail") -> "FeatureView | None":
-    """A feature run among its steps; None for other runs."""
+    """Return the view of a feature run with its steps, or None for other runs."""
     if detail.view.workflow != "feature":
         return None
     from fairwitness.app.views.followed_run import read_feature
@@ -125,7 +125,7 @@ def _feature(root: Path, detail: "RunDetail") -> "FeatureView | None":
 
 
 def _show_board(root: Path, detail: "RunDetail") -> None:
-    """The phases of an autopilot run; one without an order has none."""
+    """Return the phases of an autopilot run; a run without an order has none."""
     if detail.view.workflow != "autopilot" or not detail.view.phases.wanted:
         return
     from fairwitness.app.views.autopilot import view_of_run
@@ -147,12 +147,12 @@ def _show_head(detail: "RunDetail", *, is_worked_on: bool) -> bool:
     if view.began is not None and view.last_time is not None:
         since_began, since_last = (seconds_since(moment, detail.now) for moment in (view.began, view.last_time))
         if view.is_over:
-            event_text = (
+            line_text = (
                 f"began {age(since_began)}, ended {age(since_last)} after {spell_seconds(since_began - since_last)}"
             )
         else:
-            event_text = f"began {age(since_began)}, last event {age(since_last)}"
-        _field("time", event_text, width)
+            line_text = f"began {age(since_began)}, last event {age(since_last)}"
+        _field("time", line_text, width)
     counts = view.counts()
     if not counts["total"]:
         return False
@@ -187,12 +187,10 @@ def _show_nodes(detail: "RunDetail") -> None:
     for title, nodes in groups.items():
         for node in nodes[:_MOST]:
             took = spell_seconds(seconds_since(node.since, detail.now))
-            event_text = (
+            line_text = (
                 f"{view.stage(node).value:<8}  attempt {view.tries(node)}  {'' if view.is_over else took}".rstrip()
             )
-            click.echo(
-                f"  {padded(safe_line(node.name, 128), min(names, width - cells(event_text) - 4))}  {event_text}"
-            )
+            click.echo(f"  {padded(safe_line(node.name, 128), min(names, width - cells(line_text) - 4))}  {line_text}")
         if len(nodes) > _MOST:
             click.echo(f"  and {len(nodes) - _MOST} more {title}")
     for node in view.exhausted()[:_MOST]:
@@ -211,8 +209,8 @@ def _show_events(detail: "RunDetail", feature: "FeatureView | None") -> None:
     if feature is not None:
         from fairwitness.cli.screens.feature import event_lines
 
-        told_so = [event_lines(event, feature, terminal_width()) for event in detail.last]
-        for line in [line for one in [lines for lines in told_so if lines][-EVENTS:] for line in one]:
+        texts = [event_lines(event, feature, terminal_width()) for event in detail.last]
+        for line in [line for one in [lines for lines in texts if lines][-EVENTS:] for line in one]:
             click.echo(line)
         return
     lines = [(event.timestamp, words) for event in detail.last if (words := event_text(event)) is not None]

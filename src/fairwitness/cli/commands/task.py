@@ -1,4 +1,4 @@
-"""`fairwitness task`: one task of a run, its attempts, and what was said and seen of each."""
+"""`fairwitness task`: shows one task of a run and its attempts."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def command() -> None:
 @click.argument("run", required=False, default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(task: str, run: str, as_json: bool) -> int:
-    """Show TASK of RUN (an id; without it the last one): its document, its attempts and their walkthroughs."""
+    """Show TASK of RUN (an id; default: the last run): its document, attempts and walkthroughs."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.text import safe_lines
     from fairwitness.app.views.detail import resolve_run_at
@@ -57,7 +57,7 @@ def show(task: str, run: str, as_json: bool) -> int:
     for name, how in view.subtasks.items():
         say(f"{name}  {how}", "  ", "    ")
     if view.document:
-        click.echo("what its worker is told, as it was approved:")
+        click.echo("the task document, as approved:")
     for line in safe_lines(view.document):
         say(line, "| ", "| ")
     click.echo(f"next:  fairwitness dag show {view.run_id}", err=True)

@@ -1,4 +1,4 @@
-"""`fairwitness verdict`: a person's word about a phase that no command could decide about."""
+"""`fairwitness verdict`: records your verdict on a phase that no command could decide."""
 
 import json
 from pathlib import Path
@@ -11,14 +11,14 @@ from fairwitness.cli.exit_codes import ExitCode
 @click.command(name="verdict", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("phase")
 @click.argument("verdict", type=click.Choice(["pass", "fail", "issues"]))
-@click.option("--issue", "issues", multiple=True, metavar="TEXT", help="What you found; may be given several times.")
-@click.option("--run", metavar="RUN", help="The run (an id, or `last`); else the latest in which the phase waits.")
+@click.option("--issue", "issues", multiple=True, metavar="TEXT", help="A problem you found; may be repeated.")
+@click.option("--run", metavar="RUN", help="The run (an id, or `last`). Default: the latest in which the phase waits.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(phase: str, verdict: str, issues: tuple[str, ...], run: str | None, as_json: bool) -> int:
-    """Say of PHASE, which an autopilot run put to you, whether it is as it should be.
+    """Decide whether PHASE, which an autopilot run deferred to you, passes.
 
-    pass completes it, fail and issues fail it; what rests on it goes on, or is not run. A verdict is written down once
-    and for all. Whoever carries the run goes on at once; if nobody does, `fairwitness resume`.
+    `pass` completes the phase, so that phases that depend on it can run; `fail` and `issues` fail it, and they are not
+    run. A verdict is final. A run that a worker executes continues at once; otherwise run `fairwitness resume`.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`fairwitness verify`: prove a change by running its checks before and after; no model, no set-up."""
+"""`fairwitness verify`: proves a change by running its checks before and after; needs no model and no set-up."""
 
 import json
 from pathlib import Path
@@ -13,30 +13,32 @@ if TYPE_CHECKING:
 
 
 @click.command(name="verify", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--base", metavar="REF", help="What to compare with; without it, where the branch began.")
-@click.option("--head", metavar="REF", help="The change; without it, HEAD.")
-@click.option("--staged", is_flag=True, help="Verify what is staged.")
-@click.option("--worktree", is_flag=True, help="Verify the files as they are, committed or not.")
+@click.option("--base", metavar="REF", help="The commit to compare with. Default: where the branch began.")
+@click.option("--head", metavar="REF", help="The change. Default: HEAD.")
+@click.option("--staged", is_flag=True, help="Verify the staged changes.")
+@click.option("--worktree", is_flag=True, help="Verify the working tree, committed or not.")
 @click.option(
-    "--plan", type=click.Path(exists=False, dir_okay=False, path_type=Path), help="Only files this plan declares."
+    "--plan",
+    type=click.Path(exists=False, dir_okay=False, path_type=Path),
+    help="Allow only changes to files that this plan declares.",
 )
 @click.option(
     "--accept", "accepted", multiple=True, metavar="PATH|TESTID", help="Allow a test or oracle file to change."
 )
-@click.option("--reason", metavar="TEXT", help="Why what is accepted is right; goes on record.")
-@click.option("--strict", is_flag=True, help="Supporting checks without evidence block, too.")
-@click.option("--no-cache", is_flag=True, help="Run everything, even what the ledger already answers.")
-@click.option("--setup-network", is_flag=True, help="Dependencies may be fetched while an environment is prepared.")
+@click.option("--reason", metavar="TEXT", help="Why --accept is right; it is recorded.")
+@click.option("--strict", is_flag=True, help="Block on supporting checks without evidence as well.")
+@click.option("--no-cache", is_flag=True, help="Run every check, even if the ledger holds its result.")
+@click.option("--setup-network", is_flag=True, help="Allow network access while an environment is prepared.")
 @click.option(
     "--tier",
     type=click.Choice(["ns", "ll", "uid", "none"]),
-    help="The sandbox to use instead of the strongest; what runs in none opens no gate.",
+    help="The sandbox to use instead of the strongest; results of `none` open no gate.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Write findings as SARIF 2.1.0.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write checks as JUnit XML.")
 @click.option("--github", is_flag=True, help="Print annotations and a summary for GitHub Actions.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Print no progress.")
 def command(
     base: str | None,
     head: str | None,
@@ -55,7 +57,7 @@ def command(
     github: bool,
     quiet: bool,
 ) -> int:
-    """Run the checks of this repository before and after a change, and say whether the change holds.
+    """Run the checks of this repository before and after a change, and decide whether the change holds.
 
     Exit code 0: it holds. 1: it does not, or evidence is missing. Your files, index and refs are not touched.
     """

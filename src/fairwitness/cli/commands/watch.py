@@ -1,4 +1,4 @@
-"""`fairwitness watch`: a run while it goes on, until it ends."""
+"""`fairwitness watch`: follows a run until it ends."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ HINT = "Ctrl-C stops watching; the run goes on"
 
 @click.command(name="watch", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False)
-@click.option("--after", type=click.IntRange(min=0), help="Begin after this event; without it, with the last ones.")
-@click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
-@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
+@click.option("--after", type=click.IntRange(min=0), help="Start after this event. Default: with the last events.")
+@click.option("--plain", is_flag=True, help="Print plain lines even in a terminal.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a JSON object on its own line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(run: str | None, after: int | None, plain: bool, as_lines: bool, as_json: bool) -> int:
-    """Follow RUN (an id, or `last`; without it the only unfinished one) until it ends.
+    """Follow RUN (an id, or `last`; default: the only unfinished run) until it ends.
 
     Exit code 0: it completed. 1: it failed. 4: it waits for you. 5: its budget is used up. Watching changes nothing.
     """

@@ -1,4 +1,4 @@
-"""`fairwitness worker`: carries out runs until it is told to stop."""
+"""`fairwitness worker`: executes runs until it is stopped."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 @click.command(name="worker", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--once", is_flag=True, help="End when nothing is left to do.")
-@click.option("--json", "as_json", is_flag=True, help="Print what it takes and ends as one JSON object a line.")
+@click.option("--once", is_flag=True, help="Exit when no work is left.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print each event of this worker as a JSON object on its own line."
+)
 def command(once: bool, as_json: bool) -> int:
-    """Take the runs of this repository's database, or of the one that FAIRWITNESS_DATABASE_URL names, and carry them out.
+    """Execute the runs of this repository's database, or of the one that FAIRWITNESS_DATABASE_URL names.
 
-    Several workers may share a database. Ctrl-C lets go of everything in order; whatever was begun goes on elsewhere.
+    Several workers may share a database. Ctrl-C stops this worker; another one continues its runs.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.worker import run_worker
@@ -28,22 +30,22 @@ def command(once: bool, as_json: bool) -> int:
     root = repository_root(Path.cwd())
     number = run_worker(root, once=once, on_event=told.happened, audit=told.audited)
     if number is None:
-        click.echo("nothing is left to do", err=True)
+        click.echo("no work is left", err=True)
         click.echo("next:  fairwitness status", err=True)
         return ExitCode.REACHED
-    click.echo("stopped; what was begun goes on when a worker is there", err=True)
+    click.echo("stopped; the next worker continues its runs", err=True)
     click.echo("next:  fairwitness worker", err=True)
     return StopSignal(number).exit_code
 
 
 class _Told:
-    """What a worker tells, as lines for people or for programs."""
+    """Prints the events of a worker as lines or as JSON."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
     def happened(self, word: str, id_: str) -> None:
-        """It took something, or let it go."""
+        """Print that the worker took or released a run."""
         from fairwitness.app.runs.worker import run_label
         from fairwitness.app.text import safe_line
         from fairwitness.app.views.event_lines import now_time
@@ -54,7 +56,7 @@ class _Told:
             click.echo(f"{now_time()}  {word} {safe_line(run_label(id_), 200)}")
 
     def audited(self, found: "tuple[StrandedRun, ...]") -> None:
-        """What needs somebody before it goes on."""
+        """Print the runs that need attention before they can continue."""
         from fairwitness.app.text import safe_line
 
         for one in found:

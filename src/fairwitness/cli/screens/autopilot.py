@@ -1,10 +1,10 @@
-"""What the commands of autopilot print of runs that ended, and of the phases of a roadmap."""
+"""Screens of autopilot runs: the live board, the roadmap, the report and the metrics."""
 
 import os
 import sys
 from typing import TYPE_CHECKING
 
-from fairwitness.cli.screens.columns import cells, cut, padded
+from fairwitness.cli.screens.columns import cells, cut, padded, terminal_width, wrapped
 from fairwitness.cli.screens.progress import spell_seconds
 from fairwitness.cli.screens.run import LINES, NOBODY, LiveScreen, OutputMode, Screen, is_alone, name_of, screen
 
@@ -12,13 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from fairwitness.app.views.autopilot import AutopilotView, PhaseLine
+    from fairwitness.app.views.autopilot import AllMetrics, AutopilotReport, AutopilotView, PhaseLine, RoadmapPhase
     from fairwitness.app.views.followed_run import FollowedRun
-from fairwitness.cli.screens.columns import terminal_width, wrapped
-
-if TYPE_CHECKING:
-    from fairwitness.app.views.autopilot import AllMetrics, AutopilotReport, RoadmapPhase
-
 
 SIGNS = {
     "completed": "✓",
@@ -33,7 +28,7 @@ _LEAST = 8
 
 
 def autopilot_screen(run: "FollowedRun", how: OutputMode, *, hint: str, is_ours: bool = False) -> Screen:
-    """The screen that fits where the output goes: the board needs a terminal, lines are the same as of other runs."""
+    """Return the screen for an autopilot run: the board in a terminal, else the same lines as for other runs."""
     is_plain = how.plain or how.as_json or how.as_lines or not run.view.phases.wanted
     if is_plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return screen(how, hint=hint, is_ours=is_ours)
@@ -41,7 +36,7 @@ def autopilot_screen(run: "FollowedRun", how: OutputMode, *, hint: str, is_ours:
 
 
 class AutopilotLive(LiveScreen):
-    """The board at the bottom of a terminal, and lines that stay above it."""
+    """The live board at the bottom of a terminal, with permanent lines above it."""
 
     def __init__(
         self, run: "FollowedRun", hint: str, *, is_ours: bool = False, console: "Console | None" = None
@@ -70,7 +65,7 @@ class AutopilotLive(LiveScreen):
 
 
 def board_lines(view: "AutopilotView", width: int, *, height: int | None = None) -> list[str]:
-    """The run in one line, and one for every phase; with `height`, those around the one that is worked on."""
+    """Return a line for the run and one for each phase; `height` limits them to those around the current phase."""
     head = [cut(headline(view), width)]
     if view.breaker != "closed":
         until = f" until {view.cooldown_until}" if view.cooldown_until else ""
@@ -85,7 +80,7 @@ def board_lines(view: "AutopilotView", width: int, *, height: int | None = None)
 
 
 def headline(view: "AutopilotView") -> str:
-    """Where the run stands: phases, tokens and time against their caps."""
+    """Return the run in one line: status, phases, tokens against the limit, and time."""
     counts = view.counts()
     word = "WAITS FOR YOU" if _is_waiting(view) else view.status.upper()
     parts = (
@@ -99,13 +94,13 @@ def headline(view: "AutopilotView") -> str:
 
 
 def _is_waiting(view: "AutopilotView") -> bool:
-    """Whether nothing is left but verdicts, as far as the board can tell."""
+    """Return whether only verdicts are left, as far as the board can tell."""
     is_at_work = any(phase.status in ("in_progress", "not_started") for phase in view.phases)
     return view.status == "running" and bool(view.waiting) and not is_at_work
 
 
 def short(count: int) -> str:
-    """A number of tokens in a few signs.
+    """Return a number of tokens in a few characters.
 
     >>> [short(count) for count in (0, 950, 12_345, 500_000, 5_000_000)]
     ['0', '950', '12k', '500k', '5.0M']
@@ -145,7 +140,7 @@ _SHOWN = 12
 
 
 def standing_lines(standings: "list[RoadmapPhase]") -> list[str]:
-    """One line for each phase."""
+    """Return one line for each phase."""
     from fairwitness.app.text import safe_line
     from fairwitness.app.views.run import phase_status_text
 
@@ -158,7 +153,7 @@ def standing_lines(standings: "list[RoadmapPhase]") -> list[str]:
 
 
 def report_lines(found: "AutopilotReport") -> list[str]:
-    """What a run came to, below its board."""
+    """Return the results of a run, to be printed below its board."""
     view, numbers = found.view, found.metrics
     rated = [f"{phase.id}: {' '.join(map(str, phase.scores))}" for phase in view.phases if phase.scores]
     fields = [
@@ -176,7 +171,7 @@ def report_lines(found: "AutopilotReport") -> list[str]:
 
 
 def metrics_lines(found: "AllMetrics") -> list[str]:
-    """One line for each run, and the trend."""
+    """Return one line for each run, and the trend."""
     lines = []
     for each in found.runs.root:
         score = "-" if each.avg_alignment_score is None else f"{each.avg_alignment_score:.1f}"

@@ -1,4 +1,4 @@
-"""The screen that fits a run and where its output goes."""
+"""The choice of a screen by the kind of run and the kind of output."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def screen_of(run: "FollowedRun", how: OutputMode, *, hint: str, is_ours: bool = False) -> Screen:
-    """The screen that fits the run, too: a feature's shows its steps, if its past is known from the beginning."""
+    """Return the screen for a run; the one with the steps of a feature needs the events from the first one on."""
     if run.view.workflow == "autopilot":
         from fairwitness.cli.screens.autopilot import autopilot_screen
 

@@ -1,4 +1,4 @@
-"""Text in the columns of a terminal: signs that are two columns wide count as two, and what does not fit is cut."""
+"""Text in terminal columns: wide characters count as two, and text that does not fit is cut."""
 
 import shutil
 import unicodedata
@@ -7,12 +7,12 @@ WIDTH, NARROWEST = 80, 60
 
 
 def terminal_width() -> int:
-    """How many columns there are; eighty where nobody knows, and never so few that nothing can be said."""
+    """Return the number of terminal columns: eighty if unknown, and never too few to print anything."""
     return max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes.
+    """Return the number of columns that a text takes.
 
     >>> [cells(text) for text in ("abc", "進捗", "e\\u0301")]
     [3, 4, 1]
@@ -25,7 +25,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most so many columns, with a sign if something is missing.
+    """Return the text in at most `width` columns, with an ellipsis if it was cut.
 
     >>> [cut("進捗 ok", width) for width in (7, 4)]
     ['進捗 ok', '進…']
@@ -34,7 +34,7 @@ def cut(text: str, width: int) -> str:
 
 
 def _head(text: str, width: int) -> str:
-    """As much of the beginning as fits; what takes no column goes with what it stands on."""
+    """Return the beginning that fits; combining characters stay with their base."""
     taken = 0
     for place, sign in enumerate(text):
         taken += cells(sign)
@@ -44,7 +44,7 @@ def _head(text: str, width: int) -> str:
 
 
 def padded(text: str, width: int) -> str:
-    """The text in exactly so many columns.
+    """Return the text in exactly `width` columns.
 
     >>> padded("進", 4) + "|"
     '進  |'
@@ -54,7 +54,7 @@ def padded(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, *, first: str = "", rest: str = "") -> list[str]:
-    """The text in lines of at most so many columns, each behind its margin.
+    """Return the text in lines of at most `width` columns, each with its margin.
 
     >>> wrapped("to be or not to be", 9, first="- ", rest="  ")
     ['- to be', '  or not', '  to be']
@@ -67,7 +67,7 @@ def wrapped(text: str, width: int, *, first: str = "", rest: str = "") -> list[s
         if not is_empty and cells(joined) > width:
             lines.append(line)
             joined = f"{rest}{word}"
-        while cells(joined) > width:  # one word that is longer than a line
+        while cells(joined) > width:  # a word longer than a line
             head = _head(joined, width)
             lines.append(head)
             joined = f"{rest}{joined[len(head) :]}"
@@ -76,7 +76,7 @@ def wrapped(text: str, width: int, *, first: str = "", rest: str = "") -> list[s
 
 
 def age(seconds: float) -> str:
-    """How long ago something was, as people say it.
+    """Return how long ago something was, in words.
 
     >>> [age(value) for value in (0.4, 12.9, 75, 3700, 200_000)]
     ['just now', '12s ago', '1m ago', '1h ago', '2d ago']

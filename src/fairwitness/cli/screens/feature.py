@@ -1,35 +1,26 @@
-"""A feature run on the screen while it goes on: the whole plan in a living part, one line for all that ended, or JSON.
+"""Screens of feature runs: live in a terminal, plain lines, or JSON.
 
-The living part, at most twelve lines, shows every step of the pipeline from the first second. What has ended becomes
-an ordinary line above it that stays.
+The live region, at most twelve lines, shows every step of the pipeline from the start. Finished steps become permanent
+lines above it.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from fairwitness.cli.screens.columns import cells, cut, padded, wrapped
-from fairwitness.cli.screens.progress import spell_seconds
-
-if TYPE_CHECKING:
-    from fairwitness.app.views.feature import FeatureView, StepView
-    from fairwitness.app.views.followed_run import Event
 import json
 import os
 import sys
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from fairwitness.cli.screens.columns import terminal_width
-from fairwitness.cli.screens.progress import HEARTBEAT_S
+from fairwitness.cli.screens.columns import cells, cut, padded, terminal_width, wrapped
+from fairwitness.cli.screens.progress import HEARTBEAT_S, spell_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from fairwitness.app.views.feature import FeatureView
+    from fairwitness.app.views.feature import FeatureView, StepView
     from fairwitness.app.views.followed_run import Event, FollowedRun
     from fairwitness.cli.screens.run import OutputMode
-
 
 LINES = 12
 _SIGNS = {
@@ -46,7 +37,7 @@ _LABEL = 6
 
 
 def event_lines(event: "Event", view: "FeatureView", width: int) -> list[str]:
-    """An event that the look has taken in as lines of the screen; none if another tells the same."""
+    """Return an event as screen lines, after the view has applied it; none if another event says the same."""
     from fairwitness.app.views.event_lines import clock_time
     from fairwitness.app.views.feature_lines import feature_event_text
 
@@ -59,7 +50,7 @@ def event_lines(event: "Event", view: "FeatureView", width: int) -> list[str]:
 
 
 def headline(view: "FeatureView") -> str:
-    """The run in one line: where it stands, for how long, what it used."""
+    """Return the run in one line: status, time and tokens."""
     from fairwitness.app.views.feature_lines import tokens_of
 
     merged = sum(task.word == "merged" for task in view.tasks())
@@ -75,7 +66,7 @@ def headline(view: "FeatureView") -> str:
 
 
 def at_work_now(view: "FeatureView") -> list[tuple[str, str, str]]:
-    """Name, what it does, and time so far: agents first, then tasks that no agent works at."""
+    """Return name, activity and time so far: agents first, then tasks without an agent."""
     from fairwitness.app.text import safe_line
     from fairwitness.app.views.detail import seconds_since
 
@@ -90,13 +81,13 @@ def at_work_now(view: "FeatureView") -> list[tuple[str, str, str]]:
         if task.is_under_way and task.name not in busy:
             found.append((task.name, f"{task.word}, attempt {task.attempt}", task.since))
     return [
-        (safe_line(name, 128), feature_event_text, spell_seconds(seconds_since(since, now)))
-        for name, feature_event_text, since in found
+        (safe_line(name, 128), text, spell_seconds(seconds_since(since, now)))
+        for name, text, since in found
     ]
 
 
 def live_lines(view: "FeatureView", *, width: int, height: int = LINES, last: str = "") -> list[str]:
-    """The living part: the run in one line, all steps, who works now, and what to do; never more than asked for."""
+    """Return the live region: the run, all steps, the active agents and a hint, limited to the given height."""
     from fairwitness.app.text import safe_line
 
     head = cut(f"{safe_line(view.slug or view.run_id, 40)}  {headline(view)}", width)
@@ -119,14 +110,14 @@ def _workers(view: "FeatureView", width: int, context: int) -> list[str]:
         found, more = found[: max(0, context)], []
     names = max((cells(name) for name, _, _ in found), default=0)
     lines = []
-    for name, feature_event_text, took in found:
-        tail = cut(f"  {feature_event_text}", width // 2) + f"  {took}"
+    for name, text, took in found:
+        tail = cut(f"  {text}", width // 2) + f"  {took}"
         lines.append(f"  {padded(name, max(8, min(names, width - cells(tail) - 2)))}{tail}")
     return lines + more
 
 
 def _plan(view: "FeatureView", width: int) -> list[str]:
-    """All steps in three rows: what is done, what runs, what comes."""
+    """Return all steps in three rows: done, running, to come."""
     rows: dict[str, list[str]] = {"done": [], "now": [], "next": []}
     for step in view.steps.values():
         state = view.state_of(step)
@@ -149,7 +140,7 @@ def _item(step: "StepView", state: str, view: "FeatureView") -> str:
 
 
 def packed(items: Iterable[str], width: int, *, label: str) -> list[str]:
-    """Items in lines behind a label; none is broken in two.
+    """Return items in lines after a label; no item is broken.
 
     >>> packed(["✓ setup", "✓ research", "✓ plan"], 26, label="done")
     ['done  ✓ setup  ✓ research', '      ✓ plan']
@@ -167,7 +158,7 @@ _REDRAW_S = 0.5
 
 
 class FeatureScreen(Protocol):
-    """Where a feature run is shown; use it as a context."""
+    """A screen for a feature run; a context manager."""
 
     view: "FeatureView"
     note: str
@@ -177,16 +168,16 @@ class FeatureScreen(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
     def show(self, event: "Event") -> None:
-        """Takes in what happened and shows it."""
+        """Apply an event to the view and show it."""
         ...
 
     def beat(self) -> None:
-        """Nothing need have happened: shows how long what runs has been running."""
+        """Refresh the elapsed times, also without a new event."""
         ...
 
 
 def feature_screen(how: "OutputMode", view: "FeatureView", *, hint: str) -> FeatureScreen:
-    """The screen that fits where the output goes; `hint` says what Ctrl-C does."""
+    """Return the screen for the kind of output; `hint` says what Ctrl-C does."""
     if how.as_json:
         return FeatureSilent(view)
     if how.as_lines:
@@ -197,7 +188,7 @@ def feature_screen(how: "OutputMode", view: "FeatureView", *, hint: str) -> Feat
 
 
 class FollowedFeature:
-    """A feature's screen for whoever follows a run with its past from the first event on; see `run_screen.Screen`."""
+    """A `Screen` that forwards a followed run, with its past from the first event on, to a feature screen."""
 
     def __init__(self, screen: FeatureScreen) -> None:
         self._screen = screen
@@ -210,7 +201,7 @@ class FollowedFeature:
         self._screen.__exit__(*error)
 
     def show(self, run: "FollowedRun", news: "list[Event]") -> None:
-        """Shows what was not shown before, also what had happened before anybody looked."""
+        """Show the events that were not shown yet, including those before following began."""
         self._screen.note = run.note
         for event in (*run.past, *news):
             if event.seq > self._screen.view.seq:
@@ -219,7 +210,7 @@ class FollowedFeature:
 
 
 class FeatureSilent:
-    """Nothing until the end, when there is one object to print."""
+    """Prints nothing; the result is printed at the end."""
 
     def __init__(self, view: "FeatureView") -> None:
         self.view, self.note = view, ""
@@ -239,7 +230,7 @@ class FeatureSilent:
 
 
 class FeatureJsonLines(FeatureSilent):
-    """Every event as one line of JSON, and nothing else."""
+    """Prints every event as one line of JSON and nothing else."""
 
     def __init__(self, view: "FeatureView", stream: TextIO) -> None:
         super().__init__(view)
@@ -253,7 +244,7 @@ class FeatureJsonLines(FeatureSilent):
 
 
 class FeaturePlain(FeatureSilent):
-    """One line for everything that ended, and a sign of life now and then."""
+    """Prints one line for everything that ended, and a heartbeat now and then."""
 
     def __init__(self, view: "FeatureView", stream: TextIO, *, heartbeat_s: float = HEARTBEAT_S) -> None:
         super().__init__(view)
@@ -273,8 +264,8 @@ class FeaturePlain(FeatureSilent):
             self._say([self.note] if self.note else [])
         if time.monotonic() - self._last > self._heartbeat_s and not self.view.is_over:
             at_work = ", ".join(f"{name} {took}" for name, _, took in at_work_now(self.view)[:3])
-            feature_event_text = "; ".join(filter(None, (f"still {headline(self.view)}", at_work)))
-            self._say(wrapped(feature_event_text, terminal_width(), rest="  "))
+            text = "; ".join(filter(None, (f"still {headline(self.view)}", at_work)))
+            self._say(wrapped(text, terminal_width(), rest="  "))
 
     def _say(self, lines: list[str]) -> None:
         if lines:
@@ -284,7 +275,7 @@ class FeaturePlain(FeatureSilent):
 
 
 class FeatureLive:
-    """The living part at the bottom of a terminal, and lines that stay above it."""
+    """The live region at the bottom of a terminal, with permanent lines above it."""
 
     def __init__(self, view: "FeatureView", hint: str, *, console: "Console | None" = None) -> None:
         from rich.console import Console
@@ -292,7 +283,7 @@ class FeatureLive:
 
         self.view, self.note, self._hint = view, "", hint
         self._console = console or Console(highlight=False, markup=False, emoji=False)
-        # Everything is drawn when we say so: a thread of the library's own would draw what is no longer so.
+        # No automatic refresh: the library's own thread would draw outdated content.
         self._live: Live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
         self._drawn = 0.0
         self._is_stale = True
@@ -331,7 +322,7 @@ class FeatureLive:
 
 
 def _style(line: str) -> str:
-    """A colour beside what the words say already; NO_COLOR takes it away."""
+    """Return a colour that repeats what the words say; NO_COLOR removes it."""
     if "QUESTION" in line or "goes on with less" in line:
         return "yellow"
     if any(word in line for word in ("FAILED", "SHUT", " failed", "BUDGET")):

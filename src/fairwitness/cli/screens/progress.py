@@ -1,4 +1,4 @@
-"""What is going on, on stderr: one living line in a terminal, one line per finished step elsewhere."""
+"""Progress on stderr: one live line in a terminal, one line per finished step elsewhere."""
 
 import shutil
 import sys
@@ -11,7 +11,7 @@ TICK_S = 0.5
 
 
 def spell_seconds(seconds: float) -> str:
-    """A duration as people say it.
+    """Return a duration in words.
 
     >>> [spell_seconds(value) for value in (0.44, 12.3, 75, 3700)]
     ['0.4s', '12s', '1m 15s', '1h 1m']
@@ -25,7 +25,7 @@ def spell_seconds(seconds: float) -> str:
 
 
 class ProgressLine:
-    """Told of steps from any thread; use it as a context."""
+    """Shows steps reported from any thread; a context manager."""
 
     def __init__(self, *, quiet: bool = False, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -52,7 +52,7 @@ class ProgressLine:
             self._stream.flush()
 
     def __call__(self, what: str, check: str, text: str) -> None:
-        """A step began, ended, or something is worth a line."""
+        """Report that a step began or ended, or any other line."""
         if self._quiet:
             return
         with self._lock:
@@ -68,7 +68,7 @@ class ProgressLine:
 
     def _line(self, text: str) -> None:
         if self._is_live:
-            return  # the table at the end says it all; the living line shows what runs
+            return  # the table at the end repeats it; the live line shows what is running
         self._stream.write(f"{spell_seconds(time.monotonic() - self._began):>7}{text}\n")
         self._stream.flush()
 

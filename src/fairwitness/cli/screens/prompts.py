@@ -1,4 +1,4 @@
-"""A question of a run, put to the person at this terminal."""
+"""Prompts in the terminal: questions of a run, and proposals to apply."""
 
 import sys
 from pathlib import Path
@@ -17,12 +17,12 @@ _LONG = 4000
 
 
 def is_interactive() -> bool:
-    """Whether there is anybody to be asked."""
+    """Return whether stdin and stdout are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def print_question(waiting: "PendingQuestion") -> None:
-    """The question, what is known about it, and what can be answered."""
+    """Print a question, its context and its options."""
     from fairwitness.app.text import safe_lines
 
     width = terminal_width()
@@ -40,7 +40,7 @@ def print_question(waiting: "PendingQuestion") -> None:
 
 
 def ask_in_terminal(root: Path, run_id: str) -> bool:
-    """Asks until there is an answer; Ctrl-C leaves the question open. False if the run asks nothing."""
+    """Prompt until there is an answer; Ctrl-C leaves the question open. Return False if the run asks nothing."""
     from fairwitness.app.runs.answer import answer
     from fairwitness.app.views.inbox import WANTS_WORDS, pending_question
 
@@ -57,7 +57,7 @@ def ask_in_terminal(root: Path, run_id: str) -> bool:
 
 
 def offer_proposals(root: Path, run_id: str) -> None:
-    """Shows what the run would change in instruction files, and applies what the person agrees to."""
+    """Show the changes to instruction files that a run proposes, and apply those that the person accepts."""
     from fairwitness.app.runs.knowledge import apply_proposal, pending_proposals
 
     for _ in range(len(waiting := pending_proposals(root, run_id))):
@@ -70,7 +70,7 @@ def offer_proposals(root: Path, run_id: str) -> None:
 
 
 def show_proposal(proposal: "Proposal") -> None:
-    """One proposal with its diff."""
+    """Print a proposal with its diff."""
     from fairwitness.app.text import safe_line, safe_lines
 
     click.echo(f"{proposal.number}. {proposal.change} {safe_line(proposal.file, 200)}")

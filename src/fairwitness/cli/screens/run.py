@@ -1,19 +1,8 @@
-"""A run on the screen while it goes on: a small living part in a terminal, plain lines elsewhere, or JSON lines.
+"""Screens of runs: live in a terminal, plain lines elsewhere, or JSON lines.
 
-What has happened becomes ordinary lines that stay; only the living part, at most twelve lines, is drawn again.
+Events become permanent lines; only the live region, at most twelve lines, is redrawn.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from fairwitness.app.views.followed_run import FollowedRun
-import click
-
-from fairwitness.cli.screens.columns import cells, terminal_width, wrapped
-from fairwitness.cli.screens.progress import spell_seconds
-
-if TYPE_CHECKING:
-    from fairwitness.app.views.followed_run import Event, FollowedRun
 import json
 import os
 import sys
@@ -21,8 +10,10 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TextIO
 
-from fairwitness.cli.screens.columns import cut, padded
-from fairwitness.cli.screens.progress import HEARTBEAT_S
+import click
+
+from fairwitness.cli.screens.columns import cells, cut, padded, terminal_width, wrapped
+from fairwitness.cli.screens.progress import HEARTBEAT_S, spell_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def print_feature_end(run: "FollowedRun") -> None:
-    """How it ended, or what it waits for."""
+    """Print how a feature run ended, or what it waits for."""
     from fairwitness.app.views.ends import feature_end_lines
 
     print_lines(feature_end_lines(run.root, run.run_id))
@@ -43,28 +34,28 @@ _LABEL = 10
 
 
 def name_of(run: "FollowedRun") -> str:
-    """The run's id, safe to show."""
+    """Return the run's id, safe for a terminal."""
     from fairwitness.app.text import safe_line
 
     return safe_line(run.run_id, 128)
 
 
 def status_of(run: "FollowedRun") -> str:
-    """The run's status, safe to show: of a run that nobody knows the kind of it is the name of an event."""
+    """Return the run's status, safe for a terminal; for an unknown workflow it is the name of an event."""
     from fairwitness.app.text import safe_line
 
     return safe_line(run.view.word, 20)
 
 
 def past_lines(run: "FollowedRun", width: int) -> list[str]:
-    """What happened before somebody looked, and how much of it is not shown."""
+    """Return the events before following began, and how many are left out."""
     earlier = run.past[0].seq - 1 if run.past else 0
     lines = [f"{earlier} earlier events: fairwitness events {name_of(run)}"] if earlier else []
     return lines + [line for event in run.past for line in event_lines(event, width)]
 
 
 def event_lines(event: "Event", width: int) -> list[str]:
-    """An event as lines of the screen; none if another tells the same."""
+    """Return an event as screen lines; none if another event says the same."""
     from fairwitness.app.views.event_lines import clock_time, event_text
 
     words = event_text(event)
@@ -73,7 +64,7 @@ def event_lines(event: "Event", width: int) -> list[str]:
 
 
 def working(run: "FollowedRun") -> list[tuple[str, str, str]]:
-    """Name, stage with attempt, and time so far of what is on its way; those at work first."""
+    """Return name, stage with attempt, and time so far of active nodes, and then of queued ones."""
     from fairwitness.app.text import safe_line
     from fairwitness.app.views.detail import AT_WORK, seconds_since
     from fairwitness.app.views.run import NodeStage
@@ -90,7 +81,7 @@ def working(run: "FollowedRun") -> list[tuple[str, str, str]]:
 
 
 def counted(run: "FollowedRun") -> str:
-    """How far the run is, in numbers."""
+    """Return the progress of the run in numbers."""
     if run.view.workflow == "autopilot":
         phases = run.view.phases.counts()
         parts = [f"{phases['completed']}/{phases['total']} phases"]
@@ -106,7 +97,7 @@ def counted(run: "FollowedRun") -> str:
 
 
 def elapsed(run: "FollowedRun") -> str:
-    """How long the run has been going, or went on for."""
+    """Return how long the run has taken so far, or took."""
     from fairwitness.app.views.detail import seconds_since
 
     began, last = run.view.started or run.view.began, run.view.last_time
@@ -117,12 +108,12 @@ def elapsed(run: "FollowedRun") -> str:
 
 
 def is_alone(run: "FollowedRun") -> bool:
-    """Whether the run should go on and nobody carries it."""
+    """Return whether the run could continue but no worker executes it."""
     return run.view.status in ("executing", "plan_review") and not run.view.is_over and run.worker() is None
 
 
 def print_end(run: "FollowedRun") -> None:
-    """How a run ended, or what it waits for."""
+    """Print how a run ended, or what it waits for."""
     from fairwitness.app.text import safe_line
 
     view = run.view
@@ -131,15 +122,15 @@ def print_end(run: "FollowedRun") -> None:
     word = status_of(run).upper()
     waits = view.waits_for("")
     because = safe_line(view.reason) if view.reason else f"waits for {waits}" if waits else ""
-    event_text = ": ".join(filter(None, (f"{counted(run)} in {elapsed(run)}".lstrip(), because)))
-    first, *more = wrapped(event_text, width, first=" " * (cells(word) + 2), rest="  ")
+    text = ": ".join(filter(None, (f"{counted(run)} in {elapsed(run)}".lstrip(), because)))
+    first, *more = wrapped(text, width, first=" " * (cells(word) + 2), rest="  ")
     click.echo(f"{click.style(word, fg=colour, bold=True)}: {first.lstrip()}")
     for line in more:
         click.echo(line)
 
 
 def print_lines(lines: list[str]) -> None:
-    """Lines of a table: each as it is where it fits, and else broken below its second column."""
+    """Print lines of a table; a line that does not fit is wrapped in its second column."""
     width = terminal_width()
     for text in lines:
         label, said = (text[:_LABEL], text[_LABEL:]) if text[_LABEL - 2 : _LABEL] == "  " else ("", text)
@@ -152,7 +143,7 @@ _NODES = 8
 
 
 class Screen(Protocol):
-    """Where a run is shown."""
+    """A screen that shows a run; a context manager."""
 
     def __enter__(self) -> "Screen": ...
 
@@ -161,12 +152,12 @@ class Screen(Protocol):
     ) -> None: ...
 
     def show(self, run: "FollowedRun", news: "list[Event]") -> None:
-        """Shows what is new, and the run as it stands; the first time also its past."""
+        """Show new events and the state of the run; the first call also shows its past."""
         ...
 
 
 class OutputMode(NamedTuple):
-    """How a person wants a run to be shown."""
+    """The output format of a run: live, plain lines, JSON lines, or one JSON object."""
 
     plain: bool = False
     as_lines: bool = False
@@ -174,19 +165,19 @@ class OutputMode(NamedTuple):
 
     @property
     def after(self) -> int | None:
-        """From where its past is told: as JSON lines all of it, else what there is room for."""
+        """The event after which the past is shown: all of it as JSON lines, else the last events (None)."""
         return 0 if self.as_lines else None
 
 
 def output_mode(plain: bool, as_lines: bool, as_json: bool) -> OutputMode:
-    """What was asked for, if it can be meant."""
+    """Return the output mode of the options; `UsageError` if they exclude each other."""
     if plain + as_lines + as_json > 1:
-        raise click.UsageError("--plain, --jsonl and --json are three ways to show the same; choose one")
+        raise click.UsageError("--plain, --jsonl and --json exclude each other; choose one")
     return OutputMode(plain, as_lines, as_json)
 
 
 def screen(output_mode: OutputMode, *, hint: str, is_ours: bool = False) -> Screen:
-    """The screen that fits where the output goes; `hint` says what Ctrl-C does, `is_ours` that we carry the run."""
+    """Return the screen for the kind of output; `hint` says what Ctrl-C does, `is_ours` that this process runs it."""
     if output_mode.as_json:
         return SilentScreen()
     if output_mode.as_lines:
@@ -197,7 +188,7 @@ def screen(output_mode: OutputMode, *, hint: str, is_ours: bool = False) -> Scre
 
 
 class SilentScreen:
-    """Nothing until the end, when there is one object to print."""
+    """Prints nothing; the result is printed at the end."""
 
     def __enter__(self) -> "SilentScreen":
         return self
@@ -210,7 +201,7 @@ class SilentScreen:
 
 
 class JsonLines:
-    """Every event as one line of JSON, and nothing else."""
+    """Prints every event as one line of JSON and nothing else."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -232,7 +223,7 @@ class JsonLines:
 
 
 class PlainLines:
-    """One line for everything worth one, and a sign of life now and then."""
+    """Prints a line for each event, and a heartbeat now and then."""
 
     def __init__(self, stream: TextIO, *, is_ours: bool = False, heartbeat_s: float = HEARTBEAT_S) -> None:
         self._stream, self._is_ours = stream, is_ours
@@ -257,15 +248,15 @@ class PlainLines:
         if not lines and time.monotonic() - self._last > self._heartbeat_s and not run.view.is_over:
             at_work = ", ".join(f"{name} {took}" for name, _, took in working(run)[:3])
             more = f"{NOBODY}: fairwitness resume {name_of(run)}" if self._is_alone else at_work
-            event_text = "; ".join(filter(None, (f"still {status_of(run)}: {counted(run)}", more)))
-            lines = wrapped(event_text, width, rest="  ")
+            text = "; ".join(filter(None, (f"still {status_of(run)}: {counted(run)}", more)))
+            lines = wrapped(text, width, rest="  ")
         if lines:
             self._last = time.monotonic()
             self._stream.write("".join(f"{line}\n" for line in lines))
             self._stream.flush()
 
     def _alone(self, run: "FollowedRun", width: int) -> list[str]:
-        """Says once that nobody works on the run, and again when that has come to be so again."""
+        """Return the line that no worker executes the run, once each time that this becomes true."""
         was_alone, self._is_alone = self._is_alone, not self._is_ours and is_alone(run)
         if not self._is_alone or was_alone:
             return []
@@ -273,7 +264,7 @@ class PlainLines:
 
 
 class LiveScreen:
-    """The living part at the bottom of a terminal, and lines that stay above it."""
+    """The live region at the bottom of a terminal, with permanent lines above it."""
 
     def __init__(self, hint: str, *, is_ours: bool = False, console: "Console | None" = None) -> None:
         from rich.console import Console
@@ -281,7 +272,7 @@ class LiveScreen:
 
         self._hint, self._is_ours = hint, is_ours
         self._console = console or Console(highlight=False, markup=False, emoji=False)
-        # Everything is drawn when we say so: a thread of the library's own would draw what is no longer so.
+        # No automatic refresh: the library's own thread would draw outdated content.
         self._live: Live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
         self._began = False
         self._drawn = 0.0
@@ -314,8 +305,8 @@ class LiveScreen:
         lines = ["─" * width, cut(head, width)]
         nodes = working(run)
         names = max((cells(name) for name, _, _ in nodes[:_NODES]), default=0)
-        for name, event_text, took in nodes[:_NODES]:
-            tail = f"  {event_text}  {took}"
+        for name, text, took in nodes[:_NODES]:
+            tail = f"  {text}  {took}"
             lines.append(f"  {padded(name, min(names, width - cells(tail) - 2))}{tail}")
         if len(nodes) > _NODES:
             lines.append(f"  and {len(nodes) - _NODES} more")
@@ -325,7 +316,7 @@ class LiveScreen:
 
 
 def show_end(run: "FollowedRun", output_mode: OutputMode, *, is_ours: bool = False) -> None:
-    """The last word on a run: how it ended, or what it waits for, and what to do next; of one that was ours, more."""
+    """Print how a run ended or what it waits for, and the next command; more if this process ran it."""
     from fairwitness.app.views.detail import next_command
 
     if run.view.workflow == "feature" and not (output_mode.as_json or output_mode.as_lines):

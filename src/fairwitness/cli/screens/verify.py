@@ -1,4 +1,4 @@
-"""The report of `fairwitness verify` as a person reads it, in eighty columns."""
+"""The report of `fairwitness verify` in eighty columns."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ _MOST_FINDINGS = 12
 
 
 def show(report: "VerifyReport") -> None:
-    """Prints the table, the findings, the answer, and what to do next."""
+    """Print the table, the findings, the result, and the next command."""
     click.echo(f"{report.base.ref} -> {report.head.ref}   {_files(report.changed)}   sandbox {report.sandbox.value}\n")
     if report.checks:
         click.echo(click.style(f"{'check':<26}{'before':<13}{'after':<13}what became of it", bold=True))
@@ -106,7 +106,7 @@ def _show_answer(report: "VerifyReport") -> None:
 
 
 def _why(report: "VerifyReport", missing: str) -> str:
-    """What is behind a check that says no, from the finding or the line that knows."""
+    """Return the reason for a missing check, from the finding or the check line."""
     name = missing.split(" (", 1)[0]
     for one in report.findings:
         if one.check == name and one.blocks and one.accepted is None:
@@ -118,5 +118,5 @@ def _why(report: "VerifyReport", missing: str) -> str:
 
 
 def _wrapped(text: str) -> str:
-    # styled words are longer than they look, which only makes a line break a little early
+    # control codes count as width here, so that lines break slightly early
     return textwrap.fill(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
