@@ -102,9 +102,7 @@ def _verdict(data: Mapping[str, Any]) -> str:
 
 
 def _report(data: Mapping[str, Any]) -> str:
-    text = (
-        f"{data['phases_succeeded']} succeeded, {data['phases_failed']} failed, {data['phases_skipped']} skipped"
-    )
+    text = f"{data['phases_succeeded']} succeeded, {data['phases_failed']} failed, {data['phases_skipped']} skipped"
     return f"report: {text}; {data['completion_percentage']:g}% of the roadmap"
 
 
