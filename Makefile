@@ -43,7 +43,7 @@ sweep: setup ## run every case of every family except the kill and fault sweeps 
 	FAIRWITNESS_WIDTH=sweep $(PYTEST) --timeout=1800 --ignore=tests/feature --ignore=tests/forge --ignore=tests/autopilot
 
 test-kills: setup ## kill runs of forge and autopilot at every point, a dozen times each (an hour)
-	FAIRWITNESS_CHAINS=1 $(PYTEST) --timeout=1800 -rP tests/forge/test_kills.py tests/autopilot/test_kills.py
+	FAIRWITNESS_WIDTH=sweep $(PYTEST) --timeout=1800 -rP -k "in_turn" tests/forge/test_kills.py tests/autopilot/test_kills.py
 
 test-faults: setup ## kill a feature run at 150 points; malformed documents and bad agents at every role (an hour)
 	FAIRWITNESS_WIDTH=sweep $(PYTEST) --timeout=1800 tests/feature tests/runs/feature tests/forge

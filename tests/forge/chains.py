@@ -5,7 +5,6 @@ sweep are dealt out, every so-many-th to a chain, and a chain takes its cases as
 A case that it can not meet any more, since its run passed the point before or came to its end, is left to another run.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +13,6 @@ from typing import NamedTuple
 
 from feature.kills import Drill, Grounds
 from feature.remains import Content
-from support.ladder import SWEEP
-
-CHAINED = SWEEP or bool(os.environ.get("FAIRWITNESS_CHAINS"))
-"""Set by `make test-kills`: every point in chains, where the ordinary tests take a few."""
 
 
 class Case(NamedTuple):
