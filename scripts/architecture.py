@@ -71,7 +71,10 @@ def packages() -> list[Package]:
 def _files(name: str) -> list[Path]:
     folder = SOURCE / name
     return (
-        sorted(folder.rglob("*.py"), key=lambda path: (len(path.parts), path))
+        sorted(
+            (path for path in folder.rglob("*.py") if "data" not in path.parts),
+            key=lambda path: (len(path.parts), path),
+        )
         if folder.is_dir()
         else [folder.with_suffix(".py")]
     )

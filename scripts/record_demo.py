@@ -44,7 +44,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="fairwitness-record-") as folder:
         lines = played(Path(folder)).splitlines()
     shown = [*lines[:FIRST], "[…]", *lines[-LAST:]] if len(lines) > FIRST + LAST else lines
-    with open(os.devnull, "w") as nowhere:
+    with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
         console.print("$ make demo", highlight=False)
         for line in shown:

@@ -4,6 +4,7 @@ import ast
 import re
 from pathlib import Path
 
+import architecture
 import pytest
 from docs import DOCS, PAGES, REQUIREMENTS, marked_tests
 
@@ -58,3 +59,31 @@ def test_no_index_address_and_no_path_of_a_machine_is_committed() -> None:
     assert "index" not in constraints
     assert "--find-links" not in constraints
     assert all("--hash=sha256:" in line for line in constraints.replace("\\\n", "").splitlines() if "==" in line)
+
+
+PLACES = sorted(
+    {step["at"] for path in architecture.words()["path"] for step in path["step"]}
+    | {row["at"] for row in architecture.words()["want"]}
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_place_on_the_architecture_page_exists(place: str) -> None:
+    assert architecture.resolve(place).exists()
+
+
+def test_a_place_that_does_not_exist_is_refused() -> None:
+    for place in ("fairwitness.rules.nothing", "fairwitness.rules.gates:nothing", "tests/nothing"):
+        with pytest.raises(LookupError):
+            architecture.resolve(place)
+
+
+def test_the_architecture_page_says_where_to_go_for_at_least_25_things() -> None:
+    assert len({row["to"] for row in architecture.words()["want"]}) >= 25
+
+
+def test_the_readme_is_short_and_shows_a_picture() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    (picture,) = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    assert (ROOT / picture).read_text().startswith("<svg")
