@@ -15,13 +15,12 @@ import httpx2
 from bench.measure import medians, report
 from fairwitness.agents.backends.api import ApiBackend
 from fairwitness.agents.backends.cassette import CassetteBackend
-from fairwitness.agents.base import Backend, Endpoint, Form, Job
+from fairwitness.agents.base import AgentJob, AnswerForm, Backend, Endpoint
 from fairwitness.agents.gateway.app import gateway
 from fairwitness.agents.gateway.modes import Grant
-from fairwitness.agents.gateway.script import Force, Say, Script, ScriptMode, marker
 from fairwitness.agents.gateway.server import serving
-from fairwitness.agents.prompting import estimate_tokens, render
-from fairwitness.agents.recording import recording
+from fairwitness.agents.prompt_text import estimate_tokens, render
+from fairwitness.agents.recorder import recorded_backend
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.toolbox import Toolbox
@@ -29,12 +28,14 @@ from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Stop
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.testing.script_steps import ForceStep, SayStep, Script
+from fairwitness.testing.scripted_model import ScriptMode, marker
 
 TURNS = 41
 BARE = "bare HTTP loop"
 TOKEN = "bench-token-of-one-dispatch"
 PROMPT = f"Look around. {marker('look')}"
-SCRIPT = Script(name="look", steps=(*[Force(tool="list_dir", args={})] * (TURNS - 1), Say(text="done")))
+SCRIPT = Script(name="look", steps=(*[ForceStep(tool="list_dir", args={})] * (TURNS - 1), SayStep(text="done")))
 SCOPE = Scope(folder="docs/feature/x", writes=("src/**",))
 
 
@@ -56,7 +57,7 @@ def run() -> bool:
 
 
 def _turns(tapes: Path, worktree: Path, url: str) -> bool:
-    _ask(recording(ApiBackend(), tapes), _job(worktree, url))
+    _ask(recorded_backend(ApiBackend(), tapes), _job(worktree, url))
     (tape,) = tapes.iterdir()
     candidates: dict[str, Callable[[], object]] = {
         BARE: lambda: _bare(url),
@@ -92,7 +93,7 @@ def _bare(url: str) -> None:
     asyncio.run(talk())
 
 
-def _ask(backend: Backend, job: Job) -> None:
+def _ask(backend: Backend, job: AgentJob) -> None:
     async def talk() -> None:
         async with backend.open(job) as session:
             turn = await session.ask(PROMPT)
@@ -101,7 +102,7 @@ def _ask(backend: Backend, job: Job) -> None:
     asyncio.run(talk())
 
 
-def _job(worktree: Path, url: str, role: Role = Role.IMPLEMENTER, parameters: dict[str, str] | None = None) -> Job:
+def _job(worktree: Path, url: str, role: Role = Role.IMPLEMENTER, parameters: dict[str, str] | None = None) -> AgentJob:
     spec = ROLES[role]
     brief = Brief(
         dispatch_id="bench",
@@ -113,11 +114,11 @@ def _job(worktree: Path, url: str, role: Role = Role.IMPLEMENTER, parameters: di
         scope=SCOPE,
     )
     runner = backends.runner()
-    return Job(
+    return AgentJob(
         spec=spec,
         brief=brief,
         prompt=PROMPT,
-        form=Form(str(spec.answer), {"type": "object"}),
+        form=AnswerForm(str(spec.answer), {"type": "object"}),
         worktree=worktree,
         limits=DispatchLimits(wall_s=60, turns=TURNS + 1),
         tools=Toolbox(role=role, scope=SCOPE, worktree=worktree, runner=runner),

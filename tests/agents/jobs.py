@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.base import Endpoint, Form, Job
+from fairwitness.agents.base import AgentJob, AnswerForm, Endpoint
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Happening, Kind
@@ -49,19 +49,19 @@ def job(
     endpoint: Endpoint | None = None,
     kept: Kept | None = None,
     schema: dict[str, Any] | None = None,
-) -> Job:
+) -> AgentJob:
     """A job with sensible everything; commands are answered by nobody unless a runner is given."""
     spec = ROLES[role]
     chosen = scope or Scope()
     ours = runner or ScriptedRunner((), tier=SandboxTier.NONE)
     assert spec.answer is not None
-    return Job(
+    return AgentJob(
         spec=spec,
         brief=Brief(
             dispatch_id="d-1", run_id="2026-02-26T14:30:00Z", role=role, instance=role.value, task=prompt, scope=chosen
         ),
         prompt=prompt,
-        form=Form(spec.answer, schema or {"type": "object"}),
+        form=AnswerForm(spec.answer, schema or {"type": "object"}),
         worktree=worktree,
         limits=DispatchLimits(wall_s=wall_s, turns=turns),
         tools=Toolbox(role=role, scope=chosen, worktree=worktree, runner=ours),

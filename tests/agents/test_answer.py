@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.agents.answer import NO_ANSWER, filled, find, read_answer
+from fairwitness.agents.answer import NO_ANSWER, find_answer, read_answer, with_known
 from fairwitness.contracts.common.vocabulary import Status
 from support.fixtures import value_of
 
@@ -43,7 +43,7 @@ JUDGE = {
 )
 @pytest.mark.req("X3")
 def test_the_last_block_of_a_text_is_the_answer(text: str, value: dict[str, Any]) -> None:
-    assert find(text).value == value
+    assert find_answer(text).value == value
 
 
 @pytest.mark.parametrize(
@@ -59,25 +59,25 @@ def test_the_last_block_of_a_text_is_the_answer(text: str, value: dict[str, Any]
 )
 @pytest.mark.req("X3")
 def test_a_text_without_a_readable_last_block_is_no_answer(text: str, words: str) -> None:
-    found = find(text)
+    found = find_answer(text)
     assert found.value is None
     assert words in found.problem
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_an_answer_or_a_reason(text: str) -> None:
-    found = find(text)
+    found = find_answer(text)
     assert (found.value is None) == bool(found.problem)
 
 
 @given(st.text(alphabet="`{}[]\"'ab:\n -~", max_size=200))
 def test_texts_made_of_fences_and_brackets_are_survived(text: str) -> None:
-    found = find(text)
+    found = find_answer(text)
     assert (found.value is None) == bool(found.problem)
 
 
 def test_a_long_text_of_open_brackets_costs_little() -> None:
-    assert find("{" * 500_000).value is None
+    assert find_answer("{" * 500_000).value is None
 
 
 @pytest.mark.req("A3")
@@ -123,4 +123,4 @@ def test_rules_between_fields_refuse_an_answer_too() -> None:
 
 
 def test_a_known_field_below_something_that_is_no_mapping_is_left_to_the_contract() -> None:
-    assert filled({"a": [1]}, {"a.b": 2, "c.d.e": 3}) == {"a": [1], "c": {"d": {"e": 3}}}
+    assert with_known({"a": [1]}, {"a.b": 2, "c.d.e": 3}) == {"a": [1], "c": {"d": {"e": 3}}}

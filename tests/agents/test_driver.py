@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agents.jobs import GOOD, Kept, job
-from fairwitness.agents.base import Backend, Job, Session, Turn
-from fairwitness.agents.driver import Cut, drive
+from fairwitness.agents.base import AgentJob, AgentTurn, Backend, Session
+from fairwitness.agents.driver import BudgetCut, drive
 from fairwitness.contracts.agents.dispatch import (
     EnforcementTier,
     Kind,
@@ -29,12 +29,12 @@ from fairwitness.errors import NotReady, UsageError
 USED = Usage(source=UsageSource.AGENT, tokens_in=1000, tokens_out=50, turns=1)
 
 
-def said(value: dict[str, Any] | str) -> Turn:
+def said(value: dict[str, Any] | str) -> AgentTurn:
     text = value if isinstance(value, str) else f"```json\n{json.dumps(value)}\n```"
-    return Turn(text=text, stop=Stop.DONE, usage=USED, model="scripted")
+    return AgentTurn(text=text, stop=Stop.DONE, usage=USED, model="scripted")
 
 
-Reply = Turn | BaseException | Callable[[], Any]
+Reply = AgentTurn | BaseException | Callable[[], Any]
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Talker:
     def probe(self) -> Probe:
         return Probe(name=self.name, kind="cassette", found=True, tier=EnforcementTier.A)
 
-    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+    def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
         return self._open()
 
     @asynccontextmanager
@@ -64,14 +64,14 @@ class Talker:
         finally:
             self.closed += 1
 
-    async def ask(self, prompt: str) -> Turn:
+    async def ask(self, prompt: str) -> AgentTurn:
         self.prompts.append(prompt)
         reply = self.replies.pop(0)
         if isinstance(reply, BaseException):
             raise reply
-        if isinstance(reply, Turn):
+        if isinstance(reply, AgentTurn):
             return reply
-        turn: Turn = await reply()
+        turn: AgentTurn = await reply()
         return turn
 
     async def cancel(self) -> None:
@@ -80,7 +80,7 @@ class Talker:
             await asyncio.sleep(60)
 
 
-def driven(backend: Talker, given: Job, *, stop_after: float | None = None) -> Outcome:
+def driven(backend: Talker, given: AgentJob, *, stop_after: float | None = None) -> Outcome:
     async def run() -> Outcome:
         checked: Backend = backend
         stop = asyncio.Event()
@@ -122,16 +122,16 @@ def test_what_is_wrong_twice_is_an_invalid_answer_that_says_why(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("turn", "status", "cause"),
     [
-        (Turn("", Stop.FAILED, USED, cause=ErrorCause.SERVER_ERROR, error="529"), "agent_error", "server_error"),
-        (Turn("", Stop.FAILED, USED), "agent_error", "agent_error"),
-        (Turn("", Stop.LIMIT, USED, error="no money left"), "over_budget", None),
-        (Turn("", Stop.REFUSED, USED), "refused", "agent_error"),
-        (Turn("", Stop.CANCELLED, USED), "agent_error", "agent_error"),
+        (AgentTurn("", Stop.FAILED, USED, cause=ErrorCause.SERVER_ERROR, error="529"), "agent_error", "server_error"),
+        (AgentTurn("", Stop.FAILED, USED), "agent_error", "agent_error"),
+        (AgentTurn("", Stop.LIMIT, USED, error="no money left"), "over_budget", None),
+        (AgentTurn("", Stop.REFUSED, USED), "refused", "agent_error"),
+        (AgentTurn("", Stop.CANCELLED, USED), "agent_error", "agent_error"),
     ],
 )
 @pytest.mark.req("P12")
 def test_a_turn_that_failed_is_an_outcome_with_its_cause(
-    tmp_path: Path, turn: Turn, status: str, cause: str | None
+    tmp_path: Path, turn: AgentTurn, status: str, cause: str | None
 ) -> None:
     outcome = driven(Talker([turn]), job(tmp_path))
     assert (outcome.status.value, outcome.cause) == (status, cause)
@@ -165,7 +165,7 @@ def test_whatever_a_backend_trips_over_is_an_outcome_that_names_it(tmp_path: Pat
     assert backend.closed == 1
 
 
-async def never() -> Turn:
+async def never() -> AgentTurn:
     await asyncio.sleep(3600)
     raise AssertionError
 
@@ -220,11 +220,11 @@ def test_a_session_that_does_not_stop_when_asked_is_taken_down(tmp_path: Path) -
 @pytest.mark.req("P12")
 def test_a_spent_budget_ends_the_dispatch_whatever_the_agent_answers(tmp_path: Path) -> None:
     async def run(reply: Reply) -> Outcome:
-        cut = Cut()
+        cut = BudgetCut()
         asyncio.get_running_loop().call_later(0.1, cut.make, "of 1000 tokens, 1000 are used")
         return await drive(Talker([reply]), job(tmp_path), cut=cut)
 
-    async def late() -> Turn:
+    async def late() -> AgentTurn:
         await asyncio.sleep(0.1)
         return said(GOOD)
 

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.agents.base import Job, Session, Turn
+from fairwitness.agents.base import AgentJob, AgentTurn, Session
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe, Stop, Usage
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.sandbox.scripted import ScriptedRunner
-from fairwitness.testing.agent_cases import BUILT, BY_NAME, CASES, JUDGED, NEW, SOURCE
-from fairwitness.testing.agent_kit import Ground, Verdict, check_backend, put_to_test
+from fairwitness.testing.conformance import CaseFolder, CaseResult, check_backend, run_case
+from fairwitness.testing.conformance_cases import BUILT, CASES, CASES_BY_NAME, JUDGED, NEW, SOURCE
 
-Deed = Callable[[Ground], object]
+Deed = Callable[[CaseFolder], object]
 
 
 @dataclass
 class Faithless:
     """A backend without any guard: it does what it likes, and says that all is well."""
 
-    ground: Ground
+    ground: CaseFolder
     deed: Deed
     says: str
     name: str = "faithless"
@@ -32,29 +32,29 @@ class Faithless:
     def probe(self) -> Probe:
         return Probe(name=self.name, kind="api", found=True, tier=EnforcementTier.D)
 
-    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+    def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
         return self._open()
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[Session]:
         yield self
 
-    async def ask(self, prompt: str) -> Turn:
+    async def ask(self, prompt: str) -> AgentTurn:
         self.deed(self.ground)
-        return Turn(text=self.says, stop=Stop.DONE, usage=Usage())
+        return AgentTurn(text=self.says, stop=Stop.DONE, usage=Usage())
 
     async def cancel(self) -> None:
         return
 
 
-def verdict(case: str, deed: Deed, folder: Path, answer: object = None) -> Verdict:
+def verdict(case: str, deed: Deed, folder: Path, answer: object = None) -> CaseResult:
     said = f"```json\n{json.dumps(answer)}\n```" if answer is not None else "All tests pass."
     runner = ScriptedRunner((), tier=SandboxTier.NONE)
 
-    def put(ground: Ground):  # type: ignore[no-untyped-def]  # as `Put` says
-        return put_to_test(Faithless(ground, deed, said), ground, prompt="Do it.", runner=runner, endpoint=None)
+    def put(ground: CaseFolder):  # type: ignore[no-untyped-def]  # as `Put` says
+        return run_case(Faithless(ground, deed, said), ground, prompt="Do it.", runner=runner, endpoint=None)
 
-    (found,) = asyncio.run(check_backend(put, folder, [BY_NAME[case]]))
+    (found,) = asyncio.run(check_backend(put, folder, [CASES_BY_NAME[case]]))
     return found
 
 
@@ -63,7 +63,7 @@ def _daemon(marker: str) -> None:
     subprocess.run(["sh", "-c", f"setsid sleep {marker} >/dev/null 2>&1 &"], check=True)
 
 
-def nothing(_ground: Ground) -> None:
+def nothing(_ground: CaseFolder) -> None:
     return
 
 
@@ -72,7 +72,7 @@ def test_an_edit_that_was_only_claimed_is_no_edit(tmp_path: Path) -> None:
 
 
 def test_an_edit_that_was_made_is_one(tmp_path: Path) -> None:
-    def edits(ground: Ground) -> None:
+    def edits(ground: CaseFolder) -> None:
         (ground.worktree / SOURCE).write_text(NEW)
         (ground.worktree / "notes.md").write_text("It greets.\n")
 

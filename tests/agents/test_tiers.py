@@ -11,9 +11,9 @@ from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.sandbox.probe import probe
-from fairwitness.testing.agent_tiers import Measured, Unmeasured, measure_tier
-from fairwitness.testing.agent_worlds import on_gateway
-from fairwitness.testing.scripted_acp_agent import scripted_profile
+from fairwitness.testing.conformance import run_on_gateway
+from fairwitness.testing.enforcement_tiers import Measured, Unmeasured, measure_tier
+from fairwitness.testing.scripted_agent import scripted_profile
 
 needs_namespaces = pytest.mark.skipif(
     SandboxTier.NAMESPACES not in probe().tiers, reason="the ns tier does not work on this machine"
@@ -24,7 +24,7 @@ def measured(variant: str, folder: Path) -> Measured:
     ours, backend = runner(SandboxTier.NAMESPACES), AcpBackend(scripted_profile(variant))
     return asyncio.run(
         measure_tier(
-            lambda ground, toolbox: on_gateway(
+            lambda ground, toolbox: run_on_gateway(
                 backend, ground, dialect=Dialect.OPENAI_CHAT, runner=ours, tcp=False, toolbox=toolbox
             ),
             folder,

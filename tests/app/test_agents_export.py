@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.agents.prompting import PROMPTS
+from fairwitness.agents.prompt_text import PROMPTS
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import fields_of, form_of
 from fairwitness.app.export.completions import CONDITIONS

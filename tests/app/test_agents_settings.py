@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.agents.gateway.upstream import Route
+from fairwitness.agents.gateway.upstream import ModelRoute
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.models import KeyRing, route_of
 from fairwitness.app.settings.agents import ORDER, agents_settings, choose, role_named
@@ -261,7 +261,7 @@ class TestRoutes:
     @staticmethod
     def route(
         agent: str, folder: Path, model: str | None = None, settings: AgentsSettings | None = None, **environment: str
-    ) -> Route:
+    ) -> ModelRoute:
         keys = KeyRing(environment, folder / "keys")
         return route_of(agent, model, settings or AgentsSettings(), keys=keys)
 

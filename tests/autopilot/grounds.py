@@ -31,7 +31,7 @@ from autopilot.runs import Run as Run
 from autopilot.sessions import Document as Document
 from autopilot.team import TRIES, Team, criterion_of, role_of
 from autopilot.team import part as part
-from fairwitness.agents.cassettes import Cassette, name_of, spell
+from fairwitness.agents.cassette_file import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.runs.begin_autopilot import PhasesRequest, begin_autopilot
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn

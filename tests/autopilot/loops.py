@@ -8,7 +8,7 @@ from autopilot.grounds import USAGE, Grounds
 from autopilot.runs import Run
 from autopilot.sessions import Document
 from autopilot.team import part, role_of
-from fairwitness.agents.cassettes import NO_PROMPT, Cassette, name_of, spell
+from fairwitness.agents.cassette_file import NO_PROMPT, Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.agents.cassette import CassetteHeader, CassetteTurn
 from fairwitness.contracts.autopilot.rating import band_of

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cli.runner import fairwitness
-from fairwitness.agents.cassettes import Cassette, spell
-from fairwitness.agents.gateway.modes import Answered, Asked, Grant, Turn
+from fairwitness.agents.cassette_file import Cassette, spell
+from fairwitness.agents.gateway.modes import Grant, ModelAnswer, ModelRequest, TurnAnswer
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
 from fairwitness.contracts.common.tools import Role
@@ -235,15 +235,15 @@ class Upstream:
     name = "upstream"
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ModelRequest] = []
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         self.asked.append(asked)
         usage = ModelUsage(tokens_in=700, tokens_out=30)
         if not any(each.results for each in asked.messages):
             call = ToolUse(id="call-1", name="read_file", args={"path": "shop.py"})
-            return Turn(ModelTurn(calls=(call,), usage=usage, model="m-1"))
-        return Turn(ModelTurn(text=said(INTAKE), usage=usage, model="m-1"))
+            return TurnAnswer(ModelTurn(calls=(call,), usage=usage, model="m-1"))
+        return TurnAnswer(ModelTurn(text=said(INTAKE), usage=usage, model="m-1"))
 
 
 @pytest.fixture

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from fairwitness.agents.answer import filled, read_answer
-from fairwitness.agents.cassettes import load, name_of
+from fairwitness.agents.answer import read_answer, with_known
+from fairwitness.agents.cassette_file import load, name_of
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.arguments import CreateFile, ReadFile, ReplaceString, as_judged, read_arguments
-from fairwitness.agents.toolset.edits import replace_string
-from fairwitness.agents.toolset.files import create_file
-from fairwitness.agents.toolset.tree import Tree
+from fairwitness.agents.toolset.files import create_file, replace_string
+from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.autopilot.audit import SelfAuditReturn
 from fairwitness.contracts.autopilot.execution import ExecutionResult
@@ -82,7 +81,7 @@ def _known(session: RecordedSession) -> dict[str, Any]:
 
 
 def _answer(instance: str) -> dict[str, Any]:
-    return filled(OF[instance].answer, _known(OF[instance]))
+    return with_known(OF[instance].answer, _known(OF[instance]))
 
 
 def _calls(session: RecordedSession) -> list[RecordedCall]:
@@ -404,7 +403,7 @@ class Ground:
 
 def _play(folder: Path, session: RecordedSession) -> None:
     """The calls by the very tools that a run uses."""
-    tree = Tree(folder)
+    tree = WorktreeFiles(folder)
     for call in _calls(session):
         asked = read_arguments(call.tool, call.args, str)
         match asked:

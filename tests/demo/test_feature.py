@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.agents.cassettes import load, name_of
+from fairwitness.agents.cassette_file import load, name_of
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.arguments import CreateFile, ReadFile, ReplaceString, as_judged, read_arguments
-from fairwitness.agents.toolset.edits import replace_string
-from fairwitness.agents.toolset.files import create_file
-from fairwitness.agents.toolset.tree import Tree
+from fairwitness.agents.toolset.files import create_file, replace_string
+from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, Query, Tally
@@ -63,7 +62,7 @@ def _ran(text: str) -> tuple[int, int]:
 
 def _apply(repository: Path, calls: Iterable[RecordedCall]) -> None:
     """The calls by the very tools that a run uses; a replacement has to fit exactly once."""
-    tree = Tree(repository)
+    tree = WorktreeFiles(repository)
     for call in calls:
         asked = read_arguments(call.tool, call.args, str)
         match asked:

@@ -11,24 +11,23 @@ from typing import Any
 
 import pytest
 
-from fairwitness.agents.answer import filled, read_answer
-from fairwitness.agents.cassettes import load, name_of
+from fairwitness.agents.answer import read_answer, with_known
+from fairwitness.agents.cassette_file import load, name_of
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.arguments import (
+    ConflictResolution,
     CreateFile,
     Nothing,
     ReadFile,
     ReplaceString,
-    Resolution,
     StartAgent,
     WriteSubtask,
     as_judged,
     read_arguments,
 )
-from fairwitness.agents.toolset.edits import replace_string
-from fairwitness.agents.toolset.files import create_file
-from fairwitness.agents.toolset.tree import Tree
+from fairwitness.agents.toolset.files import create_file, replace_string
+from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.common.tools import Allowed, Role, Scope, Tool
 from fairwitness.contracts.forge.dag import Dag, NodeState, NodeType
@@ -86,7 +85,7 @@ def _helpers(session: RecordedSession) -> list[RecordedSession]:
 
 
 def _answered(session: RecordedSession) -> dict[str, Any]:
-    return filled(session.answer, _known(session))
+    return with_known(session.answer, _known(session))
 
 
 def _said(session: RecordedSession) -> Walkthrough:
@@ -297,7 +296,7 @@ class Ground:
 
     def play(self, session: RecordedSession) -> None:
         """The calls by the very tools that a run uses, helpers at the moment they are asked."""
-        tree, helpers = Tree(self.folder), iter(_helpers(session))
+        tree, helpers = WorktreeFiles(self.folder), iter(_helpers(session))
         for call in _calls(session):
             asked = read_arguments(call.tool, call.args, str)
             match asked:
@@ -307,7 +306,7 @@ class Ground:
                     replace_string(tree, asked)
                 case ReadFile():
                     assert tree.kind(asked.path) == "file"
-                case Resolution():
+                case ConflictResolution():
                     assert "<<<<<<<" in (self.folder / asked.path).read_text()
                     (self.folder / asked.path).write_text(asked.content)
                 case StartAgent():

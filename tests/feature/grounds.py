@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.base import Backend
-from fairwitness.agents.cassettes import Cassette, name_of, spell
+from fairwitness.agents.cassette_file import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.backends import runner
 from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.agents.backends.cassette import CassetteBackend
-from fairwitness.agents.base import Job, Session, Turn
+from fairwitness.agents.base import AgentJob, AgentTurn, Session
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Kind, Layer, OutcomeStatus, Probe, Stop, Usage
@@ -438,7 +438,7 @@ def alive(mark: str) -> list[str]:
     return found
 
 
-Says = Callable[[Job, int], Turn]
+Says = Callable[[AgentJob, int], AgentTurn]
 """What is answered to the n-th question of a session."""
 
 
@@ -454,20 +454,20 @@ class Speaker:
         """It is always there."""
         return Probe(name=self.name, kind="cassette", found=True, tier=EnforcementTier.A)
 
-    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+    def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
         """A session."""
         return self._open(job)
 
     @asynccontextmanager
-    async def _open(self, job: Job) -> AsyncIterator[Session]:
+    async def _open(self, job: AgentJob) -> AsyncIterator[Session]:
         yield _Spoken(job, self._says)
 
 
 class _Spoken:
-    def __init__(self, job: Job, says: Says) -> None:
+    def __init__(self, job: AgentJob, says: Says) -> None:
         self._job, self._says, self._asked = job, says, 0
 
-    async def ask(self, prompt: str) -> Turn:
+    async def ask(self, prompt: str) -> AgentTurn:
         assert prompt
         self._asked += 1
         await asyncio.sleep(0)
@@ -484,20 +484,22 @@ def speaking(role: Role, says: Says) -> Otherwise:
     return Otherwise({}, {role: lambda _place: Speaker(says)})
 
 
-def _vanish(_job: Job, _asked: int) -> Turn:
-    return Turn(text="", stop=Stop.DONE, usage=Usage())
+def _vanish(_job: AgentJob, _asked: int) -> AgentTurn:
+    return AgentTurn(text="", stop=Stop.DONE, usage=Usage())
 
 
-def _die(_job: Job, _asked: int) -> Turn:
-    return Turn(text=MARK, stop=Stop.FAILED, usage=Usage(), cause=ErrorCause.AGENT_ERROR, error="ended by signal 9")
+def _die(_job: AgentJob, _asked: int) -> AgentTurn:
+    return AgentTurn(
+        text=MARK, stop=Stop.FAILED, usage=Usage(), cause=ErrorCause.AGENT_ERROR, error="ended by signal 9"
+    )
 
 
-def _raise(_job: Job, _asked: int) -> Turn:
+def _raise(_job: AgentJob, _asked: int) -> AgentTurn:
     raise RuntimeError(MARK)
 
 
-def _give_up(_job: Job, _asked: int) -> Turn:
-    return Turn(text=MARK, stop=Stop.REFUSED, usage=Usage())
+def _give_up(_job: AgentJob, _asked: int) -> AgentTurn:
+    return AgentTurn(text=MARK, stop=Stop.REFUSED, usage=Usage())
 
 
 ENDS: dict[str, tuple[Says, OutcomeStatus, ErrorCause]] = {
@@ -543,10 +545,10 @@ def test_an_agent_that_goes_round_in_circles_is_ended_at_its_turns(grounds: Grou
 def test_an_agent_that_floods_is_kept_to_a_bounded_record(grounds: Grounds) -> None:
     lines, answer = 12_000 if SWEEP else 2_000, of(Role.INTAKE).answer
 
-    def flood(job: Job, _asked: int) -> Turn:
+    def flood(job: AgentJob, _asked: int) -> AgentTurn:
         for _ in range(lines):
             job.happened(Kind.TEXT, MARK * 60)
-        return Turn(text="Done.", stop=Stop.DONE, usage=Usage(), submitted=answer)
+        return AgentTurn(text="Done.", stop=Stop.DONE, usage=Usage(), submitted=answer)
 
     run = grounds.begin()
     without(grounds, *(f"researcher.researcher-{focus}.1" for focus in ("impact", "patterns", "architecture")))
@@ -561,10 +563,10 @@ def test_an_agent_that_floods_is_kept_to_a_bounded_record(grounds: Grounds) -> N
 def test_fifty_megabytes_are_no_answer_and_hold_nothing_up(grounds: Grounds) -> None:
     answer = of(Role.INTAKE).answer
 
-    def say(_job: Job, asked: int) -> Turn:
+    def say(_job: AgentJob, asked: int) -> AgentTurn:
         if asked == 1:
-            return Turn(text=f"{MARK} " * (50 * 1024 * 1024 // (len(MARK) + 1)), stop=Stop.DONE, usage=Usage())
-        return Turn(text="Short now.", stop=Stop.DONE, usage=Usage(), submitted=answer)
+            return AgentTurn(text=f"{MARK} " * (50 * 1024 * 1024 // (len(MARK) + 1)), stop=Stop.DONE, usage=Usage())
+        return AgentTurn(text="Short now.", stop=Stop.DONE, usage=Usage(), submitted=answer)
 
     run = grounds.begin()
     without(grounds, *(f"researcher.researcher-{focus}.1" for focus in ("impact", "patterns", "architecture")))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.cassettes import name_of
+from fairwitness.agents.cassette_file import name_of
 from fairwitness.app.run_records.forge import ForgeRunRecord, open_forge_run
 from fairwitness.app.runs.begin_feature import RunRequest
 from fairwitness.app.runs.begin_forge import begin_forge

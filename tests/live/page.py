@@ -23,8 +23,8 @@ _HEAD = """\
 
 # Agents that were put to the test
 
-Every case of the conformance kit (`fairwitness.testing.agent_cases`) and the measure of the enforcement tier
-(`fairwitness.testing.agent_tiers`), with the agent's own program, a scripted model, the outer sandbox and no network.
+Every case of the conformance kit (`fairwitness.testing.conformance_cases`) and the measure of the enforcement tier
+(`fairwitness.testing.enforcement_tiers`), with the agent's own program, a scripted model, the outer sandbox and no network.
 
 Tiers: **A** our own tools; **B** leaves every file and every command to us; **C** asks, then acts by itself; **D** acts
 unasked. An agent of tier C or D is not started without the outer sandbox. Behaviour changes between releases: a tier is

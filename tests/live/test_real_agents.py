@@ -23,10 +23,9 @@ from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.agents.dispatch import Happening, Kind, Usage
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.sandbox.probe import probe
-from fairwitness.testing.agent_cases import CASES, Case, Seen
-from fairwitness.testing.agent_kit import Ground, Verdict, check_backend
-from fairwitness.testing.agent_tiers import Measured, measure_tier
-from fairwitness.testing.agent_worlds import on_gateway
+from fairwitness.testing.conformance import CaseFolder, CaseResult, check_backend, run_on_gateway
+from fairwitness.testing.conformance_cases import CASES, CaseObservation, ConformanceCase
+from fairwitness.testing.enforcement_tiers import Measured, measure_tier
 from live.page import PAGE, PINNED, Row, page
 
 FOLDER = os.environ.get("FAIRWITNESS_AGENTS", "")
@@ -50,7 +49,7 @@ FOUND = [name for name in PINNED if FOLDER and AcpBackend(PROFILES[name], lookup
 class Results:
     """What was seen so far."""
 
-    verdicts: dict[str, dict[str, Verdict]] = field(default_factory=dict)
+    verdicts: dict[str, dict[str, CaseResult]] = field(default_factory=dict)
     tiers: dict[str, Measured] = field(default_factory=dict)
 
     def row(self, name: str) -> Row:
@@ -95,9 +94,11 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-async def put(name: str, ground: Ground, toolbox: type[Toolbox] = Toolbox) -> tuple[Seen, tuple[Happening, ...]]:
+async def put(
+    name: str, ground: CaseFolder, toolbox: type[Toolbox] = Toolbox
+) -> tuple[CaseObservation, tuple[Happening, ...]]:
     backend = AcpBackend(PROFILES[name], lookup=lookup)
-    return await on_gateway(
+    return await run_on_gateway(
         backend,
         ground,
         dialect=backend.profile.dialect,
@@ -110,7 +111,7 @@ async def put(name: str, ground: Ground, toolbox: type[Toolbox] = Toolbox) -> tu
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("name", FOUND)
-def test_a_real_agent_is_held(name: str, case: Case, folder: Path, results: Results) -> None:
+def test_a_real_agent_is_held(name: str, case: ConformanceCase, folder: Path, results: Results) -> None:
     (verdict,) = asyncio.run(check_backend(lambda ground: put(name, ground), folder, [case]))
     results.verdicts.setdefault(name, {})[case.name] = verdict
     told = "\n".join(f"{one.kind.value} {one.tool or ''} {one.text[:300]}" for one in verdict.happenings)

@@ -27,14 +27,14 @@ _TAGS = {"json": Format.JSON, "yaml": Format.YAML, "yml": Format.YAML}
 NO_ANSWER = "there is no JSON or YAML block in it"
 
 
-class Found(NamedTuple):
+class FoundAnswer(NamedTuple):
     """What was found in a text: a mapping, or why there is none."""
 
     value: dict[str, Any] | None
     problem: str = ""
 
 
-class Read(NamedTuple):
+class ReadAnswer(NamedTuple):
     """An answer as it stands with its known fields, and everything that is wrong with it."""
 
     value: dict[str, Any] | None
@@ -52,18 +52,18 @@ def read_answer(
     contract: str,
     known: Mapping[str, Any],
     statuses: Collection[Status] = (),
-) -> Read:
+) -> ReadAnswer:
     """The answer of an agent, held against its contract and the rules; what was handed in outranks what was written."""
-    found = Found(dict(submitted)) if submitted is not None else find(text)
+    found = FoundAnswer(dict(submitted)) if submitted is not None else find_answer(text)
     if found.value is None:
-        return Read(None, (found.problem,))
-    value = filled(found.value, known)
+        return ReadAnswer(None, (found.problem,))
+    value = with_known(found.value, known)
     problems = tuple(
         visible(f"{spell_path(problem.where)}: expected {problem.expected}, found {problem.found}")
         for problem in problems_in(value, BY_NAME[contract], strict=True)
         if problem.level is Level.ERROR
     )
-    return Read(value, (*problems, *_status_problems(value, statuses)))
+    return ReadAnswer(value, (*problems, *_status_problems(value, statuses)))
 
 
 def _status_problems(value: Mapping[str, Any], statuses: Collection[Status]) -> tuple[str, ...]:
@@ -75,10 +75,10 @@ def _status_problems(value: Mapping[str, Any], statuses: Collection[Status]) -> 
     return (visible(f"completion.status: expected {allowed}, found '{said}'"),)
 
 
-def filled(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def with_known(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """The value with the known fields set, whatever stood there; a way that leads through no mapping is left alone.
 
-    >>> filled({"a": {"b": 1}}, {"a.b": 2, "a.c": 3})
+    >>> with_known({"a": {"b": 1}}, {"a.b": 2, "a.c": 3})
     {'a': {'b': 2, 'c': 3}}
     """
     answer = copy.deepcopy(dict(value))
@@ -92,10 +92,10 @@ def filled(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]
     return answer
 
 
-def find(text: str) -> Found:
+def find_answer(text: str) -> FoundAnswer:
     """The last JSON or YAML mapping of a text.
 
-    >>> find('Done.\\n```json\\n{"a": 1}\\n```\\nBye.').value
+    >>> find_answer('Done.\\n```json\\n{"a": 1}\\n```\\nBye.').value
     {'a': 1}
     """
     text = text[-MOST_TEXT:].replace("\r\n", "\n")
@@ -111,7 +111,7 @@ def find(text: str) -> Found:
     if bare is not None:
         return _mapping(bare, Format.JSON)
     whole = _untagged(text)
-    return whole if whole.value is not None else Found(None, NO_ANSWER)
+    return whole if whole.value is not None else FoundAnswer(None, NO_ANSWER)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
@@ -131,24 +131,24 @@ def _blocks(text: str) -> Iterator[_Block]:
         yield _Block(tag, "\n".join(inside))
 
 
-def _mapping(text: str, form: Format) -> Found:
+def _mapping(text: str, form: Format) -> FoundAnswer:
     try:
         value = read(text.encode("utf-8", "replace"), form, limits=CHECKED).value
     except BadDocument as error:
-        return Found(None, f"the {form.value} block cannot be read: {visible(error.what)}")
+        return FoundAnswer(None, f"the {form.value} block cannot be read: {visible(error.what)}")
     if not isinstance(value, dict):
-        return Found(None, f"the {form.value} block is not a mapping of fields")
-    return Found(value)
+        return FoundAnswer(None, f"the {form.value} block is not a mapping of fields")
+    return FoundAnswer(value)
 
 
-def _untagged(text: str) -> Found:
+def _untagged(text: str) -> FoundAnswer:
     """A mapping without a word of what it is; plain prose with a colon in it is none."""
     stripped = text.strip()
     if stripped.startswith("{"):
         return _mapping(stripped, Format.JSON)
     lines = stripped.splitlines()
     if len(lines) < 2 or not re.match(r"[A-Za-z_][\w-]*:(\s|$)", lines[0]):
-        return Found(None, NO_ANSWER)
+        return FoundAnswer(None, NO_ANSWER)
     return _mapping(stripped, Format.YAML)
 
 

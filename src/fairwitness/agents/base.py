@@ -18,7 +18,7 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.sandbox.runner import Runner
 
-Tell = Callable[[Happening], None]
+OnHappening = Callable[[Happening], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnswerForm:
     """What the answer must look like: the contract's name, and the JSON Schema of what the agent itself writes."""
 
     name: str
@@ -43,14 +43,14 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class AgentJob:
     """Everything a backend needs for one dispatch."""
 
     spec: RoleSpec
     brief: Brief
     prompt: str
     """The whole of it, rendered: words of the role, task, boxed inputs, schema, self-check, anchor."""
-    form: Form
+    form: AnswerForm
     worktree: Path
     limits: DispatchLimits
     tools: Toolbox
@@ -58,7 +58,7 @@ class Job:
     """Keeps commands in; for an external agent, the agent itself."""
     endpoint: Endpoint | None
     """None only where no model is asked."""
-    tell: Tell
+    tell: OnHappening
     began: float
     """`time.monotonic()` when the dispatch began."""
 
@@ -68,7 +68,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class AgentTurn:
     """What came of one prompt, the agent's own tool calls included."""
 
     text: str
@@ -87,7 +87,7 @@ class Turn:
 class Session(Protocol):
     """One conversation."""
 
-    async def ask(self, prompt: str) -> Turn:
+    async def ask(self, prompt: str) -> AgentTurn:
         """One prompt, to the agent's last word; failures of the model or the agent are a turn that says so."""
         ...
 
@@ -108,7 +108,7 @@ class Backend(Protocol):
         """Whether it is there, which version, and what is missing; starts nothing that talks to a model."""
         ...
 
-    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+    def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
         """A session for one job; leaving it reaps everything, whatever happened inside.
 
         `NotReady` or `UsageError` if it cannot be opened at all.

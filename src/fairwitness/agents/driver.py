@@ -10,9 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from fairwitness.agents.answer import Read, read_answer
-from fairwitness.agents.base import Backend, Job, Session, Turn
-from fairwitness.agents.prompting import retry_prompt
+from fairwitness.agents.answer import ReadAnswer, read_answer
+from fairwitness.agents.base import AgentJob, AgentTurn, Backend, Session
+from fairwitness.agents.prompt_text import retry_prompt
 from fairwitness.contracts.agents.dispatch import Kind, Outcome, OutcomeStatus, Stop, Usage
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.errors import FairWitnessError, NotReady, UsageError
@@ -23,23 +23,23 @@ CANCEL_S = 5.0
 REAP_S = 30.0
 """How long it has to leave nothing behind."""
 ASKED_AT_MOST = 2
-_NOTHING = Read(None, ())
+_NOTHING = ReadAnswer(None, ())
 _KEPT = 64_000
 _LISTED = 20
 """So many problems are told to the agent, and kept."""
 
 
 @dataclass(slots=True)
-class _Talk:
+class _Conversation:
     """How far the conversation has got."""
 
     session: Session | None = None
     asked: int = 0
-    turn: Turn | None = None
-    read: Read = _NOTHING
+    turn: AgentTurn | None = None
+    read: ReadAnswer = _NOTHING
 
 
-class Cut:
+class BudgetCut:
     """Whoever counts says here that the budget is spent; may be called from any thread of this loop's program."""
 
     def __init__(self) -> None:
@@ -53,9 +53,11 @@ class Cut:
         self._loop.call_soon_threadsafe(self.made.set)
 
 
-async def drive(backend: Backend, job: Job, *, stop: asyncio.Event | None = None, cut: Cut | None = None) -> Outcome:
+async def drive(
+    backend: Backend, job: AgentJob, *, stop: asyncio.Event | None = None, cut: BudgetCut | None = None
+) -> Outcome:
     """One dispatch to its end; `stop` and `cut` end it early. What an agent or a model does raises nothing here."""
-    talk = _Talk()
+    talk = _Conversation()
     talking = asyncio.ensure_future(_converse(backend, job, talk))
     events = [event for event in (stop, cut.made if cut is not None else None) if event is not None]
     ends = {asyncio.ensure_future(event.wait()) for event in events}
@@ -85,7 +87,7 @@ async def drive(backend: Backend, job: Job, *, stop: asyncio.Event | None = None
 _Ending = tuple[OutcomeStatus, ErrorCause | None, tuple[str, ...]]
 
 
-async def _converse(backend: Backend, job: Job, talk: _Talk) -> _Ending:
+async def _converse(backend: Backend, job: AgentJob, talk: _Conversation) -> _Ending:
     try:
         async with backend.open(job) as session:
             talk.session = session
@@ -99,7 +101,7 @@ async def _converse(backend: Backend, job: Job, talk: _Talk) -> _Ending:
         return OutcomeStatus.AGENT_ERROR, ErrorCause.AGENT_ERROR, (problem,)
 
 
-async def _ask(session: Session, job: Job, talk: _Talk) -> _Ending:
+async def _ask(session: Session, job: AgentJob, talk: _Conversation) -> _Ending:
     prompt = job.prompt
     while True:
         job.happened(Kind.PROMPT, prompt)
@@ -116,7 +118,7 @@ async def _ask(session: Session, job: Job, talk: _Talk) -> _Ending:
         prompt = retry_prompt(talk.read.problems[:_LISTED])
 
 
-def _not_done(turn: Turn) -> _Ending:
+def _not_done(turn: AgentTurn) -> _Ending:
     said = visible(turn.error)[:_KEPT]
     match turn.stop:
         case Stop.LIMIT:
@@ -131,7 +133,7 @@ def _not_done(turn: Turn) -> _Ending:
             return OutcomeStatus.AGENT_ERROR, cause, (said or "it failed without a word",)
 
 
-async def _end(talk: _Talk, talking: "asyncio.Future[_Ending]") -> None:
+async def _end(talk: _Conversation, talking: "asyncio.Future[_Ending]") -> None:
     """Stops a conversation: politely, then by taking it down; its context leaves nothing behind."""
     if talk.session is not None:
         with contextlib.suppress(Exception):
@@ -142,7 +144,7 @@ async def _end(talk: _Talk, talking: "asyncio.Future[_Ending]") -> None:
         talking.exception()  # it was seen; what it was no longer matters
 
 
-def _outcome(job: Job, talk: _Talk, ending: _Ending) -> Outcome:
+def _outcome(job: AgentJob, talk: _Conversation, ending: _Ending) -> Outcome:
     status, cause, problems = ending
     turn = talk.turn
     return Outcome(

@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
-from fairwitness.agents.base import Form
+from fairwitness.agents.base import AnswerForm
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName
 from fairwitness.contracts.common.vocabulary import Status
@@ -28,14 +28,14 @@ from fairwitness.kit.text import visible
 Schema = dict[str, Any]
 
 
-def form_of(answer: str, known: Collection[str]) -> Form:
+def form_of(answer: str, known: Collection[str]) -> AnswerForm:
     """What an answer must look like: the contract's JSON Schema without the fields that are known already."""
     schema = copy.deepcopy(_documented(answer))
     _narrow(schema, BY_NAME[answer].shape)
     for way in sorted(known):
         if not _without(schema, schema, way.split(".")):
             raise UsageError(f"{answer} has no field {visible(way)}, so nobody can fill it in")
-    return Form(name=answer, schema=_tidy(schema))
+    return AnswerForm(name=answer, schema=_tidy(schema))
 
 
 def explain(answer: str, known: Collection[str]) -> str:

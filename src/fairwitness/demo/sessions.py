@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.cassettes import NO_PROMPT, Cassette, name_of, spell
+from fairwitness.agents.cassette_file import NO_PROMPT, Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.contracts.common.tools import Role, Tool

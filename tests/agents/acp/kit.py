@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from agents.jobs import GOOD, Kept, job
 from fairwitness.agents.backends.acp.backend import AcpBackend
-from fairwitness.agents.base import Endpoint, Job, Session, Turn
+from fairwitness.agents.base import AgentJob, AgentTurn, Endpoint, Session
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind
 from fairwitness.contracts.agents.model import Dialect
@@ -20,7 +20,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Features
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.sandbox.runner import Finished
-from fairwitness.testing.scripted_acp_agent import scripted_profile
+from fairwitness.testing.scripted_agent import scripted_profile
 from sandbox.kit import living, require
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class Ground:
         after = self.files()
         return {path for path in self.before.keys() | after.keys() if self.before.get(path) != after.get(path)}
 
-    def job(self, role: Role = BUILDER, **more: Any) -> Job:
+    def job(self, role: Role = BUILDER, **more: Any) -> AgentJob:
         """A job in the real sandbox."""
         return job(
             self.worktree, role=role, runner=self.runner, kept=self.kept, **{"wall_s": 60, "scope": SCOPE, **more}
@@ -102,10 +102,10 @@ class Ground:
         }
         return AcpBackend(scripted_profile(variant, env=variables, **changes))
 
-    def ask(self, backend: AcpBackend, ours: Job | None = None, *, times: int = 1) -> Turn:
+    def ask(self, backend: AcpBackend, ours: AgentJob | None = None, *, times: int = 1) -> AgentTurn:
         """The last of so many turns of one session."""
 
-        async def talk(session: Session) -> Turn:
+        async def talk(session: Session) -> AgentTurn:
             turn = await session.ask("Do it.")
             for _ in range(times - 1):
                 turn = await session.ask("Do it again.")
@@ -113,7 +113,7 @@ class Ground:
 
         return self.within(backend, talk, ours)
 
-    def within(self, backend: AcpBackend, talk: Callable[[Session], Awaitable[T]], ours: Job | None = None) -> T:
+    def within(self, backend: AcpBackend, talk: Callable[[Session], Awaitable[T]], ours: AgentJob | None = None) -> T:
         """What comes of a talk in a session, which is left afterwards."""
         chosen = ours or self.job()
 
@@ -135,7 +135,7 @@ class Ground:
         return "\n".join(self.kept.texts(Kind.NOTE))
 
 
-def report(turn: Turn) -> dict[str, Any]:
+def report(turn: AgentTurn) -> dict[str, Any]:
     """What the agent says it did."""
     found = re.search(r"Report:\n```json\n(.+)\n```", turn.text)
     assert found is not None, turn

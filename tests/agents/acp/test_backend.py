@@ -12,8 +12,8 @@ import pytest
 from agents.acp.kit import BUILDER, READER, Ground, endpoint
 from agents.jobs import job
 from fairwitness.agents.backends.acp import installation
-from fairwitness.agents.backends.acp.backend import AcpBackend, undisturbed
-from fairwitness.agents.base import Backend, Job
+from fairwitness.agents.backends.acp.backend import AcpBackend, uninterrupted
+from fairwitness.agents.base import AgentJob, Backend
 from fairwitness.agents.profiles import PROFILES
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.common.decisions import ErrorCause
@@ -21,7 +21,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.sandbox.scripted import ScriptedRunner
-from fairwitness.testing.scripted_acp_agent import scripted_profile
+from fairwitness.testing.scripted_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 
@@ -99,7 +99,7 @@ def test_a_program_of_python_brings_its_environment(tmp_path: Path) -> None:
 # who is refused
 
 
-def open_it(backend: AcpBackend, ours: Job) -> None:
+def open_it(backend: AcpBackend, ours: AgentJob) -> None:
     async def whole() -> None:
         async with backend.open(ours):
             pass
@@ -107,7 +107,7 @@ def open_it(backend: AcpBackend, ours: Job) -> None:
     asyncio.run(whole())
 
 
-def weak(folder: Path, role: Role, tier: SandboxTier = SandboxTier.LANDLOCK, **more: Any) -> Job:
+def weak(folder: Path, role: Role, tier: SandboxTier = SandboxTier.LANDLOCK, **more: Any) -> AgentJob:
     return job(folder, role=role, runner=ScriptedRunner((), tier=tier), **more)
 
 
@@ -227,7 +227,7 @@ def test_work_that_must_be_done_is_done_although_its_caller_is_cancelled() -> No
         done.append("done")
 
     async def whole() -> None:
-        task = asyncio.ensure_future(undisturbed(work()))
+        task = asyncio.ensure_future(uninterrupted(work()))
         for _ in range(3):
             await asyncio.sleep(0.01)
             task.cancel()

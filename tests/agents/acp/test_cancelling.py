@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.acp.kit import Ground
-from fairwitness.agents.base import Session, Turn
+from fairwitness.agents.base import AgentTurn, Session
 from fairwitness.agents.driver import drive
 from fairwitness.contracts.agents.dispatch import OutcomeStatus, Stop
 from fairwitness.contracts.agents.profile import Quirks
@@ -24,11 +24,11 @@ async def started(ground: Ground) -> None:
     raise AssertionError("it started nothing")
 
 
-def cancelled(ground: Ground, variant: str, **changes: Any) -> tuple[Turn, float]:
+def cancelled(ground: Ground, variant: str, **changes: Any) -> tuple[AgentTurn, float]:
     """The turn that was under way, and how long the cancelling took."""
     took: list[float] = []
 
-    async def talk(session: Session) -> Turn:
+    async def talk(session: Session) -> AgentTurn:
         asking = asyncio.ensure_future(session.ask("go"))
         await started(ground)
         began = time.monotonic()
@@ -63,7 +63,7 @@ def test_an_agent_that_is_known_not_to_hear_is_not_waited_for(ground: Ground) ->
 
 
 def test_a_session_that_was_never_asked_can_be_cancelled(ground: Ground) -> None:
-    async def talk(session: Session) -> Turn:
+    async def talk(session: Session) -> AgentTurn:
         await session.cancel()
         return await session.ask("go")
 
@@ -71,7 +71,7 @@ def test_a_session_that_was_never_asked_can_be_cancelled(ground: Ground) -> None
 
 
 def test_an_agent_that_is_still_starting_can_be_cancelled(ground: Ground) -> None:
-    async def talk(session: Session) -> Turn:
+    async def talk(session: Session) -> AgentTurn:
         asking = asyncio.ensure_future(session.ask("go"))
         await asyncio.sleep(0.5)
         await session.cancel()

@@ -10,8 +10,8 @@ import pytest
 from acp import RequestError
 
 from agents.jobs import Kept, job
-from fairwitness.agents.backends.acp.client import Client
-from fairwitness.agents.base import Job
+from fairwitness.agents.backends.acp.protocol import Client
+from fairwitness.agents.base import AgentJob
 from fairwitness.contracts.agents.dispatch import Kind
 from fairwitness.contracts.agents.profile import AgentProfile, Quirks
 from fairwitness.contracts.common.evidence import SandboxTier
@@ -19,7 +19,7 @@ from fairwitness.contracts.common.sandbox import Command
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.sandbox.runner import Attached, Finished
 from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
-from fairwitness.testing.scripted_acp_agent import OPTIONS, scripted_profile
+from fairwitness.testing.scripted_agent import OPTIONS, scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 SCOPE = Scope(folder="docs/run", writes=("src/**",), commands=(("cat",), ("sleep",)))
@@ -56,7 +56,7 @@ class Bench:
             Answer("*/cat no", Reply(exit_code=1, stderr=b"no")),
         ]
         runner = changes.pop("runner", None) or ScriptedRunner(answers, tier=SandboxTier.NAMESPACES)
-        self.job: Job = job(folder, role=role, scope=SCOPE, runner=runner, kept=self.kept)
+        self.job: AgentJob = job(folder, role=role, scope=SCOPE, runner=runner, kept=self.kept)
         self.profile: AgentProfile = scripted_profile("answers", **changes)
 
     def run(self, talk: Callable[[Client], Awaitable[Any]]) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fairwitness.agents.backends.acp.agent_process import _pipes, _streams
 from fairwitness.agents.backends.acp.frames import Frames
-from fairwitness.agents.backends.acp.launching import _pipes, _streams
 
 pytestmark = pytest.mark.req("X3")
 

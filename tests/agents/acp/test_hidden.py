@@ -9,7 +9,7 @@ import pytest
 
 from agents.acp.kit import BUILDER, READER, Ground, report
 from agents.jobs import job
-from fairwitness.agents.backends.acp.permissions import unclear
+from fairwitness.agents.backends.acp.permissions import unclear_denial
 from fairwitness.agents.backends.acp.repo_settings import find_repo_settings
 from fairwitness.agents.driver import drive
 from fairwitness.agents.profiles import PROFILES
@@ -19,7 +19,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.sandbox import hidden
 from fairwitness.sandbox.scripted import ScriptedRunner
-from fairwitness.testing.scripted_acp_agent import scripted_profile
+from fairwitness.testing.scripted_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 SETTINGS = ".scripted/settings.json"
@@ -141,9 +141,9 @@ def test_a_call_that_nobody_understands_is_denied_under_the_agents_own_name(grou
 
 
 def test_an_unclear_call_may_say_anything() -> None:
-    denial = unclear("\ud800\n", "\x1b[31m\0", "a\nb")
+    denial = unclear_denial("\ud800\n", "\x1b[31m\0", "a\nb")
     assert (denial.tool, denial.target, denial.reason) == ("\\ud800\\n", "\\x1b[31m\\x00", "a\\nb")
-    assert unclear("  ", "", "why").tool == "(no name)"
+    assert unclear_denial("  ", "", "why").tool == "(no name)"
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))

@@ -12,9 +12,9 @@ import yaml
 from pydantic import ValidationError
 
 from agents.jobs import job
-from fairwitness.agents.backends.acp import launching
-from fairwitness.agents.backends.acp.filling import filling, role_kind, tools_of
-from fairwitness.agents.backends.acp.installation import Installed
+from fairwitness.agents.backends.acp import agent_process
+from fairwitness.agents.backends.acp.installation import InstalledAgent
+from fairwitness.agents.backends.acp.profile_fill import profile_values, role_kind, tools_of
 from fairwitness.agents.base import Endpoint
 from fairwitness.agents.profiles import FOLDER, PROFILES, read_profiles
 from fairwitness.app.assembly.backends import backend
@@ -25,7 +25,7 @@ from fairwitness.contracts.common.sandbox import Command, Network
 from fairwitness.contracts.common.tools import POLICIES, Role, Tool
 from fairwitness.errors import UsageError
 from fairwitness.sandbox.private import Private
-from fairwitness.testing.scripted_acp_agent import scripted_profile
+from fairwitness.testing.scripted_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 GOLDEN = Path(__file__).with_name("golden")
@@ -37,10 +37,14 @@ OWN = Private("/private", "/private/home", "/private/tmp")
 def rendered(found: AgentProfile, role: Role, folder: Path) -> tuple[Command, dict[str, str], Any]:
     endpoint = Endpoint(found.dialect, TOKEN, MODEL, socket=Path("/gateway.sock"))
     ours = job(folder, role=role, endpoint=endpoint)
-    fill = launching.filled(found, ours, OWN)
-    installed = Installed(f"/bin/{found.program}", f"/opt/{found.program}", (f"/opt/{found.program}",), ("/opt",))
+    fill = agent_process.values_of(found, ours, OWN)
+    installed = InstalledAgent(f"/bin/{found.program}", f"/opt/{found.program}", (f"/opt/{found.program}",), ("/opt",))
     files = {file.path: fill.text(file.text) for file in found.files}
-    return launching.command(found, ours, installed, fill, OWN), files, fill.value(found.meta.get(role_kind(role), {}))
+    return (
+        agent_process.agent_command(found, ours, installed, fill, OWN),
+        files,
+        fill.value(found.meta.get(role_kind(role), {})),
+    )
 
 
 def golden(found: AgentProfile, folder: Path) -> dict[str, Any]:
@@ -111,7 +115,7 @@ def test_the_agent_gets_its_token_and_the_way_to_its_model(name: str, tmp_path: 
     command, files, _ = rendered(PROFILES[name], Role.REVIEWER, tmp_path)
     told = "\n".join((*command.confinement.env.values(), *files.values()))
     assert TOKEN in told
-    assert f"http://127.0.0.1:{launching.PORT}" in told
+    assert f"http://127.0.0.1:{agent_process.PORT}" in told
     assert MODEL in told
 
 
@@ -164,7 +168,7 @@ def test_the_sandbox_is_as_tight_as_the_role(name: str, tmp_path: Path) -> None:
         assert confinement.writable is POLICIES[role].source
         assert confinement.write == ("/private",)
         assert confinement.network is Network.LOOPBACK
-        assert [(way.port, way.socket) for way in confinement.ways] == [(launching.PORT, "/gateway.sock")]
+        assert [(way.port, way.socket) for way in confinement.ways] == [(agent_process.PORT, "/gateway.sock")]
         assert confinement.env["HOME"] == "/private/home"
         assert not confinement.env["HOME"].startswith(confinement.env["TMPDIR"])
 
@@ -205,4 +209,4 @@ def test_gemini_asks_about_every_tool_that_changes_something() -> None:
 @pytest.mark.parametrize("model", ['x", "evil": "', "a\nb", "$(id)", "back\\slash"])
 def test_a_value_that_would_break_out_of_its_place_is_refused(model: str) -> None:
     with pytest.raises(UsageError, match="model"):
-        filling(PROFILES["opencode"], Role.REVIEWER, model=model)
+        profile_values(PROFILES["opencode"], Role.REVIEWER, model=model)

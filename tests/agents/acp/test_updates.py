@@ -8,7 +8,7 @@ import pytest
 from agents.jobs import Kept, job
 from fairwitness.agents.backends.acp import updates as module
 from fairwitness.agents.backends.acp.updates import Updates
-from fairwitness.agents.backends.acp.usage import Counted, model_of
+from fairwitness.agents.backends.acp.usage import UsageCounter, model_of
 from fairwitness.agents.profiles import PROFILES
 from fairwitness.contracts.agents.dispatch import Kind, Usage, UsageSource
 from fairwitness.contracts.agents.profile import UsageFrom, UsageWay
@@ -21,7 +21,7 @@ class Bench:
 
     def __init__(self, folder: Path, way: UsageWay | None = None) -> None:
         self.kept = Kept()
-        self.counted = Counted(way or UsageWay(found=UsageFrom.RESPONSE, cost=True))
+        self.counted = UsageCounter(way or UsageWay(found=UsageFrom.RESPONSE, cost=True))
         self.updates = Updates(job(folder, kept=self.kept), self.counted)
 
     def tell(self, update: str, is_ours: bool = True, **fields: Any) -> None:
@@ -134,7 +134,7 @@ def test_very_long_arguments_are_told_in_part(bench: Bench) -> None:
 
 
 def answered(way: UsageWay, *responses: dict[str, Any]) -> Usage:
-    counted = Counted(way)
+    counted = UsageCounter(way)
     for response in responses:
         counted.answered(response)
     return counted.usage

@@ -10,22 +10,23 @@ import pytest
 
 from agents.acp.kit import BUILDER, READER, TOKEN, Ground, endpoint
 from agents.jobs import GOOD
-from fairwitness.agents.base import Endpoint, Turn
+from fairwitness.agents.base import AgentTurn, Endpoint
 from fairwitness.agents.gateway.app import gateway
 from fairwitness.agents.gateway.log import Log
 from fairwitness.agents.gateway.modes import Grant
-from fairwitness.agents.gateway.script import Read, Run, Say, Script, ScriptMode, Step, Submit, Write, marker
 from fairwitness.agents.gateway.server import serving
 from fairwitness.contracts.agents.dispatch import Stop
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.tools import Role
 from fairwitness.sandbox.scratch import interpreter
+from fairwitness.testing.script_steps import ReadStep, RunStep, SayStep, Script, ScriptStep, SubmitStep, WriteStep
+from fairwitness.testing.scripted_model import ScriptMode, marker
 
 pytestmark = pytest.mark.req("X3")
 
 
 @asynccontextmanager
-async def model(*steps: Step, token: str = TOKEN) -> AsyncIterator[tuple[Endpoint, Log]]:
+async def model(*steps: ScriptStep, token: str = TOKEN) -> AsyncIterator[tuple[Endpoint, Log]]:
     """A scripted model behind a socket."""
     app = gateway(
         ScriptMode([Script(name="it", steps=steps)]), lambda given: Grant(token, "d-1") if given == token else None
@@ -36,9 +37,9 @@ async def model(*steps: Step, token: str = TOKEN) -> AsyncIterator[tuple[Endpoin
 
 
 def asked(
-    ground: Ground, variant: str, *steps: Step, role: Role = BUILDER, token: str = TOKEN, submit: bool = False
-) -> Turn:
-    async def whole() -> Turn:
+    ground: Ground, variant: str, *steps: ScriptStep, role: Role = BUILDER, token: str = TOKEN, submit: bool = False
+) -> AgentTurn:
+    async def whole() -> AgentTurn:
         async with model(*steps, token=token) as (where, _log):
             ours = ground.job(role, endpoint=where)
             try:
@@ -52,7 +53,7 @@ def asked(
 
 @pytest.mark.parametrize("variant", ["works", "asks", "acts"])
 def test_an_agent_in_the_sandbox_reaches_its_model_and_does_what_it_says(ground: Ground, variant: str) -> None:
-    steps = (Read(path="README.md"), Write(path="src/new.py", content="new = 1\n"), Submit(answer=GOOD))
+    steps = (ReadStep(path="README.md"), WriteStep(path="src/new.py", content="new = 1\n"), SubmitStep(answer=GOOD))
     turn = asked(ground, variant, *steps)
     assert turn.stop is Stop.DONE, turn
     assert '"recommendation": "proceed"' in turn.text
@@ -61,26 +62,26 @@ def test_an_agent_in_the_sandbox_reaches_its_model_and_does_what_it_says(ground:
 
 
 def test_an_answer_can_be_handed_in_by_a_tool(ground: Ground) -> None:
-    turn = asked(ground, "works", Submit(answer=GOOD), Say(text="Done."), role=READER, submit=True)
+    turn = asked(ground, "works", SubmitStep(answer=GOOD), SayStep(text="Done."), role=READER, submit=True)
     assert turn.submitted == GOOD
     assert turn.text == "Done."
 
 
 def test_another_token_opens_nothing(ground: Ground) -> None:
-    turn = asked(ground, "works", Submit(answer=GOOD), token="another-token-than-the-agents")
+    turn = asked(ground, "works", SubmitStep(answer=GOOD), token="another-token-than-the-agents")
     assert turn.stop is Stop.FAILED
     assert turn.cause is ErrorCause.PERMISSION_DENIED
 
 
 def test_there_is_no_other_way_out(ground: Ground) -> None:
     dial = f"{interpreter()} -c \"import socket; socket.create_connection(('127.0.0.1', 22), 2)\""
-    asked(ground, "acts", Run(command=f"{dial}; echo $? > src/code"), Submit(answer=GOOD))
+    asked(ground, "acts", RunStep(command=f"{dial}; echo $? > src/code"), SubmitStep(answer=GOOD))
     assert (ground.worktree / "src" / "code").read_text() == "1\n"
 
 
 def test_a_command_that_the_client_runs_has_no_way_to_the_model(ground: Ground) -> None:
     async def whole() -> list[str]:
-        async with model(Run(command="cat src/a.py"), Submit(answer=GOOD)) as (where, _log):
+        async with model(RunStep(command="cat src/a.py"), SubmitStep(answer=GOOD)) as (where, _log):
             ours = ground.job(endpoint=where)
             async with ground.backend("works").open(ours) as session:
                 await session.ask(f"{marker('it', str(ground.worktree))} go")

@@ -9,14 +9,15 @@ from typing import Any
 
 from agents.jobs import Kept, job
 from fairwitness.agents.backends.api import ApiBackend
-from fairwitness.agents.base import Endpoint, Job, Turn
+from fairwitness.agents.base import AgentJob, AgentTurn, Endpoint
 from fairwitness.agents.gateway.app import Gateway, gateway
 from fairwitness.agents.gateway.log import Log
 from fairwitness.agents.gateway.modes import Grant, Mode
-from fairwitness.agents.gateway.script import Script, ScriptMode, Step, marker
 from fairwitness.agents.gateway.server import serving
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.testing.script_steps import Script, ScriptStep
+from fairwitness.testing.scripted_model import ScriptMode, marker
 
 TOKEN = "test-token-good-for-one-dispatch"
 MODELS = {
@@ -61,13 +62,13 @@ async def behind_gateway(mode: Mode) -> AsyncIterator[Model]:
 
 
 @asynccontextmanager
-async def scripted(*steps: Step) -> AsyncIterator[Model]:
+async def scripted(*steps: ScriptStep) -> AsyncIterator[Model]:
     """A model that does these steps."""
     async with behind_gateway(script_mode(steps)) as model:
         yield model
 
 
-def script_mode(steps: Sequence[Step]) -> ScriptMode:
+def script_mode(steps: Sequence[ScriptStep]) -> ScriptMode:
     """The mode that plays one script."""
     return ScriptMode([Script(name=SCRIPT, steps=tuple(steps))])
 
@@ -97,22 +98,24 @@ def job_in(
     kept: Kept | None = None,
     tokens: int | None = None,
     **more: Any,
-) -> Job:
+) -> AgentJob:
     """A job for the scripted model."""
     made = job(worktree, role=role, prompt=prompt, scope=SCOPE, kept=kept, **more)
     return replace(made, limits=made.limits.model_copy(update={"tokens": tokens}))
 
 
-async def asked(job: Job, *prompts: str, backend: ApiBackend | None = None) -> list[Turn]:
+async def asked(job: AgentJob, *prompts: str, backend: ApiBackend | None = None) -> list[AgentTurn]:
     """A session of some prompts."""
     async with (backend or ApiBackend()).open(job) as session:
         return [await session.ask(prompt) for prompt in prompts or (PROMPT,)]
 
 
-def play(tmp_path: Path, dialect: Dialect, *steps: Step, kept: Kept | None = None, **more: Any) -> tuple[Turn, Job]:
+def play(
+    tmp_path: Path, dialect: Dialect, *steps: ScriptStep, kept: Kept | None = None, **more: Any
+) -> tuple[AgentTurn, AgentJob]:
     """One ask of a model that does these steps."""
 
-    async def run() -> tuple[Turn, Job]:
+    async def run() -> tuple[AgentTurn, AgentJob]:
         async with scripted(*steps) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(dialect), kept=kept, **more)
             return (await asked(job))[0], job

@@ -8,14 +8,14 @@ import pytest
 
 from agents.api.kit import DIALECTS, PROMPT, behind_gateway, job_in, project, script_mode
 from fairwitness.agents.backends.api import ApiBackend
-from fairwitness.agents.base import Turn
+from fairwitness.agents.base import AgentTurn
 from fairwitness.agents.gateway.dialects import CODECS
 from fairwitness.agents.gateway.meter import CappedMeter
-from fairwitness.agents.gateway.metered import Metered
-from fairwitness.agents.gateway.modes import Answered, Asked, Mode, Raw
-from fairwitness.agents.gateway.script import Read, Say
+from fairwitness.agents.gateway.metered import MeteredMode
+from fairwitness.agents.gateway.modes import Mode, ModelAnswer, ModelRequest, RawAnswer
 from fairwitness.contracts.agents.dispatch import DispatchLimits, Stop
 from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage
+from fairwitness.testing.script_steps import ReadStep, SayStep
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("P12")]
 
@@ -25,7 +25,7 @@ class _Talkative:
 
     name = "pass"
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         codec = CODECS[asked.dialect]
         turn = ModelTurn(text="word " * 60_000, usage=ModelUsage(tokens_in=10, tokens_out=60_000))
         frames = list(codec.frames(turn, asked))
@@ -34,16 +34,16 @@ class _Talkative:
             for frame in frames:
                 yield frame
 
-        return Raw(200, {"content-type": codec.stream_type(asked)}, body())
+        return RawAnswer(200, {"content-type": codec.stream_type(asked)}, body())
 
 
-def ask(folder: Path, mode: Mode, dialect: Dialect, limits: DispatchLimits) -> tuple[Turn, int]:
+def ask(folder: Path, mode: Mode, dialect: Dialect, limits: DispatchLimits) -> tuple[AgentTurn, int]:
     """One ask of a model behind a meter, and how many requests came through."""
 
-    async def run() -> tuple[Turn, int]:
+    async def run() -> tuple[AgentTurn, int]:
         meter = CappedMeter()
         meter.open("d-1", limits)
-        async with behind_gateway(Metered(mode, meter, lambda _asked, _usage: 1000)) as model:
+        async with behind_gateway(MeteredMode(mode, meter, lambda _asked, _usage: 1000)) as model:
             job = job_in(project(folder), endpoint=model.endpoint(dialect))
             async with ApiBackend().open(job) as session:
                 return await session.ask(PROMPT), meter.usage("d-1").turns or 0
@@ -53,7 +53,7 @@ def ask(folder: Path, mode: Mode, dialect: Dialect, limits: DispatchLimits) -> t
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_at_the_cap_the_gateway_says_no_and_the_turn_says_limit(tmp_path: Path, dialect: Dialect) -> None:
-    mode = script_mode([*[Read(path="notes.md")] * 5, Say(text="never")])
+    mode = script_mode([*[ReadStep(path="notes.md")] * 5, SayStep(text="never")])
     turn, calls = ask(tmp_path, mode, dialect, DispatchLimits(wall_s=20, turns=20, cost_micros=3000))
     assert turn.stop is Stop.LIMIT
     assert turn.cause is None
@@ -70,8 +70,8 @@ def test_an_answer_that_is_cut_off_at_the_cap_is_a_limit_and_no_failure(tmp_path
 
 
 def test_tokens_that_the_provider_counted_are_a_limit_here_too(tmp_path: Path) -> None:
-    async def run() -> Turn:
-        async with behind_gateway(script_mode([*[Read(path="notes.md")] * 9])) as model:
+    async def run() -> AgentTurn:
+        async with behind_gateway(script_mode([*[ReadStep(path="notes.md")] * 9])) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC), tokens=2500)
             async with ApiBackend().open(job) as session:
                 return await session.ask(PROMPT)

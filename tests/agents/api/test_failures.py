@@ -10,19 +10,11 @@ from agents.api.kit import DIALECTS, PROMPT, TOKEN, asked, job_in, play, project
 from agents.jobs import Kept
 from fairwitness.agents.backends.api import ApiBackend
 from fairwitness.agents.backends.api_session import MOST_SIGNS
-from fairwitness.agents.gateway.script import (
-    Break,
-    Error,
-    Flood,
-    Hang,
-    Read,
-    Run,
-    Say,
-)
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind, Stop
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.testing.script_steps import BreakStep, ErrorStep, FloodStep, HangStep, ReadStep, RunStep, SayStep
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("P12")]
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
@@ -46,7 +38,7 @@ def test_an_error_of_the_provider_is_a_turn_that_says_which(
     tmp_path: Path, dialect: Dialect, status: int, stop: Stop, cause: ErrorCause | None
 ) -> None:
     async def run() -> None:
-        async with scripted(Read(path="notes.md"), Error(status=status, message="the words of it")) as model:
+        async with scripted(ReadStep(path="notes.md"), ErrorStep(status=status, message="the words of it")) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(dialect))
             (turn,) = await asked(job)
             assert [one.status for one in model.log.requests] == [200, status]  # and it was not asked again
@@ -66,7 +58,7 @@ def test_a_request_is_made_again_only_as_often_as_the_rule_says(tmp_path: Path) 
         return (0.01, 0.02)
 
     async def run() -> None:
-        async with scripted(Error(status=529)) as model:
+        async with scripted(ErrorStep(status=529)) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.OPENAI_CHAT), kept=kept)
             (turn,) = await asked(job, backend=ApiBackend(waits=waits))
             assert len(model.log.requests) == 3
@@ -82,7 +74,7 @@ def test_a_request_is_made_again_only_as_often_as_the_rule_says(tmp_path: Path) 
 
 @every_dialect
 def test_an_answer_that_breaks_off_is_a_failure_and_no_answer(tmp_path: Path, dialect: Dialect) -> None:
-    turn, _ = play(tmp_path, dialect, Break(step=Say(text="This is a long sentence. " * 40)))
+    turn, _ = play(tmp_path, dialect, BreakStep(step=SayStep(text="This is a long sentence. " * 40)))
     assert turn.stop is Stop.FAILED
     assert turn.cause is ErrorCause.NETWORK
     assert turn.text == ""
@@ -90,7 +82,7 @@ def test_an_answer_that_breaks_off_is_a_failure_and_no_answer(tmp_path: Path, di
 
 @every_dialect
 def test_a_flood_is_not_listened_to(tmp_path: Path, dialect: Dialect) -> None:
-    turn, _ = play(tmp_path, dialect, Flood(characters=8 * MOST_SIGNS))
+    turn, _ = play(tmp_path, dialect, FloodStep(characters=8 * MOST_SIGNS))
     assert turn.stop is Stop.FAILED
     assert turn.cause is ErrorCause.AGENT_ERROR
     assert str(MOST_SIGNS) in turn.error
@@ -99,7 +91,7 @@ def test_a_flood_is_not_listened_to(tmp_path: Path, dialect: Dialect) -> None:
 
 def test_turns_are_counted_over_the_whole_session(tmp_path: Path) -> None:
     async def run() -> None:
-        async with scripted(*[Read(path="notes.md")] * 9) as model:
+        async with scripted(*[ReadStep(path="notes.md")] * 9) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.OPENAI_RESPONSES), turns=4)
             first, second = await asked(job, PROMPT, "once more")
             assert len(model.log.requests) == 4
@@ -113,7 +105,7 @@ def test_turns_are_counted_over_the_whole_session(tmp_path: Path) -> None:
 @every_dialect
 def test_a_model_that_hangs_is_left_at_once(tmp_path: Path, dialect: Dialect) -> None:
     async def run() -> None:
-        async with scripted(Hang()) as model:
+        async with scripted(HangStep()) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(dialect))
             async with ApiBackend().open(job) as session:
                 asking = asyncio.ensure_future(session.ask(PROMPT))
@@ -131,7 +123,7 @@ def test_a_model_that_hangs_is_left_at_once(tmp_path: Path, dialect: Dialect) ->
 @every_dialect
 def test_a_model_that_says_nothing_for_too_long_is_a_time_out(tmp_path: Path, dialect: Dialect) -> None:
     async def run() -> None:
-        async with scripted(Hang()) as model:
+        async with scripted(HangStep()) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(dialect))
             (turn,) = await asked(job, backend=ApiBackend(quiet_s=0.4))
         assert (turn.stop, turn.cause) == (Stop.FAILED, ErrorCause.TIMEOUT), turn
@@ -154,7 +146,7 @@ def test_a_command_under_way_is_gone_when_the_session_is(tmp_path: Path, way: st
     marker = f"98{time.monotonic_ns() % 10**9:09d}.25"
 
     async def run() -> None:
-        async with scripted(Run(command=f"sleep {marker}"), Say(text="never")) as model:
+        async with scripted(RunStep(command=f"sleep {marker}"), SayStep(text="never")) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC), runner=backends.runner())
             async with ApiBackend().open(job) as session:
                 asking = asyncio.ensure_future(session.ask(PROMPT))
@@ -174,7 +166,7 @@ def test_a_command_under_way_is_gone_when_the_session_is(tmp_path: Path, way: st
 
 def test_an_ask_whose_caller_is_cancelled_leaves_nothing_running(tmp_path: Path) -> None:
     async def run() -> None:
-        async with scripted(Hang()) as model:
+        async with scripted(HangStep()) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC))
             async with ApiBackend().open(job) as session:
                 before = asyncio.all_tasks()
@@ -188,7 +180,7 @@ def test_an_ask_whose_caller_is_cancelled_leaves_nothing_running(tmp_path: Path)
 
 def test_a_token_that_is_not_good_is_said_so(tmp_path: Path) -> None:
     async def run() -> None:
-        async with scripted(Say(text="never")) as model:
+        async with scripted(SayStep(text="never")) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.GEMINI, token="stale-token"))
             (turn,) = await asked(job)
         assert turn.cause is ErrorCause.PERMISSION_DENIED
@@ -200,7 +192,7 @@ def test_a_token_that_is_not_good_is_said_so(tmp_path: Path) -> None:
 
 def test_a_gateway_that_is_gone_is_a_failure_of_the_network(tmp_path: Path) -> None:
     async def run() -> None:
-        async with scripted(Say(text="never")) as model:
+        async with scripted(SayStep(text="never")) as model:
             endpoint = model.endpoint(Dialect.ANTHROPIC)
         (turn,) = await asked(job_in(project(tmp_path), endpoint=endpoint))
         assert (turn.stop, turn.cause) == (Stop.FAILED, ErrorCause.NETWORK)

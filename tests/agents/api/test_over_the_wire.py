@@ -13,24 +13,24 @@ from fairwitness.agents.backends.api import ApiBackend
 from fairwitness.agents.backends.api_session import MOST_CALLS
 from fairwitness.agents.driver import drive
 from fairwitness.agents.gateway import modes
-from fairwitness.agents.gateway.modes import Answered, Asked
-from fairwitness.agents.gateway.script import (
-    Calls,
-    Edit,
-    Force,
-    Garbage,
-    Read,
-    Run,
-    Say,
-    Submit,
-    Write,
-)
+from fairwitness.agents.gateway.modes import ModelAnswer, ModelRequest
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind, Layer, OutcomeStatus, Stop, UsageSource
 from fairwitness.contracts.agents.model import Dialect, ModelTurn
 from fairwitness.contracts.common.tools import Role
+from fairwitness.testing.script_steps import (
+    CallsStep,
+    EditStep,
+    ForceStep,
+    GarbageStep,
+    ReadStep,
+    RunStep,
+    SayStep,
+    SubmitStep,
+    WriteStep,
+)
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("X3")]
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
@@ -42,11 +42,11 @@ def test_a_model_edits_runs_and_hands_in_through_our_tools(tmp_path: Path, diale
     turn, job = play(
         tmp_path,
         dialect,
-        Read(path="src/add.py"),
-        Edit(path="src/add.py", old="    return a - b\n", new="    return a + b\n"),
-        Write(path="src/more.py", content="MORE = 1\n"),
-        Run(command="echo done"),
-        Submit(answer={"note": "fine"}),
+        ReadStep(path="src/add.py"),
+        EditStep(path="src/add.py", old="    return a - b\n", new="    return a + b\n"),
+        WriteStep(path="src/more.py", content="MORE = 1\n"),
+        RunStep(command="echo done"),
+        SubmitStep(answer={"note": "fine"}),
         kept=kept,
         runner=backends.runner(),
     )
@@ -67,7 +67,9 @@ def test_a_model_edits_runs_and_hands_in_through_our_tools(tmp_path: Path, diale
 
 @every_dialect
 def test_a_final_text_is_an_answer_too(tmp_path: Path, dialect: Dialect) -> None:
-    turn, _ = play(tmp_path, dialect, Read(path="notes.md"), Say(text=f"Here:\n```json\n{json.dumps(GOOD)}\n```"))
+    turn, _ = play(
+        tmp_path, dialect, ReadStep(path="notes.md"), SayStep(text=f"Here:\n```json\n{json.dumps(GOOD)}\n```")
+    )
     assert turn.stop is Stop.DONE
     assert turn.submitted is None
     assert json.dumps(GOOD) in turn.text
@@ -77,7 +79,7 @@ def test_a_final_text_is_an_answer_too(tmp_path: Path, dialect: Dialect) -> None
 def test_the_answer_of_every_role_can_be_handed_in(tmp_path: Path, dialect: Dialect) -> None:
     async def run() -> None:
         worktree = project(tmp_path)
-        async with scripted(Force(tool="submit_result", args={"any": "thing"})) as model:
+        async with scripted(ForceStep(tool="submit_result", args={"any": "thing"})) as model:
             for role, spec in ROLES.items():
                 if spec.answer is None:
                     continue
@@ -94,10 +96,12 @@ def test_a_reviewer_is_offered_less_and_refused_the_rest(tmp_path: Path, dialect
         worktree = project(tmp_path)
         before = tree(worktree)
         async with scripted(
-            Write(path="src/add.py", content="gone\n"),
-            Force(tool="replace_string_in_file", args={"path": "notes.md", "old_string": "Notes", "new_string": "x"}),
-            Force(tool="run_in_terminal", args={"command": "rm -rf src"}),
-            Submit(answer={"verdict": "approved"}),
+            WriteStep(path="src/add.py", content="gone\n"),
+            ForceStep(
+                tool="replace_string_in_file", args={"path": "notes.md", "old_string": "Notes", "new_string": "x"}
+            ),
+            ForceStep(tool="run_in_terminal", args={"command": "rm -rf src"}),
+            SubmitStep(answer={"verdict": "approved"}),
         ) as model:
             job = job_in(worktree, role=Role.REVIEWER, endpoint=model.endpoint(dialect))
             (turn,) = await asked(job)
@@ -112,16 +116,16 @@ def test_a_reviewer_is_offered_less_and_refused_the_rest(tmp_path: Path, dialect
     asyncio.run(run())
 
 
-ESCAPES: tuple[Force, ...] = (
-    Force(tool="read_file", args={"path": "../secret.txt"}),
-    Force(tool="read_file", args={"path": "/etc/passwd"}),
-    Force(tool="create_file", args={"path": "../planted.txt", "content": "x"}),
-    Force(tool="create_file", args={"path": "src/../../planted.txt", "content": "x"}),
-    Force(tool="create_file", args={"path": ".git/hooks/pre-commit", "content": "x"}),
-    Force(tool="create_file", args={"path": "link/planted.txt", "content": "x"}),
-    Force(tool="run_in_terminal", args={"command": "sh -c 'echo x > ../planted.txt'"}),
-    Force(tool="run_in_terminal", args={"command": "echo x > ../planted.txt"}),
-    Force(tool="run_in_terminal", args={"command": "git push origin main"}),
+ESCAPES: tuple[ForceStep, ...] = (
+    ForceStep(tool="read_file", args={"path": "../secret.txt"}),
+    ForceStep(tool="read_file", args={"path": "/etc/passwd"}),
+    ForceStep(tool="create_file", args={"path": "../planted.txt", "content": "x"}),
+    ForceStep(tool="create_file", args={"path": "src/../../planted.txt", "content": "x"}),
+    ForceStep(tool="create_file", args={"path": ".git/hooks/pre-commit", "content": "x"}),
+    ForceStep(tool="create_file", args={"path": "link/planted.txt", "content": "x"}),
+    ForceStep(tool="run_in_terminal", args={"command": "sh -c 'echo x > ../planted.txt'"}),
+    ForceStep(tool="run_in_terminal", args={"command": "echo x > ../planted.txt"}),
+    ForceStep(tool="run_in_terminal", args={"command": "git push origin main"}),
 )
 
 
@@ -134,7 +138,7 @@ def test_every_escape_is_answered_with_a_refusal_and_changes_nothing(tmp_path: P
     async def run() -> None:
         worktree = project(tmp_path)
         (worktree / "link").symlink_to(outside)
-        async with scripted(Calls(calls=ESCAPES), Say(text="gave up")) as model:
+        async with scripted(CallsStep(calls=ESCAPES), SayStep(text="gave up")) as model:
             job = job_in(worktree, endpoint=model.endpoint(Dialect.ANTHROPIC), kept=kept)
             (turn,) = await asked(job)
         assert turn.text == "gave up"
@@ -153,7 +157,9 @@ def test_every_escape_is_answered_with_a_refusal_and_changes_nothing(tmp_path: P
 @every_dialect
 def test_a_tool_that_does_not_exist_is_an_error_to_the_model_and_not_to_us(tmp_path: Path, dialect: Dialect) -> None:
     kept = Kept()
-    turn, job = play(tmp_path, dialect, Force(tool="launch_missiles", args={"at": "x"}), Say(text="sorry"), kept=kept)
+    turn, job = play(
+        tmp_path, dialect, ForceStep(tool="launch_missiles", args={"at": "x"}), SayStep(text="sorry"), kept=kept
+    )
     assert (turn.stop, turn.text) == (Stop.DONE, "sorry")
     (result,) = (one for one in kept.happenings if one.kind is Kind.RESULT)
     assert result.ok is False
@@ -167,9 +173,9 @@ def test_arguments_that_are_no_json_are_told_to_the_model(tmp_path: Path, dialec
     turn, job = play(
         tmp_path,
         dialect,
-        Garbage(call=Write(path="src/x.py", content="x")),
-        Garbage(call=Submit(answer={"a": 1}), text="[1, 2"),
-        Submit(answer={"a": 2}),
+        GarbageStep(call=WriteStep(path="src/x.py", content="x")),
+        GarbageStep(call=SubmitStep(answer={"a": 1}), text="[1, 2"),
+        SubmitStep(answer={"a": 2}),
         kept=kept,
     )
     assert turn.submitted == {"a": 2}
@@ -186,7 +192,7 @@ def test_arguments_that_are_no_json_are_told_to_the_model(tmp_path: Path, dialec
 def test_a_bad_answer_is_asked_for_once_more_in_the_same_conversation(tmp_path: Path, dialect: Dialect) -> None:
     async def run() -> None:
         async with scripted(
-            Read(path="notes.md"), Submit(answer={**GOOD, "recommendation": 7}), Submit(answer=GOOD)
+            ReadStep(path="notes.md"), SubmitStep(answer={**GOOD, "recommendation": 7}), SubmitStep(answer=GOOD)
         ) as model:
             job = job_in(project(tmp_path), role=Role.JUDGE, endpoint=model.endpoint(dialect))
             outcome = await drive(ApiBackend(), job)
@@ -201,8 +207,8 @@ def test_a_bad_answer_is_asked_for_once_more_in_the_same_conversation(tmp_path: 
 
 def test_of_too_many_calls_at_once_the_first_are_made(tmp_path: Path) -> None:
     kept = Kept()
-    calls = tuple(Write(path=f"src/f{number}.py", content="x\n") for number in range(MOST_CALLS + 6))
-    turn, job = play(tmp_path, Dialect.ANTHROPIC, Calls(calls=calls), Say(text="well"), kept=kept)
+    calls = tuple(WriteStep(path=f"src/f{number}.py", content="x\n") for number in range(MOST_CALLS + 6))
+    turn, job = play(tmp_path, Dialect.ANTHROPIC, CallsStep(calls=calls), SayStep(text="well"), kept=kept)
     assert (turn.stop, turn.text) == (Stop.DONE, "well")
     assert len(list((job.worktree / "src").glob("f*.py"))) == MOST_CALLS
 
@@ -212,8 +218,8 @@ class _Uncounted:
 
     name = "pass"
 
-    async def answer(self, _asked: Asked) -> Answered:
-        return modes.Turn(ModelTurn(text="x"))
+    async def answer(self, _asked: ModelRequest) -> ModelAnswer:
+        return modes.TurnAnswer(ModelTurn(text="x"))
 
 
 @every_dialect

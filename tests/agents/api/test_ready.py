@@ -8,27 +8,26 @@ from pathlib import Path
 import pytest
 
 from agents.api.kit import PROMPT, job_in, project, scripted
-from fairwitness.agents.backends.api import ApiBackend
-from fairwitness.agents.backends.api_models import EXTRAS
+from fairwitness.agents.backends.api import EXTRAS, ApiBackend
 from fairwitness.agents.base import Endpoint
-from fairwitness.agents.gateway.script import Say
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Stop
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.errors import UsageError
 from fairwitness.kit.addresses import is_loopback
+from fairwitness.testing.script_steps import SayStep
 
 _WITHOUT = """
 import asyncio, sys
 sys.modules[{package!r}] = None
 from fairwitness.agents.base import Endpoint
-from fairwitness.agents.backends.api_models import opened
+from fairwitness.agents.backends.api import open_model
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.errors import NotReady
 
 async def main():
     endpoint = Endpoint(dialect=Dialect({dialect!r}), token="t" * 9, model="m", url="http://127.0.0.1:9")
     try:
-        async with opened(endpoint):
+        async with open_model(endpoint):
             pass
     except NotReady as error:
         print(error.what, "|", error.next_step)
@@ -144,7 +143,7 @@ def test_the_environment_leads_nowhere_else(tmp_path: Path, dialect: Dialect, mo
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
 
     async def run() -> None:
-        async with scripted(Say(text="here")) as model:
+        async with scripted(SayStep(text="here")) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(dialect))
             async with ApiBackend().open(job) as session:
                 turn = await session.ask(PROMPT)

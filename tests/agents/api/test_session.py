@@ -20,22 +20,21 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.api.kit import job_in, project
 from agents.jobs import Kept
-from fairwitness.agents.backends.api_errors import failure_of
-from fairwitness.agents.backends.api_session import ApiSession
-from fairwitness.agents.backends.asking import never_again
-from fairwitness.agents.base import Job, Turn
+from fairwitness.agents.backends.api_session import ApiSession, failure_of
+from fairwitness.agents.backends.turn_loop import no_retries
+from fairwitness.agents.base import AgentJob, AgentTurn
 from fairwitness.contracts.agents.dispatch import Kind, Stop
 from fairwitness.contracts.common.decisions import ErrorCause
 
 Said = AsyncIterator[str | DeltaToolCalls | DeltaThinkingCalls]
 
 
-def ask(job: Job, stream: object, *prompts: str) -> list[Turn]:
+def ask(job: AgentJob, stream: object, *prompts: str) -> list[AgentTurn]:
     """Asks a model made of a function."""
 
-    async def run() -> list[Turn]:
+    async def run() -> list[AgentTurn]:
         model = FunctionModel(stream_function=stream)  # type: ignore[call-overload]  # one of the library's many shapes
-        session = ApiSession(model, ModelSettings(), job, never_again)
+        session = ApiSession(model, ModelSettings(), job, no_retries)
         return [await session.ask(prompt) for prompt in prompts or ("go",)]
 
     return asyncio.run(run())

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.backends.cassette import CassetteBackend
-from fairwitness.agents.base import Backend, Job, Session, Turn
-from fairwitness.agents.cassettes import name_of
+from fairwitness.agents.base import AgentJob, AgentTurn, Backend, Session
+from fairwitness.agents.cassette_file import name_of
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe, Stop, Usage, UsageSource
 from fairwitness.contracts.common.tools import Role
 
@@ -32,22 +32,22 @@ def write(folder: Path, *turns: dict[str, Any], number: int = 1, role: Role = Ro
     return path
 
 
-def ask(backend: Backend, job: Job, *prompts: str) -> list[Turn]:
+def ask(backend: Backend, job: AgentJob, *prompts: str) -> list[AgentTurn]:
     """A session of some prompts."""
 
-    async def run() -> list[Turn]:
+    async def run() -> list[AgentTurn]:
         async with backend.open(job) as session:
             return [await session.ask(prompt) for prompt in prompts or (job.prompt,)]
 
     return asyncio.run(run())
 
 
-def play(path: Path, job: Job, *prompts: str, strict: bool = True) -> list[Turn]:
+def play(path: Path, job: AgentJob, *prompts: str, strict: bool = True) -> list[AgentTurn]:
     """A session of some prompts with a cassette."""
     return ask(CassetteBackend(path, strict=strict), job, *prompts)
 
 
-Doing = Callable[[Job], Awaitable[Turn]]
+Doing = Callable[[AgentJob], Awaitable[AgentTurn]]
 
 
 class Alone:
@@ -61,15 +61,15 @@ class Alone:
     def probe(self) -> Probe:
         return Probe(name="alone", kind="acp", found=True, tier=EnforcementTier.C)
 
-    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+    def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
         return self._opened(job)
 
     @asynccontextmanager
-    async def _opened(self, job: Job) -> AsyncIterator[Session]:
+    async def _opened(self, job: AgentJob) -> AsyncIterator[Session]:
         doings, outer = self._doings, job
 
         class _Session:
-            async def ask(self, prompt: str) -> Turn:
+            async def ask(self, prompt: str) -> AgentTurn:
                 return await doings.pop(0)(outer)
 
             async def cancel(self) -> None:
@@ -78,7 +78,7 @@ class Alone:
         yield _Session()
 
 
-def ended(text: str, tokens: int = 700) -> Turn:
+def ended(text: str, tokens: int = 700) -> AgentTurn:
     """Its last word, with a count of the whole session."""
     used = Usage(source=UsageSource.AGENT, tokens_in=tokens, tokens_out=30)
-    return Turn(text=text, stop=Stop.DONE, usage=used, model="alone-1")
+    return AgentTurn(text=text, stop=Stop.DONE, usage=used, model="alone-1")

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.cassette.kit import HEADER, turn, write
-from fairwitness.agents.cassettes import Cassette, load, name_of, packed, parse, prompt_digest, seen, spell, unpacked
+from fairwitness.agents.cassette_file import (
+    Cassette,
+    load,
+    name_of,
+    packed,
+    parse,
+    prompt_digest,
+    seen,
+    spell,
+    unpacked,
+)
 from fairwitness.contracts.agents.cassette import CassetteHeader, CassetteTurn
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import BadDocument, UsageError

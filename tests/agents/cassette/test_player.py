@@ -10,7 +10,7 @@ from agents.api.kit import job_in, project, tree
 from agents.cassette.kit import ask, play, turn, write
 from agents.jobs import GOOD, Kept
 from fairwitness.agents.backends.cassette import CassetteBackend
-from fairwitness.agents.cassettes import prompt_digest, seen
+from fairwitness.agents.cassette_file import prompt_digest, seen
 from fairwitness.agents.driver import drive
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Kind, OutcomeStatus, Stop, UsageSource
 from fairwitness.contracts.common.decisions import ErrorCause

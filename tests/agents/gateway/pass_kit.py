@@ -14,13 +14,13 @@ from fairwitness.agents.gateway.app import gateway
 from fairwitness.agents.gateway.dialects import CODECS, observe
 from fairwitness.agents.gateway.flow import close
 from fairwitness.agents.gateway.keys import Key
-from fairwitness.agents.gateway.modes import Answered, Asked, Grant, Mode, Raw
-from fairwitness.agents.gateway.script import ScriptMode
-from fairwitness.agents.gateway.script_steps import Script
+from fairwitness.agents.gateway.modes import Grant, Mode, ModelAnswer, ModelRequest, RawAnswer
 from fairwitness.agents.gateway.server import serving
-from fairwitness.agents.gateway.upstream import PassMode, Patience, Provider, Route
+from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, Provider, ProviderLimits
 from fairwitness.contracts.agents.dispatch import DispatchLimits
 from fairwitness.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.testing.script_steps import Script
+from fairwitness.testing.scripted_model import ScriptMode
 
 SECRET = "sk-a-long-unlikely-key-0123456789"
 KEY = Key(SECRET, "the test")
@@ -81,10 +81,10 @@ def asked_of(
     stream: bool = False,
     grant: Grant = GRANT,
     headers: Mapping[str, str] | None = None,
-) -> Asked:
+) -> ModelRequest:
     """The same request as a mode gets it."""
     heard = CODECS[dialect].read(dict(body))
-    return Asked(
+    return ModelRequest(
         dialect=dialect,
         model=heard.model or "wanted-1",
         stream=stream,
@@ -176,17 +176,17 @@ def provider_at(url: str, dialect: Dialect, *, key: Key | None = KEY) -> Provide
     return Provider("acme", dialect, url + ("/v1" if is_openai else ""), key)
 
 
-QUICK = Patience(connect_s=2.0, silence_s=2.0, whole_s=10.0)
+QUICK = ProviderLimits(connect_s=2.0, silence_s=2.0, whole_s=10.0)
 
 
 @contextlib.asynccontextmanager
 async def passing(
-    app: Any, dialect: Dialect, *, patience: Patience = QUICK, key: Key | None = KEY
+    app: Any, dialect: Dialect, *, patience: ProviderLimits = QUICK, key: Key | None = KEY
 ) -> AsyncIterator[PassMode]:
     """The mode `pass`, in front of a provider that is served on loopback."""
     async with serving(app, tcp=True) as served:
         assert served.url is not None
-        route = Route(provider_at(served.url, dialect, key=key), MODEL)
+        route = ModelRoute(provider_at(served.url, dialect, key=key), MODEL)
         mode = PassMode(lambda _: route, patience)
         try:
             yield mode
@@ -211,9 +211,9 @@ async def fronted(mode: Mode, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
             yield client
 
 
-async def drained(answered: Answered) -> bytes:
+async def drained(answered: ModelAnswer) -> bytes:
     """All bytes of an answer that is passed through."""
-    assert isinstance(answered, Raw), answered
+    assert isinstance(answered, RawAnswer), answered
     try:
         return b"".join([piece async for piece in answered.body])
     finally:

@@ -10,10 +10,11 @@ from typing import Any
 import httpx
 
 from fairwitness.agents.gateway.app import Gateway, gateway
-from fairwitness.agents.gateway.modes import Asked, Grant, Mode, Said, ToolOffer
-from fairwitness.agents.gateway.script import Script, ScriptMode, Step
+from fairwitness.agents.gateway.modes import ChatMessage, Grant, Mode, ModelRequest, OfferedTool
 from fairwitness.agents.gateway.server import serving
 from fairwitness.contracts.agents.model import Dialect
+from fairwitness.testing.script_steps import Script, ScriptStep
+from fairwitness.testing.scripted_model import ScriptMode
 
 TOKEN = "fairwitness-token-0123456789abcdef"
 GRANT = Grant(token=TOKEN, dispatch_id="d-1")
@@ -36,7 +37,7 @@ def grants(token: str) -> Grant | None:
     return GRANT if token == TOKEN else None
 
 
-def script(*steps: Step, name: str = "s", without_tools: bool = False) -> Script:
+def script(*steps: ScriptStep, name: str = "s", without_tools: bool = False) -> Script:
     """A script of these steps."""
     return Script(name=name, steps=steps, without_tools=without_tools)
 
@@ -47,16 +48,16 @@ def scripted(*scripts: Script, models: Sequence[str] = ()) -> Gateway:
 
 
 def asked(
-    *messages: Said,
+    *messages: ChatMessage,
     dialect: Dialect = Dialect.ANTHROPIC,
     stream: bool = False,
-    tools: Iterable[ToolOffer] = (),
+    tools: Iterable[OfferedTool] = (),
     body: dict[str, Any] | None = None,
     query: str = "",
     wants_json: bool = False,
-) -> Asked:
+) -> ModelRequest:
     """A question as a mode sees it."""
-    return Asked(
+    return ModelRequest(
         dialect=dialect,
         model=MODEL,
         stream=stream,
@@ -128,10 +129,10 @@ class Fixed:
 
     def __init__(self, answered: Any) -> None:
         self.answered = answered
-        self.seen: list[Asked] = []
+        self.seen: list[ModelRequest] = []
         self.was_cancelled = asyncio.Event()
 
-    async def answer(self, asked: Asked) -> Any:
+    async def answer(self, asked: ModelRequest) -> Any:
         """The answer; an exception is raised, a number is a time to sleep."""
         self.seen.append(asked)
         if isinstance(self.answered, Exception):

@@ -23,12 +23,13 @@ from agents.gateway.scripted_kit import (
     scripted,
 )
 from fairwitness.agents.gateway.app import gateway
+from fairwitness.agents.gateway.auth import is_local
 from fairwitness.agents.gateway.dialects import observe
-from fairwitness.agents.gateway.door import is_local
 from fairwitness.agents.gateway.log import Logged
-from fairwitness.agents.gateway.modes import Failed, Raw
-from fairwitness.agents.gateway.script import USAGE, Break, Delay, Error, Flood, Hang, Read, Say, ScriptMode, marker
+from fairwitness.agents.gateway.modes import FailedAnswer, RawAnswer
 from fairwitness.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.testing.script_steps import BreakStep, DelayStep, ErrorStep, FloodStep, HangStep, ReadStep, SayStep
+from fairwitness.testing.scripted_model import USAGE, ScriptMode, marker
 
 pytestmark = pytest.mark.req("X3")
 
@@ -47,7 +48,7 @@ def _message(dialect: Dialect, body: Any) -> str:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "plain"])
 def test_a_script_is_played_in_every_dialect(dialect: Dialect, is_stream: bool, tmp_path: Path) -> None:
-    app = scripted(script(Read(path="a"), Say(text="end")))
+    app = scripted(script(ReadStep(path="a"), SayStep(text="end")))
     path, body = request(dialect, PROMPT, stream=is_stream)
 
     async def play() -> httpx.Response:
@@ -81,7 +82,7 @@ def test_a_script_is_played_in_every_dialect(dialect: Dialect, is_stream: bool, 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN.upper()])
 def test_without_a_good_token_there_is_nothing(dialect: Dialect, token: str, tmp_path: Path) -> None:
-    app = scripted(script(Say(text="secret")))
+    app = scripted(script(SayStep(text="secret")))
     path, body = request(dialect, PROMPT)
 
     async def play() -> list[httpx.Response]:
@@ -112,7 +113,7 @@ def test_without_a_good_token_there_is_nothing(dialect: Dialect, token: str, tmp
     ],
 )
 def test_a_token_may_come_in_every_way_that_agents_send_one(credentials: dict[str, Any], tmp_path: Path) -> None:
-    mode = Fixed(Failed(418, "seen"))
+    mode = Fixed(FailedAnswer(418, "seen"))
     path, body = request(Dialect.GEMINI, PROMPT, stream=True)
 
     async def play() -> int:
@@ -195,7 +196,7 @@ def test_unknown_paths_and_verbs_are_refused_and_remembered(tmp_path: Path) -> N
 
 
 def test_the_version_may_be_left_out_of_a_path(tmp_path: Path) -> None:
-    mode = Fixed(Failed(418, "seen"))
+    mode = Fixed(FailedAnswer(418, "seen"))
 
     async def play() -> list[int]:
         statuses = []
@@ -212,7 +213,7 @@ def test_the_version_may_be_left_out_of_a_path(tmp_path: Path) -> None:
 
 
 def test_a_request_may_not_be_too_long(tmp_path: Path) -> None:
-    mode = Fixed(Failed(418, "seen"))
+    mode = Fixed(FailedAnswer(418, "seen"))
     app = gateway(mode, grants, longest=1000)
 
     async def endless() -> AsyncIterator[bytes]:
@@ -243,7 +244,7 @@ def test_a_request_may_not_be_too_long(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused(content: bytes, headers: dict[str, str], status: int, tmp_path: Path) -> None:
-    mode = Fixed(Failed(418, "seen"))
+    mode = Fixed(FailedAnswer(418, "seen"))
 
     async def play() -> httpx.Response:
         async with client(fixed(mode), tmp_path) as talking:
@@ -258,7 +259,7 @@ def test_what_cannot_be_read_is_refused(content: bytes, headers: dict[str, str],
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("status", [400, 429, 500, 529])
 def test_errors_are_spelled_in_the_dialect(dialect: Dialect, status: int, tmp_path: Path) -> None:
-    app = scripted(script(Error(status=status, message="so it is", headers={"retry-after": "7"})))
+    app = scripted(script(ErrorStep(status=status, message="so it is", headers={"retry-after": "7"})))
     path, body = request(dialect, PROMPT, stream=True)
 
     async def play() -> httpx.Response:
@@ -294,7 +295,7 @@ def test_a_broken_answer_breaks_off(dialect: Dialect, is_stream: bool, tmp_path:
 
     async def play() -> None:
         async with (
-            client(scripted(script(Break(step=Say(text="words " * 100)))), tmp_path) as talking,
+            client(scripted(script(BreakStep(step=SayStep(text="words " * 100)))), tmp_path) as talking,
             talking.stream("POST", path, json=body) as answer,
         ):
             async for piece in answer.aiter_raw():
@@ -308,7 +309,7 @@ def test_a_broken_answer_breaks_off(dialect: Dialect, is_stream: bool, tmp_path:
     assert not observer.is_complete
 
 
-@pytest.mark.parametrize("step", [Hang(), Delay(seconds=60.0, step=Say(text="x"))], ids=["hang", "delay"])
+@pytest.mark.parametrize("step", [HangStep(), DelayStep(seconds=60.0, step=SayStep(text="x"))], ids=["hang", "delay"])
 def test_no_answer_ends_when_the_agent_goes_away(step: Any, tmp_path: Path) -> None:
     app = scripted(script(step))
     path, body = request(Dialect.ANTHROPIC, PROMPT)
@@ -339,7 +340,7 @@ def test_a_mode_is_cancelled_when_the_agent_goes_away(tmp_path: Path) -> None:
 def test_an_agent_that_goes_away_in_the_middle_of_its_request_is_no_fault_of_ours(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mode = Fixed(Failed(418, "seen"))
+    mode = Fixed(FailedAnswer(418, "seen"))
     head = f"POST /v1/messages HTTP/1.1\r\nhost: gateway\r\nx-api-key: {TOKEN}\r\ncontent-length: 100\r\n\r\n"
 
     async def play() -> None:
@@ -380,7 +381,7 @@ def test_what_is_passed_through_is_closed_when_the_agent_goes_away(tmp_path: Pat
     headers = {"content-type": "text/event-stream", "Set-Cookie": "a=b", "x-request-id": "r", "content-length": "3"}
 
     async def play() -> httpx.Headers:
-        async with client(fixed(Fixed(Raw(200, headers, source))), tmp_path) as talking:
+        async with client(fixed(Fixed(RawAnswer(200, headers, source))), tmp_path) as talking:
             async with talking.stream("POST", path, json=body) as answer:
                 await anext(answer.aiter_raw())
             await asyncio.wait_for(source.is_closed.wait(), 5)
@@ -401,7 +402,7 @@ def test_a_provider_that_hangs_up_is_not_taken_for_one_that_finished(tmp_path: P
     path, body = request(Dialect.ANTHROPIC, PROMPT, stream=True)
 
     async def play() -> None:
-        async with client(fixed(Fixed(Raw(200, {}, _breaking()))), tmp_path) as talking:
+        async with client(fixed(Fixed(RawAnswer(200, {}, _breaking()))), tmp_path) as talking:
             await talking.post(path, json=body)
 
     with pytest.raises(httpx.RemoteProtocolError):
@@ -412,7 +413,7 @@ def test_a_flood_arrives_whole(tmp_path: Path) -> None:
     path, body = request(Dialect.OPENAI_CHAT, PROMPT, stream=True)
 
     async def play() -> httpx.Response:
-        async with client(scripted(script(Flood(characters=3_000_000))), tmp_path) as talking:
+        async with client(scripted(script(FloodStep(characters=3_000_000))), tmp_path) as talking:
             return await talking.post(path, json=body)
 
     answer = asyncio.run(play())
@@ -458,7 +459,7 @@ def test_a_websocket_is_refused() -> None:
 
 
 def test_a_turn_without_words_or_calls_is_still_an_answer(tmp_path: Path) -> None:
-    app = scripted(script(Say(text="")))
+    app = scripted(script(SayStep(text="")))
 
     async def play(dialect: Dialect, is_stream: bool) -> ModelTurn | None:
         path, body = request(dialect, PROMPT, stream=is_stream)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agents.gateway.scripted_kit import asked, events
 from fairwitness.agents.gateway.dialects import CODECS, observe
-from fairwitness.agents.gateway.dialects.base import NotJson, args_of, args_text, load, pieces
-from fairwitness.agents.gateway.dialects.observer import Observer
-from fairwitness.agents.gateway.modes import UNPARSED, Asked, Said, SaidCall, SaidResult, ToolOffer
+from fairwitness.agents.gateway.dialects.base import InvalidJson, args_of, args_text, load, pieces
+from fairwitness.agents.gateway.dialects.observer import TurnObserver
+from fairwitness.agents.gateway.modes import UNPARSED, ChatCall, ChatMessage, ChatResult, ModelRequest, OfferedTool
 from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage, ToolUse
 
 pytestmark = pytest.mark.req("X3")
@@ -48,19 +48,19 @@ def turns(draw: st.DrawFn) -> ModelTurn:
     )
 
 
-def _question(dialect: Dialect, *tools: ToolOffer, is_stream: bool, query: str = "alt=sse") -> Asked:
+def _question(dialect: Dialect, *tools: OfferedTool, is_stream: bool, query: str = "alt=sse") -> ModelRequest:
     body = {"stream_options": {"include_usage": True}}
     return asked(dialect=dialect, stream=is_stream, tools=tools, body=body, query=query)
 
 
-def _spelled(turn: ModelTurn, question: Asked) -> bytes:
+def _spelled(turn: ModelTurn, question: ModelRequest) -> bytes:
     codec = CODECS[question.dialect]
     if question.stream:
         return b"".join(codec.frames(turn, question))
     return json.dumps(codec.plain(turn, question)).encode()
 
 
-def _overheard(dialect: Dialect, data: bytes, cuts: list[int]) -> Observer:
+def _overheard(dialect: Dialect, data: bytes, cuts: list[int]) -> TurnObserver:
     observer = observe(dialect)
     places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     for start, end in pairwise(places):
@@ -92,7 +92,7 @@ def test_geminis_list_is_overheard_like_its_events(turn: ModelTurn) -> None:
 def test_a_tool_that_takes_plain_text_gets_plain_text(dialect: Dialect, is_stream: bool) -> None:
     patch = '*** Begin Patch\n*** Add File: a\n+"quoted"\n*** End Patch'
     turn = ModelTurn(calls=(ToolUse(id="c", name="apply_patch", args={"input": patch}),))
-    question = _question(dialect, ToolOffer("apply_patch", {}, is_freeform=True), is_stream=is_stream)
+    question = _question(dialect, OfferedTool("apply_patch", {}, is_freeform=True), is_stream=is_stream)
     data = _spelled(turn, question)
     assert b"custom" in data
     heard = _overheard(dialect, data, []).turn()
@@ -150,7 +150,7 @@ def test_an_error_in_the_middle_of_a_stream_is_heard(dialect: Dialect, frame: di
 def test_whoever_says_too_much_has_not_finished() -> None:
     turn = ModelTurn(text="x" * 5000, usage=ModelUsage(tokens_in=1, tokens_out=1))
     data = _spelled(turn, _question(Dialect.ANTHROPIC, is_stream=True))
-    observer = Observer(CODECS[Dialect.ANTHROPIC], longest=1000)
+    observer = TurnObserver(CODECS[Dialect.ANTHROPIC], longest=1000)
     observer.feed(data)
     assert not observer.is_complete
 
@@ -282,17 +282,20 @@ CONVERSATIONS: dict[Dialect, dict[str, Any]] = {
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_one_conversation_is_read_alike_in_every_dialect(dialect: Dialect) -> None:
     heard = CODECS[dialect].read(CONVERSATIONS[dialect])
-    call = SaidCall("c1", "read", {"path": "a"})
-    spoken: list[Said] = [Said("assistant", "reading", (call,))]
+    call = ChatCall("c1", "read", {"path": "a"})
+    spoken: list[ChatMessage] = [ChatMessage("assistant", "reading", (call,))]
     if dialect is Dialect.OPENAI_RESPONSES:
-        spoken = [Said("assistant", "reading"), Said("assistant", calls=(call,))]  # items of their own there
+        spoken = [
+            ChatMessage("assistant", "reading"),
+            ChatMessage("assistant", calls=(call,)),
+        ]  # items of their own there
     assert list(heard.messages) == [
-        Said("user", "go"),
+        ChatMessage("user", "go"),
         *spoken,
-        Said("tool", results=(SaidResult("c1", "A"),)),
-        Said("user", "and now"),
+        ChatMessage("tool", results=(ChatResult("c1", "A"),)),
+        ChatMessage("user", "and now"),
     ]
-    assert heard.tools == (ToolOffer("read", {"type": "object"}),)
+    assert heard.tools == (OfferedTool("read", {"type": "object"}),)
     assert (heard.system, heard.max_tokens, heard.wants_json) == ("be good", 7, True)
 
 
@@ -317,10 +320,10 @@ def test_tools_that_take_plain_text_are_read_in_both_dialects_that_have_them() -
     }
     for dialect, body in ((Dialect.OPENAI_CHAT, chat), (Dialect.OPENAI_RESPONSES, responses)):
         heard = CODECS[dialect].read(body)
-        assert heard.tools == (ToolOffer("apply_patch", {}, is_freeform=True),)
+        assert heard.tools == (OfferedTool("apply_patch", {}, is_freeform=True),)
         assert heard.messages == (
-            Said("assistant", calls=(SaidCall("c1", "apply_patch", {"input": "*** Begin"}),)),
-            Said("tool", results=(SaidResult("c1", "done"),)),
+            ChatMessage("assistant", calls=(ChatCall("c1", "apply_patch", {"input": "*** Begin"}),)),
+            ChatMessage("tool", results=(ChatResult("c1", "done"),)),
         )
 
 
@@ -356,7 +359,7 @@ def test_nonsense_of_a_provider_never_breaks_the_observer(dialect: Dialect, body
 
 def test_an_ambiguous_request_is_refused() -> None:
     for text in ('{"model": "a", "model": "b"}', '{"a": NaN}', "[" * 100_000, "{"):
-        with pytest.raises(NotJson):
+        with pytest.raises(InvalidJson):
             load(text)
 
 

@@ -23,16 +23,28 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from agents.gateway.scripted_kit import MODEL, READ_TOOL, TOKEN, script, scripted
 from fairwitness.agents.gateway.app import Gateway
-from fairwitness.agents.gateway.script import Calls, Error, Force, Patch, Read, Say, Step, Submit, Write, marker
 from fairwitness.agents.gateway.server import serving
 from fairwitness.contracts.agents.model import Dialect
+from fairwitness.testing.script_steps import (
+    CallsStep,
+    ErrorStep,
+    ForceStep,
+    PatchStep,
+    ReadStep,
+    SayStep,
+    ScriptStep,
+    SubmitStep,
+    WriteStep,
+)
+from fairwitness.testing.scripted_model import marker
 
 pytestmark = [pytest.mark.req("X3"), pytest.mark.allow_hosts(["127.0.0.1"])]
 
 PROMPT = f"go {marker('s')}"
 WORDS = "Both – at once."
-CALLS: Step = Calls(
-    calls=(Read(path="a"), Force(tool="read_file", args={"path": "b", "deep": {"n": [1, 2.5, None]}})), text=WORDS
+CALLS: ScriptStep = CallsStep(
+    calls=(ReadStep(path="a"), ForceStep(tool="read_file", args={"path": "b", "deep": {"n": [1, 2.5, None]}})),
+    text=WORDS,
 )
 EXPECTED = [("read_file", {"path": "a"}), ("read_file", {"path": "b", "deep": {"n": [1, 2.5, None]}})]
 
@@ -98,7 +110,7 @@ def test_openais_client_understands_a_chat(is_stream: bool) -> None:
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "plain"])
 def test_openais_client_understands_a_response(is_stream: bool) -> None:
     patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
-    steps = Calls(calls=(Read(path="a"), Patch(patch=patch)), text=WORDS)
+    steps = CallsStep(calls=(ReadStep(path="a"), PatchStep(patch=patch)), text=WORDS)
     kinds: list[str] = []
 
     async def ask() -> Any:
@@ -174,7 +186,7 @@ def _google(url: str) -> Any:
 def test_anthropics_client_understands_an_error(status: int, expected: type[anthropic.APIStatusError]) -> None:
     async def ask() -> None:
         async with (
-            _url(scripted(script(Error(status=status, message="so it is"), without_tools=True))) as url,
+            _url(scripted(script(ErrorStep(status=status, message="so it is"), without_tools=True))) as url,
             anthropic.AsyncAnthropic(base_url=url, api_key=TOKEN, max_retries=0) as vendor,
         ):
             await vendor.messages.create(model=MODEL, max_tokens=9, messages=[{"role": "user", "content": PROMPT}])
@@ -192,7 +204,7 @@ def test_anthropics_client_understands_an_error(status: int, expected: type[anth
 def test_openais_client_understands_an_error(status: int, expected: type[openai.APIStatusError], is_chat: bool) -> None:
     async def ask() -> None:
         async with (
-            _url(scripted(script(Error(status=status, message="so it is"), without_tools=True))) as url,
+            _url(scripted(script(ErrorStep(status=status, message="so it is"), without_tools=True))) as url,
             openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=TOKEN, max_retries=0) as vendor,
         ):
             if is_chat:
@@ -207,7 +219,7 @@ def test_openais_client_understands_an_error(status: int, expected: type[openai.
 @pytest.mark.parametrize("status", [400, 429, 500])
 def test_googles_client_understands_an_error(status: int) -> None:
     async def ask() -> None:
-        app = scripted(script(Error(status=status, message="so it is"), without_tools=True))
+        app = scripted(script(ErrorStep(status=status, message="so it is"), without_tools=True))
         async with _url(app) as url, _google(url) as vendor:
             await vendor.models.generate_content(model=MODEL, contents=PROMPT)
 
@@ -281,11 +293,11 @@ async def _listen(_context: RunContext[None], happening: AsyncIterable[AgentStre
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "plain"])
 def test_a_whole_script_is_played_to_a_whole_agent(dialect: Dialect, is_stream: bool) -> None:
     played = script(
-        Read(path="a"),
-        Calls(calls=(Write(path="b", content="B"), Read(path="b")), text="both"),
-        Force(tool="launch_missiles"),
-        Read(path="c"),
-        Say(text="The end."),
+        ReadStep(path="a"),
+        CallsStep(calls=(WriteStep(path="b", content="B"), ReadStep(path="b")), text="both"),
+        ForceStep(tool="launch_missiles"),
+        ReadStep(path="c"),
+        SayStep(text="The end."),
     )
     app = scripted(played)
     done: list[str] = []
@@ -319,7 +331,7 @@ def test_a_whole_script_is_played_to_a_whole_agent(dialect: Dialect, is_stream: 
 
 
 def test_a_typed_answer_is_handed_in_by_the_agents_own_tool() -> None:
-    app = scripted(script(Submit(answer={"files": 3, "summary": "good"})))
+    app = scripted(script(SubmitStep(answer={"files": 3, "summary": "good"})))
 
     async def run() -> Any:
         async with _url(app) as url, _model(Dialect.OPENAI_CHAT, url) as model:

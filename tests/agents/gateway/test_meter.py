@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.gateway.pass_kit import GRANT, asked_of, body_of, limits
-from fairwitness.agents.gateway.gauge import PICTURE, UNSAID_OUTPUT, Gauge, estimate
-from fairwitness.agents.gateway.meter import Capped, CappedMeter, Hold, Refusal
+from fairwitness.agents.gateway.meter import BudgetRefusal, Capped, CappedMeter, Hold
 from fairwitness.agents.gateway.modes import Grant
+from fairwitness.agents.gateway.token_estimate import PICTURE, UNSAID_OUTPUT, StreamTokens, estimate
 from fairwitness.contracts.agents.dispatch import DispatchLimits, UsageSource
 from fairwitness.contracts.agents.model import Dialect, ModelUsage
 from fairwitness.errors import UsageError
@@ -34,9 +34,9 @@ def _hold(meter: CappedMeter, usage: ModelUsage, cost: int | None = None) -> Hol
     return hold
 
 
-def _no(meter: CappedMeter, usage: ModelUsage, cost: int | None = None) -> Refusal:
+def _no(meter: CappedMeter, usage: ModelUsage, cost: int | None = None) -> BudgetRefusal:
     refusal = asyncio.run(meter.reserve(GRANT, usage, cost))
-    assert isinstance(refusal, Refusal), refusal
+    assert isinstance(refusal, BudgetRefusal), refusal
     return refusal
 
 
@@ -129,7 +129,7 @@ def test_an_answer_that_grows_asks_for_more_and_gets_it_up_to_the_cap() -> None:
 @pytest.mark.req("P12")
 def test_only_the_first_refusal_is_told_and_who_hears_it_may_ask_the_meter() -> None:
     meter = CappedMeter()
-    heard: list[tuple[Refusal, int | None]] = []
+    heard: list[tuple[BudgetRefusal, int | None]] = []
     meter.open(
         GRANT.dispatch_id, limits(tokens=5), lambda no: heard.append((no, meter.usage(GRANT.dispatch_id).tokens))
     )
@@ -264,7 +264,7 @@ def test_a_picture_is_not_counted_by_its_bytes() -> None:
 def test_the_gauge_hears_what_is_said_however_it_is_cut(said: str, size: int) -> None:
     frame = f"data: {json.dumps({'type': 'content_block_delta', 'delta': {'type': 'text_delta', 'text': said}})}\n\n"
     data = frame.encode() + b"data: [DONE]\n\n"
-    gauge = Gauge(Dialect.ANTHROPIC)
+    gauge = StreamTokens(Dialect.ANTHROPIC)
     heard = 0
     for start in range(0, len(data), size):
         heard = gauge.feed(data[start : start + size])
@@ -272,6 +272,6 @@ def test_the_gauge_hears_what_is_said_however_it_is_cut(said: str, size: int) ->
 
 
 def test_what_nobody_can_read_counts_as_it_is() -> None:
-    gauge = Gauge(Dialect.OPENAI_CHAT)
+    gauge = StreamTokens(Dialect.OPENAI_CHAT)
     assert gauge.feed(b"data: " + b"{" * 3999 + b"\n\n") == 1000
     assert gauge.feed(b"x" * 3_000_000) >= 700_000

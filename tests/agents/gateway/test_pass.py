@@ -25,17 +25,17 @@ from agents.gateway.pass_kit import (
     turn_in,
 )
 from fairwitness.agents.gateway.keys import Key
-from fairwitness.agents.gateway.modes import Failed, Raw
+from fairwitness.agents.gateway.modes import FailedAnswer, RawAnswer
 from fairwitness.agents.gateway.outgoing import Unsendable, outgoing
-from fairwitness.agents.gateway.script import marker
-from fairwitness.agents.gateway.script_steps import Read, Script
-from fairwitness.agents.gateway.upstream import PassMode, Provider, Route
+from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, Provider
 from fairwitness.contracts.agents.model import Dialect, ModelUsage
 from fairwitness.errors import NotReady, UsageError
+from fairwitness.testing.script_steps import ReadStep, Script
+from fairwitness.testing.scripted_model import marker
 
 EVERY = pytest.mark.parametrize("dialect", list(Dialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-READS = Script(name="reads", steps=(Read(path="a.py"),))
+READS = Script(name="reads", steps=(ReadStep(path="a.py"),))
 
 
 @pytest.mark.req("X3")
@@ -228,9 +228,9 @@ def test_a_provider_is_not_made_to_fetch_an_address(dialect: Dialect, part: dict
     body = body_of(dialect, "hello") | {"messages": [{"role": "user", "content": [part]}]}
     with pytest.raises(Unsendable):
         outgoing(asked_of(dialect, body), MODEL)
-    mode = PassMode(lambda _: Route(Provider("acme", dialect, "http://127.0.0.1:1", KEY), MODEL))
+    mode = PassMode(lambda _: ModelRoute(Provider("acme", dialect, "http://127.0.0.1:1", KEY), MODEL))
     failed = asyncio.run(mode.answer(asked_of(dialect, body)))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FailedAnswer)
     assert failed.status == 400
 
 
@@ -243,10 +243,10 @@ def test_an_address_in_words_or_arguments_is_only_a_text() -> None:
 def test_without_a_route_or_in_another_dialect_nothing_is_sent() -> None:
     asked = asked_of(Dialect.GEMINI, body_of(Dialect.GEMINI, "hello"))
     nowhere = asyncio.run(PassMode(lambda _: None).answer(asked))
-    route = Route(Provider("acme", Dialect.ANTHROPIC, "http://127.0.0.1:1", KEY), MODEL)
+    route = ModelRoute(Provider("acme", Dialect.ANTHROPIC, "http://127.0.0.1:1", KEY), MODEL)
     elsewhere = asyncio.run(PassMode(lambda _: route).answer(asked))
-    assert isinstance(nowhere, Failed)
-    assert isinstance(elsewhere, Failed)
+    assert isinstance(nowhere, FailedAnswer)
+    assert isinstance(elsewhere, FailedAnswer)
     assert (nowhere.status, elsewhere.status) == (403, 400)
 
 
@@ -292,7 +292,7 @@ def test_a_server_that_wants_no_key_gets_none_and_a_model_may_have_another_name_
 
     asyncio.run(play())
     provider = Provider("acme", Dialect.OPENAI_CHAT, "http://127.0.0.1:1", None, {"strong": "llama:70b"})
-    assert (Route(provider, "strong").sold_as, Route(provider, "other").sold_as) == ("llama:70b", "other")
+    assert (ModelRoute(provider, "strong").sold_as, ModelRoute(provider, "other").sold_as) == ("llama:70b", "other")
 
 
 ECHOES = [
@@ -333,8 +333,8 @@ def test_a_key_that_the_provider_echoes_is_struck_out(
 
 def test_no_part_of_a_provider_shows_its_key() -> None:
     provider = provider_at("http://127.0.0.1:1", Dialect.ANTHROPIC)
-    mode = PassMode(lambda _: Route(provider, MODEL))
-    assert SECRET not in f"{provider!r} {Route(provider, MODEL)!r} {mode!r} {vars(mode)!r} {Key(SECRET, 'x')!r}"
+    mode = PassMode(lambda _: ModelRoute(provider, MODEL))
+    assert SECRET not in f"{provider!r} {ModelRoute(provider, MODEL)!r} {mode!r} {vars(mode)!r} {Key(SECRET, 'x')!r}"
 
 
 @pytest.mark.req("X3")
@@ -348,7 +348,7 @@ def test_an_error_of_the_provider_is_passed_on_with_its_status(dialect: Dialect,
         upstream = FakeProvider(said, status=status, headers=headers)
         async with passing(upstream, dialect) as mode:
             answered = await mode.answer(asked_of(dialect, body_of(dialect, "hello")))
-            assert isinstance(answered, Raw)
+            assert isinstance(answered, RawAnswer)
             assert (answered.status, answered.headers["retry-after"]) == (status, "7")
             assert "x-account" not in answered.headers
             assert await drained(answered) == said
@@ -361,7 +361,7 @@ def test_an_error_of_the_provider_is_passed_on_with_its_status(dialect: Dialect,
 @EVERY
 def test_a_provider_that_is_not_there_is_an_error_in_the_agents_own_dialect(tmp_path: Path, dialect: Dialect) -> None:
     async def play() -> None:
-        mode = PassMode(lambda _: Route(provider_at("http://127.0.0.1:9", dialect), MODEL))
+        mode = PassMode(lambda _: ModelRoute(provider_at("http://127.0.0.1:9", dialect), MODEL))
         async with fronted(mode, tmp_path) as client:
             response = await client.post(path_of(dialect, stream=False), json=body_of(dialect, "hello"))
         await mode.aclose()

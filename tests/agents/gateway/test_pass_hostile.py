@@ -23,28 +23,28 @@ from agents.gateway.pass_kit import (
     provider_at,
 )
 from fairwitness.agents.gateway.dialects import observe
-from fairwitness.agents.gateway.flow import BrokenOff, Ending, Flow, close
-from fairwitness.agents.gateway.meter import Lost
-from fairwitness.agents.gateway.modes import Answered, Failed, Raw
-from fairwitness.agents.gateway.upstream import PassMode, Patience, Route
+from fairwitness.agents.gateway.flow import AnswerStream, HeldEnd, StreamBroken, close
+from fairwitness.agents.gateway.meter import LostAnswer
+from fairwitness.agents.gateway.modes import FailedAnswer, ModelAnswer, RawAnswer
+from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, ProviderLimits
 from fairwitness.contracts.agents.model import Dialect
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("X3")]
 
 ASKED = asked_of(Dialect.OPENAI_CHAT, body_of(Dialect.OPENAI_CHAT, "hello"))
 SSE = {"content-type": "text/event-stream"}
-SMALL = Patience(connect_s=2.0, silence_s=2.0, whole_s=10.0, largest=10_000)
+SMALL = ProviderLimits(connect_s=2.0, silence_s=2.0, whole_s=10.0, largest=10_000)
 
 
-def _answered(provider: FakeProvider, patience: Patience = QUICK) -> Answered:
-    async def play() -> Answered:
+def _answered(provider: FakeProvider, patience: ProviderLimits = QUICK) -> ModelAnswer:
+    async def play() -> ModelAnswer:
         async with passing(provider, Dialect.OPENAI_CHAT, patience=patience) as mode:
             return await mode.answer(ASKED)
 
     return asyncio.run(play())
 
 
-def _drained(provider: FakeProvider, patience: Patience = QUICK) -> bytes:
+def _drained(provider: FakeProvider, patience: ProviderLimits = QUICK) -> bytes:
     async def play() -> bytes:
         async with passing(provider, Dialect.OPENAI_CHAT, patience=patience) as mode:
             return await drained(await mode.answer(ASKED))
@@ -65,9 +65,9 @@ async def _endless() -> AsyncIterator[bytes]:
 def test_a_redirect_is_not_followed_and_not_passed_on(status: int, target: str) -> None:
     provider = FakeProvider(b"", status=status, headers={"location": target})
     answered = _answered(provider)
-    assert isinstance(answered, Failed)
+    assert isinstance(answered, FailedAnswer)
     assert answered.status == 502
-    assert not isinstance(answered, Lost)
+    assert not isinstance(answered, LostAnswer)
     assert target not in f"{answered.message} {answered.headers}"
     assert len(provider.got) == 1
 
@@ -75,7 +75,7 @@ def test_a_redirect_is_not_followed_and_not_passed_on(status: int, target: str) 
 def test_an_answer_that_says_it_is_too_long_is_not_read() -> None:
     headers = {"content-type": "application/json", "content-length": "999999999999999999999"}
     answered = _answered(FakeProvider(_endless, headers=headers), SMALL)
-    assert isinstance(answered, Failed)
+    assert isinstance(answered, FailedAnswer)
     assert answered.status == 502
 
 
@@ -84,8 +84,8 @@ def test_an_answer_that_never_ends_is_broken_off_at_the_largest_size_and_its_pro
         provider = FakeProvider(_endless, headers=SSE)
         async with passing(provider, Dialect.OPENAI_CHAT, patience=SMALL) as mode:
             answered = await mode.answer(ASKED)
-            assert isinstance(answered, Raw)
-            with pytest.raises(BrokenOff, match="more than 10000 bytes"):
+            assert isinstance(answered, RawAnswer)
+            with pytest.raises(StreamBroken, match="more than 10000 bytes"):
                 await drained(answered)
             await asyncio.wait_for(provider.is_left.wait(), 5)
 
@@ -94,7 +94,7 @@ def test_an_answer_that_never_ends_is_broken_off_at_the_largest_size_and_its_pro
 
 def test_an_error_that_never_ends_keeps_its_status_and_loses_its_words() -> None:
     answered = _answered(FakeProvider(_endless, status=500))
-    assert isinstance(answered, Failed)
+    assert isinstance(answered, FailedAnswer)
     assert (answered.status, answered.message) == (500, "acme answered 500")
 
 
@@ -102,7 +102,7 @@ def test_a_packed_answer_is_not_unpacked() -> None:
     bomb = gzip.compress(b"\0" * 50_000_000)
     for coding in ("gzip", "br", "zstd", "deflate", "identity, gzip"):
         answered = _answered(FakeProvider(bomb, headers={**SSE, "content-encoding": coding}))
-        assert isinstance(answered, Lost)
+        assert isinstance(answered, LostAnswer)
         assert "packed" in answered.message
 
 
@@ -114,7 +114,7 @@ def test_garbage_instead_of_events_passes_and_harms_nobody() -> None:
 def test_headers_that_could_not_be_sent_on_are_left_out() -> None:
     headers = {**SSE, "x-request-id": "漢字", "request-id": "fine", "retry-after": "\x80"}
     answered = _answered(FakeProvider(b"data: {}\n\n", headers=headers))
-    assert isinstance(answered, Raw)
+    assert isinstance(answered, RawAnswer)
     assert dict(answered.headers) == {**SSE, "request-id": "fine"}
 
 
@@ -124,8 +124,8 @@ def test_a_provider_that_falls_silent_is_given_up() -> None:
         await asyncio.sleep(30)
 
     began = time.monotonic()
-    with pytest.raises(BrokenOff, match="fell silent"):
-        _drained(FakeProvider(silent, headers=SSE), Patience(silence_s=0.3))
+    with pytest.raises(StreamBroken, match="fell silent"):
+        _drained(FakeProvider(silent, headers=SSE), ProviderLimits(silence_s=0.3))
     assert time.monotonic() - began < 5
 
 
@@ -135,8 +135,8 @@ def test_a_provider_that_drips_is_given_up() -> None:
             yield b":"
             await asyncio.sleep(0.05)
 
-    with pytest.raises(BrokenOff, match="did not end within"):
-        _drained(FakeProvider(drips, headers=SSE), Patience(silence_s=5, whole_s=0.4))
+    with pytest.raises(StreamBroken, match="did not end within"):
+        _drained(FakeProvider(drips, headers=SSE), ProviderLimits(silence_s=5, whole_s=0.4))
 
 
 def test_a_connection_that_breaks_in_the_middle_is_no_end_of_an_answer(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_connection_that_breaks_in_the_middle_is_no_end_of_an_answer(tmp_path:
     async def play() -> None:
         provider = FakeProvider(b'data: {"choices": []}\n\n', headers=SSE, cut=True)
         async with passing(provider, Dialect.OPENAI_CHAT) as mode:
-            with pytest.raises(BrokenOff, match="broke"):
+            with pytest.raises(StreamBroken, match="broke"):
                 await drained(await mode.answer(ASKED))
             async with fronted(mode, tmp_path) as client:
                 with pytest.raises(httpx.RemoteProtocolError):
@@ -192,12 +192,12 @@ class RawProvider:
     ],
 )
 def test_what_does_not_speak_the_protocol_is_a_lost_answer(data: bytes, waits: bool, status: int, words: str) -> None:
-    async def play() -> Answered:
+    async def play() -> ModelAnswer:
         raw = RawProvider(data, waits=waits)
         server = await asyncio.start_server(raw.speak, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        route = Route(provider_at(f"http://127.0.0.1:{port}", Dialect.OPENAI_CHAT), "m")
-        mode = PassMode(lambda _: route, Patience(silence_s=0.5))
+        route = ModelRoute(provider_at(f"http://127.0.0.1:{port}", Dialect.OPENAI_CHAT), "m")
+        mode = PassMode(lambda _: route, ProviderLimits(silence_s=0.5))
         try:
             return await mode.answer(ASKED)
         finally:
@@ -206,7 +206,7 @@ def test_what_does_not_speak_the_protocol_is_a_lost_answer(data: bytes, waits: b
             await raw.end()
 
     answered = asyncio.run(play())
-    assert isinstance(answered, Lost)
+    assert isinstance(answered, LostAnswer)
     assert answered.status == status
     assert words in answered.message
     assert SECRET not in answered.message
@@ -217,13 +217,13 @@ def test_an_agent_that_goes_away_takes_the_providers_connection_with_it() -> Non
         provider = FakeProvider(_endless, headers=SSE)
         async with passing(provider, Dialect.OPENAI_CHAT) as mode:
             read = await mode.answer(ASKED)
-            assert isinstance(read, Raw)
+            assert isinstance(read, RawAnswer)
             await anext(aiter(read.body))
             await close(read.body)
             await asyncio.wait_for(provider.is_left.wait(), 5)
             provider.is_left.clear()
             unread = await mode.answer(ASKED)
-            assert isinstance(unread, Raw)
+            assert isinstance(unread, RawAnswer)
             await close(unread.body)
             await asyncio.wait_for(provider.is_left.wait(), 5)
             with pytest.raises(StopAsyncIteration):
@@ -233,7 +233,7 @@ def test_an_agent_that_goes_away_takes_the_providers_connection_with_it() -> Non
 
 
 def test_a_provider_that_does_not_even_take_the_call_is_given_up() -> None:
-    async def play() -> Answered:
+    async def play() -> ModelAnswer:
         with contextlib.ExitStack() as opened:
             deaf = opened.enter_context(socket.socket())
             deaf.bind(("127.0.0.1", 0))
@@ -242,16 +242,16 @@ def test_a_provider_that_does_not_even_take_the_call_is_given_up() -> None:
                 knock = opened.enter_context(socket.socket())
                 knock.setblocking(False)
                 knock.connect_ex(deaf.getsockname())
-            route = Route(provider_at(f"http://127.0.0.1:{deaf.getsockname()[1]}", Dialect.OPENAI_CHAT), "m")
-            mode = PassMode(lambda _: route, Patience(connect_s=0.3))
+            route = ModelRoute(provider_at(f"http://127.0.0.1:{deaf.getsockname()[1]}", Dialect.OPENAI_CHAT), "m")
+            mode = PassMode(lambda _: route, ProviderLimits(connect_s=0.3))
             try:
                 return await mode.answer(ASKED)
             finally:
                 await mode.aclose()
 
     answered = asyncio.run(play())
-    assert isinstance(answered, Failed)
-    assert not isinstance(answered, Lost)
+    assert isinstance(answered, FailedAnswer)
+    assert not isinstance(answered, LostAnswer)
     assert (answered.status, "reached within" in answered.message) == (504, True)
 
 
@@ -268,18 +268,18 @@ def test_a_cookie_of_one_call_is_not_sent_with_the_next() -> None:
 
 def test_one_document_in_many_pieces_that_calls_itself_a_stream_is_read_once() -> None:
     observer = observe(Dialect.OPENAI_CHAT)
-    end = Ending(SSE, observer)
+    end = HeldEnd(SSE, observer)
     began = time.monotonic()
     assert all(end.holds(piece) for piece in [b"{", *[b'"a":' + b" " * 2000] * 3000])
     assert time.monotonic() - began < 2
-    assert Ending(SSE, observe(Dialect.OPENAI_CHAT)).holds(b"  \n") is False
+    assert HeldEnd(SSE, observe(Dialect.OPENAI_CHAT)).holds(b"  \n") is False
 
 
 def test_a_flow_ends_once_however_it_ends() -> None:
     async def pieces(broken: bool) -> AsyncIterator[bytes]:
         yield b"one"
         if broken:
-            raise BrokenOff("broken")
+            raise StreamBroken("broken")
 
     async def play(broken: bool, read: int) -> int:
         ended: list[int] = []
@@ -287,11 +287,11 @@ def test_a_flow_ends_once_however_it_ends() -> None:
         async def end() -> None:
             ended.append(1)
 
-        flow = Flow(pieces(broken), end)
+        flow = AnswerStream(pieces(broken), end)
         try:
             for _ in range(read):
                 await anext(flow)
-        except (BrokenOff, StopAsyncIteration):
+        except (StreamBroken, StopAsyncIteration):
             pass
         await flow.aclose()
         await flow.aclose()

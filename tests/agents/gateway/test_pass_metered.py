@@ -25,30 +25,38 @@ from agents.gateway.pass_kit import (
     scripted,
     turn_in,
 )
-from fairwitness.agents.gateway.flow import BrokenOff, close
-from fairwitness.agents.gateway.gauge import estimate
-from fairwitness.agents.gateway.meter import Capped, CappedMeter, Hold, Lost, Refusal
-from fairwitness.agents.gateway.metered import OVER_BUDGET, Metered
-from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Grant, Hang, Raw, Turn
+from fairwitness.agents.gateway.flow import StreamBroken, close
+from fairwitness.agents.gateway.meter import BudgetRefusal, Capped, CappedMeter, Hold, LostAnswer
+from fairwitness.agents.gateway.metered import OVER_BUDGET, MeteredMode
+from fairwitness.agents.gateway.modes import (
+    FailedAnswer,
+    Grant,
+    ModelAnswer,
+    ModelRequest,
+    NoAnswer,
+    RawAnswer,
+    TurnAnswer,
+)
 from fairwitness.agents.gateway.pricing import Price, Prices
-from fairwitness.agents.gateway.script import marker
-from fairwitness.agents.gateway.script_steps import Error, Read, Script
-from fairwitness.agents.gateway.upstream import Provider, Route, priced
+from fairwitness.agents.gateway.token_estimate import estimate
+from fairwitness.agents.gateway.upstream import ModelRoute, Provider, priced
 from fairwitness.contracts.agents.dispatch import DispatchLimits
 from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage
+from fairwitness.testing.script_steps import ErrorStep, ReadStep, Script
+from fairwitness.testing.scripted_model import marker
 
 EVERY = pytest.mark.parametrize("dialect", list(Dialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 SSE = {"content-type": "text/event-stream"}
-READS = Script(name="reads", steps=(Read(path="a.py"),))
-FAILS = Script(name="fails", steps=(Error(status=529),))
+READS = Script(name="reads", steps=(ReadStep(path="a.py"),))
+FAILS = Script(name="fails", steps=(ErrorStep(status=529),))
 
 
-def _a_micro(_asked: Asked, usage: ModelUsage) -> int | None:
+def _a_micro(_asked: ModelRequest, usage: ModelUsage) -> int | None:
     return usage.tokens_in + usage.tokens_out
 
 
-def _free(_asked: Asked, _usage: ModelUsage) -> int | None:
+def _free(_asked: ModelRequest, _usage: ModelUsage) -> int | None:
     return None
 
 
@@ -63,10 +71,10 @@ class Answers:
 
     name = "test"
 
-    def __init__(self, *answers: Answered | BaseException) -> None:
+    def __init__(self, *answers: ModelAnswer | BaseException) -> None:
         self._answers = iter(answers)
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         """The next."""
         await asyncio.sleep(0)
         given = next(self._answers)
@@ -75,7 +83,7 @@ class Answers:
         return given
 
 
-def _asked(dialect: Dialect = Dialect.ANTHROPIC, *, stream: bool = False, most: int | None = 100) -> Asked:
+def _asked(dialect: Dialect = Dialect.ANTHROPIC, *, stream: bool = False, most: int | None = 100) -> ModelRequest:
     return asked_of(dialect, body_of(dialect, "hello", stream=stream, most=most), stream=stream)
 
 
@@ -89,9 +97,12 @@ def test_in_every_dialect_what_was_used_is_counted_and_priced(tmp_path: Path, di
 
     async def play() -> None:
         meter = _opened(limits(tokens=50_000, cost=1_000_000))
-        route = Route(Provider("acme", dialect, "http://127.0.0.1:1", KEY), MODEL)
+        route = ModelRoute(Provider("acme", dialect, "http://127.0.0.1:1", KEY), MODEL)
         price = priced(lambda _: route, Prices({MODEL: Price.of("3", "15")}))
-        async with passing(scripted(READS), dialect) as mode, fronted(Metered(mode, meter, price), tmp_path) as client:
+        async with (
+            passing(scripted(READS), dialect) as mode,
+            fronted(MeteredMode(mode, meter, price), tmp_path) as client,
+        ):
             body = body_of(dialect, marker("reads"), stream=stream)
             response = await client.post(path_of(dialect, stream=stream), json=body)
             assert turn_in(dialect, response.content) is not None
@@ -112,7 +123,7 @@ def test_at_the_cap_the_agent_is_told_in_its_own_dialect_and_nothing_is_sent(tmp
     async def play() -> None:
         meter = _opened(limits(tokens=1_100))
         upstream = scripted(READS)
-        async with passing(upstream, dialect) as mode, fronted(Metered(mode, meter, _free), tmp_path) as client:
+        async with passing(upstream, dialect) as mode, fronted(MeteredMode(mode, meter, _free), tmp_path) as client:
             body = body_of(dialect, marker("reads"))
             statuses = [(await client.post(path_of(dialect, stream=False), json=body)) for _ in range(3)]
             assert [each.status_code for each in statuses] == [200, OVER_BUDGET, OVER_BUDGET]
@@ -137,7 +148,7 @@ def test_twenty_calls_at_once_never_pass_the_cap(tmp_path: Path) -> None:
         cap = 6_000
         meter = _opened(limits(tokens=cap))
         upstream = scripted(READS)
-        async with passing(upstream, dialect) as mode, fronted(Metered(mode, meter, _free), tmp_path) as client:
+        async with passing(upstream, dialect) as mode, fronted(MeteredMode(mode, meter, _free), tmp_path) as client:
             body = body_of(dialect, marker("reads") + "x" * 4000, most=200)
             asking = [client.post(path_of(dialect, stream=False), json=body) for _ in range(20)]
             statuses = [response.status_code for response in await asyncio.gather(*asking)]
@@ -161,7 +172,7 @@ class Worked:
         self._calls = 0
         self.sent = 0
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         """A turn, after a while."""
         number, self._calls = self._calls, self._calls + 1
         for _ in range(self._delays[number % len(self._delays)]):
@@ -171,7 +182,7 @@ class Worked:
             tokens_in=promised.tokens_in, tokens_out=min(self._uses[number % len(self._uses)], promised.tokens_out)
         )
         self.sent += usage.tokens_in + usage.tokens_out
-        return Turn(ModelTurn(text="x", usage=usage))
+        return TurnAnswer(ModelTurn(text="x", usage=usage))
 
 
 @pytest.mark.req("P12")
@@ -185,7 +196,7 @@ class Worked:
 def test_whatever_the_order_parallel_calls_never_pass_the_cap(cap: int, uses: list[int], delays: list[int]) -> None:
     async def play() -> None:
         meter, inner = _opened(limits(tokens=cap, cost=cap)), Worked(uses, delays)
-        mode = Metered(inner, meter, _a_micro)
+        mode = MeteredMode(inner, meter, _a_micro)
         await asyncio.gather(*(mode.answer(_asked()) for _ in range(20)))
         used = meter.usage(GRANT.dispatch_id)
         assert used.tokens == inner.sent <= cap
@@ -218,11 +229,11 @@ def test_a_stream_is_cut_off_in_the_middle_at_the_cap_and_that_is_told(tmp_path:
             await asyncio.sleep(0)
 
     async def play() -> None:
-        heard: list[Refusal] = []
+        heard: list[BudgetRefusal] = []
         meter = CappedMeter()
         meter.open(GRANT.dispatch_id, limits(tokens=12_000), heard.append)
         provider = FakeProvider(endless, headers=SSE)
-        async with passing(provider, dialect) as mode, fronted(Metered(mode, meter, _free), tmp_path) as client:
+        async with passing(provider, dialect) as mode, fronted(MeteredMode(mode, meter, _free), tmp_path) as client:
             body = body_of(dialect, "hello", stream=True, most=None)
             response = await client.post(path_of(dialect, stream=True), json=body)
             assert response.status_code == 200
@@ -252,7 +263,7 @@ def test_what_comes_after_an_end_is_cut_off_as_well() -> None:
 
     async def play() -> None:
         meter = _opened(limits(tokens=12_000))
-        mode = Metered(Answers(Raw(200, SSE, endless())), meter, _free)
+        mode = MeteredMode(Answers(RawAnswer(200, SSE, endless())), meter, _free)
         answer = await drained(await mode.answer(_asked(Dialect.GEMINI, stream=True, most=None)))
         assert b"over budget" in answer
         assert b"words" not in answer
@@ -278,7 +289,7 @@ def test_an_answer_longer_than_was_promised_goes_on_while_there_is_budget() -> N
     async def play() -> None:
         meter = _opened(limits(tokens=100_000))
         async with passing(FakeProvider(long, headers=SSE), dialect) as mode:
-            answer = await drained(await Metered(mode, meter, _free).answer(_asked(stream=True, most=10)))
+            answer = await drained(await MeteredMode(mode, meter, _free).answer(_asked(stream=True, most=10)))
         assert answer.endswith(b"".join(end))
         used = meter.usage(GRANT.dispatch_id)
         assert (used.tokens_in, used.tokens_out) == (5, 3000)
@@ -294,8 +305,8 @@ def test_the_end_of_an_answer_is_read_when_it_is_settled(dialect: Dialect) -> No
         meter = _opened(limits(tokens=50_000))
         async with passing(scripted(READS), dialect) as mode:
             asked = asked_of(dialect, body_of(dialect, marker("reads"), stream=True), stream=True)
-            answered = await Metered(mode, meter, _free).answer(asked)
-            assert isinstance(answered, Raw)
+            answered = await MeteredMode(mode, meter, _free).answer(asked)
+            assert isinstance(answered, RawAnswer)
             pieces = b""
             async for piece in answered.body:
                 pieces += piece
@@ -309,18 +320,18 @@ def test_the_end_of_an_answer_is_read_when_it_is_settled(dialect: Dialect) -> No
     asyncio.run(play())
 
 
-def _settled(*answers: Answered | BaseException, asked: Asked | None = None) -> tuple[int | None, int | None]:
+def _settled(*answers: ModelAnswer | BaseException, asked: ModelRequest | None = None) -> tuple[int | None, int | None]:
     """Tokens and turns after these answers."""
 
     async def play() -> tuple[int | None, int | None]:
         meter = _opened(limits(tokens=1_000_000))
-        mode = Metered(Answers(*answers), meter, _free)
+        mode = MeteredMode(Answers(*answers), meter, _free)
         for _ in answers:
             try:
                 answered = await mode.answer(asked or _asked())
-                if isinstance(answered, Raw):
+                if isinstance(answered, RawAnswer):
                     await drained(answered)
-            except (BrokenOff, RuntimeError, asyncio.CancelledError):
+            except (StreamBroken, RuntimeError, asyncio.CancelledError):
                 pass
         used = meter.usage(GRANT.dispatch_id)
         return used.tokens, used.turns
@@ -328,7 +339,7 @@ def _settled(*answers: Answered | BaseException, asked: Asked | None = None) -> 
     return asyncio.run(play())
 
 
-def _promised(asked: Asked) -> int:
+def _promised(asked: ModelRequest) -> int:
     expected = estimate(asked)
     return expected.tokens_in + expected.tokens_out
 
@@ -337,40 +348,40 @@ async def _pieces(*pieces: bytes, broken: bool = False) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
     if broken:
-        raise BrokenOff("broken")
+        raise StreamBroken("broken")
 
 
 @pytest.mark.req("P12")
 def test_what_may_have_been_paid_for_and_nobody_counted_costs_what_was_promised() -> None:
     lost = (_promised(_asked()), 1)
-    assert _settled(Lost(504, "late")) == lost
-    assert _settled(Hang()) == lost
+    assert _settled(LostAnswer(504, "late")) == lost
+    assert _settled(NoAnswer()) == lost
     assert _settled(RuntimeError("a fault of ours")) == lost
     assert _settled(asyncio.CancelledError()) == lost
-    assert _settled(Turn(ModelTurn(text="no usage"))) == lost
-    assert _settled(Raw(200, {}, _pieces(b"garbage"))) == lost
-    assert _settled(Raw(200, SSE, _pieces(b"data: garbage\n\n"))) == lost
-    assert _settled(Raw(200, SSE, _pieces(_frame(Dialect.ANTHROPIC, "half"), broken=True))) == lost
+    assert _settled(TurnAnswer(ModelTurn(text="no usage"))) == lost
+    assert _settled(RawAnswer(200, {}, _pieces(b"garbage"))) == lost
+    assert _settled(RawAnswer(200, SSE, _pieces(b"data: garbage\n\n"))) == lost
+    assert _settled(RawAnswer(200, SSE, _pieces(_frame(Dialect.ANTHROPIC, "half"), broken=True))) == lost
 
 
 @pytest.mark.req("P12")
 def test_what_never_was_a_turn_costs_nothing_and_is_none() -> None:
-    assert _settled(Failed(502, "not reached")) == (0, 0)
-    assert _settled(Raw(429, {}, _pieces(b"slow down")), Raw(500, {}, _pieces(b"sorry"))) == (0, 0)
+    assert _settled(FailedAnswer(502, "not reached")) == (0, 0)
+    assert _settled(RawAnswer(429, {}, _pieces(b"slow down")), RawAnswer(500, {}, _pieces(b"sorry"))) == (0, 0)
 
 
 def test_a_stream_that_breaks_off_costs_what_it_had_said_by_then_if_that_is_more() -> None:
     start = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 70000, "output_tokens": 1}}}\n\n'
-    tokens, turns = _settled(Raw(200, SSE, _pieces(start, broken=True)))
+    tokens, turns = _settled(RawAnswer(200, SSE, _pieces(start, broken=True)))
     assert (tokens, turns) == (70_000 + 100, 1)
 
 
 def test_an_agent_that_goes_away_before_or_in_the_middle_still_pays() -> None:
     async def play(read: int) -> int | None:
         meter = _opened(limits(tokens=1_000_000))
-        raw = Raw(200, SSE, _pieces(*[_frame(Dialect.ANTHROPIC, "word")] * 5))
-        answered = await Metered(Answers(raw), meter, _free).answer(_asked(stream=True))
-        assert isinstance(answered, Raw)
+        raw = RawAnswer(200, SSE, _pieces(*[_frame(Dialect.ANTHROPIC, "word")] * 5))
+        answered = await MeteredMode(Answers(raw), meter, _free).answer(_asked(stream=True))
+        assert isinstance(answered, RawAnswer)
         for _ in range(read):
             await anext(aiter(answered.body))
         await close(answered.body)
@@ -390,7 +401,7 @@ def test_a_slow_meter_settles_although_the_request_was_cancelled() -> None:
     async def play() -> None:
         meter = Slow()
         meter.open(GRANT.dispatch_id, limits(tokens=1_000_000))
-        mode = Metered(Answers(Turn(ModelTurn(usage=ModelUsage(tokens_in=7, tokens_out=0)))), meter, _free)
+        mode = MeteredMode(Answers(TurnAnswer(ModelTurn(usage=ModelUsage(tokens_in=7, tokens_out=0)))), meter, _free)
         asking = asyncio.ensure_future(mode.answer(_asked()))
         await asyncio.sleep(0.01)
         asking.cancel()
@@ -410,7 +421,10 @@ def test_a_provider_that_is_overloaded_costs_an_agent_that_tries_again_nothing(t
     async def play() -> None:
         meter = _opened(limits(tokens=2_000, turns=3))
         dialect = Dialect.ANTHROPIC
-        async with passing(scripted(FAILS), dialect) as mode, fronted(Metered(mode, meter, _free), tmp_path) as client:
+        async with (
+            passing(scripted(FAILS), dialect) as mode,
+            fronted(MeteredMode(mode, meter, _free), tmp_path) as client,
+        ):
             for _ in range(10):
                 response = await client.post("/v1/messages", json=body_of(dialect, marker("fails")))
                 assert response.status_code == 529
@@ -423,9 +437,9 @@ def test_a_provider_that_is_overloaded_costs_an_agent_that_tries_again_nothing(t
 def test_a_dispatch_without_a_route_has_no_price_and_one_with_a_cap_on_money_does_not_start() -> None:
     price = priced(lambda _: None, Prices())
     assert price(_asked(), ModelUsage(tokens_in=1, tokens_out=1)) is None
-    mode = Metered(Answers(Turn(ModelTurn())), _opened(limits(cost=10)), price)
+    mode = MeteredMode(Answers(TurnAnswer(ModelTurn())), _opened(limits(cost=10)), price)
     failed = asyncio.run(mode.answer(_asked()))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FailedAnswer)
     assert (failed.status, mode.name) == (OVER_BUDGET, "test")
     stranger = asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"), grant=Grant("t", "unknown"))
-    assert isinstance(asyncio.run(mode.answer(stranger)), Failed)
+    assert isinstance(asyncio.run(mode.answer(stranger)), FailedAnswer)

@@ -7,9 +7,19 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from fairwitness.agents.gateway.modes import UNPARSED, ToolOffer
-from fairwitness.agents.gateway.script import Call, Edit, Force, Garbage, Patch, Read, Run, Submit, Write
-from fairwitness.agents.gateway.script_tools import Concrete, Unplayable, concrete
+from fairwitness.agents.gateway.modes import UNPARSED, OfferedTool
+from fairwitness.testing.script_steps import (
+    CallStep,
+    EditStep,
+    ForceStep,
+    GarbageStep,
+    PatchStep,
+    ReadStep,
+    RunStep,
+    SubmitStep,
+    WriteStep,
+)
+from fairwitness.testing.script_tools import FittedCall, Unplayable, fit_call
 
 pytestmark = pytest.mark.req("X3")
 
@@ -21,10 +31,10 @@ def _schema(*required: str, **fields: Any) -> dict[str, Any]:
 
 ABSOLUTE = {"type": "string", "description": "The absolute path to the file"}
 CLAUDE = (
-    ToolOffer("Bash", _schema("command", command="string", timeout="number", description="string")),
-    ToolOffer("Read", _schema("file_path", file_path=ABSOLUTE, offset="number")),
-    ToolOffer("Write", _schema("file_path", "content", file_path=ABSOLUTE, content="string")),
-    ToolOffer(
+    OfferedTool("Bash", _schema("command", command="string", timeout="number", description="string")),
+    OfferedTool("Read", _schema("file_path", file_path=ABSOLUTE, offset="number")),
+    OfferedTool("Write", _schema("file_path", "content", file_path=ABSOLUTE, content="string")),
+    OfferedTool(
         "Edit",
         _schema(
             "file_path",
@@ -38,37 +48,37 @@ CLAUDE = (
     ),
 )
 GEMINI = (
-    ToolOffer("read_file", _schema("absolute_path", absolute_path="string")),
-    ToolOffer("write_file", _schema("file_path", "content", file_path="string", content="string")),
-    ToolOffer(
+    OfferedTool("read_file", _schema("absolute_path", absolute_path="string")),
+    OfferedTool("write_file", _schema("file_path", "content", file_path="string", content="string")),
+    OfferedTool(
         "replace",
         _schema(
             *("file_path", "instruction", "old_string", "new_string"),
             **{"file_path": "string", "instruction": "string", "old_string": "string", "new_string": "string"},
         ),
     ),
-    ToolOffer("run_shell_command", _schema("command", command="string", description="string")),
+    OfferedTool("run_shell_command", _schema("command", command="string", description="string")),
 )
 OPENCODE = (
-    ToolOffer("bash", _schema("command", "description", command="string", description="string")),
-    ToolOffer("read", _schema("filePath", filePath="string")),
-    ToolOffer("write", _schema("content", "filePath", content="string", filePath="string")),
-    ToolOffer(
+    OfferedTool("bash", _schema("command", "description", command="string", description="string")),
+    OfferedTool("read", _schema("filePath", filePath="string")),
+    OfferedTool("write", _schema("content", "filePath", content="string", filePath="string")),
+    OfferedTool(
         "edit",
         _schema("filePath", "oldString", "newString", filePath="string", oldString="string", newString="string"),
     ),
 )
 CODEX = (
-    ToolOffer("exec_command", _schema("cmd", cmd="string", workdir="string")),
-    ToolOffer("apply_patch", {}, is_freeform=True),
+    OfferedTool("exec_command", _schema("cmd", cmd="string", workdir="string")),
+    OfferedTool("apply_patch", {}, is_freeform=True),
 )
 OLD_CODEX = (
-    ToolOffer("shell", _schema("command", command={"type": "array", "items": {"type": "string"}})),
-    ToolOffer("apply_patch", _schema("input", input="string")),
+    OfferedTool("shell", _schema("command", command={"type": "array", "items": {"type": "string"}})),
+    OfferedTool("apply_patch", _schema("input", input="string")),
 )
 GOOSE = (
-    ToolOffer("developer__shell", _schema("command", command="string")),
-    ToolOffer(
+    OfferedTool("developer__shell", _schema("command", command="string")),
+    OfferedTool(
         "developer__text_editor",
         _schema(
             *("command", "path"),
@@ -81,36 +91,36 @@ GOOSE = (
     ),
 )
 NEW_GOOSE = (
-    ToolOffer("read", _schema("path", path=ABSOLUTE)),
-    ToolOffer("write", _schema("path", "content", path="string", content="string")),
-    ToolOffer("edit", _schema("path", "before", "after", path="string", before="string", after="string")),
-    ToolOffer("shell", _schema("command", command="string")),
+    OfferedTool("read", _schema("path", path=ABSOLUTE)),
+    OfferedTool("write", _schema("path", "content", path="string", content="string")),
+    OfferedTool("edit", _schema("path", "before", "after", path="string", before="string", after="string")),
+    OfferedTool("shell", _schema("command", command="string")),
 )
 PATCHING_OPENCODE = (
-    ToolOffer("bash", _schema("command", command="string")),
-    ToolOffer("read", _schema("filePath", filePath="string")),
-    ToolOffer("apply_patch", _schema("patchText", patchText="string")),
+    OfferedTool("bash", _schema("command", command="string")),
+    OfferedTool("read", _schema("filePath", filePath="string")),
+    OfferedTool("apply_patch", _schema("patchText", patchText="string")),
 )
 KIMI = (
-    ToolOffer("Shell", _schema("command", command="string")),
-    ToolOffer("ReadFile", _schema("path", path="string")),
-    ToolOffer("WriteFile", _schema("path", "content", path="string", content="string")),
-    ToolOffer(
+    OfferedTool("Shell", _schema("command", command="string")),
+    OfferedTool("ReadFile", _schema("path", path="string")),
+    OfferedTool("WriteFile", _schema("path", "content", path="string", content="string")),
+    OfferedTool(
         "StrReplaceFile",
         _schema("path", "edit", path="string", edit={"$ref": "#/$defs/Edit"})
         | {"$defs": {"Edit": _schema("old", "new", old="string", new="string")}},
     ),
 )
 VIBE = (
-    ToolOffer("bash", _schema("command", command="string")),
-    ToolOffer("read_file", _schema("path", path="string")),
-    ToolOffer("write_file", _schema("path", "content", path="string", content="string")),
-    ToolOffer("search_replace", _schema("file_path", "content", file_path="string", content="string")),
+    OfferedTool("bash", _schema("command", command="string")),
+    OfferedTool("read_file", _schema("path", path="string")),
+    OfferedTool("write_file", _schema("path", "content", path="string", content="string")),
+    OfferedTool("search_replace", _schema("file_path", "content", file_path="string", content="string")),
 )
 OURS = (
-    ToolOffer("read_file", _schema("path", path="string")),
-    ToolOffer("create_file", _schema("path", "content", path="string", content="string")),
-    ToolOffer(
+    OfferedTool("read_file", _schema("path", path="string")),
+    OfferedTool("create_file", _schema("path", "content", path="string", content="string")),
+    OfferedTool(
         "multi_replace_string_in_file",
         _schema(
             *("explanation", "replacements"),
@@ -123,9 +133,9 @@ OURS = (
             },
         ),
     ),
-    ToolOffer("run_in_terminal", _schema("command", command="string")),
+    OfferedTool("run_in_terminal", _schema("command", command="string")),
 )
-SHELL_ONLY = (ToolOffer("bash", _schema("command", command="string")),)
+SHELL_ONLY = (OfferedTool("bash", _schema("command", command="string")),)
 
 AGENTS = {
     "claude": CLAUDE,
@@ -141,21 +151,21 @@ AGENTS = {
     "ours": OURS,
     "shell only": SHELL_ONLY,
 }
-READ = Read(path="src/a.py")
-WRITE = Write(path="src/new.py", content="x = 1\n")
-EDIT = Edit(path="src/a.py", old="a = 1", new="a = 2")
-RUN = Run(command="make test")
+READ = ReadStep(path="src/a.py")
+WRITE = WriteStep(path="src/new.py", content="x = 1\n")
+EDIT = EditStep(path="src/a.py", old="a = 1", new="a = 2")
+RUN = RunStep(command="make test")
 
 
-def _made(call: Call, offers: tuple[ToolOffer, ...], cwd: str = "/tree") -> Concrete:
-    made = concrete(call, offers, cwd)
+def _made(call: CallStep, offers: tuple[OfferedTool, ...], cwd: str = "/tree") -> FittedCall:
+    made = fit_call(call, offers, cwd)
     assert made is not None
     return made
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("call", [READ, WRITE, EDIT, RUN], ids=lambda call: str(call.op))
-def test_every_operation_fits_the_tools_of_every_agent(agent: str, call: Call) -> None:
+def test_every_operation_fits_the_tools_of_every_agent(agent: str, call: CallStep) -> None:
     made = _made(call, AGENTS[agent])
     offer = next(offer for offer in AGENTS[agent] if offer.name == made.tool)
     if not offer.is_freeform:
@@ -225,12 +235,14 @@ def test_every_operation_fits_the_tools_of_every_agent(agent: str, call: Call) -
         ),
     ],
 )
-def test_tools_and_arguments_are_found_by_name(agent: str, call: Call, expected: tuple[str, dict[str, Any]]) -> None:
+def test_tools_and_arguments_are_found_by_name(
+    agent: str, call: CallStep, expected: tuple[str, dict[str, Any]]
+) -> None:
     assert _made(call, AGENTS[agent]) == expected
 
 
 def test_a_patch_goes_to_the_patch_tool_or_to_the_shell() -> None:
-    patch = Patch(patch="*** Begin Patch\n*** Delete File: a\n*** End Patch")
+    patch = PatchStep(patch="*** Begin Patch\n*** Delete File: a\n*** End Patch")
     assert _made(patch, CODEX).args == {"input": patch.patch}
     assert _made(patch, OLD_CODEX).args == {"input": patch.patch}
     assert _made(patch, SHELL_ONLY).args["command"].startswith("apply_patch <<'PATCH'\n*** Begin Patch")
@@ -242,39 +254,39 @@ def _run(command: str, folder: Path) -> str:
 
 def test_what_the_shell_is_given_instead_does_the_same(tmp_path: Path) -> None:
     hostile = 'it\'s "$HOME" `id`\\n\n'
-    steps: tuple[Call, ...] = (
-        Write(path="in/a b.txt", content=hostile),
-        Edit(path="in/a b.txt", old='"$HOME"', new="'home'"),
-        Read(path="in/a b.txt"),
+    steps: tuple[CallStep, ...] = (
+        WriteStep(path="in/a b.txt", content=hostile),
+        EditStep(path="in/a b.txt", old='"$HOME"', new="'home'"),
+        ReadStep(path="in/a b.txt"),
     )
     printed = [_run(_made(call, SHELL_ONLY, "").args["command"], tmp_path) for call in steps]
     assert printed == ["", "", hostile.replace('"$HOME"', "'home'")]
 
 
 def test_the_folder_of_the_agent_is_put_in_everywhere() -> None:
-    assert _made(Force(tool="x", args={"a": ["{cwd}/b"]}), ()).args == {"a": ["/tree/b"]}
+    assert _made(ForceStep(tool="x", args={"a": ["{cwd}/b"]}), ()).args == {"a": ["/tree/b"]}
     with pytest.raises(Unplayable, match="cwd"):
-        concrete(Read(path="{cwd}/a"), CLAUDE, "")
+        fit_call(ReadStep(path="{cwd}/a"), CLAUDE, "")
 
 
 def test_a_forced_tool_need_not_be_offered() -> None:
-    assert _made(Force(tool="launch_missiles", args={"n": 1}), CLAUDE) == ("launch_missiles", {"n": 1})
+    assert _made(ForceStep(tool="launch_missiles", args={"n": 1}), CLAUDE) == ("launch_missiles", {"n": 1})
 
 
 def test_garbage_has_the_right_tool_and_arguments_nobody_can_read() -> None:
-    assert _made(Garbage(call=READ, text="{nope"), CLAUDE) == ("Read", {UNPARSED: "{nope"})
+    assert _made(GarbageStep(call=READ, text="{nope"), CLAUDE) == ("Read", {UNPARSED: "{nope"})
     with pytest.raises(Unplayable):
-        concrete(Garbage(call=Submit(answer={})), CLAUDE, "")
+        fit_call(GarbageStep(call=SubmitStep(answer={})), CLAUDE, "")
 
 
 @pytest.mark.parametrize("name", ["submit_result", "fairwitness_submit_result", "final_result", "StructuredOutput"])
 def test_an_answer_is_handed_in_by_whatever_takes_one(name: str) -> None:
     answer = {"status": "DONE", "files": ["a"]}
-    flat = ToolOffer(name, _schema("status", "files", status="string", files="array"))
-    assert concrete(Submit(answer=answer), (*CLAUDE, flat), "") == (name, answer)
-    wrapped = ToolOffer(name, _schema("result", result="object"))
-    assert concrete(Submit(answer=answer), (wrapped,), "") == (name, {"result": answer})
-    assert concrete(Submit(answer=answer), CLAUDE, "") is None
+    flat = OfferedTool(name, _schema("status", "files", status="string", files="array"))
+    assert fit_call(SubmitStep(answer=answer), (*CLAUDE, flat), "") == (name, answer)
+    wrapped = OfferedTool(name, _schema("result", result="object"))
+    assert fit_call(SubmitStep(answer=answer), (wrapped,), "") == (name, {"result": answer})
+    assert fit_call(SubmitStep(answer=answer), CLAUDE, "") is None
 
 
 def test_other_fields_that_must_not_be_empty_are_filled_by_their_schema() -> None:
@@ -293,7 +305,7 @@ def test_other_fields_that_must_not_be_empty_are_filled_by_their_schema() -> Non
     schema = _schema(*fields, **fields) | {
         "$defs": {"Deep": _schema("again", again={"$ref": "#/$defs/Deep"})},
     }
-    made = _made(READ, (ToolOffer("read_file", schema),))
+    made = _made(READ, (OfferedTool("read_file", schema),))
     deep = made.args.pop("deep")
     assert made.args == {
         "path": "src/a.py",

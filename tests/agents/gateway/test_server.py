@@ -12,10 +12,11 @@ import httpx
 import pytest
 
 from agents.gateway.scripted_kit import TOKEN, client, eventually, request, script, scripted
-from fairwitness.agents.gateway.script import Hang, marker
 from fairwitness.agents.gateway.server import serving
 from fairwitness.contracts.agents.model import Dialect
 from fairwitness.errors import UsageError
+from fairwitness.testing.script_steps import HangStep
+from fairwitness.testing.scripted_model import marker
 
 pytestmark = pytest.mark.req("X3")
 
@@ -115,7 +116,7 @@ def test_it_listens_on_both_at_once_and_on_no_other_address(tmp_path: Path) -> N
 
 
 def test_a_hanging_connection_does_not_keep_it_alive(tmp_path: Path) -> None:
-    app = scripted(script(Hang()))
+    app = scripted(script(HangStep()))
     path, body = request(Dialect.ANTHROPIC, marker("s"))
 
     async def play() -> float:

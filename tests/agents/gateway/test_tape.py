@@ -21,11 +21,18 @@ from agents.gateway.pass_kit import (
     scripted,
     turn_in,
 )
-from fairwitness.agents.cassettes import Cassette, load, name_of
+from fairwitness.agents.cassette_file import Cassette, load, name_of
 from fairwitness.agents.gateway.dialects import CODECS
-from fairwitness.agents.gateway.modes import UNPARSED, Answered, Asked, Failed, Grant, Hang, Raw, Turn
-from fairwitness.agents.gateway.script import ScriptMode, marker
-from fairwitness.agents.gateway.script_steps import Calls, Garbage, Read, Say, Script
+from fairwitness.agents.gateway.modes import (
+    UNPARSED,
+    FailedAnswer,
+    Grant,
+    ModelAnswer,
+    ModelRequest,
+    NoAnswer,
+    RawAnswer,
+    TurnAnswer,
+)
 from fairwitness.agents.gateway.tape import (
     Played,
     RecordMode,
@@ -36,10 +43,12 @@ from fairwitness.agents.gateway.tape import (
     replayed,
     shown_in,
 )
-from fairwitness.agents.redact import Redactor
+from fairwitness.agents.redaction import Redactor
 from fairwitness.contracts.agents.cassette import CassetteTurn
 from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage, ToolUse
 from fairwitness.contracts.common.tools import Role
+from fairwitness.testing.script_steps import CallsStep, GarbageStep, ReadStep, SayStep, Script
+from fairwitness.testing.scripted_model import ScriptMode, marker
 
 EVERY = pytest.mark.parametrize("dialect", list(Dialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
@@ -48,10 +57,10 @@ PROMPT = f"Do as the script says. {marker('work', '{cwd}')}"
 WORK = Script(
     name="work",
     steps=(
-        Read(path="{cwd}/a.py"),
-        Calls(calls=(Read(path="{cwd}/b.py"), Read(path="{cwd}/c.py")), text="Two more."),
-        Garbage(call=Read(path="d.py")),
-        Say(text="Done in {cwd}, and {root} is only a word."),
+        ReadStep(path="{cwd}/a.py"),
+        CallsStep(calls=(ReadStep(path="{cwd}/b.py"), ReadStep(path="{cwd}/c.py")), text="Two more."),
+        GarbageStep(call=ReadStep(path="d.py")),
+        SayStep(text="Done in {cwd}, and {root} is only a word."),
     ),
 )
 
@@ -179,7 +188,7 @@ def test_a_recording_of_a_replay_is_the_same_file_but_for_the_time_it_took(tmp_p
         body = body_of(Dialect.ANTHROPIC, _prompt(tmp_path))
         for _ in WORK.steps:
             answered = await mode.answer(asked_of(Dialect.ANTHROPIC, body))
-            assert isinstance(answered, Turn)
+            assert isinstance(answered, TurnAnswer)
             _went_on(Dialect.ANTHROPIC, body, answered.turn, _shown(answered.turn, tmp_path))
         lines = [json.loads(line) for line in (folder / NAME).read_text().splitlines()]
         return [json.dumps({key: value for key, value in line.items() if key != "ms"}).encode() for line in lines]
@@ -202,15 +211,15 @@ def _turns(*seen: str) -> Cassette:
     return Cassette(header_of(_tape(root, root)), tuple(lines))
 
 
-def _played(mode: ReplayMode, *shown: str, root: Path = Path("/work")) -> list[Answered]:
+def _played(mode: ReplayMode, *shown: str, root: Path = Path("/work")) -> list[ModelAnswer]:
     """What an agent gets that is shown these results, one after the other."""
 
-    async def play() -> list[Answered]:
+    async def play() -> list[ModelAnswer]:
         body = body_of(Dialect.ANTHROPIC, _prompt(root))
-        answers: list[Answered] = []
+        answers: list[ModelAnswer] = []
         for text in (*shown, ""):
             answers.append(await mode.answer(asked_of(Dialect.ANTHROPIC, body)))
-            if not isinstance(answers[-1], Turn):
+            if not isinstance(answers[-1], TurnAnswer):
                 break
             _went_on(Dialect.ANTHROPIC, body, answers[-1].turn, [(answers[-1].turn.calls[0], text)])
         return answers
@@ -222,8 +231,8 @@ def _played(mode: ReplayMode, *shown: str, root: Path = Path("/work")) -> list[A
 def test_a_strict_replay_stops_where_the_model_is_shown_something_else_and_names_the_turn() -> None:
     mode, warned = _replaying(_turns("one", "two", "three"), Path("/work"))
     answers = _played(mode, "one", "another", "three")
-    assert [type(answer) for answer in answers] == [Turn, Turn, Failed]
-    assert isinstance(answers[-1], Failed)
+    assert [type(answer) for answer in answers] == [TurnAnswer, TurnAnswer, FailedAnswer]
+    assert isinstance(answers[-1], FailedAnswer)
     assert answers[-1].message.startswith("diverged at turn 2")
     assert "another" in answers[-1].message
     assert (answers[-1].status, answers[-1].headers["x-should-retry"], answers[-1].step) == (400, "false", 2)
@@ -233,7 +242,7 @@ def test_a_strict_replay_stops_where_the_model_is_shown_something_else_and_names
 def test_a_lenient_replay_warns_and_goes_on() -> None:
     mode, warned = _replaying(_turns("one", "two", "three"), Path("/work"), strict=False)
     answers = _played(mode, "one", "another")
-    assert [type(answer) for answer in answers] == [Turn, Turn, Turn]
+    assert [type(answer) for answer in answers] == [TurnAnswer, TurnAnswer, TurnAnswer]
     assert len(warned) == 1
     assert warned[0].startswith("diverged at turn 2")
 
@@ -242,8 +251,8 @@ def test_what_differs_by_machine_or_day_is_no_divergence() -> None:
     cassette = _turns("read /work/a in 0.12s", "two")
     mode, _ = _replaying(cassette, Path("/srv/other"))
     answers = _played(mode, "read /srv/other/a in 3.40s", root=Path("/srv/other"))
-    assert [type(answer) for answer in answers] == [Turn, Turn]
-    assert isinstance(answers[1], Turn)
+    assert [type(answer) for answer in answers] == [TurnAnswer, TurnAnswer]
+    assert isinstance(answers[1], TurnAnswer)
     assert answers[1].turn.calls[0].args == {"path": "/srv/other/1"}
 
 
@@ -253,10 +262,10 @@ def test_a_request_that_is_sent_again_gets_the_same_turn_again() -> None:
         body = body_of(Dialect.ANTHROPIC, _prompt(Path("/work")))
         first = await mode.answer(asked_of(Dialect.ANTHROPIC, body))
         assert await mode.answer(asked_of(Dialect.ANTHROPIC, body)) == first
-        assert isinstance(first, Turn)
+        assert isinstance(first, TurnAnswer)
         _went_on(Dialect.ANTHROPIC, body, first.turn, [(first.turn.calls[0], "one")])
         second = await mode.answer(asked_of(Dialect.ANTHROPIC, body))
-        assert isinstance(second, Turn)
+        assert isinstance(second, TurnAnswer)
         assert second.step == 1
 
     asyncio.run(play())
@@ -265,7 +274,7 @@ def test_a_request_that_is_sent_again_gets_the_same_turn_again() -> None:
 def test_a_recording_that_is_over_says_so() -> None:
     mode, _ = _replaying(_turns("one"), Path("/work"))
     answers = _played(mode, "one", "two")
-    assert isinstance(answers[-1], Failed)
+    assert isinstance(answers[-1], FailedAnswer)
     assert "over after 1 turns" in answers[-1].message
 
 
@@ -273,7 +282,7 @@ def test_another_prompt_is_reported_and_does_not_stop_a_replay() -> None:
     warned: list[str] = []
     played = Played(_turns("one", "two"), Path("/work"), "Other words.")
     mode = ReplayMode(lambda _: played, strict=True, warn=warned.append)
-    assert [type(answer) for answer in _played(mode, "one")] == [Turn, Turn]
+    assert [type(answer) for answer in _played(mode, "one")] == [TurnAnswer, TurnAnswer]
     assert warned == ["the prompt is another than when this was recorded"]
 
 
@@ -285,7 +294,7 @@ def test_without_a_tape_nothing_is_recorded_and_nothing_played() -> None:
     )
     for mode in modes:
         failed = asyncio.run(mode.answer(asked))
-        assert isinstance(failed, Failed)
+        assert isinstance(failed, FailedAnswer)
         assert failed.status == 403
 
 
@@ -294,17 +303,17 @@ class Answers:
 
     name = "test"
 
-    def __init__(self, *answers: Answered) -> None:
+    def __init__(self, *answers: ModelAnswer) -> None:
         self._answers = iter(answers)
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         """The next."""
         return next(self._answers)
 
 
-def _said(text: str, **args: Any) -> Turn:
+def _said(text: str, **args: Any) -> TurnAnswer:
     calls = (ToolUse(id="1", name="run", args=args),) if args else ()
-    return Turn(ModelTurn(text=text, calls=calls, usage=ModelUsage(tokens_in=3, tokens_out=4)))
+    return TurnAnswer(ModelTurn(text=text, calls=calls, usage=ModelUsage(tokens_in=3, tokens_out=4)))
 
 
 async def _broken() -> Any:
@@ -336,12 +345,12 @@ def test_a_request_that_is_sent_again_has_its_last_answer_recorded(tmp_path: Pat
 
 def test_only_whole_turns_of_the_conversation_are_recorded(tmp_path: Path) -> None:
     stream = {"content-type": "text/event-stream"}
-    answers: tuple[Answered, ...] = (
-        Failed(529, "busy"),
-        Hang(),
-        Raw(500, {}, _broken()),
-        Raw(200, stream, _broken()),
-        Turn(ModelTurn(text="half"), is_cut=True),
+    answers: tuple[ModelAnswer, ...] = (
+        FailedAnswer(529, "busy"),
+        NoAnswer(),
+        RawAnswer(500, {}, _broken()),
+        RawAnswer(200, stream, _broken()),
+        TurnAnswer(ModelTurn(text="half"), is_cut=True),
         _said("a title"),
         _said("whole"),
     )
@@ -349,10 +358,10 @@ def test_only_whole_turns_of_the_conversation_are_recorded(tmp_path: Path) -> No
     async def play() -> None:
         mode = _recording(Answers(*answers), tmp_path, tmp_path)
         for number, answer in enumerate(answers):
-            beside = isinstance(answer, Turn) and answer.turn.text == "a title"
+            beside = isinstance(answer, TurnAnswer) and answer.turn.text == "a title"
             body = body_of(Dialect.ANTHROPIC, f"prompt {number}", tools=not beside)
             answered = await mode.answer(asked_of(Dialect.ANTHROPIC, body))
-            if isinstance(answered, Raw):
+            if isinstance(answered, RawAnswer):
                 assert [piece async for piece in answered.body]
 
     asyncio.run(play())
@@ -374,8 +383,8 @@ def test_a_conversation_without_tools_is_known_by_its_prompt(tmp_path: Path) -> 
     as_json = asyncio.run(
         mode.answer(asked_of(Dialect.OPENAI_CHAT, body | {"response_format": {"type": "json_object"}}))
     )
-    assert isinstance(title, Turn)
-    assert isinstance(as_json, Turn)
+    assert isinstance(title, TurnAnswer)
+    assert isinstance(as_json, TurnAnswer)
     assert (title.turn.text, as_json.turn.text) == ("OK", "{}")
 
 
@@ -398,12 +407,12 @@ def test_what_cannot_be_written_down_is_an_error_and_no_turn(tmp_path: Path) -> 
     asked = asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"))
     huge = _recording(Answers(_said("x", number=10**100)), tmp_path, tmp_path)
     failed = asyncio.run(huge.answer(asked))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FailedAnswer)
     assert "recorded" in failed.message
     assert not (tmp_path / NAME).exists()
     (tmp_path / NAME).write_text("something else")
     taken = asyncio.run(_recording(Answers(_said("x")), tmp_path, tmp_path).answer(asked))
-    assert isinstance(taken, Failed)
+    assert isinstance(taken, FailedAnswer)
     assert (tmp_path / NAME).read_text() == "something else"
 
 
@@ -416,10 +425,10 @@ def test_a_stream_that_cannot_be_recorded_breaks_before_its_end(tmp_path: Path) 
             yield frame
 
     async def play() -> bytes:
-        raw = Raw(200, {"content-type": "text/event-stream"}, streamed())
+        raw = RawAnswer(200, {"content-type": "text/event-stream"}, streamed())
         mode = _recording(Answers(raw), tmp_path, tmp_path)
         answered = await mode.answer(asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"), stream=True))
-        assert isinstance(answered, Raw)
+        assert isinstance(answered, RawAnswer)
         read = b""
         try:
             async for piece in answered.body:
@@ -437,7 +446,7 @@ def test_dispatches_do_not_share_a_position() -> None:
         body = body_of(Dialect.ANTHROPIC, _prompt(Path("/work")))
         for name in ("d-1", "d-2"):
             answered = await mode.answer(asked_of(Dialect.ANTHROPIC, body, grant=Grant("t", name)))
-            assert isinstance(answered, Turn)
+            assert isinstance(answered, TurnAnswer)
             assert answered.step == 0
 
     asyncio.run(play())

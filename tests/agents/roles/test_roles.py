@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.agents.prompting import PROMPTS
+from fairwitness.agents.prompt_text import PROMPTS
 from fairwitness.agents.roles import FOLDER, ROLES, read_roles
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.catalog import BY_NAME

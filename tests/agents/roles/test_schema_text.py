@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from agents.roles.briefs import BRIEFS
-from fairwitness.agents.answer import filled
+from fairwitness.agents.answer import with_known
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import explain, fields_of, form_of
 from fairwitness.contracts.catalog import BY_NAME
@@ -88,7 +88,7 @@ def test_an_example_without_what_is_known_fits_the_form_and_is_whole_again_once_
     validator = Draft202012Validator(form_of(answer, known).schema)
     assert [error.message for error in validator.iter_errors(written)] == []
     values = {way: _at(whole, way) for way in known}
-    assert filled(written, values) == whole
+    assert with_known(written, values) == whole
 
 
 def _at(value: Any, way: str) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.toolset.model import GitReader, Source, Surroundings, ToolResult
+from fairwitness.agents.toolset.model import CommandEnvironment, GitReader, ToolResult, ToolSource
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Denial
@@ -62,8 +62,8 @@ class Bench:
     role: Role = Role.IMPLEMENTER
     scope: Scope = SCOPE
     runner: Runner = field(default_factory=lambda: ScriptedRunner((), tier=SandboxTier.NONE))
-    surroundings: Surroundings = field(default_factory=Surroundings)
-    sources: Mapping[Tool, Source] = field(default_factory=dict)
+    surroundings: CommandEnvironment = field(default_factory=CommandEnvironment)
+    sources: Mapping[Tool, ToolSource] = field(default_factory=dict)
     git: GitReader | None = None
     told: list[Denial] = field(default_factory=list)
     box: Toolbox = field(init=False)

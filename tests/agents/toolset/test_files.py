@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from agents.toolset.kit import FOLDER, Bench
 from fairwitness.agents.toolset.files import LINES_LIMIT, to_bytes
-from fairwitness.agents.toolset.model import FILE_LIMIT, TEXT_LIMIT, Unable
+from fairwitness.agents.toolset.model import FILE_LIMIT, TEXT_LIMIT, ToolFailed
 from fairwitness.contracts.common.tools import Role
 
 LINKED = "a part of it is a link, on another file system or no plain file"
@@ -294,5 +294,5 @@ def test_a_worktree_that_is_gone_is_said(bench: Bench) -> None:
 
 
 def test_half_a_sign_is_no_text() -> None:
-    with pytest.raises(Unable, match="half of a surrogate pair"):
+    with pytest.raises(ToolFailed, match="half of a surrogate pair"):
         to_bytes("a\ud800")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairwitness.agents.toolset.plain import Veil, head_and_tail, one_line, short_line, spelled, without_codes
+from fairwitness.agents.toolset.plain import PathVeil, head_and_tail, one_line, short_line, spelled, without_codes
 
 GENERATED = settings(max_examples=500)
 
@@ -73,7 +73,7 @@ def test_the_worktrees_place_is_taken_out_and_its_neighbours_is_not(tmp_path: Pa
     real.mkdir()
     linked = tmp_path / "linked"
     linked.symlink_to(real)
-    veil = Veil(linked)
+    veil = PathVeil(linked)
     assert (
         veil.over(f"{linked}/a.py {real}/b.py at {linked}. -I{linked}/x '{linked}'") == "./a.py ./b.py at .. -I./x '.'"
     )
@@ -99,4 +99,4 @@ def test_the_worktrees_place_is_taken_out_and_its_neighbours_is_not(tmp_path: Pa
     ],
 )
 def test_a_path_is_made_one_of_the_worktree_and_never_leads_elsewhere(tmp_path: Path, path: str, relative: str) -> None:
-    assert Veil(tmp_path).relative(path.format(root=tmp_path)) == relative.format(root=tmp_path)
+    assert PathVeil(tmp_path).relative(path.format(root=tmp_path)) == relative.format(root=tmp_path)

@@ -10,8 +10,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from agents.toolset.kit import SCOPE, Bench, plant, real_runner
-from fairwitness.agents.sameness import digest, same
-from fairwitness.agents.toolset.model import TEXT_LIMIT, Surroundings
+from fairwitness.agents.normalization import digest, normalize
+from fairwitness.agents.toolset.model import TEXT_LIMIT, CommandEnvironment
 from fairwitness.agents.toolset.toolbox import COMMANDS_AT_ONCE
 from fairwitness.contracts.agents.dispatch import Layer
 from fairwitness.contracts.common.evidence import SandboxTier
@@ -122,7 +122,7 @@ def test_not_even_a_builder_changes_the_repository_or_anything_outside(shell: Be
 
 @pytest.mark.req("X3")
 def test_a_command_sees_no_variable_and_no_secret_of_ours(worktree: Path) -> None:
-    around = Surroundings(env={"GREETING": "hello", "TERM": "vt100"}, network=Network.OFF)
+    around = CommandEnvironment(env={"GREETING": "hello", "TERM": "vt100"}, network=Network.OFF)
     bench = Bench(worktree, runner=real_runner(), surroundings=around)
     program = _python(worktree, "import os; print(sorted(os.environ), os.environ['GREETING'], os.environ['TERM'])")
     said = bench.good("run_in_terminal", command=program)
@@ -138,10 +138,10 @@ def test_a_program_is_found_on_the_path_and_never_in_the_worktree_by_chance(shel
         (shell.root / place).write_text("#!/bin/sh\necho planted\n")
         (shell.root / place).chmod(0o755)
     assert "planted" not in shell.good("run_in_terminal", command=_python(shell.root, "print(1)"))
-    around = Surroundings(env={"PATH": f".:src::{shell.root}/src"})
+    around = CommandEnvironment(env={"PATH": f".:src::{shell.root}/src"})
     own = Bench(shell.root, runner=shell.runner, surroundings=around)
     assert "planted" in own.good("run_in_terminal", command=_python(shell.root, "print(1)"))
-    nowhere = Bench(shell.root, runner=shell.runner, surroundings=Surroundings(env={"PATH": "src:."}))
+    nowhere = Bench(shell.root, runner=shell.runner, surroundings=CommandEnvironment(env={"PATH": "src:."}))
     assert nowhere.bad("run_in_terminal", command="python3 x") == "there is no program python3 here"
 
 
@@ -189,14 +189,14 @@ def test_a_long_output_is_cut_in_the_middle_and_can_be_paged(shell: Bench) -> No
 
 
 def test_more_output_than_is_kept_has_a_mark_where_it_is_missing(worktree: Path) -> None:
-    around = Surroundings(limits=Limits(output_kept=2000))
+    around = CommandEnvironment(limits=Limits(output_kept=2000))
     bench = Bench(worktree, runner=real_runner(), surroundings=around)
     said = bench.good("run_in_terminal", command=_python(worktree, "print('a' * 5000 + 'z' * 5000)"))
     assert re.search(r"aaa\n\[… 8001 bytes left out …\]\nzzz", said)
 
 
 def test_a_command_that_takes_too_long_is_stopped(worktree: Path) -> None:
-    around = Surroundings(wall_s=1, limits=Limits(wall_s=50))
+    around = CommandEnvironment(wall_s=1, limits=Limits(wall_s=50))
     bench = Bench(worktree, runner=real_runner(), surroundings=around)
     program = "import time; print('begun', flush=True); time.sleep(60)"
     result = bench.call("run_in_terminal", command=_python(worktree, program))
@@ -320,7 +320,7 @@ def test_a_limit_and_a_signal_are_named(worktree: Path) -> None:
 
 
 def test_surroundings_that_cannot_be_meant_are_said(worktree: Path) -> None:
-    bench = Bench(worktree, runner=real_runner(), surroundings=Surroundings(read=("relative",)))
+    bench = Bench(worktree, runner=real_runner(), surroundings=CommandEnvironment(read=("relative",)))
     assert bench.bad("run_in_terminal", command="python3 x") == "it was not run: 'relative' is not an absolute path"
 
 
@@ -337,5 +337,5 @@ def test_the_same_command_in_another_worktree_on_another_day_is_the_same_to_a_re
     for name, wait, body in (("one", 0, "pass"), ("two", 0.2, "pass"), ("bad", 0, "self.fail('odd')")):
         root = plant(worktree.parent / name, {"test_a.py": test.format(wait, body)})
         said = Bench(root, runner=real_runner()).good("run_in_terminal", command="python3 -m unittest -v")
-        seen.setdefault(digest([same(said, root=str(root))]), []).append(name)
+        seen.setdefault(digest([normalize(said, root=str(root))]), []).append(name)
     assert sorted(seen.values()) == [["bad"], ["one", "two"]]

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.cassettes import name_of
+from fairwitness.agents.cassette_file import name_of
 from fairwitness.app.assembly.dispatch import CAPS, DispatchDepsFactory
 from fairwitness.contracts.autopilot.order import AutopilotOrder
 from fairwitness.contracts.autopilot.passes import PhasePass

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.agents.prompting import estimate_tokens, render
+from fairwitness.agents.prompt_text import estimate_tokens, render
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.toolbox import Toolbox

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from fairwitness.agents.base import Job
+from fairwitness.agents.base import AgentJob
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from runs.dispatch.world import World, builder, writes
 
@@ -11,7 +11,7 @@ from runs.dispatch.world import World, builder, writes
 def main(root: Path) -> None:
     """Asks once; whoever is asked leaves a mark outside of the worktree, where no dispatch puts anything back."""
 
-    def paid(_job: Job) -> None:
+    def paid(_job: AgentJob) -> None:
         with (root / "asked").open("a") as marks:
             marks.write("asked\n")
 

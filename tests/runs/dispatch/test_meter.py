@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairwitness.agents.gateway.meter import Capped, Hold, Refusal
+from fairwitness.agents.gateway.meter import BudgetRefusal, Capped, Hold
 from fairwitness.agents.gateway.modes import Grant
 from fairwitness.contracts.agents.dispatch import DispatchLimits
 from fairwitness.contracts.agents.model import ModelUsage
@@ -27,8 +27,8 @@ def grant(name: str) -> Grant:
     return Grant(token="t" * 32, dispatch_id=name)
 
 
-def settled(meter: RunMeter, name: str, usage: ModelUsage = CALL) -> Hold | Refusal:
-    async def call() -> Hold | Refusal:
+def settled(meter: RunMeter, name: str, usage: ModelUsage = CALL) -> Hold | BudgetRefusal:
+    async def call() -> Hold | BudgetRefusal:
         hold = await meter.reserve(grant(name), usage, None)
         if isinstance(hold, Hold):
             await meter.settle(hold, usage, None)
@@ -49,27 +49,27 @@ def test_calls_within_the_limits_go_through_and_are_counted() -> None:
 
 @pytest.mark.req("P12")
 def test_a_dispatch_stops_at_its_own_limit_and_is_told_once() -> None:
-    told: list[Refusal] = []
+    told: list[BudgetRefusal] = []
     meter = RunMeter(account)
     meter.open("a", LIMITS, told.append)
     settled(meter, "a")
     settled(meter, "a")
     for _ in range(2):
         refused = settled(meter, "a")
-        assert isinstance(refused, Refusal)
+        assert isinstance(refused, BudgetRefusal)
         assert refused.what is Capped.TOKENS
     assert told == [meter.refusal("a")]
 
 
 @pytest.mark.req("P12")
 def test_when_another_used_more_than_it_was_promised_the_rest_stop_at_the_cap_of_the_run() -> None:
-    told: list[Refusal] = []
+    told: list[BudgetRefusal] = []
     meter = RunMeter(lambda: account(spent=1700))
     meter.open("a", LIMITS, told.append)
     meter.open("b", LIMITS)
     assert isinstance(settled(meter, "b"), Hold)
     refused = settled(meter, "a")
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, BudgetRefusal)
     assert (refused.cap, refused.used) == (2000, 2100)
     assert "the run has used 2100 of 2000 tokens" in refused.reason
     assert told == [refused]
@@ -86,7 +86,7 @@ def test_a_stream_that_grows_is_cut_at_the_cap_of_the_run() -> None:
     meter = RunMeter(lambda: account(spent=spent))
     meter.open("a", LIMITS)
 
-    async def call() -> tuple[Refusal | None, Refusal | None]:
+    async def call() -> tuple[BudgetRefusal | None, BudgetRefusal | None]:
         nonlocal spent
         hold = await meter.reserve(grant("a"), CALL, None)
         assert isinstance(hold, Hold)
@@ -105,11 +105,11 @@ def test_a_stream_that_grows_is_cut_at_the_cap_of_the_run() -> None:
 
 def test_a_dispatch_without_an_account_is_refused() -> None:
     refused = settled(RunMeter(account), "nobody")
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, BudgetRefusal)
     assert refused.what is Capped.DISPATCH
 
 
 def test_nobody_is_told_of_a_dispatch_that_was_never_opened() -> None:
     meter = RunMeter(lambda: account(spent=5000))
-    assert isinstance(settled(meter, "nobody"), Refusal)
+    assert isinstance(settled(meter, "nobody"), BudgetRefusal)
     assert meter.refusal("nobody") is None

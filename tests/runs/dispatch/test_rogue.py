@@ -15,7 +15,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role
 from fairwitness.runs.dispatch import DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.events import NoEvents
-from fairwitness.testing.scripted_acp_agent import scripted_profile
+from fairwitness.testing.scripted_agent import scripted_profile
 from runs.dispatch.world import INTAKE, REPORT, NoModels, World, brief
 from sandbox.kit import require
 

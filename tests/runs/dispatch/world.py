@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.base import Job, Session, Turn
+from fairwitness.agents.base import AgentJob, AgentTurn, Session
 from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.agents.dispatch import (
     Brief,
@@ -46,7 +46,7 @@ REPORT = value_of("000/implementation-report.yaml")
 INTAKE = value_of("000/intake-return.yaml")
 USED = Usage(source=UsageSource.PROVIDER, tokens_in=900, tokens_out=100, cost_micros=4_000, turns=2)
 
-Act = Callable[[Job], None]
+Act = Callable[[AgentJob], None]
 
 
 def says(answer: dict[str, Any]) -> str:
@@ -57,7 +57,7 @@ def says(answer: dict[str, Any]) -> str:
 def writes(path: str, text: str = "x = 1\n") -> Act:
     """Writes a file of the worktree by itself, as an agent of tier D does."""
 
-    def act(job: Job) -> None:
+    def act(job: AgentJob) -> None:
         place = job.worktree / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
@@ -84,20 +84,20 @@ class Scripted:
     def probe(self) -> Probe:
         return Probe(name=self.name, kind="api", found=True, version="1.2.3", tier=self.tier)
 
-    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+    def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
         return self._opened(job)
 
     @asynccontextmanager
-    async def _opened(self, job: Job) -> AsyncIterator[Session]:
+    async def _opened(self, job: AgentJob) -> AsyncIterator[Session]:
         yield _Scene(self, job)
 
 
 @dataclass
 class _Scene:
     script: Scripted
-    job: Job
+    job: AgentJob
 
-    async def ask(self, prompt: str) -> Turn:
+    async def ask(self, prompt: str) -> AgentTurn:
         self.script.asked.append(prompt)
         for act in self.script.acts:
             act(self.job)
@@ -106,7 +106,7 @@ class _Scene:
         if self.script.waits is not None:
             self.script.waits.set()
             await asyncio.Event().wait()
-        return Turn(self.script.text, self.script.stop, self.script.usage, model="scripted-1")
+        return AgentTurn(self.script.text, self.script.stop, self.script.usage, model="scripted-1")
 
     async def cancel(self) -> None:
         """Nothing is left running."""

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.prompting import render
+from fairwitness.agents.prompt_text import render
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.app.settings.verify import verify_settings

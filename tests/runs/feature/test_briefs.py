@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairwitness.agents.answer import filled, read_answer
-from fairwitness.agents.prompting import estimate_tokens, render
+from fairwitness.agents.answer import read_answer, with_known
+from fairwitness.agents.prompt_text import estimate_tokens, render
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.arguments import as_judged, read_arguments
@@ -132,7 +132,7 @@ def test_every_recorded_answer_is_taken_and_has_the_harness_s_own_header(story: 
         spec = ROLES[brief.role]
         assert spec.answer is not None
         assert form_of(spec.answer, brief.known).name == spec.answer
-        lying = filled(session.answer, dict.fromkeys(brief.known, LIE))
+        lying = with_known(session.answer, dict.fromkeys(brief.known, LIE))
         for said in (session.answer, lying):
             read = read_answer(session.closing_text, said, spec.answer, brief.known, spec.statuses)
             assert read.problems == (), brief.dispatch_id

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.cassettes import NO_PROMPT, name_of
+from fairwitness.agents.cassette_file import NO_PROMPT, name_of
 from fairwitness.app.assembly.dispatch import DispatchDepsFactory
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.evidence import SandboxTier

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.agents.toolset.model import TEXT_LIMIT, Unable
+from fairwitness.agents.toolset.model import TEXT_LIMIT, ToolFailed
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
 from fairwitness.contracts.forge.documents import ChangeRequest
@@ -138,7 +138,7 @@ def test_without_conflicts_there_are_none(tmp_path: Path) -> None:
     "branch", ["main", "fairwitness/run-1/task-01/attempt-2", "fairwitness/run-2/task-01/attempt-1", ""]
 )
 def test_a_branch_that_was_not_given_is_refused(refinery: Refinery, branch: str) -> None:
-    with pytest.raises(Unable, match=f"was not given to you; the branches are: {FIRST}, {SECOND}"):
+    with pytest.raises(ToolFailed, match=f"was not given to you; the branches are: {FIRST}, {SECOND}"):
         refinery.call(Tool.MERGE_BRANCHES, branches=(FIRST, branch))
 
 
@@ -148,7 +148,7 @@ def test_checks_are_run_one_after_the_other_and_told_with_their_ends(tmp_path: P
 
     def says(argv: tuple[str, ...]) -> str:
         if argv[0] == "sh":
-            raise Unable("there is no program sh here")
+            raise ToolFailed("there is no program sh here")
         return "exit code 2\nstdout:\n" + "dots\n" * 20_000 + "1 failed"
 
     refinery.says = says
@@ -191,7 +191,7 @@ def test_a_conflict_is_settled_and_what_could_be_executed_still_can(refinery: Re
 def test_what_may_not_be_written_is_refused_and_the_file_stays(
     refinery: Refinery, path: str, content: str, words: str
 ) -> None:
-    with pytest.raises(Unable, match=words):
+    with pytest.raises(ToolFailed, match=words):
         refinery.call(Tool.FIX_CONFLICT, path=path, content=content)
     assert (refinery.folder / "newest").read_text() == MARKED
 
@@ -209,14 +209,14 @@ def test_nothing_is_written_through_a_link_or_onto_what_is_no_plain_file(refiner
     (refinery.folder / "src").symlink_to(outside)
     os.mkfifo(refinery.folder / "gone.bin")
     for path in ("newest", "src/run.sh", "gone.bin"):
-        with pytest.raises(Unable):
+        with pytest.raises(ToolFailed):
             refinery.call(Tool.FIX_CONFLICT, path=path, content="mine\n")
     assert (outside / "run.sh").read_text() == "theirs\n"
     told = refinery.call(Tool.MERGE_BRANCHES, branches=(FIRST,))
     assert "conflict marks" not in told  # nothing was read there either
     (refinery.folder / "gone.bin").unlink()
     (refinery.folder / "gone.bin").mkdir()
-    with pytest.raises(Unable, match=r"gone\.bin is a folder"):
+    with pytest.raises(ToolFailed, match=r"gone\.bin is a folder"):
         refinery.call(Tool.FIX_CONFLICT, path="gone.bin", content="mine\n")
 
 
@@ -253,6 +253,6 @@ def test_a_request_is_noted_as_pending_and_has_to_be_returned(refinery: Refinery
 def test_a_request_that_is_none_is_refused_with_what_it_lacks(
     refinery: Refinery, differs: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(Unable, match=words):
+    with pytest.raises(ToolFailed, match=words):
         refinery.call(Tool.EMIT_CR, **{**REQUEST, **differs})
     assert refinery.wanted == []

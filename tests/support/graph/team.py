@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.cassettes import name_of
+from fairwitness.agents.cassette_file import name_of
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 

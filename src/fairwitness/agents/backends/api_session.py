@@ -5,10 +5,20 @@ and what ends a turn are this module's to decide, and every one of them is bound
 """
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import httpx2
 from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelAPIError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    ModelRequestTimeout,
+    ModelTimeoutError,
+)
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -29,26 +39,103 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from fairwitness.agents.backends.acting import SUBMIT, SUBMIT_WORDS, UNPARSED, Acted, Answered, Asked, act
-from fairwitness.agents.backends.api_errors import Failure, failed, failure_of
-from fairwitness.agents.backends.asking import Asking, Waits, room_problem
-from fairwitness.agents.base import Job, Turn
+from fairwitness.agents.backends.turn_loop import (
+    SUBMIT,
+    SUBMIT_DESCRIPTION,
+    UNPARSED,
+    CancellableTurn,
+    RetryWaits,
+    ToolReply,
+    ToolRequest,
+    TurnReplies,
+    limit_problem,
+    run_tools,
+)
+from fairwitness.agents.base import AgentJob, AgentTurn
 from fairwitness.contracts.agents.dispatch import Kind, Stop, Usage, UsageSource
 from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.kit.text import visible
+
+_SHOWN = 500
+_OVER_BUDGET = "over budget:"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no turn."""
+
+    stop: Stop
+    cause: ErrorCause | None
+    text: str
+
+
+def failed(cause: ErrorCause, text: str) -> Failure:
+    """A failure that is nobody's limit and nobody's refusal."""
+    return Failure(Stop.FAILED, cause, text)
+
+
+def failure_of(error: Exception) -> Failure:
+    """What an exception of pydantic-ai, of a provider's package or of HTTP means."""
+    text = visible(_words(error))[:_SHOWN]
+    match error:
+        case ContentFilterError():
+            return Failure(Stop.REFUSED, None, text)
+        case ModelHTTPError(status_code=402):  # the gateway's own answer at the cap
+            return Failure(Stop.LIMIT, None, text)
+        case ModelAPIError(in_stream=True) if _OVER_BUDGET in text:  # a stream that was cut off there has no status
+            return Failure(Stop.LIMIT, None, text)
+        case ModelQuotaExceededError():  # waiting does not fill an account
+            return failed(ErrorCause.PERMISSION_DENIED, text)
+        case ModelHTTPError():
+            return failed(_by_status(error.status_code), text)
+        case ModelTimeoutError() | ModelRequestTimeout() | httpx2.TimeoutException():
+            return failed(ErrorCause.TIMEOUT, text)
+        case ModelConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
+            return failed(ErrorCause.NETWORK, text)
+        case ModelAPIError():
+            return failed(ErrorCause.SERVER_ERROR, text)
+        case _:  # nonsense where an answer was due
+            return failed(ErrorCause.AGENT_ERROR, text)
+
+
+def _by_status(status: int) -> ErrorCause:
+    if status >= 500:
+        return ErrorCause.SERVER_ERROR
+    return {
+        401: ErrorCause.PERMISSION_DENIED,
+        403: ErrorCause.PERMISSION_DENIED,
+        404: ErrorCause.NOT_FOUND,
+        408: ErrorCause.TIMEOUT,
+        429: ErrorCause.RATE_LIMITED,
+    }.get(status, ErrorCause.AGENT_ERROR)
+
+
+def _words(error: Exception) -> str:
+    """The provider's own sentence where there is one; else what the exception says."""
+    if not isinstance(error, ModelHTTPError):
+        return f"the model failed: {error}" if str(error) else f"the model failed: {type(error).__name__}"
+    body: object = error.body
+    while isinstance(body, dict) and isinstance(body.get("error"), dict):
+        body = body["error"]
+    if isinstance(body, list) and body:
+        body = body[0]
+    said = body.get("message") if isinstance(body, dict) else body
+    return f"the model answered {error.status_code}: {said or 'without a word'}"
+
 
 MOST_SIGNS = 1 << 20
 """Of one turn, thoughts and arguments included; more is a flood, and is not listened to."""
 MOST_CALLS = 64
 """So many calls of one turn are carried out."""
-_TOO_MANY = Answered(False, f"not done: more than {MOST_CALLS} calls in one turn")
+_TOO_MANY = ToolReply(False, f"not done: more than {MOST_CALLS} calls in one turn")
 
 
 class ApiSession:
     """One conversation; its history is what the model is told again each time."""
 
-    def __init__(self, model: Model, settings: ModelSettings, job: Job, waits: Waits) -> None:
+    def __init__(self, model: Model, settings: ModelSettings, job: AgentJob, waits: RetryWaits) -> None:
         self._model, self._settings, self._job, self._waits = model, settings, job, waits
-        self._asking = Asking()
+        self._asking = CancellableTurn()
         self._history: list[ModelMessage] = []
         self._unsaid: list[ModelRequestPart] = []
         """What the model has not been told yet: prompts, and results of its calls."""
@@ -56,7 +143,7 @@ class ApiSession:
         self._requests = 0
         self._responses: list[ModelResponse] = []
 
-    async def ask(self, prompt: str) -> Turn:
+    async def ask(self, prompt: str) -> AgentTurn:
         """One prompt, to the model's last word or to what kept it from saying one."""
         return await self._asking.run(self._talk(prompt), lambda: self._turn(Stop.CANCELLED, error="it was cancelled"))
 
@@ -64,7 +151,7 @@ class ApiSession:
         """Ends the request or the tool that is under way."""
         await self._asking.cancel()
 
-    async def _talk(self, prompt: str) -> Turn:
+    async def _talk(self, prompt: str) -> AgentTurn:
         self._unsaid.append(UserPromptPart(prompt))
         while True:
             response = await self._response()
@@ -78,13 +165,13 @@ class ApiSession:
             if acted.submitted is not None:
                 return self._turn(Stop.DONE, submitted=acted.submitted)
 
-    async def _act(self, response: ModelResponse) -> Acted | None:
+    async def _act(self, response: ModelResponse) -> TurnReplies | None:
         """Carries out the calls of a response, and notes what the model is to be told of them; None without calls."""
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
         if not calls:
             return None
-        asked = [Asked(call.tool_call_id, call.tool_name, _arguments(call)) for call in calls[:MOST_CALLS]]
-        acted = await act(self._job, asked)
+        asked = [ToolRequest(call.tool_call_id, call.tool_name, _arguments(call)) for call in calls[:MOST_CALLS]]
+        acted = await run_tools(self._job, asked)
         answers = [*acted.answers, *[_TOO_MANY] * (len(calls) - len(asked))]  # a provider wants one for each call
         for call, answer in zip(calls, answers, strict=True):
             outcome: Literal["success", "failed"] = "success" if answer.ok else "failed"
@@ -96,7 +183,7 @@ class ApiSession:
         tries = 0
         while True:
             tokens = sum(response.usage.total_tokens for response in self._responses)
-            full = room_problem(self._job.limits, self._requests, tokens)
+            full = limit_problem(self._job.limits, self._requests, tokens)
             if full is not None:
                 return Failure(Stop.LIMIT, None, full)
             self._requests += 1
@@ -153,9 +240,9 @@ class ApiSession:
         error: str = "",
         cause: ErrorCause | None = None,
         submitted: dict[str, Any] | None = None,
-    ) -> Turn:
+    ) -> AgentTurn:
         last = self._responses[-1] if self._responses else None
-        return Turn(
+        return AgentTurn(
             text=(last.text or "") if last is not None else "",
             stop=stop,
             usage=_usage([response.usage for response in self._responses]),
@@ -166,13 +253,13 @@ class ApiSession:
         )
 
 
-def _offered(job: Job) -> list[ToolDefinition]:
+def _offered(job: AgentJob) -> list[ToolDefinition]:
     """The tools of the role, and the one that takes the answer."""
     tools = [(tool.name, tool.description, tool.schema) for tool in job.tools.offered()]
     return [
         # not strict: providers differ in what they refuse to hold, and each call is checked here anyway
         ToolDefinition(name=name, description=words, parameters_json_schema=schema, strict=False)
-        for name, words, schema in (*tools, (SUBMIT, SUBMIT_WORDS, job.form.schema))
+        for name, words, schema in (*tools, (SUBMIT, SUBMIT_DESCRIPTION, job.form.schema))
     ]
 
 

@@ -11,10 +11,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.backends.acting import SUBMIT, Answered, Asked, act
-from fairwitness.agents.backends.asking import Asking, room_problem
-from fairwitness.agents.base import Job, Session, Turn
-from fairwitness.agents.cassettes import (
+from fairwitness.agents.backends.turn_loop import (
+    SUBMIT,
+    CancellableTurn,
+    ToolReply,
+    ToolRequest,
+    limit_problem,
+    run_tools,
+)
+from fairwitness.agents.base import AgentJob, AgentTurn, Session
+from fairwitness.agents.cassette_file import (
     NO_PROMPT,
     Cassette,
     load,
@@ -22,7 +28,7 @@ from fairwitness.agents.cassettes import (
     prompt_digest,
     schema_digest,
     seen,
-    told,
+    summary_of_results,
     unpacked,
 )
 from fairwitness.contracts.agents.cassette import CassetteTurn
@@ -69,12 +75,12 @@ class CassetteBackend:
             next_step="" if found else "record a run, or name the folder of a recorded one",
         )
 
-    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+    def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
         """A session of recorded turns; `NotReady` if there is no recording of it, `BadDocument` if it is none."""
         return self._play(job)
 
     @asynccontextmanager
-    async def _play(self, job: Job) -> AsyncIterator[Session]:
+    async def _play(self, job: AgentJob) -> AsyncIterator[Session]:
         player = _Player(job, self._find(job), strict=self._strict, speed=self._speed)
         try:
             yield player
@@ -84,7 +90,7 @@ class CassetteBackend:
             if player.is_done:  # only such sessions are recorded
                 self._done[job.spec.role, job.brief.instance] += 1
 
-    def _find(self, job: Job) -> Cassette:
+    def _find(self, job: AgentJob) -> Cassette:
         role, instance = job.spec.role, job.brief.instance
         path = self._place
         if not path.is_file():
@@ -107,9 +113,9 @@ class CassetteBackend:
 class _Player:
     """One session, as far as it was played."""
 
-    def __init__(self, job: Job, cassette: Cassette, *, strict: bool, speed: float) -> None:
+    def __init__(self, job: AgentJob, cassette: Cassette, *, strict: bool, speed: float) -> None:
         self._job, self._cassette, self._strict, self._speed = job, cassette, strict, speed
-        self._asking = Asking()
+        self._asking = CancellableTurn()
         self.is_done = False
         """Whether every ask so far came to its own end."""
         self._played: list[CassetteTurn] = []
@@ -118,7 +124,7 @@ class _Player:
         self._changed: list[str] = []
         """Calls since the last turn that came out the other way when this was recorded."""
 
-    async def ask(self, prompt: str) -> Turn:
+    async def ask(self, prompt: str) -> AgentTurn:
         """Plays on to the end of the recorded answer."""
         self.is_done = False
         end = await self._asking.run(self._answer(prompt), lambda: self._turn(Stop.CANCELLED, error="it was cancelled"))
@@ -135,11 +141,11 @@ class _Player:
         if left:
             self._job.happened(Kind.NOTE, f"{left} of {len(self._cassette.turns)} recorded turns were not played")
 
-    async def _answer(self, prompt: str) -> Turn:
+    async def _answer(self, prompt: str) -> AgentTurn:
         if not self._played:
             self._compare_header(prompt)
         while True:
-            full = room_problem(self._job.limits, len(self._played), self._tokens())
+            full = limit_problem(self._job.limits, len(self._played), self._tokens())
             if full is not None:
                 return self._turn(Stop.LIMIT, error=full)
             problem = self._problem()
@@ -170,7 +176,7 @@ class _Player:
         if recorded is None or recorded == seen(self._shown, self._job.worktree):
             return None
         hint = "; ".join(self._changed) or "the results of the last calls are not those that were recorded"
-        problem = f"diverged at turn {number}: {hint}; shown now: {told(self._shown, self._job.worktree)}"
+        problem = f"diverged at turn {number}: {hint}; shown now: {summary_of_results(self._shown, self._job.worktree)}"
         if self._strict:
             return problem
         self._job.happened(Kind.NOTE, problem)
@@ -189,9 +195,10 @@ class _Player:
         if turn.submitted is not None:
             calls.append((SUBMIT, turn.submitted, None))
         asked = [
-            Asked(f"call-{turn.turn}-{index}", tool, self._here(args)) for index, (tool, args, _) in enumerate(calls)
+            ToolRequest(f"call-{turn.turn}-{index}", tool, self._here(args))
+            for index, (tool, args, _) in enumerate(calls)
         ]
-        acted = await act(self._job, asked)
+        acted = await run_tools(self._job, asked)
         self._shown = [(answer.ok, answer.text) for answer in acted.answers[: len(turn.calls)]]
         self._changed = [
             _changed(tool, was, answer)
@@ -213,9 +220,9 @@ class _Player:
         error: str = "",
         cause: ErrorCause | None = None,
         submitted: dict[str, Any] | None = None,
-    ) -> Turn:
+    ) -> AgentTurn:
         played = self._played
-        return Turn(
+        return AgentTurn(
             text=self._here(played[-1].text) if played else "",
             stop=stop,
             usage=Usage(
@@ -231,6 +238,6 @@ class _Player:
         )
 
 
-def _changed(tool: str, was: bool, answer: Answered) -> str:
+def _changed(tool: str, was: bool, answer: ToolReply) -> str:
     then, now = ("done", "not done") if was else ("not done", "done")
     return f"{tool} was {then} when this was recorded and is {now} now"

@@ -3,9 +3,11 @@
 Needs starlette, so it is imported only where a gateway is started.
 """
 
+import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,14 +16,90 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from fairwitness.agents.gateway.auth import Grants, granted, is_local, without_key, without_secrets
 from fairwitness.agents.gateway.dialects import CODECS
-from fairwitness.agents.gateway.dialects.base import NotJson, load
-from fairwitness.agents.gateway.door import Grants, granted, is_local, without_key, without_secrets
-from fairwitness.agents.gateway.gauge import BYTES_FOR_A_TOKEN
+from fairwitness.agents.gateway.dialects.base import InvalidJson, load
 from fairwitness.agents.gateway.log import Log, Logged
-from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Grant, Hang, Mode, Raw, Turn
-from fairwitness.agents.gateway.reply import GONE, Stream, gone, in_half, in_pieces, unless_gone
+from fairwitness.agents.gateway.modes import (
+    FailedAnswer,
+    Grant,
+    Mode,
+    ModelAnswer,
+    ModelRequest,
+    NoAnswer,
+    RawAnswer,
+    TurnAnswer,
+)
+from fairwitness.agents.gateway.token_estimate import BYTES_FOR_A_TOKEN
 from fairwitness.contracts.agents.model import Dialect
+
+T = TypeVar("T")
+
+GONE = 499
+"""Never sent: there is nobody left to read it."""
+_OUR_BUSINESS = frozenset(
+    {"connection", "content-length", "keep-alive", "proxy-connection", "set-cookie", "transfer-encoding", "upgrade"}
+)
+
+
+async def gone(receive: Receive) -> None:
+    """Comes back when the agent has gone away; the whole request must have been read before."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def unless_gone(receive: Receive, work: Awaitable[T]) -> T | None:
+    """What came of the work; None if the agent went away first, and then the work was cancelled."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(gone(receive))
+    first: set[asyncio.Future[Any]] = {working, leaving}
+    try:
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in first - {done for done in first if done.done()}:
+            task.cancel()
+        await asyncio.wait(first)
+    return None if working.cancelled() else working.result()
+
+
+class StreamResponse(Response):
+    """Pieces as they come. Whoever gives them is told when the agent goes away."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(status_code=status)
+        self._pieces = pieces
+        kept = {name.lower(): value for name, value in headers.items() if name.lower() not in _OUR_BUSINESS}
+        self.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends; an end that is not the end of the answer breaks the connection, so that nobody takes it for one."""
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            with suppress(ConnectionError):
+                await unless_gone(receive, self._pump(send))
+        finally:
+            aclose = getattr(self._pieces, "aclose", None)
+            if aclose is not None:
+                await aclose()
+
+    async def _pump(self, send: Send) -> None:
+        async for piece in self._pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def in_pieces(frames: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """A stream of our own making; others get their turn between two pieces."""
+    for frame in frames:
+        yield frame
+        await asyncio.sleep(0)
+
+
+async def in_half(body: bytes) -> AsyncIterator[bytes]:
+    """The first half of an answer, and then a broken connection."""
+    yield body[: len(body) // 2]
+    raise ConnectionAbortedError
+
 
 LONGEST = 32 * 1024 * 1024
 """No provider takes a longer request."""
@@ -31,7 +109,7 @@ _GEMINI_VERSIONS = ("/v1beta", "/v1", "")
 _logger = logging.getLogger(__name__)
 
 
-class _Refused(Exception):
+class _BadRequest(Exception):
     """A request that is not put to the mode."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -64,7 +142,7 @@ class Gateway:
                 *(Route(v + "/models", self._listed) for v in _GEMINI_VERSIONS),
             ],
             exception_handlers={
-                _Refused: _refused,
+                _BadRequest: _bad_request,
                 HTTPException: self._unknown,
                 ClientDisconnect: _left,
                 Exception: _crashed,
@@ -137,15 +215,15 @@ class Gateway:
 
     async def _body(self, request: Request) -> bytes:
         if request.headers.get("content-encoding", "identity") != "identity":
-            raise _Refused(415, "the gateway reads plain bodies only")
+            raise _BadRequest(415, "the gateway reads plain bodies only")
         said = request.headers.get("content-length", "")
         if said.isdecimal() and int(said) > self._longest:
-            raise _Refused(413, f"a request may have {self._longest} bytes")
+            raise _BadRequest(413, f"a request may have {self._longest} bytes")
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > self._longest:
-                raise _Refused(413, f"a request may have {self._longest} bytes")
+                raise _BadRequest(413, f"a request may have {self._longest} bytes")
         return bytes(body)
 
     async def _answer(
@@ -158,17 +236,17 @@ class Gateway:
         match answered:
             case None:
                 return Response(status_code=GONE)
-            case Hang():
+            case NoAnswer():
                 await gone(request.receive)
                 return Response(status_code=GONE)
-            case Failed():
+            case FailedAnswer():
                 return _spelled(dialect, answered.status, answered.message, dict(answered.headers))
-            case Raw():
-                return Stream(answered.body, answered.status, answered.headers)
-            case Turn():
+            case RawAnswer():
+                return StreamResponse(answered.body, answered.status, answered.headers)
+            case TurnAnswer():
                 return _said(answered, asked)
 
-    def _note(self, asked: Asked, answered: Answered | None) -> None:
+    def _note(self, asked: ModelRequest, answered: ModelAnswer | None) -> None:
         self.log.requests.append(
             Logged(
                 dispatch_id=asked.grant.dispatch_id,
@@ -184,19 +262,21 @@ class Gateway:
         )
 
 
-def _read(raw: bytes, request: Request, dialect: Dialect, path: str, model: str | None, stream: bool | None) -> Asked:
+def _read(
+    raw: bytes, request: Request, dialect: Dialect, path: str, model: str | None, stream: bool | None
+) -> ModelRequest:
     try:
         body: Any = load(raw.decode())
-    except (NotJson, UnicodeDecodeError) as error:
-        raise _Refused(400, f"the request is not JSON: {error}") from None
+    except (InvalidJson, UnicodeDecodeError) as error:
+        raise _BadRequest(400, f"the request is not JSON: {error}") from None
     if not isinstance(body, dict):
-        raise _Refused(400, "the request is not a JSON object")
+        raise _BadRequest(400, "the request is not a JSON object")
     heard = CODECS[dialect].read(body)
     name = heard.model if model is None else model
     if not name.strip():
-        raise _Refused(400, "the request names no model")
+        raise _BadRequest(400, "the request names no model")
     grant: Grant = request.scope["grant"]
-    return Asked(
+    return ModelRequest(
         dialect=dialect,
         model=name,
         stream=heard.stream if stream is None else stream,
@@ -214,24 +294,28 @@ def _read(raw: bytes, request: Request, dialect: Dialect, path: str, model: str 
     )
 
 
-def _status(answered: Answered | None) -> int | None:
+def _status(answered: ModelAnswer | None) -> int | None:
     match answered:
-        case None | Hang():
+        case None | NoAnswer():
             return None
-        case Raw() | Failed():
+        case RawAnswer() | FailedAnswer():
             return answered.status
-        case Turn():
+        case TurnAnswer():
             return 200
 
 
-def _said(answered: Turn, asked: Asked) -> Response:
+def _said(answered: TurnAnswer, asked: ModelRequest) -> Response:
     codec = CODECS[asked.dialect]
     if asked.stream:
         frames = codec.frames(answered.turn, asked)
         kind = {"content-type": codec.stream_type(asked), "cache-control": "no-cache"}
-        return Stream(in_half(b"".join(frames)) if answered.is_cut else in_pieces(frames), 200, kind)
+        return StreamResponse(in_half(b"".join(frames)) if answered.is_cut else in_pieces(frames), 200, kind)
     whole = JSONResponse(codec.plain(answered.turn, asked))
-    return Stream(in_half(bytes(whole.body)), 200, {"content-type": "application/json"}) if answered.is_cut else whole
+    return (
+        StreamResponse(in_half(bytes(whole.body)), 200, {"content-type": "application/json"})
+        if answered.is_cut
+        else whole
+    )
 
 
 def _estimate(body: bytes) -> int:
@@ -252,8 +336,8 @@ def _spelled(dialect: Dialect, status: int, message: str, headers: dict[str, str
     return JSONResponse(CODECS[dialect].failure(status, message), status, headers)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, _Refused)
+async def _bad_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, _BadRequest)
     return _spelled(_dialect_of(request), error.status, error.message)
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-from fairwitness.agents.gateway.dialects.observer import Observer
+from fairwitness.agents.gateway.dialects.observer import TurnObserver
 
 
-class BrokenOff(ConnectionError):
+class StreamBroken(ConnectionError):
     """An answer ended before its end; says why, in words that hold no secret."""
 
 
-class Flow:
+class AnswerStream:
     """Pieces of an answer, and what is to be done when it has ended, was broken off, or was never begun.
 
     A generator alone cannot promise that: one that was never started has no `finally`.
@@ -20,7 +20,7 @@ class Flow:
         self._ended = ended
         self._is_closed = False
 
-    def __aiter__(self) -> "Flow":
+    def __aiter__(self) -> "AnswerStream":
         return self
 
     async def __anext__(self) -> bytes:
@@ -43,13 +43,13 @@ class Flow:
             await self._ended()
 
 
-class Ending:
+class HeldEnd:
     """Listens to an answer, and holds its end back: what is to be done at the end is done before the agent reads it.
 
     Then the agent's next call finds things as they are. An answer that is no stream of events is all end.
     """
 
-    def __init__(self, headers: Mapping[str, str], observer: Observer) -> None:
+    def __init__(self, headers: Mapping[str, str], observer: TurnObserver) -> None:
         self.is_stream = "text/event-stream" in headers.get("content-type", "")
         self.held: list[bytes] = []
         self._observer = observer

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from fairwitness.agents.gateway.modes import Failed, Grant
+from fairwitness.agents.gateway.modes import FailedAnswer, Grant
 from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage, UsageSource
 from fairwitness.contracts.agents.model import ModelUsage
 from fairwitness.errors import UsageError
@@ -29,7 +29,7 @@ class Capped(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class BudgetRefusal:
     """A call that may not start, or may not go on, and why."""
 
     what: Capped
@@ -50,18 +50,18 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost(Failed):
+class LostAnswer(FailedAnswer):
     """An error after the request had left: the model may have answered, and the answer may have to be paid for."""
 
 
 class Meter(Protocol):
     """The account behind the gateway; calls of one dispatch may come at the same time."""
 
-    async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | Refusal:
+    async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | BudgetRefusal:
         """Before a call is sent: promises it what it may use, or says why it may not start. A price may be unknown."""
         ...
 
-    async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> Refusal | None:
+    async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> BudgetRefusal | None:
         """While an answer streams in that is longer than was promised; refused, the stream is cut off."""
         ...
 
@@ -86,14 +86,14 @@ class _Promise:
 @dataclass(slots=True)
 class _Account:
     limits: DispatchLimits
-    told: Callable[[Refusal], None] | None
+    told: Callable[[BudgetRefusal], None] | None
     promised: dict[int, _Promise] = field(default_factory=dict)
     spent: ModelUsage = _NOTHING
     cost: int | None = 0
     """None once a call was settled whose price nobody knows."""
     turns: int = 0
     """Calls that were started, less those that came to nothing."""
-    refusal: Refusal | None = None
+    refusal: BudgetRefusal | None = None
     is_open: bool = True
 
     def tokens(self) -> int:
@@ -111,7 +111,9 @@ class CappedMeter:
         self._accounts: dict[str, _Account] = {}
         self._number = 0
 
-    def open(self, dispatch_id: str, limits: DispatchLimits, told: Callable[[Refusal], None] | None = None) -> None:
+    def open(
+        self, dispatch_id: str, limits: DispatchLimits, told: Callable[[BudgetRefusal], None] | None = None
+    ) -> None:
         """From now on the dispatch may call models, up to its limits; `told` hears of the first refusal, at once."""
         with self._lock:
             if dispatch_id in self._accounts:
@@ -142,17 +144,17 @@ class CappedMeter:
                 turns=account.turns,
             )
 
-    def refusal(self, dispatch_id: str) -> Refusal | None:
+    def refusal(self, dispatch_id: str) -> BudgetRefusal | None:
         """The first refusal of the dispatch: it went over its budget, whatever it says itself."""
         with self._lock:
             return self._account(dispatch_id).refusal
 
-    async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | Refusal:
+    async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | BudgetRefusal:
         """See `Meter`."""
         with self._lock:
             account = self._accounts.get(grant.dispatch_id)
             if account is None or not account.is_open:
-                return Refusal(Capped.DISPATCH, f"the dispatch {grant.dispatch_id} has no account that is open")
+                return BudgetRefusal(Capped.DISPATCH, f"the dispatch {grant.dispatch_id} has no account that is open")
             answer = _may_start(account, expected, cost_micros)
             if answer is None:
                 self._number += 1
@@ -164,13 +166,15 @@ class CappedMeter:
             told(answer)
         return answer
 
-    async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> Refusal | None:
+    async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> BudgetRefusal | None:
         """See `Meter`."""
         with self._lock:
             account = self._accounts.get(hold.dispatch_id)
             promise = account.promised.get(hold.number) if account is not None else None
             if account is None or promise is None:
-                return Refusal(Capped.DISPATCH, f"nothing is promised any more to this call of {hold.dispatch_id}")
+                return BudgetRefusal(
+                    Capped.DISPATCH, f"nothing is promised any more to this call of {hold.dispatch_id}"
+                )
             answer = _fits(account, more, cost_micros)
             if answer is None:
                 promise.usage = _sum(promise.usage, more)
@@ -211,13 +215,13 @@ class CappedMeter:
         account.cost = None if account.cost is None or cost is None else account.cost + cost
 
 
-def _may_start(account: _Account, expected: ModelUsage, cost: int | None) -> Refusal | None:
+def _may_start(account: _Account, expected: ModelUsage, cost: int | None) -> BudgetRefusal | None:
     if account.turns >= account.limits.turns:
         return _refusal(Capped.TURNS, "calls of a model", account.limits.turns, account.turns, 1)
     return _fits(account, expected, cost)
 
 
-def _fits(account: _Account, expected: ModelUsage, cost: int | None) -> Refusal | None:
+def _fits(account: _Account, expected: ModelUsage, cost: int | None) -> BudgetRefusal | None:
     limits = account.limits
     asked, used = _total(expected), account.tokens()
     if limits.tokens is not None and (used >= limits.tokens or used + asked > limits.tokens):
@@ -225,7 +229,7 @@ def _fits(account: _Account, expected: ModelUsage, cost: int | None) -> Refusal 
     if limits.cost_micros is None:
         return None
     if cost is None or account.cost is None:
-        return Refusal(
+        return BudgetRefusal(
             Capped.PRICE,
             "this dispatch has a cap on money, and nobody knows what its model costs: set the model's price, "
             "or no cap on money",
@@ -237,12 +241,12 @@ def _fits(account: _Account, expected: ModelUsage, cost: int | None) -> Refusal 
     return None
 
 
-def _refusal(what: Capped, unit: str, cap: int, used: int, asked: int) -> Refusal:
+def _refusal(what: Capped, unit: str, cap: int, used: int, asked: int) -> BudgetRefusal:
     reason = f"over budget: of {cap} {unit}, {used} are used or promised, and {asked} more were asked for"
-    return Refusal(what, reason, cap, used, asked)
+    return BudgetRefusal(what, reason, cap, used, asked)
 
 
-def _note(account: _Account, refusal: Refusal) -> Callable[[Refusal], None] | None:
+def _note(account: _Account, refusal: BudgetRefusal) -> Callable[[BudgetRefusal], None] | None:
     """Whom to tell: only the first refusal is news. It is told outside the lock, since who hears it may ask us back."""
     if account.refusal is not None:
         return None

@@ -10,11 +10,19 @@ from typing import Any
 
 from fairwitness.agents.gateway.dialects import CODECS, observe
 from fairwitness.agents.gateway.dialects.base import sse
-from fairwitness.agents.gateway.dialects.observer import Observer
-from fairwitness.agents.gateway.flow import Ending, Flow, close
-from fairwitness.agents.gateway.gauge import Gauge, estimate
-from fairwitness.agents.gateway.meter import Hold, Lost, Meter, Refusal
-from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Hang, Mode, Raw, Turn
+from fairwitness.agents.gateway.dialects.observer import TurnObserver
+from fairwitness.agents.gateway.flow import AnswerStream, HeldEnd, close
+from fairwitness.agents.gateway.meter import BudgetRefusal, Hold, LostAnswer, Meter
+from fairwitness.agents.gateway.modes import (
+    FailedAnswer,
+    Mode,
+    ModelAnswer,
+    ModelRequest,
+    NoAnswer,
+    RawAnswer,
+    TurnAnswer,
+)
+from fairwitness.agents.gateway.token_estimate import StreamTokens, estimate
 from fairwitness.contracts.agents.model import Dialect, ModelUsage
 
 OVER_BUDGET = 402
@@ -22,11 +30,11 @@ OVER_BUDGET = 402
 STEP = 1024
 """So many tokens are asked for, at least, when an answer is longer than was promised."""
 
-Priced = Callable[[Asked, ModelUsage], int | None]
+Priced = Callable[[ModelRequest, ModelUsage], int | None]
 """What a call's usage costs, in millionths of a dollar; None where nobody knows."""
 
 
-class Metered:
+class MeteredMode:
     """A mode behind a meter."""
 
     def __init__(self, inner: Mode, meter: Meter, priced: Priced) -> None:
@@ -40,12 +48,12 @@ class Metered:
         """That of the mode itself: being counted is no mode of its own."""
         return self._inner.name
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         """The inner mode's answer, once it is paid for."""
         expected = estimate(asked)
         hold = await self._meter.reserve(asked.grant, expected, self._priced(asked, expected))
-        if isinstance(hold, Refusal):
-            return Failed(OVER_BUDGET, hold.reason, {"x-should-retry": "false"})
+        if isinstance(hold, BudgetRefusal):
+            return FailedAnswer(OVER_BUDGET, hold.reason, {"x-should-retry": "false"})
         call = _Call(self, asked, hold, expected)
         try:
             answered = await self._inner.answer(asked)
@@ -53,16 +61,16 @@ class Metered:
             await call.lost()
             raise
         match answered:
-            case Turn():
+            case TurnAnswer():
                 await call.settle(answered.turn.usage)
-            case Lost() | Hang():
+            case LostAnswer() | NoAnswer():
                 await call.lost()
-            case Failed():
+            case FailedAnswer():
                 await call.release()
-            case Raw(status=status) if status >= 400:
+            case RawAnswer(status=status) if status >= 400:
                 await call.release()
-            case Raw():
-                return Raw(answered.status, answered.headers, call.overheard(answered), answered.step)
+            case RawAnswer():
+                return RawAnswer(answered.status, answered.headers, call.overheard(answered), answered.step)
         return answered
 
     async def settle(self, hold: Hold, usage: ModelUsage, cost: int | None) -> None:
@@ -73,11 +81,11 @@ class Metered:
         """Releases, in the same way."""
         await self._firmly(self._meter.release(hold))
 
-    async def extend(self, asked: Asked, hold: Hold, more: ModelUsage) -> Refusal | None:
+    async def extend(self, asked: ModelRequest, hold: Hold, more: ModelUsage) -> BudgetRefusal | None:
         """Asks for more."""
         return await self._meter.extend(hold, more, self._priced(asked, more))
 
-    def price(self, asked: Asked, usage: ModelUsage) -> int | None:
+    def price(self, asked: ModelRequest, usage: ModelUsage) -> int | None:
         """What this costs."""
         return self._priced(asked, usage)
 
@@ -91,7 +99,7 @@ class Metered:
 class _Call:
     """One call that was promised something; it is settled, or released, exactly once."""
 
-    def __init__(self, mode: Metered, asked: Asked, hold: Hold, promised: ModelUsage) -> None:
+    def __init__(self, mode: MeteredMode, asked: ModelRequest, hold: Hold, promised: ModelUsage) -> None:
         self._mode = mode
         self._asked = asked
         self._hold = hold
@@ -115,7 +123,7 @@ class _Call:
             self._is_settled = True
             await self._mode.release(self._hold)
 
-    def overheard(self, raw: Raw) -> Flow:
+    def overheard(self, raw: RawAnswer) -> AnswerStream:
         """The answer as it passes, counted."""
         observer = observe(self._asked.dialect)
 
@@ -125,10 +133,10 @@ class _Call:
             finally:
                 await close(raw.body)
 
-        return Flow(self._pieces(raw, observer), ended)
+        return AnswerStream(self._pieces(raw, observer), ended)
 
-    async def _pieces(self, raw: Raw, observer: Observer) -> AsyncIterator[bytes]:
-        gauge, end = Gauge(self._asked.dialect), Ending(raw.headers, observer)
+    async def _pieces(self, raw: RawAnswer, observer: TurnObserver) -> AsyncIterator[bytes]:
+        gauge, end = StreamTokens(self._asked.dialect), HeldEnd(raw.headers, observer)
         async for piece in raw.body:
             is_held = end.holds(piece)
             refusal = await self._more(gauge.feed(piece)) if end.is_stream else None
@@ -144,7 +152,7 @@ class _Call:
         for piece in end.held:
             yield piece
 
-    async def _more(self, said: int) -> Refusal | None:
+    async def _more(self, said: int) -> BudgetRefusal | None:
         short = said - self._promised.tokens_out
         if short <= 0:
             return None
@@ -157,13 +165,13 @@ class _Call:
         return refusal
 
 
-def _cut(dialect: Dialect, refusal: Refusal) -> bytes:
+def _cut(dialect: Dialect, refusal: BudgetRefusal) -> bytes:
     """The end of an answer that is cut off: an error, so that nobody takes what came of it for a whole one."""
     name = "" if dialect is Dialect.GEMINI else "error"  # Gemini's events have no names, and its clients expect none
     return b"\n\n" + sse(CODECS[dialect].failure(OVER_BUDGET, refusal.reason), name)
 
 
-def _usage(observer: Observer) -> ModelUsage | None:
+def _usage(observer: TurnObserver) -> ModelUsage | None:
     turn = observer.turn()
     return None if turn is None else turn.usage
 

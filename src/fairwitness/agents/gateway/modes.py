@@ -22,7 +22,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolOffer:
+class OfferedTool:
     """A tool that the agent offers to the model."""
 
     name: str
@@ -33,7 +33,7 @@ class ToolOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidCall:
+class ChatCall:
     """A call the model once made, as the agent tells it back."""
 
     id: str
@@ -43,7 +43,7 @@ class SaidCall:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidResult:
+class ChatResult:
     """What a tool gave, as the agent tells the model."""
 
     id: str
@@ -52,17 +52,17 @@ class SaidResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChatMessage:
     """One part of the conversation; words, calls and results that a dialect puts in one message are kept together."""
 
     role: Literal["user", "assistant", "tool"]
     text: str = ""
-    calls: tuple[SaidCall, ...] = ()
-    results: tuple[SaidResult, ...] = ()
+    calls: tuple[ChatCall, ...] = ()
+    results: tuple[ChatResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelRequest:
     """A request for a model's turn."""
 
     dialect: Dialect
@@ -77,8 +77,8 @@ class Asked:
     headers: Mapping[str, str]
     """Names in small letters; everything that could hold a credential has been taken out."""
     grant: Grant
-    tools: tuple[ToolOffer, ...] = ()
-    messages: tuple[Said, ...] = ()
+    tools: tuple[OfferedTool, ...] = ()
+    messages: tuple[ChatMessage, ...] = ()
     max_tokens: int | None = None
     query: str = ""
     """What stood behind the question mark, without a key."""
@@ -89,7 +89,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnAnswer:
     """A turn of a model, which the dialect spells, streamed or in one piece."""
 
     turn: ModelTurn
@@ -100,7 +100,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawAnswer:
     """Bytes in the agent's own dialect, passed through; `body` is closed when the agent goes away."""
 
     status: int
@@ -110,7 +110,7 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedAnswer:
     """An error, which the dialect spells."""
 
     status: int
@@ -121,13 +121,13 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Hang:
+class NoAnswer:
     """No answer at all, until the agent goes away."""
 
     step: int | None = None
 
 
-Answered = Turn | Raw | Failed | Hang
+ModelAnswer = TurnAnswer | RawAnswer | FailedAnswer | NoAnswer
 
 
 class Mode(Protocol):
@@ -138,6 +138,6 @@ class Mode(Protocol):
         """`script`, `replay`, `record` or `pass`."""
         ...
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         """The next turn; cancelled when the agent goes away before there is one."""
         ...

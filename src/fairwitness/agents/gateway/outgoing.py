@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from fairwitness.agents.gateway.modes import Asked
+from fairwitness.agents.gateway.modes import ModelRequest
 from fairwitness.contracts.agents.model import Dialect
 
 _HEADERS = ("anthropic-beta", "anthropic-version", "openai-beta")
@@ -58,7 +58,7 @@ class Outgoing:
     content: bytes = field(repr=False)
 
 
-def outgoing(asked: Asked, model: str) -> Outgoing:
+def outgoing(asked: ModelRequest, model: str) -> Outgoing:
     """The request for the granted model; `Unsendable` if it reaches further than a conversation."""
     body = {name: value for name, value in asked.body.items() if name not in _DROPPED}
     _keep_own_tools(asked.dialect, body)
@@ -72,7 +72,7 @@ def outgoing(asked: Asked, model: str) -> Outgoing:
     return Outgoing(path, _headers(asked), content)
 
 
-def _headers(asked: Asked) -> dict[str, str]:
+def _headers(asked: ModelRequest) -> dict[str, str]:
     kept = {
         name: value
         for name in _HEADERS
@@ -85,7 +85,7 @@ def _headers(asked: Asked) -> dict[str, str]:
     return {**kept, "accept": kind, "accept-encoding": "identity", "content-type": "application/json"}
 
 
-def _spelled(asked: Asked, model: str, body: dict[str, Any]) -> str:
+def _spelled(asked: ModelRequest, model: str, body: dict[str, Any]) -> str:
     """Puts the model where the dialect has it; returns the path."""
     match asked.dialect:
         case Dialect.GEMINI:

@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairwitness.agents.cassettes import LIMITS, Cassette, packed, prompt_digest, seen, told, unpacked
+from fairwitness.agents.cassette_file import LIMITS, Cassette, packed, prompt_digest, seen, summary_of_results, unpacked
 from fairwitness.agents.gateway.dialects import observe
-from fairwitness.agents.gateway.dialects.observer import Observer
-from fairwitness.agents.gateway.flow import BrokenOff, Ending, Flow, close
-from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Grant, Mode, Raw, Turn
-from fairwitness.agents.redact import Redactor
+from fairwitness.agents.gateway.dialects.observer import TurnObserver
+from fairwitness.agents.gateway.flow import AnswerStream, HeldEnd, StreamBroken, close
+from fairwitness.agents.gateway.modes import FailedAnswer, Grant, Mode, ModelAnswer, ModelRequest, RawAnswer, TurnAnswer
+from fairwitness.agents.redaction import Redactor
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
 from fairwitness.contracts.common.tools import Role
@@ -69,33 +69,35 @@ class RecordMode:
         self._redactor = redactor
         self._written: dict[str, _Written] = {}
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         """The inner mode's answer; the agent reads the end of it when it is written down."""
         tape = self._tape(asked.grant)
         if tape is None:
-            return Failed(403, "nobody said where this dispatch is to be recorded", _FOR_GOOD)
+            return FailedAnswer(403, "nobody said where this dispatch is to be recorded", _FOR_GOOD)
         if _is_aside(asked, tape.prompt):
             return await self._inner.answer(asked)
         began = time.monotonic()
         answered = await self._inner.answer(asked)
         match answered:
-            case Turn(turn=turn, is_cut=False):
+            case TurnAnswer(turn=turn, is_cut=False):
                 try:
                     self._write(tape, asked, turn, began)
                 except FairWitnessError as error:
-                    return Failed(500, f"the turn could not be recorded: {error.what}", _FOR_GOOD)
-            case Raw(status=status) if status < 400:
+                    return FailedAnswer(500, f"the turn could not be recorded: {error.what}", _FOR_GOOD)
+            case RawAnswer(status=status) if status < 400:
                 observer = observe(asked.dialect)
                 pieces = self._pieces(tape, asked, answered, observer, began)
-                return Raw(status, answered.headers, Flow(pieces, lambda: close(answered.body)), answered.step)
+                return RawAnswer(
+                    status, answered.headers, AnswerStream(pieces, lambda: close(answered.body)), answered.step
+                )
             case _:
                 pass
         return answered
 
     async def _pieces(
-        self, tape: Tape, asked: Asked, raw: Raw, observer: Observer, began: float
+        self, tape: Tape, asked: ModelRequest, raw: RawAnswer, observer: TurnObserver, began: float
     ) -> AsyncIterator[bytes]:
-        end = Ending(raw.headers, observer)
+        end = HeldEnd(raw.headers, observer)
         async for piece in raw.body:
             if not end.holds(piece):
                 yield piece
@@ -104,11 +106,11 @@ class RecordMode:
             try:
                 self._write(tape, asked, turn, began)
             except FairWitnessError as error:
-                raise BrokenOff(f"the turn could not be recorded: {error.what}") from None
+                raise StreamBroken(f"the turn could not be recorded: {error.what}") from None
         for piece in end.held:
             yield piece
 
-    def _write(self, tape: Tape, asked: Asked, turn: ModelTurn, began: float) -> None:
+    def _write(self, tape: Tape, asked: ModelRequest, turn: ModelTurn, began: float) -> None:
         written = self._written.setdefault(asked.grant.dispatch_id, _Written())
         request = hashlib.sha256(asked.raw).hexdigest()
         again = written.turns > 0 and request == written.last
@@ -163,33 +165,35 @@ class ReplayMode:
         self._pace = pace
         self._at: dict[str, _At] = {}
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         """The turn that was recorded here, or an error that names it."""
         played = self._played(asked.grant)
         if played is None:
-            return Failed(403, "no recording belongs to this dispatch", _FOR_GOOD)
+            return FailedAnswer(403, "no recording belongs to this dispatch", _FOR_GOOD)
         if _is_aside(asked, played.prompt):
             nothing = ModelUsage(tokens_in=0, tokens_out=0)
-            return Turn(ModelTurn(text="{}" if asked.wants_json else "OK", usage=nothing))
+            return TurnAnswer(ModelTurn(text="{}" if asked.wants_json else "OK", usage=nothing))
         at = self._at.setdefault(asked.grant.dispatch_id, _At())
         request = hashlib.sha256(asked.raw).hexdigest()
         number = at.next - 1 if at.next and request == at.last else at.next
         turns = played.cassette.turns
         if number >= len(turns):
-            return Failed(400, f"the recording is over after {len(turns)} turns, and was asked for one more", _FOR_GOOD)
+            return FailedAnswer(
+                400, f"the recording is over after {len(turns)} turns, and was asked for one more", _FOR_GOOD
+            )
         if number == 0 and prompt_digest(played.prompt, played.root) != played.cassette.header.prompt:
             self._warn("the prompt is another than when this was recorded")
         turn = turns[number]
         if turn.seen != shown_in(asked, played.root):
-            shown = told(_results(asked), played.root)
+            shown = summary_of_results(_results(asked), played.root)
             problem = f"diverged at turn {number}: the model is shown something else than was recorded ({shown})"
             if self._strict:
-                return Failed(400, problem, _FOR_GOOD, step=number)
+                return FailedAnswer(400, problem, _FOR_GOOD, step=number)
             self._warn(problem)
         at.next, at.last = number + 1, request
         if self._pace > 0:
             await asyncio.sleep(turn.ms / 1000 * self._pace)
-        return Turn(replayed(turn, played.cassette.header.model, played.root), step=number)
+        return TurnAnswer(replayed(turn, played.cassette.header.model, played.root), step=number)
 
 
 def recorded(turn: ModelTurn, number: int, ms: int, shown: str, root: Path, redactor: Redactor) -> CassetteTurn:
@@ -216,12 +220,12 @@ def replayed(turn: CassetteTurn, model: str, root: Path) -> ModelTurn:
     return ModelTurn(text=unpacked(turn.text, root), calls=calls, usage=usage, model=model)
 
 
-def _is_aside(asked: Asked, prompt: str) -> bool:
+def _is_aside(asked: ModelRequest, prompt: str) -> bool:
     words = prompt.strip()
     return not asked.tools and not (words and any(words in said.text for said in asked.messages if said.role == "user"))
 
 
-def _results(asked: Asked) -> list[tuple[bool, str]]:
+def _results(asked: ModelRequest) -> list[tuple[bool, str]]:
     """What the model is shown of its calls since its last turn; whether they went well, a dialect does not say."""
     shown: list[tuple[bool, str]] = []
     for said in reversed(asked.messages):
@@ -231,7 +235,7 @@ def _results(asked: Asked) -> list[tuple[bool, str]]:
     return shown
 
 
-def shown_in(asked: Asked, root: Path) -> str:
+def shown_in(asked: ModelRequest, root: Path) -> str:
     """The digest of that, the same on every machine and every day."""
     return seen(_results(asked), root)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 
-from fairwitness.agents.gateway.flow import BrokenOff, Flow, close, once
+from fairwitness.agents.gateway.flow import AnswerStream, StreamBroken, close, once
 from fairwitness.agents.gateway.keys import Eraser, Key
-from fairwitness.agents.gateway.meter import Lost
-from fairwitness.agents.gateway.modes import Answered, Asked, Failed, Grant, Raw
+from fairwitness.agents.gateway.meter import LostAnswer
+from fairwitness.agents.gateway.modes import FailedAnswer, Grant, ModelAnswer, ModelRequest, RawAnswer
 from fairwitness.agents.gateway.outgoing import Outgoing, Unsendable, outgoing
 from fairwitness.agents.gateway.pricing import Prices
 from fairwitness.contracts.agents.model import Dialect, ModelUsage
@@ -64,7 +64,7 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ModelRoute:
     """Which model a dispatch speaks to, and where."""
 
     provider: Provider
@@ -77,7 +77,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ProviderLimits:
     """How long and how much we take from a provider."""
 
     connect_s: float = 15.0
@@ -87,6 +87,7 @@ class Patience:
     largest: int = 64 * 1024 * 1024
 
 
+_LIMITS = ProviderLimits()
 _OPENAI = frozenset({Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES})
 _ONE_PROVIDER = dict.fromkeys(_OPENAI, _OPENAI)
 """Dialects that the same address speaks; an agent chooses between them by the model's name."""
@@ -97,22 +98,22 @@ class PassMode:
 
     name = "pass"
 
-    def __init__(self, route: Callable[[Grant], Route | None], patience: Patience = Patience()) -> None:  # noqa: B008
+    def __init__(self, route: Callable[[Grant], ModelRoute | None], limits: ProviderLimits = _LIMITS) -> None:
         self._route = route
-        self._patience = patience
+        self._limits = limits
         self._clients: dict[bool, httpx.AsyncClient] = {}
 
-    async def answer(self, asked: Asked) -> Answered:
+    async def answer(self, asked: ModelRequest) -> ModelAnswer:
         """The provider's answer, as it streams in."""
         route = self._route(asked.grant)
         if route is None:
-            return Failed(403, "no model was granted to this dispatch")
+            return FailedAnswer(403, "no model was granted to this dispatch")
         if not {route.provider.dialect, asked.dialect} <= _ONE_PROVIDER.get(asked.dialect, {asked.dialect}):
-            return Failed(400, f"the model of this dispatch speaks {route.provider.dialect}, not {asked.dialect}")
+            return FailedAnswer(400, f"the model of this dispatch speaks {route.provider.dialect}, not {asked.dialect}")
         try:
             sent = outgoing(asked, route.sold_as)
         except Unsendable as error:
-            return Failed(400, str(error))
+            return FailedAnswer(400, str(error))
         return await self._pass(route.provider, sent)
 
     async def aclose(self) -> None:
@@ -121,7 +122,7 @@ class PassMode:
         for client in clients:
             await client.aclose()
 
-    async def _pass(self, provider: Provider, sent: Outgoing) -> Answered:
+    async def _pass(self, provider: Provider, sent: Outgoing) -> ModelAnswer:
         client = self._client(provider)
         import httpx
 
@@ -134,32 +135,34 @@ class PassMode:
         try:
             response = await client.send(request, stream=True)
         except (httpx.ConnectTimeout, httpx.PoolTimeout):
-            return Failed(504, f"{provider.name} could not be reached within {self._patience.connect_s:g} s")
+            return FailedAnswer(504, f"{provider.name} could not be reached within {self._limits.connect_s:g} s")
         except httpx.ConnectError:
-            return Failed(502, f"{provider.name} could not be reached")
+            return FailedAnswer(502, f"{provider.name} could not be reached")
         except httpx.TimeoutException:
-            return Lost(504, f"{provider.name} did not answer within {self._patience.silence_s:g} s")
+            return LostAnswer(504, f"{provider.name} did not answer within {self._limits.silence_s:g} s")
         except (httpx.HTTPError, httpx.InvalidURL):
-            return Lost(502, f"the connection to {provider.name} broke before it had answered")
+            return LostAnswer(502, f"the connection to {provider.name} broke before it had answered")
         try:
             return await self._answered(provider, response)
         except BaseException:
             await response.aclose()
             raise
 
-    async def _answered(self, provider: Provider, response: "httpx.Response") -> Answered:
-        refused = _refused(provider, response, self._patience.largest)
+    async def _answered(self, provider: Provider, response: "httpx.Response") -> ModelAnswer:
+        refused = _refused(provider, response, self._limits.largest)
         if refused is not None:
             await response.aclose()
             return refused
         headers = _returned(response, Eraser(provider.key))
         if response.is_success:
-            return Raw(response.status_code, headers, Flow(self._pieces(provider, response), response.aclose))
+            return RawAnswer(
+                response.status_code, headers, AnswerStream(self._pieces(provider, response), response.aclose)
+            )
         said = await self._error(provider, response)
         await response.aclose()
         if said is None:
-            return Failed(response.status_code, f"{provider.name} answered {response.status_code}")
-        return Raw(response.status_code, headers, once(said))
+            return FailedAnswer(response.status_code, f"{provider.name} answered {response.status_code}")
+        return RawAnswer(response.status_code, headers, once(said))
 
     async def _error(self, provider: Provider, response: "httpx.Response") -> bytes | None:
         """What the provider says went wrong; None if it goes on and on, or breaks off."""
@@ -170,7 +173,7 @@ class PassMode:
                     said += piece
                     if len(said) > _ERROR_LIMIT:
                         return None
-        except BrokenOff:
+        except StreamBroken:
             return None
         return said
 
@@ -178,20 +181,20 @@ class PassMode:
         import httpx
 
         eraser = Eraser(provider.key)
-        coming, size, give_up = response.aiter_raw(), 0, time.monotonic() + self._patience.whole_s
+        coming, size, give_up = response.aiter_raw(), 0, time.monotonic() + self._limits.whole_s
         try:
             async for piece in coming:
                 size += len(piece)
-                if size > self._patience.largest:
-                    raise BrokenOff(f"{provider.name} sent more than {self._patience.largest} bytes")
+                if size > self._limits.largest:
+                    raise StreamBroken(f"{provider.name} sent more than {self._limits.largest} bytes")
                 if time.monotonic() > give_up:
-                    raise BrokenOff(f"{provider.name} did not end within {self._patience.whole_s:g} s")
+                    raise StreamBroken(f"{provider.name} did not end within {self._limits.whole_s:g} s")
                 if clean := eraser.feed(piece):
                     yield clean
         except httpx.TimeoutException:
-            raise BrokenOff(f"{provider.name} fell silent for {self._patience.silence_s:g} s") from None
+            raise StreamBroken(f"{provider.name} fell silent for {self._limits.silence_s:g} s") from None
         except httpx.HTTPError:
-            raise BrokenOff(f"the connection to {provider.name} broke") from None
+            raise StreamBroken(f"the connection to {provider.name} broke") from None
         finally:
             await close(coming)
         if rest := eraser.end():
@@ -209,12 +212,12 @@ class PassMode:
             ) from None
         # at DEBUG it would write down a provider's headers, and a provider may echo the key in one
         logging.getLogger("httpcore").setLevel(logging.WARNING)
-        patience = self._patience
+        limits = self._limits
         self._clients[provider.is_local] = client = httpx.AsyncClient(
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one dispatch must not go on with another's
             trust_env=not provider.is_local,
-            timeout=httpx.Timeout(patience.silence_s, connect=patience.connect_s, pool=patience.connect_s),
+            timeout=httpx.Timeout(limits.silence_s, connect=limits.connect_s, pool=limits.connect_s),
             limits=httpx.Limits(max_connections=100, keepalive_expiry=30),
         )
         return client
@@ -238,22 +241,24 @@ def _returned(response: "httpx.Response", eraser: Eraser) -> dict[str, str]:
     return {name: value for name, value in found.items() if value.isascii() and value.isprintable()}
 
 
-def _refused(provider: Provider, response: "httpx.Response", largest: int) -> Failed | None:
+def _refused(provider: Provider, response: "httpx.Response", largest: int) -> FailedAnswer | None:
     """Why an answer is not passed on at all, if it is not."""
     if 300 <= response.status_code < 400:
-        return Failed(502, f"{provider.name} tried to send us elsewhere, and is not followed")
+        return FailedAnswer(502, f"{provider.name} tried to send us elsewhere, and is not followed")
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        return Lost(502, f"{provider.name} packed its answer, which was not asked for")
+        return LostAnswer(502, f"{provider.name} packed its answer, which was not asked for")
     length = response.headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > largest:
-        return Lost(502, f"{provider.name} wants to send more than {largest} bytes")
+        return LostAnswer(502, f"{provider.name} wants to send more than {largest} bytes")
     return None
 
 
-def priced(route: Callable[[Grant], Route | None], prices: Prices) -> Callable[[Asked, ModelUsage], int | None]:
+def priced(
+    route: Callable[[Grant], ModelRoute | None], prices: Prices
+) -> Callable[[ModelRequest, ModelUsage], int | None]:
     """What a dispatch's calls cost, by its route; what has no route is not sent, so it has no price."""
 
-    def price(asked: Asked, usage: ModelUsage) -> int | None:
+    def price(asked: ModelRequest, usage: ModelUsage) -> int | None:
         found = route(asked.grant)
         return None if found is None else prices.micros(found.sold_as, usage, url=found.provider.base_url)
 

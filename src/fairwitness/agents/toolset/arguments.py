@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from fairwitness.agents.toolset.model import FILE_LIMIT, Unable
+from fairwitness.agents.toolset.model import FILE_LIMIT, ToolFailed
 from fairwitness.agents.toolset.plain import one_line
 from fairwitness.contracts.common.tools import Tool, ToolCall
 
-Relative = Callable[[str], str]
+MakeRelative = Callable[[str], str]
 """Makes a path one from the worktree on."""
 _SHOWN_PROBLEMS = 3
 
@@ -107,11 +107,11 @@ class RunInTerminal(Arguments):
     def argv(self) -> tuple[str, ...]:
         """The words of the line; quotes are understood, nothing else is."""
         if "\n" in self.command.strip():
-            raise Unable("one command at a time, on one line")
+            raise ToolFailed("one command at a time, on one line")
         try:
             return tuple(shlex.split(self.command))
         except ValueError as error:
-            raise Unable(f"the command line cannot be read: {str(error).lower()}") from None
+            raise ToolFailed(f"the command line cannot be read: {str(error).lower()}") from None
 
     def judged(self) -> dict[str, Any]:
         return {"argv": self.argv}
@@ -133,7 +133,7 @@ class GetErrors(Arguments):
         return {"paths": self.paths}
 
 
-class Query(Arguments):
+class SearchQuery(Arguments):
     """What is looked for, in words."""
 
     query: Words
@@ -204,7 +204,7 @@ class Branches(Arguments):
     branches: Annotated[tuple[str, ...], Field(min_length=1, max_length=50)]
 
 
-class Resolution(Arguments):
+class ConflictResolution(Arguments):
     """A conflicting file as it should be."""
 
     path: PathArgument
@@ -225,7 +225,7 @@ ARGUMENTS: Mapping[Tool, type[Arguments]] = {
     Tool.READ_FILE: ReadFile,
     Tool.LIST_DIR: ListDir,
     Tool.GREP_SEARCH: GrepSearch,
-    Tool.SEMANTIC_SEARCH: Query,
+    Tool.SEMANTIC_SEARCH: SearchQuery,
     Tool.FILE_SEARCH: FileSearch,
     Tool.CREATE_FILE: CreateFile,
     Tool.REPLACE_STRING: ReplaceString,
@@ -243,13 +243,13 @@ ARGUMENTS: Mapping[Tool, type[Arguments]] = {
     Tool.WRITE_SUBTASK: WriteSubtask,
     Tool.MERGE_BRANCHES: Branches,
     Tool.RUN_TESTS: Nothing,
-    Tool.FIX_CONFLICT: Resolution,
+    Tool.FIX_CONFLICT: ConflictResolution,
     Tool.EMIT_CR: EmitChangeRequest,
 }
 
 
-def read_arguments(tool: Tool, given: Mapping[str, Any], relative: Relative) -> Arguments:
-    """The arguments of a call; `Unable` with what is wrong with them."""
+def read_arguments(tool: Tool, given: Mapping[str, Any], relative: MakeRelative) -> Arguments:
+    """The arguments of a call; `ToolFailed` with what is wrong with them."""
     try:
         return ARGUMENTS[tool].model_validate(given, context=relative)
     except ValidationError as error:
@@ -258,7 +258,7 @@ def read_arguments(tool: Tool, given: Mapping[str, Any], relative: Relative) -> 
             for each in error.errors(include_url=False, include_input=False, include_context=False)
         ]
         shown = "; ".join(one_line(problem, 200) for problem in problems[:_SHOWN_PROBLEMS])
-        raise Unable(f"the arguments of {tool.value} do not fit: {shown}") from None
+        raise ToolFailed(f"the arguments of {tool.value} do not fit: {shown}") from None
 
 
 def as_judged(tool: Tool, arguments: Arguments) -> ToolCall:

@@ -3,10 +3,14 @@
 Lines are shown with their numbers, since findings name lines; the tools that edit notice a number that was copied.
 """
 
-from fairwitness.agents.toolset.arguments import CreateFile, ListDir, ReadFile
-from fairwitness.agents.toolset.model import TEXT_LIMIT, Unable
+import contextlib
+import re
+
+from fairwitness.agents.toolset.arguments import CreateFile, ListDir, ReadFile, ReplaceString
+from fairwitness.agents.toolset.model import TEXT_LIMIT, ToolFailed
 from fairwitness.agents.toolset.plain import one_line, short_line, spelled
-from fairwitness.agents.toolset.tree import Tree, name_problem
+from fairwitness.agents.toolset.tree import WorktreeFiles, name_problem
+from fairwitness.errors import StoreError
 
 LINES_LIMIT = 1_000
 """Lines of one answer."""
@@ -16,7 +20,7 @@ _ROOM = TEXT_LIMIT - 1_000
 """What is left for lines when everything else is said."""
 
 
-def read_file(tree: Tree, asked: ReadFile) -> str:
+def read_file(tree: WorktreeFiles, asked: ReadFile) -> str:
     """Lines of a file with their numbers."""
     text = tree.read_text(asked.path)
     if not text:
@@ -45,9 +49,9 @@ def split_lines(text: str) -> list[str]:
 def window(lines: list[str], start: int, end: int | None, what: str) -> tuple[list[str], int, int]:
     """As many of the wanted lines as fit, and the numbers of the first and the last."""
     if start > len(lines):
-        raise Unable(f"{what} has only {len(lines)} lines")
+        raise ToolFailed(f"{what} has only {len(lines)} lines")
     if end is not None and end < start:
-        raise Unable(f"end_line {end} is before start_line {start}")
+        raise ToolFailed(f"end_line {end} is before start_line {start}")
     shown: list[str] = []
     space = _ROOM
     for line in lines[start - 1 : min(end or len(lines), start - 1 + LINES_LIMIT)]:
@@ -59,7 +63,7 @@ def window(lines: list[str], start: int, end: int | None, what: str) -> tuple[li
     return shown, start, start + len(shown) - 1
 
 
-def list_dir(tree: Tree, asked: ListDir) -> str:
+def list_dir(tree: WorktreeFiles, asked: ListDir) -> str:
     """Names in a folder; folders end with a slash."""
     tree.require(asked.path, "folder")
     lines = []
@@ -75,11 +79,11 @@ def list_dir(tree: Tree, asked: ListDir) -> str:
     return "\n".join(lines) or f"{asked.path} is empty"
 
 
-def create_file(tree: Tree, asked: CreateFile) -> str:
+def create_file(tree: WorktreeFiles, asked: CreateFile) -> str:
     """Writes a file, new or over what stands there; a role that may write a file may also rewrite it."""
     before = tree.kind(asked.path)
     if before == "folder":
-        raise Unable(f"{asked.path} is a folder")
+        raise ToolFailed(f"{asked.path} is a folder")
     data = to_bytes(asked.content)
     tree.write(asked.path, data)
     lines = len(split_lines(asked.content)) if asked.content else 0
@@ -89,8 +93,82 @@ def create_file(tree: Tree, asked: CreateFile) -> str:
 def to_bytes(text: str) -> bytes:
     """A text as it is stored."""
     if "\0" in text:
-        raise Unable("the text has a NUL character")
+        raise ToolFailed("the text has a NUL character")
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise Unable("the text has half of a surrogate pair, which no file can hold") from None
+        raise ToolFailed("the text has half of a surrogate pair, which no file can hold") from None
+
+
+_NUMBERED = re.compile(r"\d+\t")
+_COUNTED = 1_000
+
+
+def replace_string(tree: WorktreeFiles, asked: ReplaceString) -> str:
+    """One replacement."""
+    text, line = _replaced(tree.read_text(asked.path), asked)
+    tree.write(asked.path, to_bytes(text))
+    return f"replaced in {asked.path} at line {line}"
+
+
+def multi_replace(tree: WorktreeFiles, asked: tuple[ReplaceString, ...]) -> str:
+    """Several replacements; each sees what those before it did. The files are written when all of them fit."""
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    said = []
+    for number, each in enumerate(asked, start=1):
+        try:
+            if each.path not in before:
+                before[each.path] = after[each.path] = tree.read_text(each.path)
+            after[each.path], line = _replaced(after[each.path], each)
+        except ToolFailed as why:
+            raise ToolFailed(f"nothing was replaced: number {number}: {why}") from None
+        said.append(f"replaced in {each.path} at line {line}")
+    _write_all(tree, before, {path: to_bytes(text) for path, text in after.items()})
+    return "\n".join(said)
+
+
+def _write_all(tree: WorktreeFiles, before: dict[str, str], after: dict[str, bytes]) -> None:
+    written: list[str] = []
+    try:
+        for path, data in after.items():
+            tree.write(path, data)
+            written.append(path)
+    except ToolFailed as why:
+        for path in written:
+            with contextlib.suppress(ToolFailed, StoreError):
+                tree.write(path, before[path].encode("utf-8"))
+        raise ToolFailed(f"nothing was replaced: {why}") from None
+
+
+def _replaced(text: str, asked: ReplaceString) -> tuple[str, int]:
+    """The text with its one place replaced, and the line of that place."""
+    old, new = asked.old_string, asked.new_string
+    if old == new:
+        raise ToolFailed(f"{asked.path}: old_string and new_string are the same")
+    if old not in text and "\r\n" in text and "\r" not in old:
+        # the reader was shown lines, not how they end
+        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
+    count = _count(text, old)
+    if count != 1:
+        raise ToolFailed(_not_once(asked, count))
+    place = text.index(old)
+    return f"{text[:place]}{new}{text[place + len(old) :]}", text.count("\n", 0, place) + 1
+
+
+def _count(text: str, part: str) -> int:
+    """How often a part stands in a text, overlaps counted: each is a place that could be meant."""
+    count, place = 0, text.find(part)
+    while place >= 0 and count < _COUNTED:
+        count, place = count + 1, text.find(part, place + 1)
+    return count
+
+
+def _not_once(asked: ReplaceString, count: int) -> str:
+    if count:
+        often = f"{count} times" if count < _COUNTED else f"{_COUNTED} times or more"
+        return f"{asked.path}: old_string stands there {often}; give more of what is around it"
+    lines = asked.old_string.split("\n")
+    if all(_NUMBERED.match(line) for line in lines if line):
+        return f"{asked.path}: old_string does not stand there; leave out the line numbers"
+    return f"{asked.path}: old_string does not stand there (0 times)"

@@ -50,7 +50,7 @@ def _names(pattern: str, name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _IgnoreLine:
     segments: tuple[str, ...]
     folders_only: bool
     ignores: bool
@@ -71,10 +71,10 @@ class Ignored:
         return False
 
 
-def _read(line: str) -> _Line | None:
+def _read(line: str) -> _IgnoreLine | None:
     pattern = line.rstrip()
     ignores = not pattern.startswith("!")
     pattern = pattern.removeprefix("!").replace("\\", "")
     if not pattern.strip("/") or pattern.startswith("#") or len(pattern) > 500:
         return None
-    return _Line(tuple(_segments(pattern.removesuffix("/"))), pattern.endswith("/"), ignores)
+    return _IgnoreLine(tuple(_segments(pattern.removesuffix("/"))), pattern.endswith("/"), ignores)

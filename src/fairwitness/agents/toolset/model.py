@@ -7,7 +7,7 @@ from typing import Any
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Limits, Network, Violation
 
-Source = Callable[..., Awaitable[str] | str]
+ToolSource = Callable[..., Awaitable[str] | str]
 """Answers a tool that the toolset has no way of its own for; called with the tool's arguments by name."""
 GitReader = Callable[[tuple[str, ...]], Awaitable[str] | str]
 """Answers `git …` outside the sandbox, for a command line that was judged before."""
@@ -39,7 +39,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class CommandEnvironment:
     """What commands may reach beside the worktree."""
 
     read: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Surroundings:
     """The weakest way of keeping commands in that will do."""
 
 
-class Unable(Exception):
+class ToolFailed(Exception):
     """Why a tool did not do what it was asked for, in a sentence for the model."""
 
     def __init__(self, why: str, *, violations: tuple[Violation, ...] = ()) -> None:
@@ -62,5 +62,5 @@ class Unable(Exception):
         """What a command tried that it may not."""
 
 
-class Stopped(Exception):
+class ToolCancelled(Exception):
     """The caller is gone; nobody waits for a result any more."""

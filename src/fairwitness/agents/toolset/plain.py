@@ -61,7 +61,7 @@ def head_and_tail(text: str, limit: int) -> str:
     return f"{head.rstrip(chr(10))}\n[… {left_out} left out …]\n{tail}"
 
 
-class Veil:
+class PathVeil:
     """Takes the worktree's place on this machine out of a text: it is another one on each machine, and each time."""
 
     def __init__(self, worktree: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairwitness.agents.toolset.files import split_lines, window
-from fairwitness.agents.toolset.model import Stopped, Surroundings, Unable
+from fairwitness.agents.toolset.model import CommandEnvironment, ToolCancelled, ToolFailed
 from fairwitness.agents.toolset.plain import head_and_tail, one_line, spelled, without_codes
 from fairwitness.contracts.common.sandbox import Command, Confined, Confinement, End, Limits, Violation
 from fairwitness.errors import UsageError
@@ -23,7 +23,7 @@ _SHOWN_VIOLATIONS = 10
 class Terminal:
     """Runs one command after the other and keeps the output of the last."""
 
-    def __init__(self, worktree: Path, runner: Runner, surroundings: Surroundings, *, writable: bool) -> None:
+    def __init__(self, worktree: Path, runner: Runner, surroundings: CommandEnvironment, *, writable: bool) -> None:
         self._worktree, self._runner, self._surroundings = worktree, runner, surroundings
         self._writable = writable
         self._last: list[str] | None = None
@@ -34,16 +34,16 @@ class Terminal:
         try:
             finished = self._runner.run(self._command(program, argv), cancel=cancel)
         except UsageError as error:
-            raise Unable(f"it was not run: {error.what}") from None
+            raise ToolFailed(f"it was not run: {error.what}") from None
         result = finished.result
         if result.end is End.CANCELLED:
-            raise Stopped
+            raise ToolCancelled
         if result.end is End.SANDBOX_ERROR:
-            raise Unable(f"it has no result: the sandbox was lost: {one_line(result.sandbox_error or '')}")
+            raise ToolFailed(f"it has no result: the sandbox was lost: {one_line(result.sandbox_error or '')}")
         text = self._told(finished)
         if result.end in (End.OK, End.FAILED):
             return text
-        raise Unable(text, violations=result.violations)
+        raise ToolFailed(text, violations=result.violations)
 
     def keep(self, text: str) -> str:
         """Output of a command that was answered elsewhere."""
@@ -54,7 +54,7 @@ class Terminal:
     def output(self, start: int, end: int | None) -> str:
         """Lines of the last command's output."""
         if self._last is None:
-            raise Unable("no command was run yet")
+            raise ToolFailed("no command was run yet")
         if not self._last:
             return "no output"
         shown, first, last = window(self._last, start, end, "the output")
@@ -88,7 +88,7 @@ class Terminal:
             places = (Path(folder, name) for folder in folders if folder.startswith("/"))
             found = next((str(place) for place in places if _is_program(place)), None)
         if found is None:
-            raise Unable(f"there is no program {one_line(name)} here")
+            raise ToolFailed(f"there is no program {one_line(name)} here")
         return found
 
     def _told(self, finished: Finished) -> str:

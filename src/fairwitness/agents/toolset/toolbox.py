@@ -14,21 +14,26 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.toolset import arguments as given
-from fairwitness.agents.toolset.edits import multi_replace, replace_string
-from fairwitness.agents.toolset.files import create_file, list_dir, read_file
-from fairwitness.agents.toolset.model import GitReader, Source, Stopped, Surroundings, ToolResult, ToolSpec, Unable
+from fairwitness.agents.toolset.files import create_file, list_dir, multi_replace, read_file, replace_string
+from fairwitness.agents.toolset.model import (
+    CommandEnvironment,
+    GitReader,
+    ToolCancelled,
+    ToolFailed,
+    ToolResult,
+    ToolSource,
+    ToolSpec,
+)
 from fairwitness.agents.toolset.offers import offer
-from fairwitness.agents.toolset.plain import Veil, one_line
-from fairwitness.agents.toolset.searching import file_search, grep_search
+from fairwitness.agents.toolset.plain import PathVeil, one_line
+from fairwitness.agents.toolset.search import file_search, grep_search
 from fairwitness.agents.toolset.terminal import Terminal
-from fairwitness.agents.toolset.tree import Tree
+from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.contracts.agents.dispatch import Denial, Layer
 from fairwitness.contracts.common.tools import POLICIES, Allowed, Refused, Role, Scope, Tool, ToolCall
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.rules.tool_policy import may_call, path_problem
 from fairwitness.sandbox.runner import Runner
-
-__all__ = ["Source", "Surroundings", "ToolResult", "ToolSpec", "Toolbox"]
 
 OWN_TOOLS = frozenset(
     {
@@ -48,8 +53,8 @@ COMMANDS_AT_ONCE = 4
 _NAMES = frozenset(tool.value for tool in Tool)
 _TARGET = 2_000
 _SHOWN_VIOLATIONS = 10
-_ALONE = Surroundings()
-_NO_SOURCES: Mapping[Tool, Source] = {}
+_ALONE = CommandEnvironment()
+_NO_SOURCES: Mapping[Tool, ToolSource] = {}
 
 
 class Toolbox:
@@ -62,8 +67,8 @@ class Toolbox:
         scope: Scope,
         worktree: Path,
         runner: Runner,
-        surroundings: Surroundings = _ALONE,
-        sources: Mapping[Tool, Source] = _NO_SOURCES,
+        surroundings: CommandEnvironment = _ALONE,
+        sources: Mapping[Tool, ToolSource] = _NO_SOURCES,
         git: GitReader | None = None,
         denied: Callable[[Denial], None] | None = None,
     ) -> None:
@@ -75,7 +80,7 @@ class Toolbox:
             raise UsageError(f"{min(doubled)} is answered by the toolset itself", next_step="leave out its source")
         self.role, self.scope, self.worktree = role, scope, worktree
         self._sources, self._git, self._denied = dict(sources), git, denied
-        self._tree, self._veil = Tree(worktree), Veil(worktree)
+        self._tree, self._veil = WorktreeFiles(worktree), PathVeil(worktree)
         self._terminal = Terminal(worktree, runner, surroundings, writable=POLICIES[role].source)
         self._denials: list[Denial] = []
         self._files, self._commands = asyncio.Semaphore(1), asyncio.Semaphore(COMMANDS_AT_ONCE)
@@ -110,7 +115,7 @@ class Toolbox:
         """Makes one call. Whatever is wrong with it is said in the result."""
         try:
             return ToolResult(True, self._veil.over(await self._call(tool, args)))
-        except Unable as why:
+        except ToolFailed as why:
             for violation in why.violations[:_SHOWN_VIOLATIONS]:
                 reason = f"{violation.kind}: {violation.call}{'' if violation.blocked else ', which nothing stopped'}"
                 self._deny(Layer.SANDBOX, tool, violation.path, reason)
@@ -142,16 +147,16 @@ class Toolbox:
     def _require(self, call: ToolCall, target: str = "") -> None:
         answer = self.judge(call, target=target)
         if isinstance(answer, Refused):
-            raise Unable(f"refused: {one_line(answer.reason, _TARGET)}")
+            raise ToolFailed(f"refused: {one_line(answer.reason, _TARGET)}")
 
     async def _call(self, name: str, args: Mapping[str, Any]) -> str:
         if self._is_closed:
-            raise Unable("the dispatch is over")
+            raise ToolFailed("the dispatch is over")
         if name not in _NAMES or Tool(name) not in POLICIES[self.role].tools:
             self._require(ToolCall(tool=name))
         tool = Tool(name)
         if not self._has(tool):
-            raise Unable(f"{name} is not available here")
+            raise ToolFailed(f"{name} is not available here")
         arguments = given.read_arguments(tool, args, self._veil.relative)
         self._require(given.as_judged(tool, arguments))
         if tool in self._sources:
@@ -161,10 +166,10 @@ class Toolbox:
         return await self._in_turn(arguments)
 
     async def _from_source(self, tool: Tool, arguments: given.Arguments) -> str:
-        if isinstance(arguments, given.Resolution) and (problem := path_problem(arguments.path)) is not None:
+        if isinstance(arguments, given.ConflictResolution) and (problem := path_problem(arguments.path)) is not None:
             reason = f"{one_line(arguments.path)}: {problem}"
             self._deny(Layer.DECISION, tool, arguments.path, reason)
-            raise Unable(f"refused: {reason}")
+            raise ToolFailed(f"refused: {reason}")
         values = {name: getattr(arguments, name) for name in type(arguments).model_fields}
         return await _answered(lambda: self._sources[tool](**values))
 
@@ -174,7 +179,7 @@ class Toolbox:
     async def _in_turn(self, arguments: given.Arguments) -> str:
         async with self._commands if isinstance(arguments, given.RunInTerminal) else self._files:
             if self._is_closed:
-                raise Unable("the dispatch is over")
+                raise ToolFailed("the dispatch is over")
             stop = threading.Event()
             working = asyncio.get_running_loop().run_in_executor(self._pool, self._work, arguments, stop)
             self._working[working] = stop
@@ -187,8 +192,8 @@ class Toolbox:
                         await asyncio.wait({working})
                 working.exception()  # it was seen; nobody waits for it any more
                 raise
-            except Stopped:
-                raise Unable("it was stopped") from None
+            except ToolCancelled:
+                raise ToolFailed("it was stopped") from None
             finally:
                 del self._working[working]
 
@@ -227,6 +232,6 @@ async def _answered(ask: Callable[[], Any]) -> str:
         answer = ask()
         return str(await answer if inspect.isawaitable(answer) else answer)
     except FairWitnessError as error:
-        raise Unable(error.what) from None
+        raise ToolFailed(error.what) from None
     except (ValueError, LookupError, OSError) as error:
-        raise Unable(f"it failed: {type(error).__name__}: {one_line(str(error))}") from None
+        raise ToolFailed(f"it failed: {type(error).__name__}: {one_line(str(error))}") from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from fairwitness.agents.toolset.globs import Ignored
-from fairwitness.agents.toolset.model import FILE_LIMIT, Stopped, Unable
+from fairwitness.agents.toolset.model import FILE_LIMIT, ToolCancelled, ToolFailed
 from fairwitness.errors import NotStored, StoreError
 from fairwitness.kit.beneath import PLAIN, Place
 from fairwitness.kit.files import Entry, list_folder, read_plain, replace_file
@@ -34,7 +34,7 @@ def name_problem(path: str) -> str | None:
     return path_problem(path)
 
 
-class Tree:
+class WorktreeFiles:
     """A worktree, by paths that were judged before."""
 
     def __init__(self, root: Path) -> None:
@@ -54,45 +54,45 @@ class Tree:
         except NotStored:
             return "none"
         except StoreError as error:
-            raise Unable(error.what) from None
+            raise ToolFailed(error.what) from None
 
     def require(self, path: str, wanted: Literal["file", "folder"]) -> None:
         """A sentence for whoever asked for something else."""
         found = self.kind(path)
         if found == "none":
-            raise Unable(f"there is no {wanted} {path}")
+            raise ToolFailed(f"there is no {wanted} {path}")
         if found != wanted:
-            raise Unable(f"{path} is a {found}, not a {wanted}")
+            raise ToolFailed(f"{path} is a {found}, not a {wanted}")
 
     def read(self, path: str, limit: int = FILE_LIMIT) -> bytes:
         """The bytes of a plain file."""
         try:
             return read_plain(self.root, path, limit=limit)
         except StoreError as error:
-            raise Unable(error.what) from None
+            raise ToolFailed(error.what) from None
 
     def read_text(self, path: str) -> str:
         """The text of a file exactly as it stands, line ends included."""
         self.require(path, "file")
         data = self.read(path)
         if b"\0" in data:
-            raise Unable(f"{path} is binary ({len(data)} bytes)")
+            raise ToolFailed(f"{path} is binary ({len(data)} bytes)")
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise Unable(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from None
+            raise ToolFailed(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from None
 
     def write(self, path: str, data: bytes) -> None:
         """A file written whole; one that could be executed still can."""
         if len(data) > FILE_LIMIT:
-            raise Unable(f"{len(data)} bytes are more than the {FILE_LIMIT} that a file may have")
+            raise ToolFailed(f"{len(data)} bytes are more than the {FILE_LIMIT} that a file may have")
         try:
             mode = self._mode(path)
             replace_file(self.root, path, data)
             if mode is not None and mode & _EXECUTABLE:
                 self._set_mode(path, mode)
         except StoreError as error:
-            raise Unable(error.what) from None
+            raise ToolFailed(error.what) from None
 
     def _mode(self, path: str) -> int | None:
         try:
@@ -115,7 +115,7 @@ class Tree:
         try:
             return list_folder(self.root, "" if path == "." else path)
         except StoreError as error:
-            raise Unable(error.what) from None
+            raise ToolFailed(error.what) from None
 
     def walk(self, start: str, cancel: threading.Event) -> "Walk":
         """All plain files beneath a folder that an agent may touch and git does not ignore, in order."""
@@ -130,7 +130,7 @@ class Tree:
 class Walk:
     """One walk; `cut_short` tells afterwards whether there was more than it looks at."""
 
-    tree: Tree
+    tree: WorktreeFiles
     start: str
     ignored: Ignored
     cancel: threading.Event
@@ -144,7 +144,7 @@ class Walk:
             folder, entry = waiting.pop()
             seen += 1
             if self.cancel.is_set():
-                raise Stopped
+                raise ToolCancelled
             if seen > self.most:
                 self.cut_short = True
                 return
@@ -153,7 +153,7 @@ class Walk:
             if name_problem(path) is not None or self.ignored.names(path, is_folder=is_folder):
                 continue
             if is_folder:
-                with contextlib.suppress(Unable):  # it went, or became something else, while we walked
+                with contextlib.suppress(ToolFailed):  # it went, or became something else, while we walked
                     waiting += [(path, entry) for entry in reversed(self.tree.entries(path))]
             elif entry.kind == "file":
                 yield path

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.prompting import PROMPTS
+from fairwitness.agents.prompt_text import PROMPTS
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import explain, form_of
 from fairwitness.app.assembly.agent_choice import Prober, instance_of, settings_of

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.base import Tell
-from fairwitness.agents.recording import recording
+from fairwitness.agents.base import OnHappening
+from fairwitness.agents.recorder import recorded_backend
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.agent_choice import Prober, chosen, instance_of, settings_of
 from fairwitness.app.assembly.backends import backend as backend_named
@@ -221,7 +221,7 @@ class TrialResult:
     recorded: str | None
 
 
-def try_role(request: TrialRequest, *, watcher: Tell | None = None, clock: Clock = system_clock) -> TrialResult:
+def try_role(request: TrialRequest, *, watcher: OnHappening | None = None, clock: Clock = system_clock) -> TrialResult:
     """Plays one dispatch; the watcher is told what happens."""
     if request.cassette is not None and request.agents != CASSETTE:
         raise UsageError("only recordings are played from a file", next_step="give --agents cassette, too")
@@ -236,7 +236,7 @@ def try_role(request: TrialRequest, *, watcher: Tell | None = None, clock: Clock
         own.remove()
 
 
-def _tried(request: TrialRequest, folder: Path, watcher: Tell | None, clock: Clock) -> TrialResult:
+def _tried(request: TrialRequest, folder: Path, watcher: OnHappening | None, clock: Clock) -> TrialResult:
     spec = ROLES[role_named(request.role)]
     if not spec.is_dispatched:
         raise UsageError(f"{spec.role.value} is never dispatched: it is this program", next_step="try another role")
@@ -250,7 +250,7 @@ def _tried(request: TrialRequest, folder: Path, watcher: Tell | None, clock: Clo
         raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
     records = folder / "recorded"
     if request.record is not None:
-        backend = recording(backend, records)
+        backend = recorded_backend(backend, records)
     sandbox = runner()
     run_id = f"try-{clock():%Y%m%dT%H%M%S-%f}"
     repository = Repository.open(lay_out(folder))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from fairwitness.agents.base import Endpoint
 from fairwitness.agents.gateway.keys import Key, find_key
-from fairwitness.agents.gateway.modes import Asked, Grant
-from fairwitness.agents.gateway.upstream import PassMode, Provider, Route, priced
+from fairwitness.agents.gateway.modes import Grant, ModelRequest
+from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, Provider, priced
 from fairwitness.agents.profiles import PROFILES
 from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage
 from fairwitness.contracts.agents.model import Dialect, ModelUsage
@@ -75,7 +75,7 @@ PERSONS = KeyRing()
 """Of whoever called us."""
 
 
-def route_of(agent: str, model: str | None, settings: AgentsSettings, *, keys: KeyRing = PERSONS) -> Route:
+def route_of(agent: str, model: str | None, settings: AgentsSettings, *, keys: KeyRing = PERSONS) -> ModelRoute:
     """Which model an agent speaks to, and where; `NotReady` if there is no key for it."""
     said = settings.backend.get(agent)
     if said is not None:
@@ -83,7 +83,7 @@ def route_of(agent: str, model: str | None, settings: AgentsSettings, *, keys: K
     kind = _kind_of(agent, keys)
     seller = SELLERS[kind]
     key = keys.find(kind.value, variable=seller.variable)
-    return Route(Provider(kind.value, seller.dialect, seller.base_url, key), model or seller.model)
+    return ModelRoute(Provider(kind.value, seller.dialect, seller.base_url, key), model or seller.model)
 
 
 def _kind_of(agent: str, keys: KeyRing) -> ProviderKind:
@@ -98,7 +98,7 @@ def _kind_of(agent: str, keys: KeyRing) -> ProviderKind:
     return found
 
 
-def _said_route(agent: str, model: str | None, said: BackendSettings, keys: KeyRing) -> Route:
+def _said_route(agent: str, model: str | None, said: BackendSettings, keys: KeyRing) -> ModelRoute:
     seller = SELLERS[said.provider]
     if agent in PROFILES and PROFILES[agent].dialect is not seller.dialect:
         speaks = PROFILES[agent].dialect
@@ -113,13 +113,13 @@ def _said_route(agent: str, model: str | None, said: BackendSettings, keys: KeyR
         key = keys.find(agent, variable=said.key_env, command=said.key_cmd or ())
     elif said.base_url is None:
         key = keys.find(said.provider.value, variable=seller.variable)
-    return Route(Provider(agent, seller.dialect, url, key), model or said.model or seller.model)
+    return ModelRoute(Provider(agent, seller.dialect, url, key), model or said.model or seller.model)
 
 
 class GatewayModels:
     """Reaches models through a gateway that lives as long as one try of a dispatch."""
 
-    def __init__(self, route: Route, meter: RunMeter, *, tcp: bool) -> None:
+    def __init__(self, route: ModelRoute, meter: RunMeter, *, tcp: bool) -> None:
         """`tcp` listens on loopback, for what runs in this process; otherwise there is only a socket."""
         self._route, self._meter, self._tcp = route, meter, tcp
         self._tries: Counter[str] = Counter()
@@ -136,7 +136,7 @@ class GatewayModels:
     ) -> AsyncIterator[Connection]:
         try:
             from fairwitness.agents.gateway.app import gateway
-            from fairwitness.agents.gateway.metered import Metered
+            from fairwitness.agents.gateway.metered import MeteredMode
             from fairwitness.agents.gateway.pricing import Prices
             from fairwitness.agents.gateway.server import serving
         except ImportError as error:
@@ -148,7 +148,9 @@ class GatewayModels:
         name = dispatch_id if self._tries[dispatch_id] == 1 else f"{dispatch_id}.{self._tries[dispatch_id]}"
         grant = Grant(token=f"fairwitness-{secrets.token_urlsafe(32)}", dispatch_id=name)
         passing = PassMode(lambda asked: self._route if asked == grant else None)
-        mode = Metered(passing, self._meter, _free_if_local(self._route, priced(lambda _grant: self._route, Prices())))
+        mode = MeteredMode(
+            passing, self._meter, _free_if_local(self._route, priced(lambda _grant: self._route, Prices()))
+        )
         app = gateway(mode, lambda token: _granted(token, grant), models=(self._route.model,))
         self._meter.open(name, limits, lambda refusal: cut(refusal.reason))
         try:
@@ -173,11 +175,11 @@ def _granted(token: str, grant: Grant) -> Grant | None:
 
 
 def _free_if_local(
-    route: Route, price: Callable[[Asked, ModelUsage], int | None]
-) -> Callable[[Asked, ModelUsage], int | None]:
+    route: ModelRoute, price: Callable[[ModelRequest, ModelUsage], int | None]
+) -> Callable[[ModelRequest, ModelUsage], int | None]:
     """What runs on this machine costs nothing, unless somebody set a price."""
 
-    def micros(asked: Asked, usage: ModelUsage) -> int | None:
+    def micros(asked: ModelRequest, usage: ModelUsage) -> int | None:
         found = price(asked, usage)
         return 0 if found is None and route.provider.is_local else found
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from fairwitness.agents.prompting import PROMPTS
+from fairwitness.agents.prompt_text import PROMPTS
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import explain
 from fairwitness.app.export import completions

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairwitness.agents.redact import redact
+from fairwitness.agents.redaction import redact
 from fairwitness.app.settings.verify import NAME, read_table, refused
 from fairwitness.contracts.agents.dispatch import Probe
 from fairwitness.contracts.agents.role import RoleSpec

@@ -10,9 +10,9 @@ import asyncio
 import time
 from typing import NamedTuple
 
-from fairwitness.agents.base import Form, Job, Tell
-from fairwitness.agents.driver import Cut, drive
-from fairwitness.agents.prompting import render
+from fairwitness.agents.base import AgentJob, AnswerForm, OnHappening
+from fairwitness.agents.driver import BudgetCut, drive
+from fairwitness.agents.prompt_text import render
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.dispatch import (
@@ -48,7 +48,7 @@ class JobParts(NamedTuple):
     spec: RoleSpec
     brief: Brief
     prompt: str
-    form: Form
+    form: AnswerForm
     tools: Toolbox
     transcript: Transcript
 
@@ -74,7 +74,7 @@ def toolbox(brief: Brief, deps: DispatchDeps, transcript: Transcript) -> Toolbox
     )
 
 
-def _telling(deps: DispatchDeps, transcript: Transcript) -> Tell:
+def _telling(deps: DispatchDeps, transcript: Transcript) -> OnHappening:
     """Into the transcript, and to whoever is watching."""
 
     def tell(happening: Happening) -> None:
@@ -86,7 +86,7 @@ def _telling(deps: DispatchDeps, transcript: Transcript) -> Tell:
 
 
 async def driven(
-    deps: DispatchDeps, parts: JobParts, connection: Connection, *, stop: asyncio.Event | None, cut: Cut
+    deps: DispatchDeps, parts: JobParts, connection: Connection, *, stop: asyncio.Event | None, cut: BudgetCut
 ) -> Outcome:
     """The driver's outcome, with what was counted nearest to the model."""
     if deps.probe.tier in _WEAK and deps.runner.tier is not SandboxTier.NAMESPACES:
@@ -95,7 +95,7 @@ async def driven(
             f"({deps.runner.tier.value}) cannot hold it to its role"
         )
         return unasked(OutcomeStatus.REFUSED, ErrorCause.PERMISSION_DENIED, problem)
-    job = Job(
+    job = AgentJob(
         spec=parts.spec,
         brief=parts.brief,
         prompt=parts.prompt,
@@ -141,7 +141,7 @@ async def dispatch(
             render(spec, brief, tools=[tool.name for tool in tools.offered()]),
             form_of(answer, brief.known),
         )
-        cut = Cut()
+        cut = BudgetCut()
         async with deps.models.connect(brief.dispatch_id, limits_of(spec), cut.make) as connection:
             begun = await begin(context, spec, brief, position, deps)
             if isinstance(begun, OverBudget):

@@ -7,14 +7,14 @@ them is still within its own: what the ledger says was spent, and what is being 
 import threading
 from collections.abc import Callable
 
-from fairwitness.agents.gateway.meter import Capped, CappedMeter, Hold, Refusal
+from fairwitness.agents.gateway.meter import BudgetRefusal, Capped, CappedMeter, Hold
 from fairwitness.agents.gateway.modes import Grant
 from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage
 from fairwitness.contracts.agents.model import ModelUsage
 from fairwitness.contracts.common.budgets import Amounts, Budget, OverBudget, Resource, Spending
 from fairwitness.rules.budgets import exhausted
 
-Told = Callable[[Refusal], None]
+Told = Callable[[BudgetRefusal], None]
 _CAPPED = {Resource.TOKENS: Capped.TOKENS, Resource.MONEY: Capped.MONEY}
 
 
@@ -27,7 +27,7 @@ class RunMeter:
         self._calls = CappedMeter()
         self._lock = threading.Lock()
         self._open: dict[str, Told | None] = {}
-        self._refused: dict[str, Refusal] = {}
+        self._refused: dict[str, BudgetRefusal] = {}
 
     def open(self, dispatch_id: str, limits: DispatchLimits, told: Told | None = None) -> None:
         """From now on the dispatch may call models; `told` hears of the first refusal, at once."""
@@ -46,19 +46,19 @@ class RunMeter:
         """What the dispatch used so far."""
         return self._calls.usage(dispatch_id)
 
-    def refusal(self, dispatch_id: str) -> Refusal | None:
+    def refusal(self, dispatch_id: str) -> BudgetRefusal | None:
         """The first refusal of the dispatch."""
         with self._lock:
             return self._refused.get(dispatch_id)
 
-    async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | Refusal:
+    async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | BudgetRefusal:
         """See `Meter`."""
         over = self._over(grant.dispatch_id)
         if over is not None:
             return over
         return await self._calls.reserve(grant, expected, cost_micros)
 
-    async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> Refusal | None:
+    async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> BudgetRefusal | None:
         """See `Meter`."""
         over = self._over(hold.dispatch_id)
         if over is not None:
@@ -73,7 +73,7 @@ class RunMeter:
         """See `Meter`."""
         await self._calls.release(hold)
 
-    def _over(self, dispatch_id: str) -> Refusal | None:
+    def _over(self, dispatch_id: str) -> BudgetRefusal | None:
         """Whether the run is at a cap by what was really used; what is only promised is held by the dispatches."""
         account = self._account()
         with self._lock:
@@ -85,7 +85,7 @@ class RunMeter:
         self._note(dispatch_id, refusal)
         return refusal
 
-    def _note(self, dispatch_id: str, refusal: Refusal) -> None:
+    def _note(self, dispatch_id: str, refusal: BudgetRefusal) -> None:
         """Only the first refusal is news; it is told outside the lock, since who hears it may ask us back."""
         with self._lock:
             if dispatch_id in self._refused or dispatch_id not in self._open:
@@ -100,7 +100,7 @@ def _live(usage: Usage) -> Spending:
     return Spending(used=Amounts(tokens=usage.tokens or 0, money_micros=usage.cost_micros or 0))
 
 
-def _refusal(over: OverBudget) -> Refusal:
+def _refusal(over: OverBudget) -> BudgetRefusal:
     what = _CAPPED.get(over.what, Capped.DISPATCH)
     reason = f"over budget: the run has used {over.used} of {over.cap} {over.what.value}"
-    return Refusal(what, reason, over.cap, over.used)
+    return BudgetRefusal(what, reason, over.cap, over.used)

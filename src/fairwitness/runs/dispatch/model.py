@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from fairwitness.agents.base import Backend, Endpoint, Tell
-from fairwitness.agents.toolset.model import GitReader, Source, Surroundings
+from fairwitness.agents.base import Backend, Endpoint, OnHappening
+from fairwitness.agents.toolset.model import CommandEnvironment, GitReader, ToolSource
 from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchLimits, Outcome, Probe, Usage
 from fairwitness.contracts.common.budgets import BudgetCaps, OverBudget, Spending
 from fairwitness.contracts.common.tools import Tool
@@ -109,11 +109,11 @@ class DispatchDeps:
     """A linked worktree that nobody else writes meanwhile."""
     base_tree: str | None
     """What the worktree was made from."""
-    surroundings: Surroundings = field(default_factory=Surroundings)
-    sources: Mapping[Tool, Source] = field(default_factory=dict)
+    surroundings: CommandEnvironment = field(default_factory=CommandEnvironment)
+    sources: Mapping[Tool, ToolSource] = field(default_factory=dict)
     git: GitReader | None = None
     """Answers git's reading commands, where the repository is."""
-    watcher: Tell | None = None
+    watcher: OnHappening | None = None
     """Is told everything as it happens; what is stored is redacted, and this is not."""
     is_fresh: bool = False
     """Whether we made the worktree since any earlier try: then nothing of that one is in it, and none of its marks."""

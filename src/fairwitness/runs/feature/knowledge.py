@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TypeVar
 
-from fairwitness.agents.redact import Redactor, redact
+from fairwitness.agents.redaction import Redactor, redact
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.feature.events import ArtifactWritten

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from fairwitness.agents.redact import redact
+from fairwitness.agents.redaction import redact
 from fairwitness.contracts.common.base import Contract, OneLine, Text
 from fairwitness.contracts.common.ids import FeatureRunId
 from fairwitness.contracts.feature.knowledge import KnowledgeType

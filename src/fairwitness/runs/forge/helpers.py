@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairwitness.agents.roles import ROLES
-from fairwitness.agents.toolset.model import Source
+from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.agents.toolset.plain import one_line
 from fairwitness.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.budgets import OverBudget, Spending
@@ -69,9 +69,9 @@ class SpawningAgent(NamedTuple):
     """How many asked before it: 0 for the agent of a node."""
 
 
-def helper_tools(place: AttemptContext, asker: SpawningAgent) -> dict[Tool, Source]:
+def helper_tools(place: AttemptContext, asker: SpawningAgent) -> dict[Tool, ToolSource]:
     """What answers an agent's tools for helpers and subtasks, as far as its role has them."""
-    policy, given = POLICIES[asker.role], dict[Tool, Source]()
+    policy, given = POLICIES[asker.role], dict[Tool, ToolSource]()
     if policy.spawns:
         given[Tool.AGENT] = Helpers(place, asker).start
     if Tool.WRITE_SUBTASK in policy.tools:

@@ -12,9 +12,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fairwitness.agents.toolset.files import to_bytes
-from fairwitness.agents.toolset.model import FILE_LIMIT, TEXT_LIMIT, Source, Unable
+from fairwitness.agents.toolset.model import FILE_LIMIT, TEXT_LIMIT, ToolFailed, ToolSource
 from fairwitness.agents.toolset.plain import head_and_tail, one_line
-from fairwitness.agents.toolset.tree import Tree
+from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.contracts.common.ids import attempt_branch
 from fairwitness.contracts.common.tools import Tool
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
@@ -43,7 +43,7 @@ def refinery_tools(
     wanted: list[ChangeRequest],
     *,
     clock: Clock = system_clock,
-) -> Mapping[Tool, Source]:
+) -> Mapping[Tool, ToolSource]:
     """The tools of one attempt; change requests that are emitted by one are put into `wanted`."""
     refining = _RefineryWorktree(order, prepared, folder)
 
@@ -80,7 +80,7 @@ class _RefineryWorktree:
     """The worktree of a refinery, with what it was given."""
 
     def __init__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> None:
-        self._tree, self._conflicts = Tree(folder), prepared.conflicts
+        self._tree, self._conflicts = WorktreeFiles(folder), prepared.conflicts
         self._given = {_branch_of(member, order): member for member in order.includes}
 
     async def merge_branches(self, branches: tuple[str, ...]) -> str:
@@ -88,7 +88,7 @@ class _RefineryWorktree:
         strange = [branch for branch in branches if branch not in self._given]
         if strange:
             given = ", ".join(self._given) or "none"
-            raise Unable(f"{one_line(strange[0])} was not given to you; the branches are: {given}")
+            raise ToolFailed(f"{one_line(strange[0])} was not given to you; the branches are: {given}")
         lines = [f"{branch} is in your worktree, at {self._given[branch].commit[:12]}" for branch in branches]
         return "\n".join([*lines, *await run_blocking(self._standing)])
 
@@ -106,7 +106,7 @@ class _RefineryWorktree:
             if self._tree.kind(path) == "none":
                 return "it is not there"
             has_marks = _MARK.search(self._tree.read(path)) is not None
-        except Unable as why:
+        except ToolFailed as why:
             return str(why)
         return "it still holds conflict marks" if has_marks else "it holds no conflict marks"
 
@@ -114,19 +114,19 @@ class _RefineryWorktree:
         """Writes a file that is in conflict as it should be."""
         if path not in self._conflicts:
             listed = ", ".join(map(one_line, self._conflicts)) or "none"
-            raise Unable(f"{one_line(path)} is not in conflict; those that are: {listed}")
+            raise ToolFailed(f"{one_line(path)} is not in conflict; those that are: {listed}")
         data = to_bytes(content)
         if len(data) > FILE_LIMIT:
-            raise Unable(f"{len(data)} bytes are more than the {FILE_LIMIT} that a file may have")
+            raise ToolFailed(f"{len(data)} bytes are more than the {FILE_LIMIT} that a file may have")
         if (mark := _MARK.search(data)) is not None:
             line = 1 + data.count(b"\n", 0, mark.start())
-            raise Unable(f"line {line} of the content still is a conflict mark: write what should stand there")
+            raise ToolFailed(f"line {line} of the content still is a conflict mark: write what should stand there")
         await run_blocking(self._write, path, data)
         return "\n".join([f"{path} is settled", *await run_blocking(self._standing)])
 
     def _write(self, path: str, data: bytes) -> None:
         if self._tree.kind(path) == "folder":  # also refuses a link
-            raise Unable(f"{path} is a folder")
+            raise ToolFailed(f"{path} is a folder")
         self._tree.write(path, data)
 
 
@@ -143,7 +143,7 @@ async def _checked(commands: tuple[tuple[str, ...], ...], run_command: RunComman
     for argv in commands:
         try:
             said = await run_command(argv)
-        except Unable as why:
+        except ToolFailed as why:
             said = str(why)
         told.append(f"$ {one_line(shlex.join(argv))}\n{head_and_tail(said, _ROOM // len(commands)).rstrip()}")
     return "\n\n".join(told)
@@ -157,7 +157,7 @@ def _request(**fields: object) -> ChangeRequest:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise Unable(f"no change request was noted: {place}: expected {one_line(first['msg'])}") from None
+        raise ToolFailed(f"no change request was noted: {place}: expected {one_line(first['msg'])}") from None
     except BadDocument as error:
-        raise Unable(f"no change request was noted: body: {error.reason}") from None
+        raise ToolFailed(f"no change request was noted: body: {error.reason}") from None
     return request

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.roles import ROLES
-from fairwitness.agents.toolset.model import Source
+from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.agents.toolset.terminal import Terminal
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.ids import attempt_branch
@@ -132,7 +132,7 @@ class ForgeWorker:
 
     def _given(
         self, place: AttemptContext, asker: SpawningAgent, deps: DispatchDeps, wanted: list[ChangeRequest]
-    ) -> Mapping[Tool, Source]:
+    ) -> Mapping[Tool, ToolSource]:
         given = helper_tools(place, asker)
         if asker.role is not Role.REFINERY:
             return given

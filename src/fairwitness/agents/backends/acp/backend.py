@@ -7,11 +7,12 @@ from contextlib import AbstractAsyncContextManager
 from importlib import util
 from typing import TYPE_CHECKING, Any
 
-from fairwitness.agents.backends.acp import installation, launching
-from fairwitness.agents.backends.acp.filling import role_kind
-from fairwitness.agents.backends.acp.installation import Installed, Lookup
+from fairwitness.agents.backends.acp import agent_process as launching
+from fairwitness.agents.backends.acp import installation
+from fairwitness.agents.backends.acp.installation import InstalledAgent, Lookup
+from fairwitness.agents.backends.acp.profile_fill import role_kind
 from fairwitness.agents.backends.acp.repo_settings import find_repo_settings
-from fairwitness.agents.base import Job, Session
+from fairwitness.agents.base import AgentJob, Session
 from fairwitness.contracts.agents.dispatch import Kind, Probe
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.errors import NotReady, UsageError
@@ -62,12 +63,12 @@ class AcpBackend:
             next_step=", then ".join(steps),
         )
 
-    def open(self, job: Job) -> AbstractAsyncContextManager[Session]:
+    def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
         """A session with the agent in the sandbox; leaving it ends everything it started, and removes its home."""
         return self._open(job)
 
     @contextlib.asynccontextmanager
-    async def _open(self, job: Job) -> AsyncIterator[Session]:
+    async def _open(self, job: AgentJob) -> AsyncIterator[Session]:
         installed = self._installed(job)
         own = held.make("run")
         try:
@@ -75,14 +76,14 @@ class AcpBackend:
             try:
                 yield session
             finally:
-                await undisturbed(session.close())
+                await uninterrupted(session.close())
         finally:
-            await undisturbed(asyncio.to_thread(own.remove))
+            await uninterrupted(asyncio.to_thread(own.remove))
 
-    def _installed(self, job: Job) -> Installed:
+    def _installed(self, job: AgentJob) -> InstalledAgent:
         """Where the agent is, if this dispatch may use it at all."""
         profile = self.profile
-        launching.refuse_unkept(profile, job)
+        launching.require_sandbox(profile, job)
         if job.endpoint is not None and job.endpoint.dialect is not profile.dialect:
             raise UsageError(
                 f"{profile.title} speaks {profile.dialect.value} to its model, not {job.endpoint.dialect.value}",
@@ -97,24 +98,26 @@ class AcpBackend:
             raise NotReady("the library of the Agent Client Protocol is not installed", next_step=_EXTRA)
         return installed
 
-    async def _start(self, job: Job, installed: Installed, own: Private) -> "AcpSession":
-        from fairwitness.agents.backends.acp.handing import Handing
+    async def _start(self, job: AgentJob, installed: InstalledAgent, own: Private) -> "AcpSession":
+        from fairwitness.agents.backends.acp.answer_tool import AnswerTool
         from fairwitness.agents.backends.acp.session import AcpSession
 
         profile, kind = self.profile, role_kind(job.spec.role)
-        fill = launching.filled(profile, job, own)
-        launching.furnish(profile, fill, own)
+        fill = launching.values_of(profile, job, own)
+        launching.write_settings(profile, fill, own)
         for note in find_repo_settings(profile, job).notes(profile):
             job.happened(Kind.NOTE, note)
-        hand = Handing(job.form, own) if profile.submit else None
+        hand = AnswerTool(job.form, own) if profile.submit else None
         meta = fill.value(profile.meta.get(kind, {}))
-        process = await launching.Process.start(job.runner, launching.command(profile, job, installed, fill, own))
+        process = await launching.AgentProcess.start(
+            job.runner, launching.agent_command(profile, job, installed, fill, own)
+        )
         try:
             return AcpSession(profile, job, process, meta, profile.modes.get(kind), hand)
         except BaseException:
             process.stop()
             process.hang_up()
-            await undisturbed(process.reaped())
+            await uninterrupted(process.reaped())
             raise
 
 
@@ -125,7 +128,7 @@ def _rooms(own: held.Held) -> Private:
     return Private(str(own.path), str(own.path / "home"), str(own.path / "tmp"))
 
 
-async def undisturbed(work: Coroutine[Any, Any, None]) -> None:
+async def uninterrupted(work: Coroutine[Any, Any, None]) -> None:
     """Waits until the work is done, also if whoever waits is cancelled meanwhile; that is raised afterwards."""
     task = asyncio.ensure_future(work)
     disturbed: asyncio.CancelledError | None = None

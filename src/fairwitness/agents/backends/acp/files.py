@@ -7,10 +7,10 @@ from typing import Any
 
 from acp import RequestError
 
-from fairwitness.agents.backends.acp.understanding import Relative
-from fairwitness.agents.base import Job
-from fairwitness.agents.toolset.model import Unable
-from fairwitness.agents.toolset.tree import Tree
+from fairwitness.agents.backends.acp.tool_calls import MakeRelative
+from fairwitness.agents.base import AgentJob
+from fairwitness.agents.toolset.model import ToolFailed
+from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.contracts.agents.dispatch import Kind
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.tools import Refused, Tool, ToolCall
@@ -23,9 +23,9 @@ REFUSED = -32_000
 class Files:
     """The files of one session."""
 
-    def __init__(self, profile: AgentProfile, job: Job, relative: Relative) -> None:
+    def __init__(self, profile: AgentProfile, job: AgentJob, relative: MakeRelative) -> None:
         self._profile, self._job, self._relative = profile, job, relative
-        self._tree = Tree(job.worktree)
+        self._tree = WorktreeFiles(job.worktree)
         self._numbers = itertools.count(1)
 
     async def read(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -39,7 +39,7 @@ class Files:
             raise RequestError(REFUSED, f"refused: {answer.reason}")
         try:
             text = await asyncio.to_thread(self._text, path)
-        except Unable as why:
+        except ToolFailed as why:
             self._ended(Tool.READ_FILE, call, str(why), ok=False)
             raise RequestError(REFUSED, str(why)) from None
         if text is None:

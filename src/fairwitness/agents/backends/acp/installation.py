@@ -25,7 +25,7 @@ _FIRST_LINE = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledAgent:
     """An agent that was found."""
 
     where: str
@@ -43,7 +43,7 @@ def which(name: str) -> str | None:
     return shutil.which(name)
 
 
-def find(profile: AgentProfile, lookup: Lookup) -> Installed | None:
+def find(profile: AgentProfile, lookup: Lookup) -> InstalledAgent | None:
     """Where the agent is, if it is anywhere."""
     found = lookup(profile.program)
     if found is None:
@@ -59,7 +59,7 @@ def find(profile: AgentProfile, lookup: Lookup) -> Installed | None:
     if profile.node is not None and (node := lookup("node")) is not None:
         path.add(str(Path(node).parent))
         read |= {node, os.path.realpath(node)}
-    return Installed(where, real, tuple(sorted(read)), tuple(sorted(path)))
+    return InstalledAgent(where, real, tuple(sorted(read)), tuple(sorted(path)))
 
 
 def _belongings(where: str, real: str) -> set[str]:
@@ -103,7 +103,7 @@ def _interpreter(real: str, lookup: Lookup) -> str | None:
     return None
 
 
-def version(profile: AgentProfile, installed: Installed) -> str | None:
+def version(profile: AgentProfile, installed: InstalledAgent) -> str | None:
     """What the agent says of itself, or what its package says; None if nobody does."""
     if profile.version_args:
         said = _said([installed.where, *profile.version_args], installed.path)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fairwitness.agents.backends.acp.understanding import Relative, Unclear, understand
+from fairwitness.agents.backends.acp.tool_calls import MakeRelative, UnclearCall, interpret_call
 from fairwitness.agents.backends.acp.updates import Updates
-from fairwitness.agents.base import Job
+from fairwitness.agents.base import AgentJob
 from fairwitness.contracts.agents.dispatch import Denial, Layer
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.tools import Refused
@@ -20,7 +20,7 @@ _TARGET = 2_000
 class Permissions:
     """Decides for one session."""
 
-    def __init__(self, profile: AgentProfile, job: Job, updates: Updates, relative: Relative) -> None:
+    def __init__(self, profile: AgentProfile, job: AgentJob, updates: Updates, relative: MakeRelative) -> None:
         self._profile, self._job, self._updates, self._relative = profile, job, updates, relative
 
     def decide(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -40,9 +40,9 @@ class Permissions:
         return _selected(options[_NO]) if _NO in options else CANCELLED
 
     def _is_allowed(self, call: Mapping[str, Any]) -> bool:
-        meant = understand(self._profile, call, self._relative)
-        if isinstance(meant, Unclear):
-            self._job.tools.deny(unclear(meant.name, _told(call), meant.why))
+        meant = interpret_call(self._profile, call, self._relative)
+        if isinstance(meant, UnclearCall):
+            self._job.tools.deny(unclear_denial(meant.name, _told(call), meant.why))
             return False
         if meant.is_submission:
             return True
@@ -50,7 +50,7 @@ class Permissions:
         return not [answer for answer in map(self._job.tools.judge, meant.calls) if isinstance(answer, Refused)]
 
 
-def unclear(name: str, target: str, why: str) -> Denial:
+def unclear_denial(name: str, target: str, why: str) -> Denial:
     """The refusal of a call that nobody can judge, by the name that the agent gives it."""
     tool, reason = visible(name).strip() or "(no name)", visible(why)
     return Denial(layer=Layer.DECISION, tool=tool, target=visible(target), reason=reason)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairwitness.agents.base import Job
+from fairwitness.agents.base import AgentJob
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import POLICIES
@@ -42,7 +42,7 @@ class RepoSettings:
             )
 
 
-def find_repo_settings(profile: AgentProfile, job: Job) -> RepoSettings:
+def find_repo_settings(profile: AgentProfile, job: AgentJob) -> RepoSettings:
     """Sorts what an agent would follow into what it sees and what it does not."""
     hidden: list[str] = []
     seen: list[str] = []
@@ -60,7 +60,7 @@ def find_repo_settings(profile: AgentProfile, job: Job) -> RepoSettings:
     return RepoSettings(tuple(hidden) if is_told_all else there, there, tuple(seen))
 
 
-def _parts(job: Job, path: str) -> Iterator[tuple[str, bool]]:
+def _parts(job: AgentJob, path: str) -> Iterator[tuple[str, bool]]:
     """A path, or the paths below it where the task may write some of them; and whether each is to be seen."""
     policy, scope = POLICIES[job.spec.role], job.brief.scope
     place = job.worktree / path

@@ -9,13 +9,12 @@ from typing import Any
 from acp import RequestError
 from acp.core import Connection
 
-from fairwitness.agents.backends.acp.client import Client
+from fairwitness.agents.backends.acp.agent_process import AgentProcess
+from fairwitness.agents.backends.acp.answer_tool import AnswerTool
 from fairwitness.agents.backends.acp.frames import Frames
-from fairwitness.agents.backends.acp.handing import Handing
-from fairwitness.agents.backends.acp.launching import Process
-from fairwitness.agents.backends.acp.protocol import Protocol, Unfit
+from fairwitness.agents.backends.acp.protocol import AgentConnection, Client, ProfileMismatch
 from fairwitness.agents.backends.acp.usage import model_of
-from fairwitness.agents.base import Job, Turn
+from fairwitness.agents.base import AgentJob, AgentTurn
 from fairwitness.contracts.agents.dispatch import Denial, Kind, Layer, Stop
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.decisions import ErrorCause
@@ -51,21 +50,21 @@ class AcpSession:
     def __init__(
         self,
         profile: AgentProfile,
-        job: Job,
-        process: Process,
+        job: AgentJob,
+        process: AgentProcess,
         meta: dict[str, Any],
         mode: str | None,
-        hand: Handing | None,
+        hand: AnswerTool | None,
     ) -> None:
         self._profile, self._job, self._process = profile, job, process
         self._meta, self._mode, self._hand = meta, mode, hand
         self._client = Client(profile, job)
         self._frames = Frames(process.reader, process.writer, self._client.updates.note)
         self._connection = Connection(self._client.handle, self._frames)
-        self._protocol = Protocol(self._connection, profile)
-        self._asking: asyncio.Task[Turn] | None = None
+        self._protocol = AgentConnection(self._connection, profile)
+        self._asking: asyncio.Task[AgentTurn] | None = None
 
-    async def ask(self, prompt: str) -> Turn:
+    async def ask(self, prompt: str) -> AgentTurn:
         """One prompt, to the agent's last word."""
         if self._client.is_cancelled:
             return self._turn(Stop.CANCELLED)
@@ -77,7 +76,7 @@ class AcpSession:
                 self._asking.cancel()
         return self._turn(Stop.CANCELLED) if self._asking.cancelled() else self._asking.result()
 
-    async def _ask(self, prompt: str) -> Turn:
+    async def _ask(self, prompt: str) -> AgentTurn:
         self._client.updates.begin()
         refused = len(self._job.tools.denials)
         try:
@@ -85,7 +84,7 @@ class AcpSession:
                 session = await self._ready()
         except TimeoutError:
             return self._failed(ErrorCause.TIMEOUT, f"it was not ready within {self._profile.limits.start_s:g} s")
-        except (ConnectionError, RequestError, Unfit) as error:
+        except (ConnectionError, RequestError, ProfileMismatch) as error:
             return await self._broken(error)
         try:
             response = await self._protocol.prompt(session, prompt)
@@ -116,7 +115,7 @@ class AcpSession:
             if self._frames.received == seen:
                 return
 
-    def _ended(self, response: Mapping[str, Any], *, was_refused: bool) -> Turn:
+    def _ended(self, response: Mapping[str, Any], *, was_refused: bool) -> AgentTurn:
         reason = response.get("stopReason")
         stop = _STOPS.get(reason, Stop.FAILED) if isinstance(reason, str) else Stop.FAILED
         if self._client.is_cancelled:
@@ -129,7 +128,7 @@ class AcpSession:
             stop, submitted=self._hand.taken() if self._hand is not None else None, model=model_of(response)
         )
 
-    async def _broken(self, error: Exception) -> Turn:
+    async def _broken(self, error: Exception) -> AgentTurn:
         """What to say when an answer did not come, or said that there is none."""
         if self._client.is_cancelled:
             return self._turn(Stop.CANCELLED)
@@ -137,7 +136,7 @@ class AcpSession:
             return replace(self._turn(Stop.LIMIT), error=f"its model said: {visible(str(error))[:_SHOWN]}")
         if isinstance(error, RequestError):
             return self._failed(_cause(error), f"it failed: {visible(str(error))[:_SHOWN]}{_details(error)}")
-        if isinstance(error, Unfit):
+        if isinstance(error, ProfileMismatch):
             return self._failed(ErrorCause.NOT_FOUND, error.what)
         if self._frames.broken is None:
             await asyncio.wait({self._process.finished}, timeout=_DIED_S)
@@ -161,13 +160,13 @@ class AcpSession:
         lines = (said.replace(token, "[token]") if token else said).strip().splitlines()
         return f"it ended in the middle ({how}){': ' + visible(lines[-1])[:_SHOWN] if lines else ''}"
 
-    def _turn(self, stop: Stop, *, submitted: dict[str, Any] | None = None, model: str | None = None) -> Turn:
+    def _turn(self, stop: Stop, *, submitted: dict[str, Any] | None = None, model: str | None = None) -> AgentTurn:
         updates = self._client.updates
-        return Turn(updates.last_message, stop, self._client.counted.usage, submitted=submitted, model=model)
+        return AgentTurn(updates.last_message, stop, self._client.counted.usage, submitted=submitted, model=model)
 
-    def _failed(self, cause: ErrorCause, error: str) -> Turn:
+    def _failed(self, cause: ErrorCause, error: str) -> AgentTurn:
         updates = self._client.updates
-        return Turn(updates.last_message, Stop.FAILED, self._client.counted.usage, cause=cause, error=error)
+        return AgentTurn(updates.last_message, Stop.FAILED, self._client.counted.usage, cause=cause, error=error)
 
     async def cancel(self) -> None:
         """Asks politely, waits briefly, closes its input, kills; nothing of it lives afterwards."""

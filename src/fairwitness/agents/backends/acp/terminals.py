@@ -12,9 +12,9 @@ from typing import Any
 from acp import RequestError
 
 from fairwitness.agents.backends.acp.files import REFUSED
-from fairwitness.agents.backends.acp.permissions import unclear
-from fairwitness.agents.backends.acp.understanding import Relative, argv_of
-from fairwitness.agents.base import Job
+from fairwitness.agents.backends.acp.permissions import unclear_denial
+from fairwitness.agents.backends.acp.tool_calls import MakeRelative, argv_of
+from fairwitness.agents.base import AgentJob
 from fairwitness.agents.toolset.model import ToolResult
 from fairwitness.contracts.agents.dispatch import Kind
 from fairwitness.contracts.common.tools import Refused, Tool, ToolCall
@@ -35,7 +35,7 @@ class _Terminal:
 class Terminals:
     """The terminals of one session."""
 
-    def __init__(self, job: Job, relative: Relative) -> None:
+    def __init__(self, job: AgentJob, relative: MakeRelative) -> None:
         self._job, self._relative = job, relative
         self._open: dict[str, _Terminal] = {}
         self._told: set[str] = set()
@@ -123,7 +123,7 @@ class Terminals:
         if folder is not None and (not isinstance(folder, str) or self._relative(folder) not in ("", ".")):
             problem = "a command is only run in the worktree itself"
         if problem is not None:
-            self._job.tools.deny(unclear("terminal/create", shlex.join(argv), problem))
+            self._job.tools.deny(unclear_denial("terminal/create", shlex.join(argv), problem))
             raise RequestError(REFUSED, f"refused: {problem}")
         return argv
 

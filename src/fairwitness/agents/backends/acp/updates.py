@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fairwitness.agents.backends.acp.usage import Counted
-from fairwitness.agents.base import Job
+from fairwitness.agents.backends.acp.usage import UsageCounter
+from fairwitness.agents.base import AgentJob
 from fairwitness.contracts.agents.dispatch import Kind
 
 CALLS_KEPT = 2_000
@@ -25,7 +25,7 @@ _MERGED = ("title", "kind", "rawInput", "content", "locations", "status", "rawOu
 class Updates:
     """One session's updates."""
 
-    def __init__(self, job: Job, counted: Counted) -> None:
+    def __init__(self, job: AgentJob, counted: UsageCounter) -> None:
         self._job, self._counted = job, counted
         self._calls: dict[str, dict[str, Any]] = {}
         self._told: set[str] = set()

@@ -11,7 +11,7 @@ _MOST = 1 << 53
 """Larger numbers are no count of anything."""
 
 
-class Counted:
+class UsageCounter:
     """Adds up what comes of the turns of one session."""
 
     def __init__(self, way: UsageWay) -> None:

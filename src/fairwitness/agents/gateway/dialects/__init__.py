@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from fairwitness.agents.gateway.dialects import anthropic, gemini, openai_chat, openai_responses
 from fairwitness.agents.gateway.dialects.base import Codec
-from fairwitness.agents.gateway.dialects.observer import Observer
+from fairwitness.agents.gateway.dialects.observer import TurnObserver
 from fairwitness.contracts.agents.model import Dialect
 
 CODECS: Mapping[Dialect, Codec] = {
@@ -15,6 +15,6 @@ CODECS: Mapping[Dialect, Codec] = {
 }
 
 
-def observe(dialect: Dialect) -> Observer:
+def observe(dialect: Dialect) -> TurnObserver:
     """Someone who listens to an answer as it passes, plain or streamed."""
-    return Observer(CODECS[dialect])
+    return TurnObserver(CODECS[dialect])

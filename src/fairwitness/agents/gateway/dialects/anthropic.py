@@ -5,9 +5,9 @@ from typing import Any
 
 from fairwitness.agents.gateway.dialects.base import (
     Codec,
-    Gathered,
-    Heard,
     Json,
+    PartialTurn,
+    RequestFields,
     a_count,
     a_dict,
     a_list,
@@ -20,7 +20,7 @@ from fairwitness.agents.gateway.dialects.base import (
     sse,
     texts_of,
 )
-from fairwitness.agents.gateway.modes import Asked, Said, SaidCall, SaidResult, ToolOffer
+from fairwitness.agents.gateway.modes import ChatCall, ChatMessage, ChatResult, ModelRequest, OfferedTool
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage
 
 _ERRORS = {
@@ -35,8 +35,8 @@ _ERRORS = {
 }
 
 
-def _read(body: Json) -> Heard:
-    return Heard(
+def _read(body: Json) -> RequestFields:
+    return RequestFields(
         model=a_str(body.get("model")),
         stream=body.get("stream") is True,
         tools=tuple(_offer(a_dict(tool)) for tool in a_list(body.get("tools"))),
@@ -47,31 +47,31 @@ def _read(body: Json) -> Heard:
     )
 
 
-def _offer(tool: Json) -> ToolOffer:
-    return ToolOffer(a_str(tool.get("name")), a_dict(tool.get("input_schema")))
+def _offer(tool: Json) -> OfferedTool:
+    return OfferedTool(a_str(tool.get("name")), a_dict(tool.get("input_schema")))
 
 
-def _said(message: Json) -> Iterator[Said]:
+def _said(message: Json) -> Iterator[ChatMessage]:
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [a_dict(b) for b in a_list(content)]
     if message.get("role") == "assistant":
         calls = tuple(
-            SaidCall(a_str(block.get("id")), a_str(block.get("name")), a_dict(block.get("input")))
+            ChatCall(a_str(block.get("id")), a_str(block.get("name")), a_dict(block.get("input")))
             for block in blocks
             if block.get("type") == "tool_use"
         )
-        yield Said("assistant", texts_of([block for block in blocks if block.get("type") == "text"]), calls)
+        yield ChatMessage("assistant", texts_of([block for block in blocks if block.get("type") == "text"]), calls)
         return
     results = tuple(
-        SaidResult(a_str(block.get("tool_use_id")), texts_of(block.get("content")))
+        ChatResult(a_str(block.get("tool_use_id")), texts_of(block.get("content")))
         for block in blocks
         if block.get("type") == "tool_result"
     )
     rest = [block for block in blocks if block.get("type") != "tool_result"]
     if results:
-        yield Said("tool", results=results)
+        yield ChatMessage("tool", results=results)
     if rest or not results:
-        yield Said("user", texts_of(rest))
+        yield ChatMessage("user", texts_of(rest))
 
 
 def _content(turn: ModelTurn) -> list[Json]:
@@ -79,7 +79,7 @@ def _content(turn: ModelTurn) -> list[Json]:
     return said + [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.args} for call in turn.calls]
 
 
-def _message(turn: ModelTurn, asked: Asked) -> Json:
+def _message(turn: ModelTurn, asked: ModelRequest) -> Json:
     used = turn.usage or ModelUsage(tokens_in=0, tokens_out=0)
     return {
         "id": answer_id("msg_", asked),
@@ -98,7 +98,7 @@ def _message(turn: ModelTurn, asked: Asked) -> Json:
     }
 
 
-def _frames(turn: ModelTurn, asked: Asked) -> Iterator[bytes]:
+def _frames(turn: ModelTurn, asked: ModelRequest) -> Iterator[bytes]:
     for event in _events(_message(turn, asked), turn):
         yield sse(event, event["type"])
 
@@ -130,7 +130,7 @@ def _failure(status: int, message: str) -> Json:
     return {"type": "error", "error": {"type": kind, "message": message}, "request_id": None}
 
 
-def _on_event(gathered: Gathered, event: Json) -> None:
+def _on_event(gathered: PartialTurn, event: Json) -> None:
     index: Any = event.get("index")
     delta = a_dict(event.get("delta"))
     match event.get("type"):
@@ -156,7 +156,7 @@ def _on_event(gathered: Gathered, event: Json) -> None:
             pass
 
 
-def _on_body(gathered: Gathered, body: Json) -> None:
+def _on_body(gathered: PartialTurn, body: Json) -> None:
     if body.get("type") != "message":
         gathered.error = a_str(a_dict(body.get("error")).get("message"))
         return
@@ -167,7 +167,7 @@ def _on_body(gathered: Gathered, body: Json) -> None:
     _use(gathered, body)
 
 
-def _block(gathered: Gathered, index: Any, block: Json, *, is_whole: bool) -> None:
+def _block(gathered: PartialTurn, index: Any, block: Json, *, is_whole: bool) -> None:
     if block.get("type") == "text":
         gathered.text.append(a_str(block.get("text")))
     elif block.get("type") == "tool_use":
@@ -176,7 +176,7 @@ def _block(gathered: Gathered, index: Any, block: Json, *, is_whole: bool) -> No
         call.args = a_dict(block.get("input")) if is_whole else None
 
 
-def _use(gathered: Gathered, holder: Json) -> None:
+def _use(gathered: PartialTurn, holder: Json) -> None:
     """Later counts stand; a stream repeats only some of them."""
     gathered.usage |= {key: count for key, count in a_dict(holder.get("usage")).items() if a_count(count) is not None}
 

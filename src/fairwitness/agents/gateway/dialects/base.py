@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from fairwitness.agents.gateway.modes import UNPARSED, Asked, Said, ToolOffer
+from fairwitness.agents.gateway.modes import UNPARSED, ChatMessage, ModelRequest, OfferedTool
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
 
 Json = dict[str, Any]
@@ -22,7 +22,7 @@ _PIECE = 24
 """No piece is shorter than this, but the last."""
 
 
-class NotJson(ValueError):
+class InvalidJson(ValueError):
     """A text is not one JSON object, or an ambiguous one."""
 
 
@@ -31,19 +31,19 @@ def load(text: str) -> Any:
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except (ValueError, RecursionError) as error:
-        raise NotJson(str(error)) from None
+        raise InvalidJson(str(error)) from None
     return _mended(value) if _HALF_ESCAPE.search(text) else value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Json:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise NotJson("a key stands twice")
+        raise InvalidJson("a key stands twice")
     return value
 
 
 def _constant(word: str) -> Any:
-    raise NotJson(f"{word} is no number")
+    raise InvalidJson(f"{word} is no number")
 
 
 def _mended(value: Any) -> Any:
@@ -98,7 +98,7 @@ def args_of(text: str) -> Json:
         return {}
     try:
         value = load(text)
-    except NotJson:
+    except InvalidJson:
         return {UNPARSED: text}
     return value if isinstance(value, dict) else {UNPARSED: text}
 
@@ -115,7 +115,7 @@ def freeform_text(args: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else args_text(args)
 
 
-def is_freeform(asked: Asked, tool: str) -> bool:
+def is_freeform(asked: ModelRequest, tool: str) -> bool:
     """Whether the agent offered the tool as one that takes plain text."""
     return any(offer.name == tool and offer.is_freeform for offer in asked.tools)
 
@@ -133,20 +133,20 @@ def sse(data: Json, event: str = "") -> bytes:
     return f"{name}data: {dump(data)}\n\n".encode()
 
 
-def answer_id(prefix: str, asked: Asked) -> str:
+def answer_id(prefix: str, asked: ModelRequest) -> str:
     """The same for the same question, so that nothing here is drawn by lot."""
     return prefix + hashlib.sha256(asked.raw).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RequestFields:
     """What a dialect reads in a request."""
 
     model: str = ""
     """Empty where the dialect says it elsewhere."""
     stream: bool = False
-    tools: tuple[ToolOffer, ...] = ()
-    messages: tuple[Said, ...] = ()
+    tools: tuple[OfferedTool, ...] = ()
+    messages: tuple[ChatMessage, ...] = ()
     system: str = ""
     max_tokens: int | None = None
     wants_json: bool = False
@@ -171,7 +171,7 @@ class PartialCall:
 
 
 @dataclass(slots=True)
-class Gathered:
+class PartialTurn:
     """A turn that is still arriving."""
 
     text: list[str] = field(default_factory=list)
@@ -191,13 +191,13 @@ class Gathered:
 class Codec(NamedTuple):
     """One dialect: how it is read, spelled and overheard."""
 
-    read: Callable[[Json], Heard]
-    plain: Callable[[ModelTurn, Asked], Json]
-    frames: Callable[[ModelTurn, Asked], Iterable[bytes]]
-    stream_type: Callable[[Asked], str]
+    read: Callable[[Json], RequestFields]
+    plain: Callable[[ModelTurn, ModelRequest], Json]
+    frames: Callable[[ModelTurn, ModelRequest], Iterable[bytes]]
+    stream_type: Callable[[ModelRequest], str]
     failure: Callable[[int, str], Json]
-    on_event: Callable[[Gathered, Json], None]
-    on_body: Callable[[Gathered, Json], None]
+    on_event: Callable[[PartialTurn, Json], None]
+    on_body: Callable[[PartialTurn, Json], None]
     usage: Callable[[Json], ModelUsage | None]
 
 
@@ -212,7 +212,7 @@ def counted(
     )
 
 
-def turn_of(gathered: Gathered, usage: ModelUsage | None) -> ModelTurn | None:
+def turn_of(gathered: PartialTurn, usage: ModelUsage | None) -> ModelTurn | None:
     """The turn as far as it came; None if there was none, or what came cannot be one."""
     if not gathered.has_begun:
         return None
@@ -227,6 +227,6 @@ def turn_of(gathered: Gathered, usage: ModelUsage | None) -> ModelTurn | None:
         return None
 
 
-def event_stream(_asked: Asked) -> str:
+def event_stream(_asked: ModelRequest) -> str:
     """The type of a stream of server-sent events."""
     return "text/event-stream; charset=utf-8"

@@ -5,9 +5,9 @@ from typing import Any
 
 from fairwitness.agents.gateway.dialects.base import (
     Codec,
-    Gathered,
-    Heard,
     Json,
+    PartialTurn,
+    RequestFields,
     a_count,
     a_dict,
     a_list,
@@ -19,7 +19,7 @@ from fairwitness.agents.gateway.dialects.base import (
     pieces,
     sse,
 )
-from fairwitness.agents.gateway.modes import Asked, Said, SaidCall, SaidResult, ToolOffer
+from fairwitness.agents.gateway.modes import ChatCall, ChatMessage, ChatResult, ModelRequest, OfferedTool
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage
 
 _ERRORS = {
@@ -40,9 +40,9 @@ def _field(holder: Json, name: str) -> Any:
     return holder.get("".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name))
 
 
-def _read(body: Json) -> Heard:
+def _read(body: Json) -> RequestFields:
     wanted = a_dict(_field(body, "generationConfig"))
-    return Heard(
+    return RequestFields(
         tools=tuple(offer for tool in a_list(body.get("tools")) for offer in _offers(a_dict(tool))),
         messages=tuple(said for content in a_list(body.get("contents")) for said in _said(a_dict(content))),
         system=_words(a_list(a_dict(_field(body, "systemInstruction")).get("parts"))),
@@ -51,13 +51,13 @@ def _read(body: Json) -> Heard:
     )
 
 
-def _offers(tool: Json) -> Iterator[ToolOffer]:
+def _offers(tool: Json) -> Iterator[OfferedTool]:
     for declared in map(a_dict, a_list(_field(tool, "functionDeclarations"))):
         schema = _field(declared, "parametersJsonSchema") or _field(declared, "parameters")
-        yield ToolOffer(a_str(declared.get("name")), a_dict(_small_types(schema)))
+        yield OfferedTool(a_str(declared.get("name")), a_dict(_small_types(schema)))
     for name in tool:
         if name not in ("functionDeclarations", "function_declarations"):
-            yield ToolOffer(name, {})
+            yield OfferedTool(name, {})
 
 
 def _small_types(schema: Any) -> Any:
@@ -77,36 +77,36 @@ def _words(parts: list[Any]) -> str:
     return "\n".join(a_str(part["text"]) for part in said if "text" in part and not part.get("thought"))
 
 
-def _said(content: Json) -> Iterator[Said]:
+def _said(content: Json) -> Iterator[ChatMessage]:
     parts = [a_dict(part) for part in a_list(content.get("parts"))]
     calls = tuple(_said_call(a_dict(called)) for part in parts if (called := _field(part, "functionCall")))
     results = tuple(_said_result(a_dict(given)) for part in parts if (given := _field(part, "functionResponse")))
     others = [f"[{a_str(next(iter(part), ''))}]" for part in parts if _is_other(part)]
     words = "\n".join(filter(None, [_words(parts), *others]))
     if content.get("role") == "model":
-        yield Said("assistant", words, calls)
+        yield ChatMessage("assistant", words, calls)
         return
     if results:
-        yield Said("tool", results=results)
+        yield ChatMessage("tool", results=results)
     if words or not results:
-        yield Said("user", words)
+        yield ChatMessage("user", words)
 
 
 def _is_other(part: Json) -> bool:
     return "text" not in part and not _field(part, "functionCall") and not _field(part, "functionResponse")
 
 
-def _said_call(called: Json) -> SaidCall:
-    return SaidCall(a_str(called.get("id")), a_str(called.get("name")), a_dict(called.get("args")))
+def _said_call(called: Json) -> ChatCall:
+    return ChatCall(a_str(called.get("id")), a_str(called.get("name")), a_dict(called.get("args")))
 
 
-def _said_result(given: Json) -> SaidResult:
+def _said_result(given: Json) -> ChatResult:
     response = a_dict(given.get("response"))
     only = next(iter(response.values())) if len(response) == 1 else None
-    return SaidResult(a_str(given.get("id")), only if isinstance(only, str) else dump(response))
+    return ChatResult(a_str(given.get("id")), only if isinstance(only, str) else dump(response))
 
 
-def _chunk(parts: list[Json], turn: ModelTurn, asked: Asked) -> Json:
+def _chunk(parts: list[Json], turn: ModelTurn, asked: ModelRequest) -> Json:
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}],
         "modelVersion": turn.model or asked.model,
@@ -133,22 +133,22 @@ def _call_parts(turn: ModelTurn) -> list[Json]:
     return [{"functionCall": {"id": call.id, "name": call.name, "args": call.args}} for call in turn.calls]
 
 
-def _plain(turn: ModelTurn, asked: Asked) -> Json:
+def _plain(turn: ModelTurn, asked: ModelRequest) -> Json:
     said: list[Json] = [{"text": turn.text}] if turn.text else []
     return _finished(_chunk(said + _call_parts(turn), turn, asked), turn)
 
 
-def _chunks(turn: ModelTurn, asked: Asked) -> Iterator[Json]:
+def _chunks(turn: ModelTurn, asked: ModelRequest) -> Iterator[Json]:
     for piece in pieces(turn.text):
         yield _chunk([{"text": piece}], turn, asked)
     yield _finished(_chunk(_call_parts(turn) or [{"text": ""}], turn, asked), turn)
 
 
-def _wants_events(asked: Asked) -> bool:
+def _wants_events(asked: ModelRequest) -> bool:
     return "alt=sse" in asked.query.split("&")
 
 
-def _frames(turn: ModelTurn, asked: Asked) -> Iterator[bytes]:
+def _frames(turn: ModelTurn, asked: ModelRequest) -> Iterator[bytes]:
     if _wants_events(asked):
         yield from map(sse, _chunks(turn, asked))
         return
@@ -157,7 +157,7 @@ def _frames(turn: ModelTurn, asked: Asked) -> Iterator[bytes]:
     yield b"\n]"
 
 
-def _stream_type(asked: Asked) -> str:
+def _stream_type(asked: ModelRequest) -> str:
     return event_stream(asked) if _wants_events(asked) else "application/json; charset=utf-8"
 
 
@@ -166,7 +166,7 @@ def _failure(status: int, message: str) -> Json:
     return {"error": {"code": status, "message": message, "status": word}}
 
 
-def _on_event(gathered: Gathered, event: Json) -> None:
+def _on_event(gathered: PartialTurn, event: Json) -> None:
     if "error" in event:
         gathered.error = a_str(a_dict(event["error"]).get("message")) or "error"
         return

@@ -1,13 +1,13 @@
 """Someone who listens to an answer as it passes: fed with its bytes, they tell the turn, as far as it came."""
 
-from fairwitness.agents.gateway.dialects.base import Codec, Gathered, NotJson, a_dict, load, turn_of
+from fairwitness.agents.gateway.dialects.base import Codec, InvalidJson, PartialTurn, a_dict, load, turn_of
 from fairwitness.contracts.agents.model import ModelTurn
 
 LONGEST = 64 * 1024 * 1024
 """Whoever says more than this is not listened to any further, and has not finished."""
 
 
-class Observer:
+class TurnObserver:
     """Takes bytes in any pieces, and knows by the first of them whether this is a stream of events or one document."""
 
     def __init__(self, codec: Codec, *, longest: int = LONGEST) -> None:
@@ -19,7 +19,7 @@ class Observer:
         """What came since the last line end; of a document, everything."""
         self._data: list[bytes] = []
         """The lines of the event that is arriving."""
-        self._gathered = Gathered()
+        self._gathered = PartialTurn()
         self._read_at = 0
         """How much of a document had come when it was last read."""
 
@@ -48,22 +48,22 @@ class Observer:
             data, self._data = b"\n".join(self._data), []
             try:
                 event = load(data.decode("utf-8", "replace"))
-            except NotJson:
+            except InvalidJson:
                 return  # `[DONE]`, or nothing that the agent could read either
             self._codec.on_event(self._gathered, a_dict(event))
 
-    def _all(self) -> Gathered:
+    def _all(self) -> PartialTurn:
         """A document is read anew whenever more of it has come."""
         if self._is_document and self._read_at < self._heard <= self._longest:
             self._read_at = self._heard
             self._gathered = self._document()
         return self._gathered
 
-    def _document(self) -> Gathered:
-        gathered = Gathered()
+    def _document(self) -> PartialTurn:
+        gathered = PartialTurn()
         try:
             body = load(b"".join(self._pending).decode("utf-8", "replace"))
-        except NotJson:
+        except InvalidJson:
             return gathered
         if isinstance(body, list):
             for event in body:

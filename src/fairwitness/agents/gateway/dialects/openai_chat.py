@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from fairwitness.agents.gateway.dialects.base import (
     Codec,
-    Gathered,
-    Heard,
     Json,
     PartialCall,
+    PartialTurn,
+    RequestFields,
     a_count,
     a_dict,
     a_list,
@@ -23,7 +23,7 @@ from fairwitness.agents.gateway.dialects.base import (
     sse,
     texts_of,
 )
-from fairwitness.agents.gateway.modes import Asked, Said, SaidCall, SaidResult, ToolOffer
+from fairwitness.agents.gateway.modes import ChatCall, ChatMessage, ChatResult, ModelRequest, OfferedTool
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
 
 _CREATED = 1_600_000_000
@@ -31,11 +31,11 @@ _CREATED = 1_600_000_000
 _JSON_FORMATS = ("json_object", "json_schema")
 
 
-def _read(body: Json) -> Heard:
+def _read(body: Json) -> RequestFields:
     messages = [a_dict(message) for message in a_list(body.get("messages"))]
     above = [texts_of(message.get("content")) for message in messages if message.get("role") in ("system", "developer")]
     most = body.get("max_completion_tokens")
-    return Heard(
+    return RequestFields(
         model=a_str(body.get("model")),
         stream=body.get("stream") is True,
         tools=tuple(_offer(a_dict(tool)) for tool in a_list(body.get("tools"))),
@@ -46,33 +46,35 @@ def _read(body: Json) -> Heard:
     )
 
 
-def _offer(tool: Json) -> ToolOffer:
+def _offer(tool: Json) -> OfferedTool:
     if tool.get("type") == "custom":
-        return ToolOffer(a_str(a_dict(tool.get("custom")).get("name")), {}, is_freeform=True)
+        return OfferedTool(a_str(a_dict(tool.get("custom")).get("name")), {}, is_freeform=True)
     function = a_dict(tool.get("function"))
-    return ToolOffer(a_str(function.get("name")), a_dict(function.get("parameters")))
+    return OfferedTool(a_str(function.get("name")), a_dict(function.get("parameters")))
 
 
-def _said(message: Json) -> Said:
+def _said(message: Json) -> ChatMessage:
     words = texts_of(message.get("content"))
     match message.get("role"):
         case "assistant":
-            return Said("assistant", words, tuple(_said_call(a_dict(c)) for c in a_list(message.get("tool_calls"))))
+            return ChatMessage(
+                "assistant", words, tuple(_said_call(a_dict(c)) for c in a_list(message.get("tool_calls")))
+            )
         case "tool":
-            return Said("tool", results=(SaidResult(a_str(message.get("tool_call_id")), words),))
+            return ChatMessage("tool", results=(ChatResult(a_str(message.get("tool_call_id")), words),))
         case _:
-            return Said("user", words)
+            return ChatMessage("user", words)
 
 
-def _said_call(call: Json) -> SaidCall:
+def _said_call(call: Json) -> ChatCall:
     if call.get("type") == "custom":
         custom = a_dict(call.get("custom"))
-        return SaidCall(a_str(call.get("id")), a_str(custom.get("name")), {"input": a_str(custom.get("input"))})
+        return ChatCall(a_str(call.get("id")), a_str(custom.get("name")), {"input": a_str(custom.get("input"))})
     function = a_dict(call.get("function"))
-    return SaidCall(a_str(call.get("id")), a_str(function.get("name")), args_of(a_str(function.get("arguments"))))
+    return ChatCall(a_str(call.get("id")), a_str(function.get("name")), args_of(a_str(function.get("arguments"))))
 
 
-def _call(call: ToolUse, asked: Asked) -> Json:
+def _call(call: ToolUse, asked: ModelRequest) -> Json:
     if is_freeform(asked, call.name):
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": freeform_text(call.args)}}
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": args_text(call.args)}}
@@ -88,7 +90,7 @@ def _spelled(used: ModelUsage) -> Json:
     }
 
 
-def _head(kind: str, turn: ModelTurn, asked: Asked) -> Json:
+def _head(kind: str, turn: ModelTurn, asked: ModelRequest) -> Json:
     return {
         "id": answer_id("chatcmpl-", asked),
         "object": kind,
@@ -97,7 +99,7 @@ def _head(kind: str, turn: ModelTurn, asked: Asked) -> Json:
     }
 
 
-def _plain(turn: ModelTurn, asked: Asked) -> Json:
+def _plain(turn: ModelTurn, asked: ModelRequest) -> Json:
     message: Json = {"role": "assistant", "content": turn.text or None, "refusal": None}
     if turn.calls:
         message["tool_calls"] = [_call(call, asked) for call in turn.calls]
@@ -110,7 +112,7 @@ def _reason(turn: ModelTurn) -> str:
     return "tool_calls" if turn.calls else "stop"
 
 
-def _frames(turn: ModelTurn, asked: Asked) -> Iterator[bytes]:
+def _frames(turn: ModelTurn, asked: ModelRequest) -> Iterator[bytes]:
     head = _head("chat.completion.chunk", turn, asked)
 
     def chunk(delta: Json, reason: str | None = None) -> bytes:
@@ -138,7 +140,7 @@ def failure(status: int, message: str) -> Json:
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def _on_event(gathered: Gathered, event: Json) -> None:
+def _on_event(gathered: PartialTurn, event: Json) -> None:
     if "error" in event:
         gathered.error = a_str(a_dict(event["error"]).get("message")) or "error"
         return
@@ -164,7 +166,7 @@ def _add(call: PartialCall, part: Json) -> None:
     call.text.append(a_str(function.get("arguments")) or a_str(custom.get("input")))
 
 
-def _on_body(gathered: Gathered, body: Json) -> None:
+def _on_body(gathered: PartialTurn, body: Json) -> None:
     choice = next(map(a_dict, a_list(body.get("choices"))), None)
     if choice is None:
         gathered.error = a_str(a_dict(body.get("error")).get("message"))

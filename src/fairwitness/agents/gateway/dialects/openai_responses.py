@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from fairwitness.agents.gateway.dialects.base import (
     Codec,
-    Gathered,
-    Heard,
     Json,
+    PartialTurn,
+    RequestFields,
     a_count,
     a_dict,
     a_list,
@@ -23,7 +23,7 @@ from fairwitness.agents.gateway.dialects.base import (
     texts_of,
 )
 from fairwitness.agents.gateway.dialects.openai_chat import failure
-from fairwitness.agents.gateway.modes import Asked, Said, SaidCall, SaidResult, ToolOffer
+from fairwitness.agents.gateway.modes import ChatCall, ChatMessage, ChatResult, ModelRequest, OfferedTool
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
 
 _CREATED = 1_600_000_000
@@ -31,12 +31,12 @@ _JSON_FORMATS = ("json_object", "json_schema")
 _ABOVE = ("system", "developer")
 
 
-def _read(body: Json) -> Heard:
+def _read(body: Json) -> RequestFields:
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else [a_dict(i) for i in a_list(given)]
     above = [a_str(body.get("instructions"))]
     above += [texts_of(item.get("content")) for item in items if item.get("role") in _ABOVE]
-    return Heard(
+    return RequestFields(
         model=a_str(body.get("model")),
         stream=body.get("stream") is True,
         tools=tuple(_offer(a_dict(tool)) for tool in a_list(body.get("tools"))),
@@ -47,29 +47,29 @@ def _read(body: Json) -> Heard:
     )
 
 
-def _offer(tool: Json) -> ToolOffer:
+def _offer(tool: Json) -> OfferedTool:
     # what the provider itself would run (web search, …) has a type and no name
     name = a_str(tool.get("name")) or a_str(tool.get("type"))
-    return ToolOffer(name, a_dict(tool.get("parameters")), is_freeform=tool.get("type") == "custom")
+    return OfferedTool(name, a_dict(tool.get("parameters")), is_freeform=tool.get("type") == "custom")
 
 
-def _said(item: Json) -> Iterator[Said]:
+def _said(item: Json) -> Iterator[ChatMessage]:
     number, name = a_str(item.get("call_id")), a_str(item.get("name"))
     match item.get("type", "message"):
         case "message":
             words = texts_of(item.get("content"))
-            yield Said("assistant" if item.get("role") == "assistant" else "user", words)
+            yield ChatMessage("assistant" if item.get("role") == "assistant" else "user", words)
         case "function_call":
-            yield Said("assistant", calls=(SaidCall(number, name, args_of(a_str(item.get("arguments")))),))
+            yield ChatMessage("assistant", calls=(ChatCall(number, name, args_of(a_str(item.get("arguments")))),))
         case "custom_tool_call":
-            yield Said("assistant", calls=(SaidCall(number, name, {"input": a_str(item.get("input"))}),))
+            yield ChatMessage("assistant", calls=(ChatCall(number, name, {"input": a_str(item.get("input"))}),))
         case "function_call_output" | "custom_tool_call_output":
-            yield Said("tool", results=(SaidResult(number, texts_of(item.get("output"))),))
+            yield ChatMessage("tool", results=(ChatResult(number, texts_of(item.get("output"))),))
         case _:
             return  # thoughts, and calls that the provider answers by itself
 
 
-def _items(turn: ModelTurn, asked: Asked) -> list[Json]:
+def _items(turn: ModelTurn, asked: ModelRequest) -> list[Json]:
     items: list[Json] = []
     if turn.text:
         items.append(
@@ -84,14 +84,14 @@ def _items(turn: ModelTurn, asked: Asked) -> list[Json]:
     return items + [_call_item(call, asked) for call in turn.calls]
 
 
-def _call_item(call: ToolUse, asked: Asked) -> Json:
+def _call_item(call: ToolUse, asked: ModelRequest) -> Json:
     bound = {"status": "completed", "call_id": call.id, "name": call.name}
     if is_freeform(asked, call.name):
         return {"id": f"ctc_{call.id}", "type": "custom_tool_call", **bound, "input": freeform_text(call.args)}
     return {"id": f"fc_{call.id}", "type": "function_call", **bound, "arguments": args_text(call.args)}
 
 
-def _plain(turn: ModelTurn, asked: Asked) -> Json:
+def _plain(turn: ModelTurn, asked: ModelRequest) -> Json:
     return {
         "id": answer_id("resp_", asked),
         "object": "response",
@@ -130,7 +130,7 @@ def _spelled(used: ModelUsage) -> Json:
     }
 
 
-def _frames(turn: ModelTurn, asked: Asked) -> Iterator[bytes]:
+def _frames(turn: ModelTurn, asked: ModelRequest) -> Iterator[bytes]:
     for number, event in enumerate(_events(_plain(turn, asked))):
         yield sse(event | {"sequence_number": number}, event["type"])
 
@@ -170,7 +170,7 @@ def _call_events(index: int, item: Json) -> Iterator[Json]:
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def _on_event(gathered: Gathered, event: Json) -> None:
+def _on_event(gathered: PartialTurn, event: Json) -> None:
     response = a_dict(event.get("response"))
     match event.get("type"):
         case "response.created":
@@ -191,7 +191,7 @@ def _on_event(gathered: Gathered, event: Json) -> None:
             pass
 
 
-def _on_body(gathered: Gathered, body: Json) -> None:
+def _on_body(gathered: PartialTurn, body: Json) -> None:
     if body.get("object") != "response":
         gathered.error = a_str(a_dict(body.get("error")).get("message"))
         return
@@ -204,7 +204,7 @@ def _on_body(gathered: Gathered, body: Json) -> None:
         _item(gathered, index, a_dict(item))
 
 
-def _item(gathered: Gathered, index: object, item: Json) -> None:
+def _item(gathered: PartialTurn, index: object, item: Json) -> None:
     match item.get("type"):
         case "message":
             parts = [a_dict(part) for part in a_list(item.get("content"))]

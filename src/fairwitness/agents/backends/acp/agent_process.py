@@ -1,0 +1,206 @@
+"""Starts an agent inside the outer sandbox, with a home of its own and no way out but the one to its model."""
+
+import asyncio
+import contextlib
+import os
+import threading
+from pathlib import Path
+
+from fairwitness.agents.backends.acp.frames import FRAME_LIMIT
+from fairwitness.agents.backends.acp.installation import InstalledAgent
+from fairwitness.agents.backends.acp.profile_fill import ProfileValues, profile_values, role_kind
+from fairwitness.agents.backends.acp.repo_settings import find_repo_settings
+from fairwitness.agents.base import AgentJob, Endpoint
+from fairwitness.contracts.agents.dispatch import EnforcementTier
+from fairwitness.contracts.agents.profile import AgentProfile
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Command, Confinement, Limits, Network, Way
+from fairwitness.contracts.common.tools import POLICIES
+from fairwitness.errors import NotReady
+from fairwitness.kit.files import replace_file
+from fairwitness.sandbox.private import Private
+from fairwitness.sandbox.runner import Attached, Finished, Runner
+
+PORT = 8017
+"""Where the agent finds its model: on a loopback that it shares with nobody."""
+_SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+_WEAK = frozenset({EnforcementTier.C, EnforcementTier.D})
+_CORES = 16
+"""A process may use so many at once; its time is bounded by the clock and not by this."""
+_GRACE_S = 30.0
+"""The sandbox's own clock comes after ours, for the case that we are gone."""
+
+
+def require_sandbox(profile: AgentProfile, job: AgentJob) -> None:
+    """`NotReady` where only the outer sandbox could hold the agent to its role, and there is none."""
+    if job.runner.tier is SandboxTier.NAMESPACES:
+        return
+    if profile.tier in _WEAK:
+        why = f"{profile.title} acts by itself (tier {profile.tier.value})"
+    elif not POLICIES[job.spec.role].source:
+        why = f"{job.spec.role.value} may not change the project"
+    elif job.endpoint is not None:
+        why = f"{profile.title} must reach its model and nothing else"
+    else:
+        return
+    raise NotReady(
+        f"{why}, and the sandbox here ({job.runner.tier.value}) cannot hold it",
+        next_step="install bubblewrap and allow user namespaces, or use the api backend",
+    )
+
+
+def values_of(profile: AgentProfile, job: AgentJob, own: Private) -> ProfileValues:
+    """The values of this dispatch."""
+    endpoint = job.endpoint or Endpoint(dialect=profile.dialect, token="none", model="none")
+    return profile_values(
+        profile,
+        job.spec.role,
+        url=f"http://127.0.0.1:{PORT}",
+        token=endpoint.token,
+        model=endpoint.model,
+        home=own.home,
+        tmp=own.temporary,
+        worktree=str(job.worktree),
+    )
+
+
+def write_settings(profile: AgentProfile, fill: ProfileValues, own: Private) -> None:
+    """Writes the settings of the agent into its home."""
+    for file in profile.files:
+        replace_file(Path(own.home), file.path, fill.text(file.text).encode())
+
+
+def agent_command(
+    profile: AgentProfile, job: AgentJob, installed: InstalledAgent, fill: ProfileValues, own: Private
+) -> Command:
+    """The agent as the sandbox is told to run it."""
+    role = job.spec.role
+    env = {
+        "HOME": own.home,
+        "TMPDIR": own.temporary,
+        "PATH": ":".join(dict.fromkeys((*installed.path, *_SYSTEM_PATH))),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "NO_PROXY": "127.0.0.1,localhost",
+    }
+    env |= {name: fill.text(value) for name, value in (profile.quiet | profile.env).items()}
+    socket = job.endpoint.socket if job.endpoint is not None else None
+    wall_s = min(86_400.0, job.limits.wall_s + _GRACE_S)
+    limits = profile.limits
+    return Command(
+        argv=(installed.program, *fill.words(profile.args), *fill.words(profile.role_args.get(role_kind(role), ()))),
+        confinement=Confinement(
+            worktree=str(job.worktree),
+            writable=POLICIES[role].source,
+            read=installed.read,
+            write=(own.folder,),
+            hidden=find_repo_settings(profile, job).hidden,
+            network=Network.LOOPBACK,
+            ways=(Way(port=PORT, socket=str(socket)),) if socket is not None else (),
+            env=env,
+            min_tier=SandboxTier.NAMESPACES if job.runner.tier is SandboxTier.NAMESPACES else SandboxTier.UID,
+        ),
+        limits=Limits(
+            wall_s=wall_s,
+            cpu_s=int(wall_s) * _CORES,
+            memory=limits.memory,
+            memory_process=limits.memory_process,
+            processes=limits.processes,
+            open_files=limits.open_files,
+        ),
+        purpose=f"agent {profile.name} as {role.value}",
+    )
+
+
+class SandboxedRun:
+    """A agent_command that runs in a thread of its own: as many as there are dispatches, so no pool would do."""
+
+    def __init__(self, runner: Runner, task: Command, attached: Attached | None = None) -> None:
+        self._runner, self._command, self._attached = runner, task, attached
+        self._loop = asyncio.get_running_loop()
+        self._stop = threading.Event()
+        self.finished: asyncio.Future[Finished] = self._loop.create_future()
+        """What came of it; whatever the runner raised is raised here."""
+        threading.Thread(target=self._run, name=task.purpose, daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends it and everything it started; the end comes soon, but not at once."""
+        self._stop.set()
+
+    async def reaped(self) -> None:
+        """Returns when nothing of it lives any more, however it ended."""
+        await asyncio.wait({self.finished})
+        with contextlib.suppress(Exception):
+            self.finished.result()
+
+    def _run(self) -> None:
+        try:
+            ended = self._runner.run(self._command, cancel=self._stop, attached=self._attached)
+        except BaseException as error:  # noqa: BLE001 -- told to whoever waits
+            self._tell(None, error)
+        else:
+            self._tell(ended, None)
+
+    def _tell(self, ended: Finished | None, error: BaseException | None) -> None:
+        def settle() -> None:
+            if self.finished.done():
+                return
+            if ended is None:
+                self.finished.set_exception(error or RuntimeError("it ended without a word"))
+            else:
+                self.finished.set_result(ended)
+
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it everybody who waited
+            self._loop.call_soon_threadsafe(settle)
+
+
+class AgentProcess(SandboxedRun):
+    """An agent that runs, and its two streams."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    output: asyncio.ReadTransport
+
+    @classmethod
+    async def start(cls, runner: Runner, task: Command) -> "AgentProcess":
+        """Starts it; the streams are there at once, the agent a little later."""
+        ours, theirs = _pipes()
+        try:
+            streams = await _streams(*ours)
+        except BaseException:
+            for handle in theirs:
+                os.close(handle)
+            raise
+        process = cls(runner, task, Attached(stdin=theirs[0], stdout=theirs[1]))
+        process.reader, process.writer, process.output = streams
+        return process
+
+    def hang_up(self) -> None:
+        """Closes our ends; whatever else is said goes nowhere."""
+        self.writer.close()
+        self.output.close()
+
+
+def _pipes() -> tuple[tuple[int, int], tuple[int, int]]:
+    """Our ends (to read, to write), and the agent's."""
+    input_read, input_write = os.pipe()
+    output_read, output_write = os.pipe()
+    return (output_read, input_write), (input_read, output_write)
+
+
+async def _streams(
+    to_read: int, to_write: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, asyncio.ReadTransport]:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=FRAME_LIMIT)
+    listening = asyncio.StreamReaderProtocol(reader)
+    flow = asyncio.StreamReaderProtocol(asyncio.StreamReader())  # only says when there is room again
+    with contextlib.ExitStack() as opened:
+        source = opened.enter_context(os.fdopen(to_read, "rb", 0))
+        target = opened.enter_context(os.fdopen(to_write, "wb", 0))
+        output, _ = await loop.connect_read_pipe(lambda: listening, source)
+        opened.callback(output.close)
+        transport, _ = await loop.connect_write_pipe(lambda: flow, target)
+        opened.pop_all()
+    return reader, asyncio.StreamWriter(transport, flow, None, loop), output

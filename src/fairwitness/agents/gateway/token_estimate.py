@@ -1,0 +1,106 @@
+"""How much a call may use before it is sent, and how much a model has said while it is still speaking.
+
+Both are estimates, four bytes to a token: they decide what is reserved and when a stream is cut off. What is settled
+in the end is what the model's server counted.
+"""
+
+import json
+from typing import Any
+
+from fairwitness.agents.gateway.dialects.base import a_dict, a_list, a_str
+from fairwitness.agents.gateway.modes import ModelRequest
+from fairwitness.agents.gateway.outgoing import objects
+from fairwitness.contracts.agents.model import Dialect, ModelUsage
+
+BYTES_FOR_A_TOKEN = 4
+UNSAID_OUTPUT = 8192
+"""So many tokens are reserved for an answer whose length the agent did not limit, and at most for one that streams in:
+more is asked for as it comes, and agents allow answers far longer than they ever get."""
+PICTURE = 2000
+"""So many are reserved for a picture, whose length in bytes says nothing."""
+_MOST_PICTURES = 100
+_LONGEST_LINE = 1024 * 1024
+
+
+def estimate(asked: ModelRequest) -> ModelUsage:
+    """What a call may use: its length, and the longest answer that it allows, or the first part of one that streams."""
+    pictures = [length for each in objects(asked.body) if (length := _picture(each))][:_MOST_PICTURES]
+    sent = max(0, len(asked.raw) - sum(pictures)) // BYTES_FOR_A_TOKEN + 1 + len(pictures) * PICTURE
+    longest = UNSAID_OUTPUT if asked.max_tokens is None else asked.max_tokens
+    return ModelUsage(tokens_in=sent, tokens_out=min(longest, UNSAID_OUTPUT) if asked.stream else longest)
+
+
+def _picture(part: dict[str, Any]) -> int:
+    """The length of a picture that stands right here; 0 if there is none."""
+    kind = part.get("media_type") or part.get("mimeType") or part.get("mime_type")
+    if a_str(kind).startswith("image/"):
+        return len(a_str(part.get("data")))
+    for name in ("url", "image_url"):
+        if a_str(part.get(name)).startswith("data:image/"):
+            return len(part[name])
+    return 0
+
+
+class StreamTokens:
+    """Counts what a model says in a stream of events, as it passes."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._said_in = _SAID[dialect]
+        self._rest = b""
+        self._bytes = 0
+
+    def feed(self, piece: bytes) -> int:
+        """The tokens so far, estimated."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._bytes += self._said(line.removeprefix(b"data:"))
+        if len(self._rest) > _LONGEST_LINE:  # nobody speaks in such lines; it counts as it is
+            self._bytes, self._rest = self._bytes + len(self._rest), b""
+        return self._bytes // BYTES_FOR_A_TOKEN
+
+    def _said(self, data: bytes) -> int:
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            return 0 if data.strip() == b"[DONE]" else len(data)
+        return sum(len(text.encode("utf-8", "replace")) for text in self._said_in(a_dict(event)))
+
+
+def _anthropic(event: dict[str, Any]) -> list[str]:
+    delta = a_dict(event.get("delta"))
+    return [a_str(delta.get(name)) for name in ("text", "partial_json", "thinking")]
+
+
+def _chat(event: dict[str, Any]) -> list[str]:
+    said = []
+    for choice in map(a_dict, a_list(event.get("choices"))):
+        delta = a_dict(choice.get("delta"))
+        said += [a_str(delta.get(name)) for name in ("content", "reasoning", "reasoning_content", "refusal")]
+        for call in map(a_dict, a_list(delta.get("tool_calls"))):
+            said += [
+                a_str(a_dict(call.get("function")).get("arguments")),
+                a_str(a_dict(call.get("custom")).get("input")),
+            ]
+    return said
+
+
+def _responses(event: dict[str, Any]) -> list[str]:
+    return [a_str(event.get("delta"))]
+
+
+def _gemini(event: dict[str, Any]) -> list[str]:
+    said = []
+    for candidate in map(a_dict, a_list(event.get("candidates"))):
+        for part in map(a_dict, a_list(a_dict(candidate.get("content")).get("parts"))):
+            called = part.get("functionCall") or part.get("function_call")
+            said += [a_str(part.get("text")), "" if called is None else json.dumps(called)]
+    return said
+
+
+_SAID = {
+    Dialect.ANTHROPIC: _anthropic,
+    Dialect.OPENAI_CHAT: _chat,
+    Dialect.OPENAI_RESPONSES: _responses,
+    Dialect.GEMINI: _gemini,
+}

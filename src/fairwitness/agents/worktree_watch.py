@@ -1,0 +1,83 @@
+"""Finds what changed in a worktree between two moments; for recording agents that act by themselves.
+
+This serves recordings only. What an agent was allowed to change is judged elsewhere, in git, and trusts nothing here.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairwitness.errors import StoreError
+from fairwitness.kit.files import read_plain
+
+MOST_FILES = 20_000
+"""In a larger worktree nothing is watched."""
+MOST_BYTES = 1 << 20
+"""Of a file that is recorded."""
+_PASSED_OVER = frozenset({".git", ".fairwitness", "node_modules", ".venv", "venv", "__pycache__"})
+"""Closed to every agent, or too large and nobody's own work."""
+
+_Signature = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeChange:
+    """A path that is not as it was."""
+
+    path: str
+    text: str | None
+    """All of it; None if it is gone, or is no text that could be written again."""
+    is_gone: bool = False
+
+
+class WorktreeWatch:
+    """A worktree as it was when it was last looked at."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._files = self._look()
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the worktree was too large to be watched."""
+        return self._files is None
+
+    def settle(self) -> None:
+        """Takes the worktree as it is now."""
+        if self._files is not None:
+            self._files = self._look()
+
+    def changes(self) -> tuple[WorktreeChange, ...]:
+        """What is not as it was when last looked at; from now on it is compared with this moment."""
+        before, now = self._files, self._look() if self._files is not None else None
+        self._files = now
+        if before is None or now is None:
+            return ()
+        changed = [
+            WorktreeChange(path, self._text(path)) for path, signature in now.items() if before.get(path) != signature
+        ]
+        gone = [WorktreeChange(path, None, is_gone=True) for path in before if path not in now]
+        return tuple(sorted([*changed, *gone], key=lambda one: one.path))
+
+    def _look(self) -> dict[str, _Signature] | None:
+        found: dict[str, _Signature] = {}
+        for folder, folders, names in os.walk(self._root):
+            folders[:] = sorted(name for name in folders if name.casefold() not in _PASSED_OVER)
+            if len(found) + len(names) > MOST_FILES:
+                return None
+            for name in names:
+                path = os.path.join(folder, name)  # noqa: PTH118 -- some ten thousand of them, before and after each call
+                try:
+                    seen = os.lstat(path)
+                except OSError:  # gone meanwhile
+                    continue
+                relative = os.path.relpath(path, self._root)
+                if name.casefold() not in _PASSED_OVER:
+                    found[relative] = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        return found
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return read_plain(self._root, path, limit=MOST_BYTES).decode()
+        except (StoreError, UnicodeDecodeError):
+            return None
