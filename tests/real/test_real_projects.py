@@ -130,7 +130,7 @@ def test_an_honest_change_of_a_published_project_holds(
     assert not any(counts[move] for move in ("broken", "new and failing", "vanished", "silenced"))
     # without a network some are red before and after; a race that is lost now and then is red now and then
     assert counts["still broken"] + counts["flaky"] >= real.red
-    assert any("wrong forms of the change" in note for note in report["notes"])
+    assert any("mutants of the change" in note for note in report["notes"])
     with capsys.disabled():
         told = {move: count for move, count in counts.items() if count}
         print(f"\n{real.requirement}: {told}, cold {report['duration_ms'] / 1000:.0f} s")  # noqa: T201

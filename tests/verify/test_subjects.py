@@ -341,7 +341,7 @@ def test_several_subjects_are_verified_at_once(tmp_path: Path, world: Opened) ->
     here = world()
     orders = [("task-01", 1, "good"), ("task-02", 1, "red"), ("task-03", 1, "good"), ("task-01", 2, "red")]
     with ThreadPoolExecutor(len(orders)) as pool:
-        proved = list(pool.map(lambda order: here.prove(order[0], order[1], head=order[2], readers=2), orders))
+        proved = list(pool.map(lambda order: here.prove(order[0], order[1], head=order[2], parallel=2), orders))
     assert [each.holds for each in proved] == [True, False, True, False], proved
     for (task, round_, _), each in zip(orders, proved, strict=True):
         found = answer(here, task, round_)
@@ -393,7 +393,7 @@ def test_a_stop_ends_it_within_a_second_and_leaves_no_process(tmp_path: Path, wo
 
     def proving() -> None:
         try:
-            here.prove("task-01", 1, head="good", stop=stop, readers=2)
+            here.prove("task-01", 1, head="good", stop=stop, parallel=2)
         except VerificationStopped as error:
             ended.append(error)
         ended.append(time.monotonic())

@@ -1,4 +1,4 @@
-"""Every check before and after the change, and the base's rules against the new code, compared_with_baseline thing by thing."""
+"""Run every check before and after the change, and the base's form of it against the new code; compare item by item."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,31 +16,31 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 NO_TESTS = "no test was collected"
-"""What a report's problem begins with when there was nothing to run."""
+"""Start of the problem that a report has when there was nothing to run."""
 RERUNS = 2
-"""How often what got worse is run again before it is believed."""
+"""How often an item that got worse is run again before it counts."""
 RERUN_LIMIT = 30
-"""More things than this that got worse at once are not bad luck."""
+"""If more items than this got worse at once, they are not flaky and nothing is run again."""
 _PASSES = frozenset({Outcome.PASSED})
 _SAYS_BOTH = TEST_FORMATS | {ReportFormat.EXIT}
-"""Formats that name what passed, too; the others name only what is wrong."""
+"""Formats that also name what passed; the others name only problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRuns:
-    """One check with everything that was run for it."""
+    """All runs of one check: before the change, after it, and the base's form against the new code."""
 
     spec: CheckSpec
     project: Project
     base_spec: CheckSpec | None
-    """The check as the base declares it; None if the change brings it."""
+    """The check as the base declares it; None if the change adds it."""
     before: Ran | None
     after: Ran
     comparison: Comparison | None = None
-    """None if there is no evidence on one side."""
+    """None without evidence on one side."""
     protected: Ran | None = None
     original: Comparison | None = None
-    """The base's own form of the check against the new code."""
+    """Comparison for `protected`: the base's form of the check against the new code."""
     flaky: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -49,13 +49,13 @@ class CheckRuns:
 
 
 def run_parallel(work: Callable[[T], R], given: Iterable[T], parallel: int) -> list[R]:
-    """The results in order; as many at a time as there are lanes."""
+    """Return the results in order; at most `parallel` calls run at the same time."""
     with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="check") as pool:
         return list(pool.map(work, given))
 
 
 def pair_checks(before: Discovered, after: Discovered) -> list[tuple[CheckSpec, CheckSpec | None]]:
-    """Each check with its form at the base; one that the change no longer declares is asked as the base did."""
+    """Return each check with its form at the base; a check that the change no longer declares keeps the base's form."""
     old = {spec.id: spec for spec in before.checks}
     new = {spec.id: spec for spec in after.checks}
     both = [(spec, old.get(spec.id)) for spec in after.checks]
@@ -67,7 +67,7 @@ def _order(specs: tuple[CheckSpec, CheckSpec | None]) -> tuple[int, str]:
 
 
 def project_of(spec: CheckSpec, discovered: Discovered) -> Project:
-    """The project a check belongs to; a declared check may stand in a folder that is none."""
+    """Return the project of a check; a declared check may be in a folder without a project, which gets an empty one."""
     for project in discovered.projects:
         if (project.root, project.language) == (spec.root, spec.language):
             return project
@@ -83,7 +83,7 @@ def run_checks(
     on_progress: ProgressCallback,
     parallel: int,
 ) -> list[CheckRuns]:
-    """Runs every check at both trees and compares."""
+    """Run every check at both trees and compare the results."""
     pairs = pair_checks(before, after)
     asked: list[CheckRequest] = []
     for spec, base_spec in pairs:
@@ -108,21 +108,21 @@ def run_checks(
 
 
 def run_requests(
-    harness: Harness, questions: list[CheckRequest], on_progress: ProgressCallback, parallel: int
+    harness: Harness, requests: list[CheckRequest], on_progress: ProgressCallback, parallel: int
 ) -> list[Ran]:
-    """Asks every question, telling of each."""
+    """Run all requests and report the progress of each."""
 
-    def ask(question: CheckRequest) -> Ran:
-        on_progress(Progress("begin", question.spec.id, question.purpose))
-        ran = harness.run(question)
-        on_progress(Progress("end", question.spec.id, f"{question.purpose}: {summary_of(ran)}"))
+    def run(request: CheckRequest) -> Ran:
+        on_progress(Progress("begin", request.spec.id, request.purpose))
+        ran = harness.run(request)
+        on_progress(Progress("end", request.spec.id, f"{request.purpose}: {summary_of(ran)}"))
         return ran
 
-    return run_parallel(ask, questions, parallel)
+    return run_parallel(run, requests, parallel)
 
 
 def summary_of(ran: Ran) -> str:
-    """A run in a few words."""
+    """Return a run in a few words, for progress reports."""
     if ran.evidence is Evidence.NONE:
         return f"no evidence ({ran.reason})"
     seconds = "from the ledger" if ran.cached else f"{ran.duration_ms / 1000:.1f} s"
@@ -131,7 +131,7 @@ def summary_of(ran: Ran) -> str:
 
 
 def items_before(before: Ran | None) -> tuple[Item, ...] | None:
-    """What there was to compare with; None if nobody knows."""
+    """Return the items to compare with; None if there is no baseline."""
     if before is None:
         return ()
     if before.evidence is Evidence.NONE:
@@ -140,7 +140,7 @@ def items_before(before: Ran | None) -> tuple[Item, ...] | None:
 
 
 def compared_with_baseline(checked: CheckRuns, ran: Ran, flaky: frozenset[str] = frozenset()) -> Comparison | None:
-    """A run against the baseline."""
+    """Compare a run with the baseline; None without evidence on one side."""
     old = items_before(checked.before)
     if old is None or ran.evidence is Evidence.NONE:
         return None
@@ -150,7 +150,7 @@ def compared_with_baseline(checked: CheckRuns, ran: Ran, flaky: frozenset[str] =
 def _compare_after(
     harness: Harness, change: ProposedChange, checked: CheckRuns, on_progress: ProgressCallback
 ) -> CheckRuns:
-    """The comparison, after what got worse (and what got well by itself, perhaps) was run again."""
+    """Add the comparison with the baseline, after flaky items were found by running changed items again."""
     comparison = compared_with_baseline(checked, checked.after)
     if comparison is None or not checked.are_tests:
         return replace(checked, comparison=comparison)
@@ -175,49 +175,50 @@ def _ids(comparison: Comparison, *moves: Move) -> list[str]:
 
 
 def _passes_after_all(
-    harness: Harness, question: CheckRequest, ids: list[str], on_progress: ProgressCallback
+    harness: Harness, request: CheckRequest, ids: list[str], on_progress: ProgressCallback
 ) -> set[str]:
-    """Which of some red things pass when they are run again, alone and then in company.
+    """Return the red items that pass when they run again, first alone and then with all others.
 
-    Alone is cheap, and settles it for what is really broken. But what passes alone only may be broken by what runs
-    before it, and the process sees that it is run alone: to call it luck, the same command must give another answer.
+    Running them alone is cheap and confirms what is really broken. But an item that passes only alone may be broken by
+    what runs before it, and code can detect that it runs alone. So an item is flaky only if the full command, run
+    again, gives another outcome.
     """
-    alone = _rerun(harness, question._replace(phase=None), ids, _PASSES, on_progress)
-    return _rerun(harness, question, sorted(alone), _PASSES, on_progress, whole=True)
+    alone = _rerun(harness, request._replace(phase=None), ids, _PASSES, on_progress)
+    return _rerun(harness, request, sorted(alone), _PASSES, on_progress, whole=True)
 
 
 def _fails_before_too(
     harness: Harness, change: ProposedChange, checked: CheckRuns, ids: list[str], on_progress: ProgressCallback
 ) -> set[str]:
-    """Which of some things that passed before the change fail there when they are run again: luck, and no regression.
+    """Return the items that passed at the base but fail there when run again: they are flaky, not regressions.
 
-    Where the baseline was green its row is written anew: the gate must not go by the lucky one.
+    If the baseline was green, a new baseline row is written, so that the gate does not use the lucky one.
     """
     if checked.base_spec is None or checked.before is None:
         return set()
-    question = CheckRequest(checked.base_spec, checked.project, change.base.tree, "again")
-    alone = _rerun(harness, question, ids, RED, on_progress)
+    request = CheckRequest(checked.base_spec, checked.project, change.base.tree, "again")
+    alone = _rerun(harness, request, ids, RED, on_progress)
     phase = Phase.BASELINE if checked.before.evidence is Evidence.PASSED else None
-    return _rerun(harness, question._replace(phase=phase), sorted(alone), RED, on_progress, whole=True)
+    return _rerun(harness, request._replace(phase=phase), sorted(alone), RED, on_progress, whole=True)
 
 
 def _rerun(
     harness: Harness,
-    question: CheckRequest,
+    request: CheckRequest,
     ids: list[str],
     wanted: frozenset[Outcome],
     on_progress: ProgressCallback,
     *,
     whole: bool = False,
 ) -> set[str]:
-    """Which of some things have another outcome in one of a few more runs, of their own or of everything."""
+    """Return the items that have a wanted outcome in one of a few reruns, alone or (`whole`) with all others."""
     left, found = list(ids), set[str]()
     if len(left) > RERUN_LIMIT:
         return found
-    for turn in range(1, RERUNS + 1):
+    for rerun in range(1, RERUNS + 1):
         if not left:
             break
-        chosen = question._replace(ids=() if whole else selected_ids(question.spec, left), turn=turn)
+        chosen = request._replace(ids=() if whole else selected_ids(request.spec, left), rerun=rerun)
         (ran,) = run_requests(harness, [chosen], on_progress, 1)
         found |= {item.id for item in ran.items if item.outcome in wanted} & set(left)
         left = [id_ for id_ in left if id_ not in found]
@@ -233,17 +234,17 @@ def run_protected(
     on_progress: ProgressCallback,
     parallel: int,
 ) -> list[CheckRuns]:
-    """The base's own form of each check against the new code, where the change touches any of it."""
+    """Run the base's form of each check against the new code, if the change touches any of it."""
     if tree == change.head.tree:
         return checked
     wanted = [each for each in checked if _is_protected(each)]
-    questions = [
+    requests = [
         CheckRequest(each.base_spec or each.spec, each.project, tree, "protected", environment_tree=change.head.tree)
         for each in wanted
     ]
     answers: Mapping[str, Ran] = {
-        question.spec.id: ran
-        for question, ran in zip(questions, run_requests(harness, questions, on_progress, parallel), strict=True)
+        request.spec.id: ran
+        for request, ran in zip(requests, run_requests(harness, requests, on_progress, parallel), strict=True)
     }
     held = [replace(each, protected=answers[each.spec.id]) if each.spec.id in answers else each for each in checked]
     return run_parallel(lambda each: _compare_protected(harness, change, each, tree, on_progress), held, parallel)
@@ -252,7 +253,7 @@ def run_protected(
 def _compare_protected(
     harness: Harness, change: ProposedChange, checked: CheckRuns, tree: str, on_progress: ProgressCallback
 ) -> CheckRuns:
-    """The old form's comparison, after what only it found was run again: a lost race is no broken promise."""
+    """Add the comparison of the base's form, after items that only it reports as broken were run again."""
     if checked.protected is None:
         return checked
     original = compared_with_baseline(checked, checked.protected, checked.flaky)
@@ -271,7 +272,7 @@ def _compare_protected(
 
 
 def _is_protected(checked: CheckRuns) -> bool:
-    """Tests and diagnostics that had something to say before; a build has no old form of its own."""
+    """Return whether a check has a base form to run: tests and diagnostics with a baseline, but not builds."""
     if checked.base_spec is None or (items_before(checked.before) in (None, ()) and checked.are_tests):
         return False
     return checked.are_tests or (

@@ -1,4 +1,4 @@
-"""Where checks run: a checkout of their own for those that write, one that is shared for those that cannot."""
+"""The folders in which checks run: a private checkout for a check that writes, a shared one for checks that read."""
 
 import hashlib
 import shutil
@@ -15,13 +15,13 @@ from fairwitness.verify.environment.node_modules import furnish
 from fairwitness.verify.model import CheckRequest
 
 STARTS_WITH = "verify-"
-"""How the name of such a folder starts: like the run it belongs to."""
+"""Prefix of such a folder's name, like that of the run it belongs to."""
 
 
 class Checkouts:
-    """The folders of one verification; used from any thread, and gone afterwards.
+    """The folders of one verification; safe to use from any thread, removed by `close`.
 
-    Whoever is killed leaves them; they are held by a lock as long as someone works there, and the next one sweeps.
+    A lock marks them as used. After a crash the next verification removes the folders whose lock is free.
     """
 
     def __init__(self, folder: Path, shadow: Shadow) -> None:
@@ -35,13 +35,13 @@ class Checkouts:
         self._checkouts: dict[Path, threading.Lock] = {}
 
     @contextmanager
-    def folders(self, question: CheckRequest) -> Iterator[tuple[Path, Path]]:
-        """A report file to be written and a private folder, both gone afterwards.
+    def folders(self, request: CheckRequest) -> Iterator[tuple[Path, Path]]:
+        """Yield the path of a report file and a private folder, both removed afterwards.
 
-        Commands and their variables name them, and stand in the ledger: the same question has the same folders, in
-        whichever order questions come.
+        Commands and their variables contain these paths and are recorded in the ledger. So the same request always has
+        the same paths, independent of the order of requests.
         """
-        name = _name_of(question)
+        name = _name_of(request)
         with self._lock:
             before = self._asked.get(name, 0)
             self._asked[name] = before + 1
@@ -53,31 +53,31 @@ class Checkouts:
         finally:
             shutil.rmtree(own, ignore_errors=True)
 
-    def place(self, question: CheckRequest, environment: Environment, temporary: Path) -> Path:
-        """Where the tree of a question is to stand."""
-        if question.spec.writes:
+    def place(self, request: CheckRequest, environment: Environment, temporary: Path) -> Path:
+        """Return the folder for the tree of a request."""
+        if request.spec.writes:
             return temporary.parent / "tree"
-        return self._folder / "shared" / f"{question.tree[:16]}-{environment.digest[-16:]}"
+        return self._folder / "shared" / f"{request.tree[:16]}-{environment.digest[-16:]}"
 
-    def check_out(self, question: CheckRequest, environment: Environment, checkout: Path) -> None:
-        """Puts the tree there, unless another check did."""
+    def check_out(self, request: CheckRequest, environment: Environment, checkout: Path) -> None:
+        """Check the tree out, unless another check already did, and link what the environment provides."""
         with self._lock_of(checkout):
             if not checkout.exists():
                 arriving = checkout.with_name(f"{checkout.name}.arriving")
-                self._shadow.checkout(question.tree, arriving)
+                self._shadow.checkout(request.tree, arriving)
                 arriving.rename(checkout)
                 killpoint("verify.checked-out")
-            furnish(checkout, question.project, environment)
+            furnish(checkout, request.project, environment)
 
     def _lock_of(self, checkout: Path) -> threading.Lock:
         with self._lock:
             return self._checkouts.setdefault(checkout, threading.Lock())
 
     def close(self) -> None:
-        """Removes everything."""
+        """Remove all folders."""
         self._held.remove()
 
 
-def _name_of(question: CheckRequest) -> str:
-    asked = [question.spec.id, question.tree, question.purpose, question.phase, question.ids, question.turn]
+def _name_of(request: CheckRequest) -> str:
+    asked = [request.spec.id, request.tree, request.purpose, request.phase, request.ids, request.rerun]
     return hashlib.sha256(repr(asked).encode()).hexdigest()[:8]

@@ -1,7 +1,7 @@
-"""How the verification of a subject begins and ends in the ledger: a subject is verified once, and of one change.
+"""The first and the last ledger record of a verification: a subject is verified once, for one change.
 
-It begins with the settings it goes by. It ends with one record: what a person accepted, every proof, what the gate was
-asked, and its answer. Between them stand only executions, so that whoever is killed leaves nothing half said.
+The first record holds the settings. The last one holds what a person accepted, every proof, the question to the gate
+and its answer. Between them are only executions, so a crash never leaves half a conclusion.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,33 +24,33 @@ from fairwitness.verify.model import ProposedChange
 from fairwitness.verify.proofs import ProofRow
 
 SETTINGS, ASKED, VERIFIED = "settings", "asked", "verified"
-"""The kinds of observation that frame a verification; what was verified is part of each one's key."""
+"""The kinds of observation in the first and last record; the key of each contains the subject."""
 
 
 class VerificationOutcome(NamedTuple):
-    """What came of a subject, as it stands in the ledger."""
+    """The result of a finished verification, read from the ledger."""
 
     holds: bool
     tree: str
     missing: tuple[str, ...]
-    """What stands against it."""
+    """Why it does not hold."""
     notes: tuple[str, ...]
 
 
 class Conclusion(NamedTuple):
-    """Everything that the last record says."""
+    """The content of the last record."""
 
     proofs: Sequence[ProofRow]
     asked: Asked
     notes: Sequence[str]
     actor: str
-    """Who accepts what was accepted."""
+    """The person who accepted the accepted changes."""
 
 
 def record_start(harness: Harness, change: ProposedChange, settings: VerifySettings, digest: str) -> None:
-    """Keeps by which settings the run goes: what was read, by its digest, and what came of it.
+    """Record the settings of the verification: the digest of the file and the settings in force.
 
-    A repeat goes by the same, and is about the same trees.
+    Raises `UsageError` if the subject was begun with other settings or for other trees.
     """
     key = harness.subject.key(SETTINGS)
     trees = {"base": change.base.tree, "head": change.head.tree}
@@ -79,10 +79,10 @@ def record_start(harness: Harness, change: ProposedChange, settings: VerifySetti
 
 
 def _refuse_if_different(subject: Subject, found: Observation, asked: dict[str, str]) -> None:
-    """`UsageError` if a subject stands in the ledger for something else than what is asked."""
+    """Raise `UsageError` if the ledger holds this subject with other settings or trees."""
     words = {"sha256": "by other settings", "base": "against another base", "head": "for another tree"}
     for what, value in asked.items():
-        if found.detail.get(what, value) != value:  # the settings of an older version name no trees
+        if found.detail.get(what, value) != value:  # records of an older version contain no trees
             raise UsageError(
                 f"{subject.name} was verified {words[what]} in this run ({found.detail[what]})",
                 next_step="a subject is verified once; verify this one in another round",
@@ -92,7 +92,7 @@ def _refuse_if_different(subject: Subject, found: Observation, asked: dict[str, 
 def recorded_outcome(
     ledger: Ledger, run_id: str, subject: Subject, *, base: str, head: str
 ) -> VerificationOutcome | None:
-    """What came of a subject, None if it was not verified to its end; `UsageError` if it was about other trees."""
+    """Return the recorded result, or None if there is none; raise `UsageError` if it is for other trees."""
     found = ledger.observation(run_id, subject.key(VERIFIED))
     if found is None:
         return None
@@ -102,7 +102,7 @@ def recorded_outcome(
 
 
 def conclude(harness: Harness, change: ProposedChange, conclusion: Conclusion) -> Open | Blocked:
-    """Writes the last record, and returns the answer that it holds; nothing is written if somebody did before."""
+    """Write the last record and return its answer; if another process already wrote it, return that answer."""
     ledger, run_id, subject = harness.ledger, harness.run_id, harness.subject
     known = tallies(ledger, run_id, subject)
     moment = spell(harness.clock())
@@ -113,7 +113,7 @@ def conclude(harness: Harness, change: ProposedChange, conclusion: Conclusion) -
             record.approval(approval)
         rows = [_write_proof(record, harness, change, proof, moment) for proof in conclusion.proofs]
         record.observation(_observed(harness, change, ASKED, conclusion.asked.plain(), moment))
-        # the rule is asked here and not afterwards: with its answer the record is whole, or nothing of it stands
+        # the rule is applied inside the record, so that the record contains its answer or is not written at all
         answer = change_holds(
             known.after.model_copy(update={"rows": (*known.after.rows, *rows)}),
             baseline=known.baseline,
@@ -139,7 +139,7 @@ def conclude(harness: Harness, change: ProposedChange, conclusion: Conclusion) -
             or recorded_outcome(ledger, run_id, subject, base=change.base.tree, head=change.head.tree) is None
         ):
             raise
-        return before  # another process verified the same, and was quicker
+        return before  # another process finished the same verification first
     killpoint("verify.concluded")
     return answers[-1]
 
@@ -162,7 +162,7 @@ def _observed(
 
 
 def _write_proof(record: Record, harness: Harness, change: ProposedChange, proof: ProofRow, moment: str) -> CheckRow:
-    """Writes one observed check for a proof; the row as a gate will see it."""
+    """Write a proof as an observed check and return its row as the gate reads it."""
     subject = harness.subject
     observation = Observation(
         run_id=harness.run_id,

@@ -1,4 +1,9 @@
-"""What the change itself does, read from the diff: to tests, to configuration, to checks, and what it carries."""
+"""Inspect the diff of a change: what it does to tests, configuration and checks, and whether it stays in its plan.
+
+A declared entry of a plan is a path, a folder with a slash at its end, or a pattern in which `*` and `?` match within a
+folder and `**` matches any number of folders. A test file is covered only if it is declared itself. Entries that point
+outside the repository cover nothing.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -17,11 +22,11 @@ from fairwitness.verify.inspections.tests_changed import tests_changed
 from fairwitness.verify.model import ProposedChange
 
 SEGMENTS = 64
-"""Folders of an entry or path; deeper entries cover nothing."""
+"""How many segments a declared entry may have; a longer one covers nothing."""
 
 
 def outside(changes: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
-    """Changed paths that nobody declared, in their order.
+    """Return the changed paths that no declared entry covers, in their order.
 
     >>> outside(["src/a.py", "src/deep/b.py", "tests/test_a.py"], ["src/**", "docs/"])
     ('tests/test_a.py',)
@@ -31,7 +36,7 @@ def outside(changes: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
 
 
 def _segments(entry: str) -> list[str]:
-    """The parts of an entry; none if it cannot be meant."""
+    """Return the segments of a declared entry; none if it is not a valid path or pattern."""
     text = entry.strip()
     while text.startswith("./"):
         text = text[2:]
@@ -49,10 +54,10 @@ TEXT_LIMIT = 2 << 20
 INSPECTED: tuple[tuple[str, str], ...] = (
     ("oracle-files", "no test, linter or build rule was weakened"),
     ("suppressions", "no check was switched off in a file"),
-    ("special-cases", "no code knows that it is being tested"),
-    ("readiness-secrets", "the change carries no secret"),
+    ("special-cases", "no code detects that it is being tested"),
+    ("readiness-secrets", "the change contains no secret"),
 )
-"""The rows that are always written, and what each says when all is well."""
+"""The checks that always get a row, with the text of a row without findings."""
 _INSPECTIONS = {
     "oracle-files": (tests_changed, oracle_files),
     "suppressions": (suppressions,),
@@ -62,14 +67,14 @@ _INSPECTIONS = {
 
 
 class Texts(NamedTuple):
-    """The changed files as texts, and those that are too large to be looked at."""
+    """The changed files as texts, and the paths that are too large to inspect."""
 
     files: tuple[ChangedText, ...]
     too_large: tuple[str, ...]
 
 
 def changed_texts(shadow: Shadow, change: ProposedChange) -> Texts:
-    """The changed text files with both contents, read in one go; binaries and links have nothing to read."""
+    """Return the changed text files with both contents, read in one batch; binaries and links are left out."""
     texts = [file for file in change.files if not file.is_binary]
     sizes = shadow.sizes(entry.id for file in texts for entry in _plain(file))
     large = {id_ for id_, size in sizes.items() if size is not None and size > TEXT_LIMIT}
@@ -93,13 +98,13 @@ def _text(entry: TreeEntry | None, contents: Mapping[str, bytes]) -> str | None:
 
 
 def inspect(change: ProposedChange, texts: Texts) -> tuple[FindingLine, ...]:
-    """Every finding, with the reason a person gave where they accepted it."""
+    """Return all findings, each with the person's reason if they accepted it."""
     lines = [
         FindingLine(
             check="readiness-secrets",
             rule=FindingRule.UNREADABLE.value,
             path=path,
-            text=f"it has more than {TEXT_LIMIT >> 20} MiB, so nobody looked through it",
+            text=f"it is larger than {TEXT_LIMIT >> 20} MiB and was not inspected",
             blocks=True,
             subject=path,
             accepted=change.accepted(path),

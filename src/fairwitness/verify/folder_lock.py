@@ -1,7 +1,7 @@
-"""A folder that one at a time has, over threads and processes; who is killed in it leaves it to the next.
+"""A named folder that one thread or process at a time uses; after a crash the next user takes it over.
 
-The name is the same at every try, since commands and their variables name the folder and stand in the ledger. The lock
-is a file beside it and goes with its process; whoever holds it may empty the folder, and nobody else touches it.
+The name is the same at every try, because commands and their variables contain it and are recorded in the ledger. The
+lock is a file beside the folder and is released when its process ends. Only the holder of the lock changes the folder.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.sandbox.held import remove
 from fairwitness.verify.model import refuse_stopped
 
-LOCK = ".locked_folder"
-"""Ends the name of a lock."""
+LOCK = ".turn"
+"""Suffix of a lock file's name."""
 _POLL_S = 0.05
 
 
 @contextmanager
 def locked_folder(place: Path, name: str, stop: threading.Event | None = None) -> Iterator[Path]:
-    """An empty folder of this name in a place, once nobody else has it; gone afterwards."""
+    """Wait for the folder of this name, yield it empty, and remove it afterwards."""
     place.mkdir(parents=True, exist_ok=True)
     remove_abandoned_folders(place)
     handle = _acquire(place / f"{name}{LOCK}", stop or threading.Event())
@@ -31,7 +31,7 @@ def locked_folder(place: Path, name: str, stop: threading.Event | None = None) -
     try:
         remove(folder)
         folder.mkdir()
-        killpoint("verify.locked_folder.taken")
+        killpoint("verify.turn.taken")
         yield folder
     finally:
         _release(place / f"{name}{LOCK}", handle)
@@ -49,7 +49,7 @@ def _acquire(lock: Path, stop: threading.Event) -> int:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # who had it before took it away
+        os.close(handle)  # the previous holder removed this lock file
 
 
 def _open_lock(lock: Path) -> int:
@@ -65,7 +65,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def _is_same_file(handle: int, lock: Path) -> bool:
-    """Whether a lock is the one that others find by its name."""
+    """Return whether the open lock is still the file of that name."""
     try:
         return os.path.samestat(os.fstat(handle), lock.lstat())
     except FileNotFoundError:
@@ -73,15 +73,15 @@ def _is_same_file(handle: int, lock: Path) -> bool:
 
 
 def _release(lock: Path, handle: int) -> None:
-    """Takes the folder and the lock away, in this order: a lock that is found tells of a folder."""
+    """Remove the folder, then its lock: in this order a folder never remains without a lock that leads to it."""
     remove(lock.with_name(lock.name.removesuffix(LOCK)))
     lock.unlink(missing_ok=True)
-    killpoint("verify.locked_folder.left")
+    killpoint("verify.turn.left")
     os.close(handle)
 
 
 def remove_abandoned_folders(place: Path) -> None:
-    """Removes what the dead left: a lock that can be had is nobody's."""
+    """Remove the folders of processes that died: a lock that can be acquired has no holder."""
     for lock in place.glob(f"*{LOCK}"):
         with contextlib.suppress(OSError):
             handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -1,4 +1,4 @@
-"""The gate of a verified change, asked of the ledger alone: the same answer whoever asks, and whenever."""
+"""The gate's answer for a verified change, computed from the ledger alone: every reader gets the same answer."""
 
 from typing import NamedTuple
 
@@ -9,19 +9,19 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.change_gate import change_holds
 
 THE_CHANGE = Subject()
-"""What `fairwitness verify` proves: one change, and nothing else in its run."""
+"""The subject of `fairwitness verify`: the only change in its run."""
 
 
 class Tallies(NamedTuple):
-    """The rows of one subject, and of no other."""
+    """The check rows of one subject, after the change and before it."""
 
     after: Tally
     baseline: Tally
 
 
 def tallies(ledger: Ledger, run_id: str, subject: Subject) -> Tallies:
-    """Everything the ledger holds of a subject."""
-    # the run of `fairwitness verify` has one round only, and its query is shown as it always was
+    """Return all check rows of a subject."""
+    # the run of `fairwitness verify` has one round, and the query shown to people names none
     round_ = None if subject.is_the_change else subject.round
     return Tallies(
         after=ledger.tally(run_id, subject.task_id, Phase.AFTER, round_),
@@ -30,14 +30,14 @@ def tallies(ledger: Ledger, run_id: str, subject: Subject) -> Tallies:
 
 
 def gate_answer(ledger: Ledger, run_id: str, subject: Subject = THE_CHANGE) -> Open | Blocked | None:
-    """The gate's answer for a subject of a run, from the ledger alone; None if it was not verified (to its end)."""
-    question = ledger.observation(run_id, subject.key("asked"))
-    if question is None:
+    """Return the gate's answer for a subject of a run; None if its verification is missing or incomplete."""
+    observation = ledger.observation(run_id, subject.key("asked"))
+    if observation is None:
         return None
-    found = tallies(ledger, run_id, subject)
+    rows = tallies(ledger, run_id, subject)
     return change_holds(
-        found.after,
-        baseline=found.baseline,
-        asked=Asked.model_validate(question.detail),
+        rows.after,
+        baseline=rows.baseline,
+        asked=Asked.model_validate(observation.detail),
         iteration=subject.round,
     )

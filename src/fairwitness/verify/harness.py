@@ -1,8 +1,8 @@
-"""Runs one check at one tree: checkout, environment, sandbox, report, origin; then it stands in the ledger.
+"""Run one check at one tree (environment, checkout, sandbox, report, origin of the code) and record it in the ledger.
 
-The same question (tree, command, tool version, environment, confinement) is asked once: its answer is found again by
-the execution's key (`memory`), and is believed only if the ledger holds it and the stored result has the hash the
-ledger names. What gave no evidence is asked again.
+The same request (tree, command, tool version, environment, confinement) runs once: `check_cache` finds its result by
+the execution's key, and uses it only if it is in the ledger and the stored result has the hash that the ledger names. A
+request without evidence runs again.
 """
 
 import hashlib
@@ -36,21 +36,21 @@ from fairwitness.verify.model import CheckRequest, refuse_stopped
 from fairwitness.verify.reports import read_report
 
 VERSION = 1
-"""Of how checks are run: a change here asks every question anew."""
+"""Version of how checks are run; a new version makes every check run again."""
 TAIL = 8_000
 REPORT_LIMIT = 64 << 20
 BESIDE = ".beside"
-"""Ends the name of a second file that a command may be asked to write."""
+"""Suffix of a second report file that a command may write."""
 BESIDE_LIMIT = 8 << 20
 _CUT = (End.CANCELLED, End.SANDBOX_ERROR)
-"""How a command may end that was cut off from outside."""
+"""How a command may end that was stopped from outside."""
 
 Prepare = Callable[[Project, str], Environment | NoEnvironment]
-"""The environment of a project at a tree."""
+"""Returns the environment of a project at a tree."""
 
 
 class Harness:
-    """What the verification of one subject needs to run checks, from any thread."""
+    """Runs the checks of one subject; safe to use from any thread."""
 
     def __init__(
         self,
@@ -80,54 +80,54 @@ class Harness:
         self._prepare = prepare
         self._use_cache = use_cache
         self._guards = tuple(str(path) for path in guards if path.exists())
-        self._memory = CheckCache(ledger=ledger, state=state, run_id=run_id, subject=subject, clock=clock)
-        self._context = Checkouts(work, shadow)
+        self._cache = CheckCache(ledger=ledger, state=state, run_id=run_id, subject=subject, clock=clock)
+        self._checkouts = Checkouts(work, shadow)
 
     def record(self, work: Callable[[Record], object]) -> None:
-        """Writes a record; one thread at a time."""
-        self._memory.record(work)
+        """Write a ledger record, one thread at a time."""
+        self._cache.record(work)
 
-    def run(self, question: CheckRequest) -> Ran:
-        """The answer to a question: from the ledger if it is there, else by running it."""
+    def run(self, request: CheckRequest) -> Ran:
+        """Return the result of a check: from the ledger if it is there, else by running it."""
         refuse_stopped(self._stop)
-        spec = question.spec
-        environment = self._prepare(question.project, question.environment_tree or question.tree)
+        spec = request.spec
+        environment = self._prepare(request.project, request.environment_tree or request.tree)
         if isinstance(environment, NoEnvironment):
             return _silent(spec, environment.reason, environment.environmental, environment.next_step)
-        with self._context.folders(question) as (report, temporary):
-            checkout = self._context.place(question, environment, temporary)
+        with self._checkouts.folders(request) as (report, temporary):
+            checkout = self._checkouts.place(request, environment, temporary)
             resolved = resolve(
                 spec,
                 environment,
                 checkout=checkout,
                 report=report,
                 tmp=temporary,
-                ids=question.ids,
-                project=question.project,
+                ids=request.ids,
+                project=request.project,
             )
             if isinstance(resolved, Unavailable):
                 return _silent(spec, resolved.reason, resolved.environmental)
-            key = self._key(question, environment, resolved)
-            known = self._memory.own(question, key)
+            key = self._key(request, environment, resolved)
+            known = self._cache.find_own(request, key)
             if known is None and self._use_cache:
-                known = self._memory.elsewhere(question, key)
+                known = self._cache.adopt_from_another_run(request, key)
             if known is not None:
                 return known
-            self._context.check_out(question, environment, checkout)
-            return self._run(question, key, resolved, checkout, report, temporary, environment)
+            self._checkouts.check_out(request, environment, checkout)
+            return self._run(request, key, resolved, checkout, report, temporary, environment)
 
     def offers(self, project: Project, tree: str, distribution: str) -> bool:
-        """Whether a project's environment holds an installed distribution."""
+        """Return whether a distribution is installed in a project's environment."""
         environment = self._prepare(project, tree)
         return isinstance(environment, Environment) and distribution in environment.versions
 
     def close(self) -> None:
-        """Removes what was only needed while running."""
-        self._context.close()
+        """Remove the checkouts."""
+        self._checkouts.close()
 
     def _run(
         self,
-        question: CheckRequest,
+        request: CheckRequest,
         key: str,
         resolved: ResolvedCommand,
         checkout: Path,
@@ -135,7 +135,7 @@ class Harness:
         temporary: Path,
         environment: Environment,
     ) -> Ran:
-        spec = question.spec
+        spec = request.spec
         command = Command(
             argv=resolved.argv,
             cwd=spec.root,
@@ -150,16 +150,16 @@ class Harness:
                 guards=self._guards,
             ),
             limits=self._limits(spec),
-            purpose=f"{question.purpose} {spec.id}",
+            purpose=f"{request.purpose} {spec.id}",
         )
         finished = self.runner.run(command, cancel=self._stop)
         if finished.result.end in _CUT:
-            refuse_stopped(self._stop)  # it was cut off, which says nothing of the tree: no row
-        killpoint(f"verify.ran.{question.purpose}")
+            refuse_stopped(self._stop)  # stopped from outside: no evidence about the tree, so no row
+        killpoint(f"verify.ran.{request.purpose}")
         content = self._report_of(spec, finished, report)
         confined = finished.result
         parsed = read_report(spec.report, content, exit_code=confined.exit_code, root=str(checkout / spec.root))
-        origin = origin_problem(question.project, resolved, checkout)
+        origin = origin_problem(request.project, resolved, checkout)
         judged = judge(confined, parsed, origin)
         ran = Ran(
             check=spec.id,
@@ -183,7 +183,7 @@ class Harness:
             env_digest=confined.env_sha256,
             tool=spec.tool,
             tool_version=resolved.tool_version,
-            tree=question.tree,
+            tree=request.tree,
             sandbox=confined.tier,
             started_at=confined.started_at,
             duration_ms=confined.wall_ms,
@@ -194,22 +194,25 @@ class Harness:
             assessment=judged.assessment,
         )
         detail: dict[str, object] = {
-            "purpose": question.purpose,
-            "kept": {"stdout": self._memory.keep(finished.stdout), "stderr": self._memory.keep(finished.stderr)},
+            "purpose": request.purpose,
+            "kept": {
+                "stdout": self._cache.store_output(finished.stdout),
+                "stderr": self._cache.store_output(finished.stderr),
+            },
             "environment": {"digest": environment.digest, "prepared_by": environment.prepared_by},
             "confined": confined.plain(),
         }
-        return self._memory.write(question, execution, ran, detail)
+        return self._cache.record_result(request, execution, ran, detail)
 
-    def _key(self, question: CheckRequest, environment: Environment, resolved: ResolvedCommand) -> str:
-        """One text for one question; temporary folders have no part in it."""
-        spec = question.spec
+    def _key(self, request: CheckRequest, environment: Environment, resolved: ResolvedCommand) -> str:
+        """Return the key of a request; temporary folders are not part of it."""
+        spec = request.spec
         asked = [
             VERSION,
-            question.tree,
+            request.tree,
             spec.root,
-            spec.argv if not question.ids else spec.select,
-            sorted(question.ids),
+            spec.argv if not request.ids else spec.select,
+            sorted(request.ids),
             spec.report,
             resolved.tool_version,
             environment.digest,
@@ -217,7 +220,7 @@ class Harness:
             self.runner.tier,
             spec.writes,
             spec.network,
-            question.turn,
+            request.rerun,
         ]
         return "check:" + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
@@ -268,17 +271,21 @@ def _tail(output: bytes) -> str | None:
     return visible_lines(output[-TAIL:].decode(errors="replace")).strip()[-TAIL:] or None
 
 
-def run_once(harness: Harness, question: CheckRequest) -> Ran:
-    """The answer to a question; one that gave no evidence before a kill is not asked again."""
-    own = (harness.subject.task_id, question.tree, harness.subject.name, question.purpose)
-    for seen in reversed(harness.ledger.observations(harness.run_id, "run", subject=question.spec.id)):
+def run_once(harness: Harness, request: CheckRequest) -> Ran:
+    """Run a check at most once and return its result, also if it gave no evidence.
+
+    For commands that somebody else chose. `Harness.run` runs a check without evidence again; this does not, not even
+    when it resumes after a crash.
+    """
+    own = (harness.subject.task_id, request.tree, harness.subject.name, request.purpose)
+    for seen in reversed(harness.ledger.observations(harness.run_id, "run", subject=request.spec.id)):
         asked = (seen.task_id, seen.tree, seen.detail.get("subject"), seen.detail.get("purpose"))
         if asked == own and "reason" in seen.detail:
             return Ran(
-                check=question.spec.id,
+                check=request.spec.id,
                 evidence=Evidence.NONE,
                 reason=str(seen.detail["reason"]),
                 assessment=None,
                 execution=harness.ledger.execution_id(harness.run_id, seen.key),
             )
-    return harness.run(question)
+    return harness.run(request)

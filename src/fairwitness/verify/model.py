@@ -1,4 +1,4 @@
-"""The change that is to be proven, what a person allowed beforehand, and word of how it goes."""
+"""The change to be verified, one check to be run for it, and progress reports."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from fairwitness.git.changes import FileChange
 
 
 class Acceptance(NamedTuple):
-    """A person's word that a path or a test may change, and why."""
+    """A person's permission for a path or a test to change, with the reason."""
 
     subject: str
     reason: str
@@ -21,17 +21,17 @@ class Acceptance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProposedChange:
-    """Two trees and what lies between them."""
+    """Two trees and the files that differ between them."""
 
     base: Side
     head: Side
     files: tuple[FileChange, ...]
     accepts: tuple[Acceptance, ...] = ()
     declared: tuple[str, ...] | None = None
-    """The files a plan allows; None without a plan."""
+    """The files a plan allows to change; None without a plan."""
 
     def accepted(self, subject: str) -> str | None:
-        """The reason a person gave for a test, for its file, or for a path; None if nobody did."""
+        """Return the reason a person gave for a test, its file or a path; None if they accepted none of these."""
         path = subject.split("::", 1)[0]
         for accept in self.accepts:
             if accept.subject in (subject, path) or path.startswith(accept.subject.rstrip("/") + "/"):
@@ -40,7 +40,7 @@ class ProposedChange:
 
 
 class Progress(NamedTuple):
-    """One step of the work, for whoever is watching."""
+    """One step of a verification, for display."""
 
     what: str
     """`begin`, `end` or `note`."""
@@ -52,39 +52,39 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class VerificationStopped(FairWitnessError):
-    """Somebody asked that a verification end; what it had run stands in the ledger, and another try goes on there."""
+    """The caller stopped the verification. Finished checks stay in the ledger, and the next try reuses them."""
 
 
 def refuse_stopped(stop: threading.Event | None) -> None:
-    """Raises if somebody asked for the end."""
+    """Raise `VerificationStopped` if the caller has set the stop event."""
     if stop is not None and stop.is_set():
         raise VerificationStopped(
-            "the verification was stopped", next_step="verify it again: what was run is not run twice"
+            "the verification was stopped", next_step="verify again: finished checks are not run twice"
         )
 
 
 class CheckRequest(NamedTuple):
-    """One check at one tree."""
+    """A request to run one check at one tree."""
 
     spec: CheckSpec
     project: Project
     tree: str
     purpose: str
-    """`baseline`, `after`, `protected`, `red`, `canary`, `mutant`, `again`."""
+    """`baseline`, `after`, `protected`, `red`, `canary`, `mutant`, `coverage` or `again`."""
     phase: Phase | None = None
-    """Under which phase the check's row stands; None for a run that only feeds another check."""
+    """The phase of the check's row in the ledger; None for a run that only feeds another check."""
     ids: tuple[str, ...] = ()
-    """Only these things, where the tool can."""
+    """Run only these items, if the tool can select."""
     environment_tree: str | None = None
-    """Whose environment to use; the tree's own unless said."""
-    turn: int = 0
-    """How often the very same question was asked before, on purpose."""
+    """The tree whose environment is used; None means this tree's own."""
+    rerun: int = 0
+    """How often the same request was deliberately run before."""
 
 
 def selected_ids(spec: CheckSpec, ids: Sequence[str]) -> tuple[str, ...]:
-    """What to ask a tool for so that it runs some of its things; nothing if it can only run all.
+    """Return what to pass to a tool so that it runs some of its items; nothing if it can only run all.
 
-    Pytest is asked for whole files: a test whose file does not load any more has no name that it would know.
+    Pytest gets whole files: if a test's file no longer loads, pytest does not know the name of the test.
     """
     if spec.select is None:
         return ()

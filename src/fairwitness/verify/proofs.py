@@ -1,4 +1,12 @@
-"""What only new tests can answer: are they red without the change, and would they notice a wrong one?"""
+"""Evidence about a change's tests that running the checks twice does not give.
+
+*Red at baseline*: at least one new test fails without the change. *Mutants*: the new tests detect wrong forms of the
+code. Where production code was changed, its changed lines are mutated; a change of tests alone has none, so the
+functions and classes that the new tests name are mutated. *Canaries*: a test that must fail, planted beside the real
+ones, is reported as failed; otherwise the report is forged, for example by a hook that turns failures into passes, an
+exit in the middle of a run, or a configuration that runs nothing. A canary is named after a test in the same folder, so
+that the project's own rules collect it. *Coverage*: changed lines that no test runs, if the environment has pytest-cov.
+"""
 
 import ast
 import hashlib
@@ -23,19 +31,17 @@ from fairwitness.verify.inspections.mutants import Mutant, mutants
 from fairwitness.verify.model import CheckRequest, ProgressCallback, ProposedChange, selected_ids
 
 LISTED_IDS = 20
-"""How many tests or mutants a sentence or a row lists."""
+"""How many tests or mutants a message or a row lists."""
 MUTANT_S = 60.0
-"""Wall time of one mutant; one that runs on for ever was noticed."""
+"""Wall time of one mutant; a mutant that does not end counts as detected."""
 FEWEST_MUTANTS = 2
-"""Mutants that must have been judged before new tests are called vacuous."""
-
-
+"""How many mutants must be judged before new tests are called vacuous."""
 _ASSERTED = re.compile(r"\s*(?:$|assert\b|[\w.]*Assertion\w*|Failed\b|.*DID NOT RAISE)")
-"""How a failed assertion begins in a report; a report that gives no words is taken at its word."""
+"""How a failed assertion begins in a report; a failure without a message counts as an assertion."""
 
 
 class ProofRow(NamedTuple):
-    """One answer: the row it stands under, whether it holds, and what it says."""
+    """A proof as it is recorded: the check and instance of its row, whether it holds, and its text."""
 
     check: str
     instance: str | None
@@ -45,14 +51,14 @@ class ProofRow(NamedTuple):
 
 
 def new_tests(checked: CheckRuns) -> tuple[str, ...]:
-    """The tests that the change brings and that pass."""
+    """Return the ids of the tests that the change adds and that pass."""
     if checked.comparison is None or not checked.are_tests:
         return ()
     return tuple(moved.id for moved in checked.comparison.moved if moved.move is Move.NEW_PASSING)
 
 
 def is_no_worse(checked: CheckRuns) -> bool:
-    """Whether a check passes, or is red only in what was red before: the base of many projects never is green."""
+    """Return whether a check has no new failures; many projects are already red at the base."""
     if checked.comparison is None:
         return checked.after.evidence is Evidence.PASSED
     return not any(moved.move in (Move.BROKEN, Move.NEW_FAILING) for moved in checked.comparison.moved)
@@ -61,26 +67,26 @@ def is_no_worse(checked: CheckRuns) -> bool:
 def red_at_baseline(
     harness: Harness, change: ProposedChange, checked: CheckRuns, tree: str, *, on_progress: ProgressCallback
 ) -> ProofRow | None:
-    """At least one new test must fail, or not even load, on the old code."""
+    """Prove that at least one new test fails, or does not load, on the old code; None without new tests."""
     new = new_tests(checked)
     if not new or tree == change.base.tree or items_before(checked.before) is None:
         return None
-    question = CheckRequest(
+    request = CheckRequest(
         checked.spec,
         checked.project,
         tree,
         "red",
-        # others would not know the name of a test whose file does not load; then everything is run
+        # other tools do not know the name of a test whose file does not load, so they run everything
         ids=selected_ids(checked.spec, new) if checked.spec.tool == "pytest" else (),
         environment_tree=change.head.tree,
     )
-    (ran,) = run_requests(harness, [question], on_progress, 1)
+    (ran,) = run_requests(harness, [request], on_progress, 1)
     name = "red-at-baseline-new-tests"
     detail: dict[str, Any] = {"new": list(new[:LISTED_IDS]), "execution": ran.execution}
     if ran.evidence is Evidence.NONE and not _broke_by_itself(ran):
-        text = f"nobody knows whether the new tests fail without the change: {ran.reason}"
+        text = f"it is unknown whether the new tests fail without the change: {ran.reason}"
         return ProofRow(name, checked.spec.id, False, text, detail)
-    # a build that breaks without the change, as when a test calls what is not there yet, is as red as can be
+    # a build that breaks without the change counts as red: a test may call code that only the change adds
     unbuilt = ran.reason if ran.evidence is Evidence.NONE else None
     judged = is_red_before(new, ran.items or None, unbuilt=unbuilt)
     detail |= {
@@ -89,14 +95,14 @@ def red_at_baseline(
     }
     if judged.red:
         return ProofRow(
-            name, checked.spec.id, True, f"{len(judged.red)} of {len(new)} new tests fail without it", detail
+            name, checked.spec.id, True, f"{len(judged.red)} of {len(new)} new tests fail without the change", detail
         )
     text = f"no new test fails without the change ({_some(new)})"
     return ProofRow(name, checked.spec.id, False, text, detail)
 
 
 def _broke_by_itself(ran: Ran) -> bool:
-    """Whether the command ended by itself with a failure, although its report names nothing."""
+    """Return whether the command failed by itself, although its report names no item."""
     return (
         ran.exit_code not in (None, 0)
         and not ran.environmental
@@ -115,7 +121,7 @@ def mutants_proof(
     deadline: float,
     now: Callable[[], float],
 ) -> ProofRow | None:
-    """Some wrong form of the change must be noticed by the new tests."""
+    """Prove that the new tests detect mutants; None if too few mutants could be judged."""
     new = new_tests(checked)
     if not new or not mutants:
         return None
@@ -127,7 +133,7 @@ def mutants_proof(
         if now() > deadline:
             break
         batch = mutants[start : start + parallel]
-        questions = [
+        requests = [
             CheckRequest(
                 spec,
                 checked.project,
@@ -138,7 +144,7 @@ def mutants_proof(
             )
             for mutant in batch
         ]
-        for mutant, ran in zip(batch, run_requests(harness, questions, on_progress, parallel), strict=True):
+        for mutant, ran in zip(batch, run_requests(harness, requests, on_progress, parallel), strict=True):
             match _noticed(ran, frozenset(new)):
                 case True:
                     killed.append(mutant)
@@ -157,10 +163,10 @@ def mutants_proof(
     if judged < FEWEST_MUTANTS:
         return None
     if asserted or len(killed) * 2 >= judged:
-        text = f"the new tests notice {len(killed)} of {judged} wrong forms of the change"
+        text = f"the new tests detect {len(killed)} of {judged} mutants of the change"
         return ProofRow("tests-vacuous", checked.spec.id, True, text, detail)
-    # a wrong form that merely crashes is noticed by a test that only calls it
-    how = f"{len(killed)} of {judged} wrong forms crashed" if killed else f"none of {judged} wrong forms was noticed"
+    # a mutant that crashes is detected even by a test that only calls the code
+    how = f"{len(killed)} of {judged} mutants crashed" if killed else f"none of {judged} mutants was detected"
     text = f"the new tests assert nothing about the change: {how} ({_some(new)})"
     return ProofRow("tests-vacuous", checked.spec.id, False, text, detail)
 
@@ -172,20 +178,20 @@ def _mutated(harness: Harness, change: ProposedChange, mutant: Mutant) -> str:
 
 
 def _noticed(ran: Ran, new: frozenset[str]) -> bool | None:
-    """Whether a mutant was noticed by a test; None if nothing can be said, as when its file does not even load."""
+    """Return whether a test detected a mutant; None if it is unknown, for example because its file does not load."""
     if ran.assessment is Assessment.TIMEOUT:
         return True
     if any(item.id in new and item.outcome is Outcome.FAILED for item in ran.items):
         return True
     passed = {item.id for item in ran.items if item.outcome is Outcome.PASSED}
     if ran.evidence is Evidence.PASSED or (ran.evidence is Evidence.FAILED and new <= passed):
-        return False  # others in the same file may be red since before the change
+        return False  # other tests of the same file may have been red before the change
     own = [item for item in ran.items if item.id in new and item.outcome in RED]
     return True if own else None
 
 
 def _is_assertion(item: Item) -> bool:
-    """Whether a test failed because something was not as it says, and not because something crashed."""
+    """Return whether a test failed by an assertion and not by a crash."""
     return item.outcome is Outcome.FAILED and _ASSERTED.match(item.message) is not None
 
 
@@ -195,12 +201,12 @@ def _some(ids: Sequence[str]) -> str:
 
 
 FOLDERS = 4
-"""In how many folders of tests one is planted_canaries: a hook may reach only its own."""
+"""In how many test folders a canary is planted: a hook may act only on its own folder."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Canary(NamedTuple):
-    """A planted_canaries test."""
+    """A planted test that must fail."""
 
     path: str
     id: str
@@ -208,7 +214,7 @@ class Canary(NamedTuple):
 
 
 def planted_canaries(spec: CheckSpec, ids: tuple[str, ...], salt: str) -> tuple[Canary, ...]:
-    """The canaries for a check; none for a tool whose tests we cannot write."""
+    """Return the canaries for a check; none for a tool whose tests cannot be generated."""
     make = _MAKERS.get(spec.tool)
     if make is None:
         return ()
@@ -237,7 +243,7 @@ _MAKERS: dict[str, Callable[[str, str], Canary | None]] = {"pytest": _pytest}
 def canary_proof(
     harness: Harness, change: ProposedChange, checked: CheckRuns, *, on_progress: ProgressCallback
 ) -> ProofRow | None:
-    """Whether a test that must fail is reported as failed, with the change's own configuration."""
+    """Prove that planted tests are reported as failed with the change's configuration; None if none can be planted."""
     ran_ids = tuple(item.id for item in checked.after.items if item.outcome is Outcome.PASSED)
     salt = hashlib.sha256(change.head.tree.encode()).hexdigest()[:8]
     canaries = planted_canaries(checked.spec, ran_ids, salt)
@@ -246,14 +252,14 @@ def canary_proof(
     seen = _run_canaries(harness, checked, checked.spec, change.head.tree, canaries, on_progress)
     unheard = _not_reported_as_failed(seen, canaries)
     if unheard is None:
-        text = f"{len(canaries)} planted_canaries tests that must fail were reported as failed"
+        text = f"{len(canaries)} planted tests that must fail were reported as failed"
         return ProofRow("forgery", checked.spec.id, True, text, {"execution": seen.execution})
     if checked.base_spec is not None:
         at_base = _run_canaries(harness, checked, checked.base_spec, change.base.tree, canaries, on_progress)
         if _not_reported_as_failed(at_base, canaries) is not None:
-            return None  # it was so before the change: whatever the reason, the change did not bring it
-    detail = {"execution": seen.execution, "planted_canaries": [canary.id for canary in canaries]}
-    return ProofRow("forgery", checked.spec.id, False, f"a planted_canaries test that must fail {unheard}", detail)
+            return None  # it was the same before the change, so the change is not the cause
+    detail = {"execution": seen.execution, "planted": [canary.id for canary in canaries]}
+    return ProofRow("forgery", checked.spec.id, False, f"a planted test that must fail {unheard}", detail)
 
 
 def _run_canaries(
@@ -268,7 +274,7 @@ def _run_canaries(
         spec.in_repository(canary.path): TreeEntry("100644", harness.shadow.add_blob(canary.content.encode()))
         for canary in canaries
     }
-    question = CheckRequest(
+    request = CheckRequest(
         spec,
         checked.project,
         harness.shadow.compose(tree, files),
@@ -276,12 +282,12 @@ def _run_canaries(
         ids=selected_ids(spec, [canary.id for canary in canaries]),
         environment_tree=tree,
     )
-    (ran,) = run_requests(harness, [question], on_progress, 1)
+    (ran,) = run_requests(harness, [request], on_progress, 1)
     return ran
 
 
 def _not_reported_as_failed(ran: Ran, canaries: tuple[Canary, ...]) -> str | None:
-    """What became of the canaries instead of failing; None if every one failed."""
+    """Return how a canary was reported instead of as failed; None if all were reported as failed."""
     if ran.evidence is Evidence.NONE:
         return f"left no evidence: {ran.reason}"
     outcomes = {item.id: item.outcome for item in ran.items}
@@ -303,7 +309,7 @@ def untouched_lines(
     *,
     on_progress: ProgressCallback,
 ) -> list[str]:
-    """One sentence for each changed file with lines that no test touches; nothing where nobody can tell."""
+    """Return a note for each changed file with lines that no test covers; none without coverage data."""
     changed = {
         file.path: set(file.added)
         for file in files
@@ -315,16 +321,16 @@ def untouched_lines(
     spec = checked.spec.model_copy(update={"argv": (*checked.spec.argv, *words)})
     (ran,) = run_requests(harness, [CheckRequest(spec, checked.project, change.head.tree, "coverage")], on_progress, 1)
     return [
-        f"no test touches {path}:{spelled(sorted(missed & changed[path]))}"
+        f"no test covers {path}:{spelled(sorted(missed & changed[path]))}"
         for path, missed in sorted(_missed(ran.beside, spec).items())
         if path in changed and missed & changed[path]
     ]
 
 
-def _missed(told: str | None, spec: CheckSpec) -> dict[str, set[int]]:
-    """Path → lines that were not run, from coverage's JSON; nothing if it is not that."""
+def _missed(coverage: str | None, spec: CheckSpec) -> dict[str, set[int]]:
+    """Return the lines that were not run by path, from coverage's JSON; nothing if it cannot be read."""
     try:
-        listed = json.loads(told or "{}").get("files", {})
+        listed = json.loads(coverage or "{}").get("files", {})
         return {
             spec.in_repository(str(path)): {int(line) for line in file["missing_lines"]}
             for path, file in listed.items()
@@ -334,7 +340,7 @@ def _missed(told: str | None, spec: CheckSpec) -> dict[str, set[int]]:
 
 
 def spelled(lines: Iterable[int]) -> str:
-    """Lines as people write them.
+    """Return line numbers as ranges.
 
     >>> spelled([3, 4, 5, 9])
     '3-5, 9'
@@ -347,7 +353,7 @@ def spelled(lines: Iterable[int]) -> str:
 
 FILE_LIMIT = 1 << 20
 MOST_FILES = 400
-"""Production files that are searched for what the new tests name."""
+"""How many production files are searched for what the new tests name."""
 
 
 def chosen_mutants(
@@ -358,7 +364,7 @@ def chosen_mutants(
     new: Sequence[str],
     settings: VerifySettings,
 ) -> tuple[Mutant, ...]:
-    """The mutants, chosen by the tree: the same change is held against the same ones."""
+    """Return the mutants to run; the choice depends on the tree only, so it is the same at every try."""
     seed = int(change.head.tree[:8], 16)
     own = [file for file in files if file.after is not None and _is_python_code(file.path)]
     if not own:
@@ -371,7 +377,7 @@ def _is_python_code(path: str) -> bool:
 
 
 def _named_by(shadow: Shadow, change: ProposedChange, checked: CheckRuns, new: Sequence[str]) -> Iterator[ChangedText]:
-    """Production files with the lines of what the new tests name, as if those lines had been changed."""
+    """Yield production files with the lines of what the new tests name, as if those lines had been changed."""
     spec = checked.spec
     entries = shadow.entries(change.head.tree)
     tests = {spec.in_repository(id_.split("::", 1)[0]) for id_ in new} & set(entries)

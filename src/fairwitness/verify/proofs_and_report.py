@@ -1,4 +1,4 @@
-"""From everything that was run and seen to proofs, what the gate is asked, and the lines of the report."""
+"""Turn the results of checks and inspections into proofs, the question to the gate, and the lines of the report."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,15 +17,15 @@ _GONE = frozenset({Move.VANISHED, Move.SILENCED})
 
 
 def comparison_proofs(change: ProposedChange, checked: Sequence[CheckRuns]) -> list[ProofRow]:
-    """What got worse, what went missing, and what the base's own tests say of the new code; check by check."""
+    """Return the proofs of each check: no regressions, no lost tests, and the base's own tests with the new code."""
     proofs: list[ProofRow] = []
     for each in checked:
         if each.comparison is not None:
             worse = _unaccepted(change, each, each.comparison, _WORSE, may_accept=False)
-            proofs.append(_proof("regressions", each, worse, "nothing that held before is worse"))
+            proofs.append(_proof("regressions", each, worse, "nothing that passed before fails now"))
             if each.are_tests:
                 gone = _unaccepted(change, each, each.comparison, _GONE)
-                proofs.append(_proof("test-drift", each, gone, "no test vanished or began to be skipped"))
+                proofs.append(_proof("test-drift", each, gone, "no test disappeared or is newly skipped"))
         if each.protected is not None:
             proofs.append(_original(change, each, each.protected))
     return proofs
@@ -37,7 +37,7 @@ def _original(change: ProposedChange, each: CheckRuns, ran: Ran) -> ProofRow:
         text = f"the base's own {each.spec.name} could not be run against the new code: {ran.reason}"
         return ProofRow(name, each.spec.id, False, text, {"execution": ran.execution})
     bad = _unaccepted(change, each, each.original, BAD)
-    proof = _proof(name, each, bad, f"the base's own {each.spec.name} hold for the new code")
+    proof = _proof(name, each, bad, f"the base's own {each.spec.name} pass with the new code")
     return proof._replace(detail={**proof.detail, "execution": ran.execution})
 
 
@@ -63,7 +63,7 @@ def _proof(check: str, each: CheckRuns, bad: list[Moved], good: str) -> ProofRow
 def gate_question(
     change: ProposedChange, checked: Sequence[CheckRuns], undiscovered: Sequence[Undiscovered], *, strict: bool
 ) -> Asked:
-    """What the evidence must answer."""
+    """Return the question to the gate: the checks that are required, and those without evidence."""
     required = [Wanted(name=each.spec.name, instance=each.spec.id) for each in checked if each.spec.required]
     silent = [quiet for each in checked for quiet in _silent(each, strict=strict)]
     for lost in undiscovered:
@@ -78,7 +78,7 @@ def _silent(each: CheckRuns, *, strict: bool) -> list[Silent]:
     spec = each.spec
     if each.after.evidence is Evidence.NONE:
         excused = is_excused(required=spec.required, strict=strict, before=each.before, after=each.after)
-        reason = each.after.reason or "no reason is known"
+        reason = each.after.reason or "no reason recorded"
         return [Silent(name=spec.name, instance=spec.id, reason=reason, excused=excused)]
     if spec.required and items_before(each.before) is None:
         reason = f"unknown before the change: {each.before.reason if each.before else 'not run'}"
@@ -87,7 +87,7 @@ def _silent(each: CheckRuns, *, strict: bool) -> list[Silent]:
 
 
 def check_line(each: CheckRuns, proofs: Sequence[ProofRow], *, excused: bool) -> CheckLine:
-    """One line of the report."""
+    """Return a check's line of the report."""
     spec, after = each.spec, each.after
     own = [proof for proof in proofs if proof.instance == spec.id and not proof.holds]
     reason = "; ".join(dict.fromkeys(filter(None, (after.reason, *(proof.text for proof in own))))) or None
@@ -119,7 +119,7 @@ def check_line(each: CheckRuns, proofs: Sequence[ProofRow], *, excused: bool) ->
 
 
 def _run_to_show(each: CheckRuns, failing: Sequence[ProofRow]) -> Ran | None:
-    """The run whose output explains what is wrong; None if all is well, or if output would not explain it."""
+    """Return the run whose output explains a failure; None if there is none or output does not explain it."""
     if each.after.evidence is not Evidence.PASSED:
         return each.after
     return each.protected if any(proof.check.startswith("oracle-") for proof in failing) else None
@@ -128,7 +128,7 @@ def _run_to_show(each: CheckRuns, failing: Sequence[ProofRow]) -> Ran | None:
 def missing_lines(
     asked: Asked, checked: Sequence[CheckRuns], undiscovered: Sequence[Undiscovered]
 ) -> tuple[MissingLine, ...]:
-    """What gave no evidence."""
+    """Return a line for each check without evidence."""
     steps = {(lost.name, lost.id): lost.next_step for lost in undiscovered}
     steps |= {(each.spec.name, each.spec.id): each.after.next_step or "" for each in checked}
     return tuple(
@@ -143,7 +143,7 @@ def missing_lines(
 
 
 def finding_proofs(findings: Sequence[FindingLine], always: Sequence[tuple[str, str]]) -> list[ProofRow]:
-    """One row for each inspection, whether it found something or not."""
+    """Return a proof for each inspection, also for those without findings."""
     proofs = []
     for check, good in always:
         bad = [one for one in findings if one.check == check and one.blocks and one.accepted is None]

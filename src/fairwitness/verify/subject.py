@@ -1,7 +1,8 @@
-"""The verification of one subject of a run: an attempt, a merge, or the one change of `fairwitness verify`.
+"""Verify one subject of a run: an attempt, a merge, or the single change of `fairwitness verify`.
 
-Several may go on at a time, in threads and in processes: each has a folder of its own, the environments take turns, and
-the ledger keeps their rows apart. The same subject in two places takes turns too, and the second finds it done.
+Threads and processes may verify several subjects at the same time: each subject has its own folder, building an
+environment is exclusive, and the ledger keeps the rows of subjects apart. If two processes verify the same subject, the
+second waits and takes the result of the first.
 """
 
 import hashlib
@@ -29,12 +30,12 @@ from fairwitness.verify.model import Acceptance, Progress, ProgressCallback, Pro
 from fairwitness.verify.verification import VerificationResult, verify_change
 
 NO_ACTOR = "nobody"
-"""Who accepts where nothing is accepted."""
+"""The actor of a verification in which nothing is accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyDeps:
-    """What the verifications of one repository share; made once, used by any number of threads."""
+    """What the verifications of one repository share; created once and safe to use from any thread."""
 
     repository: Repository
     runner: Runner
@@ -42,27 +43,27 @@ class VerifyDeps:
     ledger: Ledger
     state: Path
     scratch: Path
-    """Where checkouts and environments stand: the state folder, unless commands run as another user."""
+    """The folder of checkouts and environments: the state folder, unless commands run as another user."""
     settings: VerifySettings
-    """The person's, read before anything was run."""
+    """The user's settings, read before any command runs."""
     digest: str
-    """SHA-256 of what they were read from."""
+    """SHA-256 of the file that the settings were read from."""
     clock: Clock = system_clock
     use_cache: bool = True
     strict: bool = False
     parallel: int = 1
-    """How many commands of one subject run at a time."""
+    """How many commands of one subject run at the same time."""
 
 
 class SubjectOutcome(NamedTuple):
-    """What came of a subject."""
+    """The result of verifying a subject."""
 
     holds: bool
     tree: str
     reasons: tuple[str, ...]
-    """What stands against it; nothing exactly if it holds."""
+    """Why it does not hold; empty if and only if it holds."""
     adopted: bool
-    """Whether it was verified before, and nothing was run now."""
+    """Whether the result was already in the ledger, so that nothing was run."""
 
 
 def prove(
@@ -78,25 +79,25 @@ def prove(
     on_progress: ProgressCallback | None = None,
     stop: threading.Event | None = None,
 ) -> SubjectOutcome:
-    """Verifies a subject, or goes on where a killed try ended, or finds that it is done.
+    """Verify a subject and return the result; resume an interrupted verification, or return a recorded result.
 
-    It blocks until then and runs commands, so an event loop calls it in a thread. Once `stop` is set the running
-    command is killed and `Stopped` is raised; what had ended before stays on record. `UsageError` if the subject was
-    verified for other trees.
+    The call blocks and runs commands, so an event loop calls it in a thread. When `stop` is set, the running command is
+    killed and `VerificationStopped` is raised; finished commands stay in the ledger. Raises `UsageError` if the subject
+    was verified for other trees.
     """
 
-    def found() -> SubjectOutcome | None:
-        verdict = recorded_outcome(deps.ledger, run_id, subject, base=base.tree, head=head.tree)
-        return None if verdict is None else SubjectOutcome(verdict.holds, verdict.tree, verdict.missing, adopted=True)
+    def recorded() -> SubjectOutcome | None:
+        outcome = recorded_outcome(deps.ledger, run_id, subject, base=base.tree, head=head.tree)
+        return None if outcome is None else SubjectOutcome(outcome.holds, outcome.tree, outcome.missing, adopted=True)
 
     place = deps.scratch / "work"
-    before_this = found()
+    before_this = recorded()
     if before_this is not None:
-        remove_abandoned_folders(place)  # who said so may have been killed before it could tidy up
+        remove_abandoned_folders(place)  # the process that recorded it may have died before it cleaned up
         return before_this
     refuse_stopped(stop)
     with locked_folder(place, _name_of(run_id, subject), stop) as work:
-        meanwhile = found()
+        meanwhile = recorded()
         if meanwhile is not None:
             return meanwhile
         change = ProposedChange(
@@ -132,7 +133,7 @@ def verify_subject(
     on_progress: ProgressCallback,
     stop: threading.Event | None = None,
 ) -> VerificationResult:
-    """Proves a change under the name of a subject, with everything that only this one needs in a folder of its own."""
+    """Verify a change as this subject, in its own folder `work`, and return the result with the lines of a report."""
     with harness_of(
         deps, subject, before, after, run_id=run_id, work=work, on_progress=on_progress, stop=stop
     ) as harness:
@@ -162,13 +163,13 @@ def harness_of(
     on_progress: ProgressCallback,
     stop: threading.Event | None = None,
 ) -> Iterator[Harness]:
-    """What runs the commands of a subject, in environments of the projects that were found before and after."""
+    """Yield the harness that runs a subject's checks, in environments of the projects at the base and at the head."""
     environments = Environments(
         runner=deps.runner,
         shadow=deps.shadow,
         state=deps.scratch,
         settings=deps.settings,
-        persons=deps.repository.top,
+        user_checkout=deps.repository.top,
         checks=(*before.checks, *after.checks),
         on_progress=on_progress,
         stop=stop,
@@ -196,9 +197,9 @@ def harness_of(
 
 
 def _name_of(run_id: str, subject: Subject) -> str:
-    """The same at every try; short, since a path must fit into the name of a socket."""
+    """Return the folder's name: the same at every try, and short, because a socket's path contains it."""
     return f"turn-{hashlib.sha256(f'{run_id} {subject.name}'.encode()).hexdigest()[:12]}"
 
 
-def ignore_progress(_told: Progress) -> None:
-    """Nobody watches."""
+def ignore_progress(_progress: Progress) -> None:
+    """Discard a progress report."""

@@ -1,4 +1,11 @@
-"""The whole proof of a change, from two trees to the gate's answer."""
+"""The whole verification of a change, from two trees to the gate's answer.
+
+Besides base and head, two composed trees are checked. *Protected*: the new code with the base's own tests and rules.
+Tests, their configuration and linter settings have their old form, and what the change adds to them is absent; other
+configuration stays new unless an inspection found that it loosens a check. *Red*: the old code with the new tests. Rust
+keeps unit tests in the file they test, so there a file is composed of the code of one version and the tests of the
+other.
+"""
 
 import re
 import time
@@ -52,7 +59,7 @@ def protected_tree(
     loosened: Collection[str],
     accepted: Callable[[str], bool],
 ) -> str:
-    """The head's tree with the base's oracle files; the head's own tree if there is nothing to protect."""
+    """Return the head's tree with the base's oracle files; the head's own tree if there is nothing to protect."""
     changes: dict[str, TreeEntry | None] = {}
     for file in files:
         kind = kind_of_path(file.path)
@@ -67,7 +74,7 @@ def protected_tree(
 
 
 def red_tree(shadow: Shadow, base: str, files: tuple[FileChange, ...]) -> str:
-    """The base's tree with the head's tests."""
+    """Return the base's tree with the head's tests."""
     changes: dict[str, TreeEntry | None] = {}
     for file in files:
         if kind_of_path(file.path) in _WITH_TESTS:
@@ -78,12 +85,12 @@ def red_tree(shadow: Shadow, base: str, files: tuple[FileChange, ...]) -> str:
 
 
 def production_files(files: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
-    """The changed files that the product is made of."""
+    """Return the changed files that are production code."""
     return tuple(file for file in files if kind_of_path(file.path) is PathKind.PRODUCTION)
 
 
 def _rust(shadow: Shadow, *, code: TreeEntry | None, tests: TreeEntry | None, path: str) -> TreeEntry | None:
-    """A file of one version's code and another's unit tests; None if there is nothing to put together."""
+    """Return a Rust file with one version's code and the other's unit tests; None if there is nothing to compose."""
     if not path.endswith(".rs") or code is None or tests is None:
         return None
     code_text, test_text = (shadow.blob(entry.id, limit=TEXT_LIMIT).decode(errors="replace") for entry in (code, tests))
@@ -98,7 +105,7 @@ TIER_3 = 3
 
 
 class VerificationResult(NamedTuple):
-    """Everything the report is made of."""
+    """The gate's answer and the lines of the report."""
 
     answer: Open | Blocked
     checks: tuple[CheckLine, ...]
@@ -119,18 +126,18 @@ def verify_change(
     on_progress: ProgressCallback,
     parallel: int,
 ) -> VerificationResult:
-    """Runs, compares, inspects, writes it all down, and asks the gate.
+    """Run and compare the checks, inspect the diff, record everything, and return the gate's answer.
 
-    It can be repeated: what a killed try had run is taken from the ledger, and what was verified to its end is only
-    told, without the lines of its report.
+    It can be repeated: results of an interrupted try are taken from the ledger. If the verification is already
+    finished, only its answer and notes are returned, without the lines of the report.
     """
     before_this = recorded_outcome(
         harness.ledger, harness.run_id, harness.subject, base=change.base.tree, head=change.head.tree
     )
     if before_this is not None:
-        told = gate_answer(harness.ledger, harness.run_id, harness.subject)
-        assert told is not None
-        return VerificationResult(answer=told, checks=(), findings=(), missing=(), notes=before_this.notes)
+        recorded = gate_answer(harness.ledger, harness.run_id, harness.subject)
+        assert recorded is not None
+        return VerificationResult(answer=recorded, checks=(), findings=(), missing=(), notes=before_this.notes)
     texts = changed_texts(harness.shadow, change)
     files, findings = texts.files, inspect(change, texts)
     checked = run_checks(harness, change, before, after, on_progress=on_progress, parallel=parallel)
@@ -143,14 +150,14 @@ def verify_change(
         accepted=lambda path: change.accepted(path) is not None,
     )
     checked = run_protected(harness, change, checked, tree, on_progress=on_progress, parallel=parallel)
-    rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the change stays inside its plan"))
+    rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the plan declares every changed file"))
     proofs = [*comparison_proofs(change, checked), *finding_proofs(findings, rows)]
     notes = _submodule_notes(harness, change)
     for each in checked:
         if each.are_tests and is_no_worse(each):
             proofs += _new_test_proofs(harness, change, each, notes, on_progress=on_progress)
             if all(proof.holds for proof in proofs):
-                # wrong forms of a change that is blocked already would only cost time
+                # for a change that is already blocked, mutants would only cost time
                 proofs += _changed_line_proofs(
                     harness, change, each, files, settings, notes, on_progress=on_progress, parallel=parallel
                 )
@@ -175,7 +182,7 @@ def verify_change(
 
 
 def _submodule_notes(harness: Harness, change: ProposedChange) -> list[str]:
-    """What a checkout of the change does not hold, so that a check which misses it is understood."""
+    """Return a note about submodules, which are not checked out, to explain checks that fail without them."""
     modules = [path for path, entry in harness.shadow.entries(change.head.tree).items() if entry.mode == GITLINK]
     return [f"not checked out: submodule {', '.join(modules[:5])}"] if modules else []
 
@@ -187,9 +194,7 @@ def _new_test_proofs(
     proofs = [canary_proof(harness, change, checked, on_progress=on_progress)]
     if production_files(change.files):
         if not new_tests(checked):
-            notes.append(
-                f"{checked.spec.id}: no new test passes with this change; only the tests that were there speak"
-            )
+            notes.append(f"{checked.spec.id}: no new test passes with this change; only existing tests cover it")
         tree = red_tree(harness.shadow, change.base.tree, change.files)
         proofs.append(red_at_baseline(harness, change, checked, tree, on_progress=on_progress))
     return [proof for proof in proofs if proof is not None]
@@ -206,7 +211,7 @@ def _changed_line_proofs(
     on_progress: ProgressCallback,
     parallel: int,
 ) -> list[ProofRow]:
-    """Which changed lines no test touches, and whether new tests notice when such a line is wrong."""
+    """Note the changed lines that no test covers, and prove that new tests detect mutants of the changed lines."""
     notes += untouched_lines(harness, change, checked, files, on_progress=on_progress)
     new = new_tests(checked)
     if not new or checked.spec.language is not Language.PYTHON or not settings.mutants:

@@ -183,8 +183,8 @@ def test_who_asks_again_is_told_what_was_seen_and_another_question_is_refused(tm
 def test_what_nothing_held_in_does_not_pass(tmp_path: Path, world: Opened) -> None:
     make(tmp_path, settings=f'{NOTHING}[verify.sandbox]\ntier = "none"\n')
     here = world()
-    parts = replace(here.deps, runner=runner(SandboxTier.NONE, allow_unconfined=True))
-    loose = CommandHarness(AutopilotLog(parts.ledger, RUN), parts, {}, SECONDS)
+    deps = replace(here.deps, runner=runner(SandboxTier.NONE, allow_unconfined=True))
+    loose = CommandHarness(AutopilotLog(deps.ledger, RUN), deps, {}, SECONDS)
     passed, failed = loose.run_all("some", asked("true", "false"), here.side("main").tree, stop=never())
     assert (passed.assessment, passed.stderr_truncated) == (
         Assessment.LOST,

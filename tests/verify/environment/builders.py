@@ -43,7 +43,7 @@ def of_shop(state: str, tree: str) -> None:
         FolderFiles(Path(tree)),
         None,
         state=Path(state),
-        persons_checkout=None,
+        user_checkout=None,
         settings=SetupSettings(),
         runner=runner(),
         environ=machine(),

@@ -70,7 +70,7 @@ PERSON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent"}
 TESTS = node("node", "--test", "--test-reporter=tap", "till.test.js")
 
 
-def pretend_install(persons: Path, version: str = "7.0.0") -> Path:
+def pretend_install(user_checkout: Path, version: str = "7.0.0") -> Path:
     """What `npm ci` would leave, without a registry."""
     about = {"version": version}
     files = {
@@ -79,7 +79,7 @@ def pretend_install(persons: Path, version: str = "7.0.0") -> Path:
         "is-number/cli.js": "#!/usr/bin/env node\nconsole.log(require('is-number')(1));\n",
         ".package-lock.json": json.dumps({"lockfileVersion": 3, "packages": {"node_modules/is-number": about}}),
     }
-    modules = write(persons / "node_modules", files)
+    modules = write(user_checkout / "node_modules", files)
     (modules / "is-number/cli.js").chmod(0o755)
     (modules / ".bin").mkdir()
     (modules / ".bin/is-number").symlink_to("../is-number/cli.js")
@@ -122,16 +122,16 @@ def _certificates() -> dict[str, str]:
 
 @pytest.mark.req("P9")
 def test_the_persons_modules_are_taken_only_for_equal_locks(bench: Bench, tmp_path: Path) -> None:
-    persons = till(tmp_path / "persons")
-    modules = pretend_install(persons)
+    user_checkout = till(tmp_path / "persons")
+    modules = pretend_install(user_checkout)
     tree = till(tmp_path / "tree")
-    environment = bench.ready(tree, TILL, persons=persons, environ=PERSON)
+    environment = bench.ready(tree, TILL, user_checkout=user_checkout, environ=PERSON)
     assert environment.prepared_by == "the checkout's node_modules (locks equal)"
     assert environment.node_modules == modules
     ran = bench.run(environment, tree, TESTS, TILL)
     assert ran.passed, ran.said
     write(tree, {"package-lock.json": json.dumps({**LOCK, "version": "1.0.1"})})
-    answer = bench.prepare(tree, TILL, persons=persons, environ=PERSON)
+    answer = bench.prepare(tree, TILL, user_checkout=user_checkout, environ=PERSON)
     assert isinstance(answer, NoEnvironment)
     assert answer.reason.startswith("npm ci without network failed: ")
     assert answer.reason.endswith("the checkout's node_modules is for another package-lock.json")
@@ -140,9 +140,9 @@ def test_the_persons_modules_are_taken_only_for_equal_locks(bench: Bench, tmp_pa
 
 @pytest.mark.req("P9")
 def test_modules_that_are_behind_the_lock_are_passed_over(bench: Bench, tmp_path: Path) -> None:
-    persons = till(tmp_path / "persons")
-    pretend_install(persons, version="6.0.0")
-    answer = bench.prepare(till(tmp_path / "tree"), TILL, persons=persons, environ=PERSON)
+    user_checkout = till(tmp_path / "persons")
+    pretend_install(user_checkout, version="6.0.0")
+    answer = bench.prepare(till(tmp_path / "tree"), TILL, user_checkout=user_checkout, environ=PERSON)
     assert isinstance(answer, NoEnvironment)
     assert answer.reason.endswith("the checkout's node_modules holds another is-number than the lock")
 
@@ -226,29 +226,32 @@ def workspaces(folder: Path, *, total: str) -> Path:
 
 @pytest.mark.req("P9")
 def test_packages_of_the_repository_itself_come_from_the_worktree(bench: Bench, tmp_path: Path) -> None:
-    persons = workspaces(tmp_path / "persons", total="(a, b) => a - b")
-    modules = write(persons / "node_modules", {".package-lock.json": '{"packages": {}}'})
+    user_checkout = workspaces(tmp_path / "persons", total="(a, b) => a - b")
+    modules = write(user_checkout / "node_modules", {".package-lock.json": '{"packages": {}}'})
     (modules / "sums").symlink_to("../packages/sums")
     tree = workspaces(tmp_path / "tree", total="(a, b) => a + b")
-    environment = bench.ready(tree, TILL, persons=persons, environ=PERSON)
+    environment = bench.ready(tree, TILL, user_checkout=user_checkout, environ=PERSON)
     assert environment.own == ("sums", "till")
     ran = bench.run(environment, tree, TESTS, TILL)
     assert ran.passed, ran.said
     assert ran.problem is None
     (tree / "node_modules/sums").unlink()
-    (tree / "node_modules/sums").symlink_to(persons / "packages/sums")
-    assert node_origin_problem(("sums",), tree) == f"`sums` was loaded from {persons}/packages/sums, not from this tree"
+    (tree / "node_modules/sums").symlink_to(user_checkout / "packages/sums")
+    assert (
+        node_origin_problem(("sums",), tree)
+        == f"`sums` was loaded from {user_checkout}/packages/sums, not from this tree"
+    )
 
 
 @pytest.mark.req("P9")
 def test_a_package_of_the_repository_keeps_dependencies_of_its_own(bench: Bench, tmp_path: Path) -> None:
-    persons = workspaces(tmp_path / "persons", total="(a, b) => require('deep').add(a, b) - 100")
-    modules = write(persons / "node_modules", {".package-lock.json": '{"packages": {}}', "@till/x/index.js": ""})
+    user_checkout = workspaces(tmp_path / "persons", total="(a, b) => require('deep').add(a, b) - 100")
+    modules = write(user_checkout / "node_modules", {".package-lock.json": '{"packages": {}}', "@till/x/index.js": ""})
     (modules / "sums").symlink_to("../packages/sums")
-    write(persons / "packages/sums/node_modules", {"deep/index.js": "exports.add = (a, b) => a + b;\n"})
-    (persons / "packages/sums/node_modules/sums").symlink_to("../../sums")
+    write(user_checkout / "packages/sums/node_modules", {"deep/index.js": "exports.add = (a, b) => a + b;\n"})
+    (user_checkout / "packages/sums/node_modules/sums").symlink_to("../../sums")
     tree = workspaces(tmp_path / "tree", total="(a, b) => require('deep').add(a, b)")
-    environment = bench.ready(tree, TILL, persons=persons, environ=PERSON)
+    environment = bench.ready(tree, TILL, user_checkout=user_checkout, environ=PERSON)
     ran = bench.run(environment, tree, TESTS, TILL)
     assert ran.passed, ran.said
     assert (tree / "node_modules/@till/x/index.js").exists()
@@ -267,10 +270,10 @@ def test_modules_that_the_tree_brings_itself_are_left_alone(tmp_path: Path) -> N
 
 @pytest.mark.req("X5")
 def test_programs_of_dependencies_are_started_from_outside_the_tree(bench: Bench, tmp_path: Path) -> None:
-    persons = till(tmp_path / "persons")
-    modules = pretend_install(persons)
+    user_checkout = till(tmp_path / "persons")
+    modules = pretend_install(user_checkout)
     tree = till(tmp_path / "tree")
-    environment = bench.ready(tree, TILL, persons=persons, environ=PERSON)
+    environment = bench.ready(tree, TILL, user_checkout=user_checkout, environ=PERSON)
     ran = bench.run(environment, tree, node("{node_modules}/.bin/is-number", tool="is-number"), TILL)
     assert ran.said == "true\n"
     assert (ran.resolved.argv[0], ran.resolved.tool_version) == (f"{modules}/.bin/is-number", "7.0.0")

@@ -30,12 +30,12 @@ OTHER = '[project]\nname = "other"\nversion = "1"\n'
 
 @pytest.mark.req("P9", "X5")
 def test_an_editable_install_of_another_checkout_does_not_win(bench: Bench, tmp_path: Path) -> None:
-    persons = shop(tmp_path / "persons", price=1)
-    site = venv(persons / ".venv")
+    user_checkout = shop(tmp_path / "persons", price=1)
+    site = venv(user_checkout / ".venv")
     lend_tools(site)
-    editable(site, "shop", persons)
+    editable(site, "shop", user_checkout)
     worktree = shop(tmp_path / "worktree", price=2)
-    environment = bench.ready(worktree, persons=persons)
+    environment = bench.ready(worktree, user_checkout=user_checkout)
     assert environment.prepared_by == "the checkout's .venv (manifests equal, requirements met)"
     ran = bench.run(environment, worktree)
     assert ran.passed, ran.said
@@ -46,31 +46,31 @@ def test_an_editable_install_of_another_checkout_does_not_win(bench: Bench, tmp_
 
 @pytest.mark.req("P9")
 def test_neither_do_finders_that_an_editable_install_puts_in_front(bench: Bench, tmp_path: Path) -> None:
-    persons = shop(tmp_path / "persons", price=1)
-    site = venv(persons / ".venv")
+    user_checkout = shop(tmp_path / "persons", price=1)
+    site = venv(user_checkout / ".venv")
     lend_tools(site)
-    editable(site, "shop", persons, line="import _shop_finder")
+    editable(site, "shop", user_checkout, line="import _shop_finder")
     finder = f"""
         import sys
         from importlib.machinery import PathFinder
 
         class Finder:
             def find_spec(self, name, path=None, target=None):
-                return PathFinder.find_spec(name, [{str(persons / "src")!r}]) if name == "shop" else None
+                return PathFinder.find_spec(name, [{str(user_checkout / "src")!r}]) if name == "shop" else None
 
         sys.meta_path.insert(0, Finder())
     """
     write(site, {"_shop_finder.py": "\n".join(line[8:] for line in finder.splitlines())})
     worktree = shop(tmp_path / "worktree", price=2)
-    ran = bench.run(bench.ready(worktree, persons=persons), worktree)
+    ran = bench.run(bench.ready(worktree, user_checkout=user_checkout), worktree)
     assert ran.passed, ran.said
     assert ran.problem is None
 
 
 @pytest.mark.req("P9")
 def test_a_stale_copy_of_the_project_does_not_win_either(bench: Bench, tmp_path: Path) -> None:
-    persons = shop(tmp_path / "persons", price=1)
-    site = venv(persons / ".venv")
+    user_checkout = shop(tmp_path / "persons", price=1)
+    site = venv(user_checkout / ".venv")
     lend_tools(site)
     install(site, wheel(tmp_path / "wheels", "shop", "0.9", {"shop/__init__.py": PRICE.format(1)}))
     child = (
@@ -79,19 +79,19 @@ def test_a_stale_copy_of_the_project_does_not_win_either(bench: Bench, tmp_path:
     child += "    subprocess.run([sys.executable, '-c', code], check=True)\n"
     worktree = shop(tmp_path / "worktree", price=2)
     write(worktree, {"tests/test_child.py": child})
-    ran = bench.run(bench.ready(worktree, persons=persons), worktree)
+    ran = bench.run(bench.ready(worktree, user_checkout=user_checkout), worktree)
     assert ran.passed, ran.said
     assert ran.problem is None
 
 
 @pytest.mark.req("P9")
 def test_a_copy_that_another_distribution_brings_is_refused_as_evidence(bench: Bench, tmp_path: Path) -> None:
-    persons = shop(tmp_path / "persons", price=1)
-    site = venv(persons / ".venv")
+    user_checkout = shop(tmp_path / "persons", price=1)
+    site = venv(user_checkout / ".venv")
     lend_tools(site)
     install(site, wheel(tmp_path / "wheels", "mall", "1.0", {"shop/__init__.py": PRICE.format(2)}))
     worktree = shop(tmp_path / "worktree", price=3, expected=2)  # wrong, and only the copy says what the test wants
-    ran = bench.run(bench.ready(worktree, persons=persons), worktree)
+    ran = bench.run(bench.ready(worktree, user_checkout=user_checkout), worktree)
     assert ran.passed
     assert ran.problem == f"`shop` was loaded from {site}, not from this tree"
 

@@ -82,16 +82,16 @@ def test_a_broken_lock_is_the_trees_own_fault(bench: Bench, tmp_path: Path) -> N
 @pytest.mark.req("P9")
 def test_the_persons_environment_is_taken_only_for_equal_locks(bench: Bench, tmp_path: Path) -> None:
     files = {"pyproject.toml": ASKING.format("1.0"), "uv.lock": LOCK.format("1.0")}
-    persons = shop(tmp_path / "persons", files, price=1)
-    site = venv(persons / ".venv")
+    user_checkout = shop(tmp_path / "persons", files, price=1)
+    site = venv(user_checkout / ".venv")
     lend_tools(site)
     install(site, greeting(tmp_path / "wheels", "1.0"))
     tree = shop(tmp_path / "tree", files, price=2)
-    environment = bench.ready(tree, LOCKED, persons=persons)
+    environment = bench.ready(tree, LOCKED, user_checkout=user_checkout)
     assert environment.prepared_by == "the checkout's .venv (locks equal)"
     assert bench.run(environment, tree).passed
     write(tree, {"uv.lock": LOCK.format("1.0") + "\n# another state\n"})
-    answer = bench.prepare(tree, LOCKED, persons=persons)
+    answer = bench.prepare(tree, LOCKED, user_checkout=user_checkout)
     assert isinstance(answer, NoEnvironment)
     assert answer.reason.endswith(".venv is for another uv.lock")
 
@@ -99,21 +99,23 @@ def test_the_persons_environment_is_taken_only_for_equal_locks(bench: Bench, tmp
 @pytest.mark.req("P9")
 def test_an_environment_that_is_behind_its_lock_is_passed_over(bench: Bench, tmp_path: Path) -> None:
     files = {"pyproject.toml": MANIFEST, "uv.lock": LOCK.format("2.0")}
-    persons = shop(tmp_path / "persons", files, price=1)
-    site = venv(persons / ".venv")
+    user_checkout = shop(tmp_path / "persons", files, price=1)
+    site = venv(user_checkout / ".venv")
     install(site, greeting(tmp_path / "wheels", "1.0"))
-    environment = bench.ready(shop(tmp_path / "tree", files, price=2), LOCKED, persons=persons)
+    environment = bench.ready(shop(tmp_path / "tree", files, price=2), LOCKED, user_checkout=user_checkout)
     assert environment.prepared_by == "python3 of this machine"
 
 
 @pytest.mark.req("X5")
 def test_an_environment_that_is_part_of_the_tree_is_not_taken(bench: Bench, tmp_path: Path) -> None:
-    persons = shop(tmp_path / "persons", price=1)
-    write(persons, {".venv/pyvenv.cfg": f"home = {persons}/bin\n", "bin/python3": "#!/bin/sh\necho forged\n"})
-    (persons / "bin/python3").chmod(0o755)
-    (persons / ".venv/bin").mkdir()
-    (persons / ".venv/bin/python").symlink_to(persons / "bin/python3")
-    environment = bench.ready(shop(tmp_path / "tree", price=1), persons=persons)
+    user_checkout = shop(tmp_path / "persons", price=1)
+    write(
+        user_checkout, {".venv/pyvenv.cfg": f"home = {user_checkout}/bin\n", "bin/python3": "#!/bin/sh\necho forged\n"}
+    )
+    (user_checkout / "bin/python3").chmod(0o755)
+    (user_checkout / ".venv/bin").mkdir()
+    (user_checkout / ".venv/bin/python").symlink_to(user_checkout / "bin/python3")
+    environment = bench.ready(shop(tmp_path / "tree", price=1), user_checkout=user_checkout)
     assert environment.prepared_by == "python3 of this machine"
 
 
@@ -136,13 +138,13 @@ def test_an_interpreter_of_another_version_is_not_taken(bench: Bench, tmp_path: 
 
 def test_references_to_siblings_in_a_repository_lead_into_the_worktree(bench: Bench, tmp_path: Path) -> None:
     test = "import shop, stock\n\n\ndef test_both() -> None:\n    assert (shop.price(), stock.COUNT) == (2, 20)\n"
-    persons = shop(tmp_path / "persons", {"libs/stock/src/stock/__init__.py": "COUNT = 10\n"}, price=1)
-    site = venv(persons / ".venv")
+    user_checkout = shop(tmp_path / "persons", {"libs/stock/src/stock/__init__.py": "COUNT = 10\n"}, price=1)
+    site = venv(user_checkout / ".venv")
     lend_tools(site)
-    editable(site, "stock", persons / "libs/stock")
+    editable(site, "stock", user_checkout / "libs/stock")
     tree = shop(tmp_path / "tree", {"libs/stock/src/stock/__init__.py": "COUNT = 20\n"}, price=2)
     write(tree, {"tests/test_shop.py": test})
-    environment = bench.ready(tree, persons=persons)
+    environment = bench.ready(tree, user_checkout=user_checkout)
     assert "libs/stock/src" in environment.editable
     ran = bench.run(environment, tree)
     assert ran.passed, ran.said
@@ -253,13 +255,13 @@ def test_without_network_pip_takes_the_locks_versions_where_uv_finds_none(bench:
 
 @pytest.mark.req("P9")
 def test_a_persons_environment_that_changes_is_another_one(bench: Bench, tmp_path: Path) -> None:
-    persons = shop(tmp_path / "persons", price=1)
-    site = venv(persons / ".venv")
+    user_checkout = shop(tmp_path / "persons", price=1)
+    site = venv(user_checkout / ".venv")
     tree = shop(tmp_path / "tree", price=1)
-    before = bench.ready(tree, persons=persons)
-    assert bench.ready(tree, persons=persons) == before
+    before = bench.ready(tree, user_checkout=user_checkout)
+    assert bench.ready(tree, user_checkout=user_checkout) == before
     install(site, greeting(tmp_path / "wheels", "1.0"))
-    after = bench.ready(tree, persons=persons)
+    after = bench.ready(tree, user_checkout=user_checkout)
     assert after.digest != before.digest
     assert after.versions["greeting"] == "1.0"
 

@@ -17,24 +17,26 @@ _JAVA = (
 )
 
 
-def add_rust_checks(tree: IndexedTree, found: ProjectChecks) -> None:
+def add_rust_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
     """Notes a crate or a workspace of crates."""
-    manifest = tree.toml(join(found.root, "Cargo.toml"))
+    manifest = tree.toml(join(project_checks.root, "Cargo.toml"))
     crates = [
         path
-        for path in tree.under(found.root)
-        if path.endswith("/Cargo.toml") and path != join(found.root, "Cargo.toml")
+        for path in tree.under(project_checks.root)
+        if path.endswith("/Cargo.toml") and path != join(project_checks.root, "Cargo.toml")
     ]
-    found.project = _describe(tree, found, _RUST, crates if at(manifest, "workspace") is not None else [])
+    project_checks.project = _describe(
+        tree, project_checks, _RUST, crates if at(manifest, "workspace") is not None else []
+    )
     if isinstance(manifest, UnreadableDocument):
-        found.unreadable("Cargo.toml", manifest.reason)
+        project_checks.add_unreadable("Cargo.toml", manifest.reason)
         return
-    where = found.where("Cargo.toml")
+    where = project_checks.where("Cargo.toml")
     # What is compiled goes into our folder; without a lock file cargo still writes one into the tree.
     common = ["--offline", "--target-dir", "{tmp}/target"]
     common += ["--workspace"] if at(manifest, "workspace") is not None else []
-    common += ["--locked"] if tree.has(join(found.root, "Cargo.lock")) else []
-    found.check(
+    common += ["--locked"] if tree.has(join(project_checks.root, "Cargo.lock")) else []
+    project_checks.add_check(
         "cargo-test",
         "tests",
         ("cargo", "test", "--no-fail-fast", *common),
@@ -44,7 +46,7 @@ def add_rust_checks(tree: IndexedTree, found: ProjectChecks) -> None:
         found_in=where,
     )
     # what an editor shows for Rust is this very command
-    found.check(
+    project_checks.add_check(
         "cargo-check",
         "ide-diagnostics",
         ("cargo", "check", "--all-targets", "--message-format=short", *common),
@@ -54,15 +56,19 @@ def add_rust_checks(tree: IndexedTree, found: ProjectChecks) -> None:
         found_in=where,
     )
     clippy = ("cargo", "clippy", "--all-targets", "--message-format=short", *common)
-    found.check("cargo-clippy", "lint", clippy, tool="cargo", writes=True, timeout_s=LONG_S, found_in=where)
-    found.check("cargo-fmt", "lint", ("cargo", "fmt", "--all", "--", "--check"), tool="cargo", found_in=where)
+    project_checks.add_check(
+        "cargo-clippy", "lint", clippy, tool="cargo", writes=True, timeout_s=LONG_S, found_in=where
+    )
+    project_checks.add_check(
+        "cargo-fmt", "lint", ("cargo", "fmt", "--all", "--", "--check"), tool="cargo", found_in=where
+    )
 
 
-def add_go_checks(tree: IndexedTree, found: ProjectChecks) -> None:
+def add_go_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
     """Notes a Go module."""
-    found.project = _describe(tree, found, _GO, [])
-    where = found.where("go.mod")
-    found.check(
+    project_checks.project = _describe(tree, project_checks, _GO, [])
+    where = project_checks.where("go.mod")
+    project_checks.add_check(
         "go-test",
         "tests",
         ("go", "test", "-json", "./..."),
@@ -71,40 +77,48 @@ def add_go_checks(tree: IndexedTree, found: ProjectChecks) -> None:
         writes=True,
         found_in=where,
     )
-    found.check("go-vet", "ide-diagnostics", ("go", "vet", "./..."), tool="go", timeout_s=LONG_S, found_in=where)
+    project_checks.add_check(
+        "go-vet", "ide-diagnostics", ("go", "vet", "./..."), tool="go", timeout_s=LONG_S, found_in=where
+    )
     # a program that is built by itself would be written into the tree; with this name nothing is
-    found.check("go-build", "build", ("go", "build", "-o", "/dev/null", "./..."), tool="go", found_in=where)
+    project_checks.add_check(
+        "go-build", "build", ("go", "build", "-o", "/dev/null", "./..."), tool="go", found_in=where
+    )
 
 
-def add_java_checks(tree: IndexedTree, found: ProjectChecks) -> None:
+def add_java_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
     """Notes a Maven or Gradle build.
 
     Both write one report for each test class into folders of the tree (target/surefire-reports,
     build/test-results/test) that no option moves to a file of ours, so the exit code is all that is taken from them.
     """
     inner = [
-        path for path in tree.under(found.root) if path.endswith(("/pom.xml", "/build.gradle", "/build.gradle.kts"))
+        path
+        for path in tree.under(project_checks.root)
+        if path.endswith(("/pom.xml", "/build.gradle", "/build.gradle.kts"))
     ]
-    found.project = _describe(tree, found, _JAVA, inner)
-    if tree.has(join(found.root, "pom.xml")):
-        where = found.where("pom.xml")
-        found.check("maven-test", "tests", ("mvn", "-o", "-q", "-B", "test"), tool="mvn", writes=True, found_in=where)
+    project_checks.project = _describe(tree, project_checks, _JAVA, inner)
+    if tree.has(join(project_checks.root, "pom.xml")):
+        where = project_checks.where("pom.xml")
+        project_checks.add_check(
+            "maven-test", "tests", ("mvn", "-o", "-q", "-B", "test"), tool="mvn", writes=True, found_in=where
+        )
         package = ("mvn", "-o", "-q", "-B", "-DskipTests", "package")
-        found.check("maven-build", "build", package, tool="mvn", writes=True, found_in=where)
+        project_checks.add_check("maven-build", "build", package, tool="mvn", writes=True, found_in=where)
         return
-    where = found.where(tree.first(found.root, "build.gradle", "build.gradle.kts") or "build.gradle")
+    where = project_checks.where(tree.first(project_checks.root, "build.gradle", "build.gradle.kts") or "build.gradle")
     gradle = ("gradle", "--offline", "--no-daemon", "--console=plain", "--project-cache-dir", "{tmp}/gradle")
-    found.check("gradle-test", "tests", (*gradle, "test"), tool="gradle", writes=True, found_in=where)
-    found.check("gradle-build", "build", (*gradle, "assemble"), tool="gradle", writes=True, found_in=where)
+    project_checks.add_check("gradle-test", "tests", (*gradle, "test"), tool="gradle", writes=True, found_in=where)
+    project_checks.add_check("gradle-build", "build", (*gradle, "assemble"), tool="gradle", writes=True, found_in=where)
 
 
-def _describe(tree: IndexedTree, found: ProjectChecks, names: tuple[str, ...], inner: list[str]) -> Project:
-    own = [join(found.root, name) for name in names if tree.has(join(found.root, name))]
+def _describe(tree: IndexedTree, project_checks: ProjectChecks, names: tuple[str, ...], inner: list[str]) -> Project:
+    own = [join(project_checks.root, name) for name in names if tree.has(join(project_checks.root, name))]
     return Project(
-        root=found.root,
-        language=found.language,
-        manifests=tuple(dict.fromkeys([*own, *(path for path in inner if inside(path, found.root))])),
-        sources=(found.root,),
+        root=project_checks.root,
+        language=project_checks.language,
+        manifests=tuple(dict.fromkeys([*own, *(path for path in inner if inside(path, project_checks.root))])),
+        sources=(project_checks.root,),
     )
 
 
@@ -156,36 +170,36 @@ _LONGEST = 4_000
 _LOOKED_AT = 100
 
 
-def add_native_checks(tree: IndexedTree, found: ProjectChecks, beside: list[ProjectChecks]) -> None:
+def add_native_checks(tree: IndexedTree, project_checks: ProjectChecks, beside: list[ProjectChecks]) -> None:
     """Notes what CMake and make offer; `beside` is what was found of other languages in the same folder."""
-    makefile = tree.first(found.root, *MAKEFILES)
+    makefile = tree.first(project_checks.root, *MAKEFILES)
     checks = [check for other in beside for check in other.checks]
-    if makefile is not None and beside and not tree.has(join(found.root, "CMakeLists.txt")):
+    if makefile is not None and beside and not tree.has(join(project_checks.root, "CMakeLists.txt")):
         # the Makefile of a project in another language calls that language's tools, in its environment
-        found.language = beside[0].language
-        _note_make(tree, found, makefile, checks)
+        project_checks.language = beside[0].language
+        _add_make(tree, project_checks, makefile, checks)
         return
-    names = [name for name in _MANIFESTS if tree.has(join(found.root, name))]
-    found.project = Project(
-        root=found.root,
-        language=found.language,
-        manifests=tuple(join(found.root, name) for name in names),
-        sources=(found.root,),
+    names = [name for name in _MANIFESTS if tree.has(join(project_checks.root, name))]
+    project_checks.project = Project(
+        root=project_checks.root,
+        language=project_checks.language,
+        manifests=tuple(join(project_checks.root, name) for name in names),
+        sources=(project_checks.root,),
     )
     if "CMakeLists.txt" in names:
-        _note_cmake(tree, found)
+        _add_cmake(tree, project_checks)
     if makefile is not None:
-        _note_make(tree, found, makefile, [*checks, *found.checks])
+        _add_make(tree, project_checks, makefile, [*checks, *project_checks.checks])
 
 
-def _note_cmake(tree: IndexedTree, found: ProjectChecks) -> None:
+def _add_cmake(tree: IndexedTree, project_checks: ProjectChecks) -> None:
     # One command for all stages: ctest configures and builds into our folder, and then runs itself there.
     build = ["ctest", "--build-and-test", "{root}", "{tmp}/build", "--build-generator", "Unix Makefiles"]
-    where = found.where("CMakeLists.txt")
-    lists = [path for path in tree.under(found.root) if path.rpartition("/")[2] == "CMakeLists.txt"]
+    where = project_checks.where("CMakeLists.txt")
+    lists = [path for path in tree.under(project_checks.root) if path.rpartition("/")[2] == "CMakeLists.txt"]
     if any(_CTEST.search(tree.text(path) or "") for path in lists[:_LOOKED_AT]):
         run = ["ctest", "--test-dir", "{tmp}/build", "--output-junit", "{report}", "--no-tests=error"]
-        found.check(
+        project_checks.add_check(
             "ctest",
             "tests",
             [*build, "--test-command", *run],
@@ -195,41 +209,41 @@ def _note_cmake(tree: IndexedTree, found: ProjectChecks) -> None:
             writes=True,
             found_in=where,
         )
-    found.check("cmake-build", "build", build, tool="cmake", writes=True, found_in=where)
+    project_checks.add_check("cmake-build", "build", build, tool="cmake", writes=True, found_in=where)
 
 
-def _note_make(tree: IndexedTree, found: ProjectChecks, makefile: str, beside: list[CheckSpec]) -> None:
-    recipes = _recipes(tree.text(join(found.root, makefile)) or "")
+def _add_make(tree: IndexedTree, project_checks: ProjectChecks, makefile: str, beside: list[CheckSpec]) -> None:
+    recipes = _recipes(tree.text(join(project_checks.root, makefile)) or "")
     for target, name, id_ in _TARGETS:
-        if target not in recipes or any(check.id.endswith(id_) for check in found.checks):
+        if target not in recipes or any(check.id.endswith(id_) for check in project_checks.checks):
             continue
-        if target == "check" and found.has("tests"):
+        if target == "check" and project_checks.has("tests"):
             continue  # most often another word for the same, or both at once
         recipe = "\n".join(_all_of(recipes, target))[: 5 * _LONGEST]
         if recipe.strip() and any(_is_same(check, recipe) for check in beside if check.name == name):
             continue
-        prints_tap = name == "tests" and _prints_tap(tree, found, recipe)
-        found.check(
+        prints_tap = name == "tests" and _prints_tap(tree, project_checks, recipe)
+        project_checks.add_check(
             id_,
             name,
             ("make", "-s", "-f", makefile, target),
             tool="make",
             report=ReportFormat.TAP if prints_tap else ReportFormat.EXIT,
             writes=True,
-            found_in=found.where(makefile, target),
+            found_in=project_checks.where(makefile, target),
         )
 
 
 def _recipes(text: str) -> dict[str, tuple[list[str], str]]:
     """Each target with the targets before it and the lines that make it."""
-    found: dict[str, tuple[list[str], str]] = {}
+    recipes: dict[str, tuple[list[str], str]] = {}
     current: list[str] = []
     for line in text.replace("\\\n", " ").split("\n")[:20_000]:
         if line.startswith("\t"):
             for target in current:
-                before, recipe = found[target]
+                before, recipe = recipes[target]
                 if len(recipe) < _LONGEST:
-                    found[target] = (before, f"{recipe}{line.strip()[:_LONGEST]}\n")
+                    recipes[target] = (before, f"{recipe}{line.strip()[:_LONGEST]}\n")
             continue
         rule = _RULE.match(line[:_LONGEST])
         if rule is None:
@@ -239,12 +253,12 @@ def _recipes(text: str) -> dict[str, tuple[list[str], str]]:
         needed, _, inline = rule.group(2).lstrip(":").partition(";")
         current = rule.group(1).split()
         for target in current:
-            before, recipe = found.get(target, ([], ""))
-            found[target] = (
+            before, recipe = recipes.get(target, ([], ""))
+            recipes[target] = (
                 [*before, *needed.partition("#")[0].split()][:50],
                 recipe + (f"{inline}\n" if inline else ""),
             )
-    return found
+    return recipes
 
 
 def _all_of(recipes: dict[str, tuple[list[str], str]], target: str) -> Iterator[str]:
@@ -271,14 +285,14 @@ def _is_same(check: CheckSpec, recipe: str) -> bool:
     return pattern is not None and re.search(pattern, recipe) is not None
 
 
-def _prints_tap(tree: IndexedTree, found: ProjectChecks, recipe: str) -> bool:
+def _prints_tap(tree: IndexedTree, project_checks: ProjectChecks, recipe: str) -> bool:
     """True if the recipe, or the one test program there is, speaks TAP; of several, the plans would mix."""
     if _TAP.search(recipe):
         return True
-    start = 0 if found.root == "." else len(found.root) + 1
+    start = 0 if project_checks.root == "." else len(project_checks.root) + 1
     programs = [
         path
-        for path in tree.under(found.root)
+        for path in tree.under(project_checks.root)
         if path.endswith(_PROGRAMS) and re.search(r"(?:^|[/_.-])(?:test|tests|t|check)(?:[/_.-]|$)", path[start:])
     ]
     printing = [path for path in programs[:_LOOKED_AT] if _TAP.search(tree.text(path) or "")]

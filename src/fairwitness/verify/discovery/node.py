@@ -77,22 +77,26 @@ _HARMLESS = frozenset({"eslint", "prettier", "standard", "xo", "echo", "biome", 
 """What often stands before the tests in a script and changes nothing for them."""
 
 
-def _add_tests(tree: IndexedTree, found: ProjectChecks, manifest: Mapping[str, object], dependencies: set[str]) -> None:
+def _add_tests(
+    tree: IndexedTree, project_checks: ProjectChecks, manifest: Mapping[str, object], dependencies: set[str]
+) -> None:
     """Notes the project's tests."""
     declared = manifest.get("scripts")
     scripts: Mapping[str, object] = declared if isinstance(declared, dict) else {}
     script = scripts.get("test")
-    where = found.where("package.json", "scripts.test")
+    where = project_checks.where("package.json", "scripts.test")
     if not isinstance(script, str) or not has_tests(script):
-        _look_without_script(tree, found, dependencies)
+        _add_tests_without_script(tree, project_checks, dependencies)
         return
     commands = [command for command in expand(scripts, "test") or () if not _is_harmless(command)]
-    if len(commands) == 1 and _note_direct(found, commands[0], where):
+    if len(commands) == 1 and _add_direct(project_checks, commands[0], where):
         return
     last = commands[-1] if commands else None
-    if last is not None and _note_through_npm(found, scripts, last, where):
+    if last is not None and _add_through_npm(project_checks, scripts, last, where):
         return
-    found.check("npm-test", "tests", ("npm", "run", "test", "--silent"), tool="npm", writes=True, found_in=where)
+    project_checks.add_check(
+        "npm-test", "tests", ("npm", "run", "test", "--silent"), tool="npm", writes=True, found_in=where
+    )
 
 
 def _is_harmless(command: ScriptCommand) -> bool:
@@ -100,14 +104,22 @@ def _is_harmless(command: ScriptCommand) -> bool:
     return program in _HARMLESS or (program == "tsc" and "--noEmit" in arguments)
 
 
-def _note_direct(found: ProjectChecks, command: ScriptCommand, where: str) -> bool:
+def _add_direct(project_checks: ProjectChecks, command: ScriptCommand, where: str) -> bool:
     """A script that is one plain command needs no shell and no npm."""
     program, arguments, direct = program_of(command)
     if not command.is_plain or not direct:
         return False
     if program == "node" and "--test" in arguments:
         rest = [word for word in arguments if word != "--test" and not word.startswith(("--test-reporter", "--watch"))]
-        _note(found, "node-test", ("node", "--test", *NODE_TEST, *rest), "node", ReportFormat.JUNIT, "file", where)
+        _add(
+            project_checks,
+            "node-test",
+            ("node", "--test", *NODE_TEST, *rest),
+            "node",
+            ReportFormat.JUNIT,
+            "file",
+            where,
+        )
         return True
     runner = RUNNERS.get(program)
     if runner is None or (program == "react-scripts" and arguments[:1] != ("test",)):
@@ -116,11 +128,13 @@ def _note_direct(found: ProjectChecks, command: ScriptCommand, where: str) -> bo
         arguments = arguments[1:]
     kept = without(arguments, runner.flags, runner.values)
     argv = (f"{{node_modules}}/.bin/{program}", *kept, *runner.options)
-    _note(found, program, argv, program, runner.report, runner.report_on, where)
+    _add(project_checks, program, argv, program, runner.report, runner.report_on, where)
     return True
 
 
-def _note_through_npm(found: ProjectChecks, scripts: Mapping[str, object], last: ScriptCommand, where: str) -> bool:
+def _add_through_npm(
+    project_checks: ProjectChecks, scripts: Mapping[str, object], last: ScriptCommand, where: str
+) -> bool:
     """What only a shell can run is run by npm, with our options at the end, where the last command gets them."""
     program, arguments, _ = program_of(last)
     argv: tuple[str, ...] = ("npm", "run", "test", "--silent")
@@ -130,38 +144,48 @@ def _note_through_npm(found: ProjectChecks, scripts: Mapping[str, object], last:
         if any("NODE_OPTIONS" in text for text in texts(list(scripts.values()))):
             return False
         argv = (*argv, f"--node-options={' '.join(NODE_TEST)}")
-        _note(found, "node-test", argv, "node", ReportFormat.JUNIT, "file", where)
+        _add(project_checks, "node-test", argv, "node", ReportFormat.JUNIT, "file", where)
         return True
     runner = RUNNERS.get(program)
     if runner is None or not last.takes_arguments:
         return False
     if runner.options:
         argv = (*argv, *["--"] * (1 + last.dashes), *runner.options)
-    _note(found, program, argv, program, runner.report, runner.report_on, where)
+    _add(project_checks, program, argv, program, runner.report, runner.report_on, where)
     return True
 
 
-def _note(
-    found: ProjectChecks, id_: str, argv: Sequence[str], tool: str, report: ReportFormat, report_on: str, where: str
+def _add(
+    project_checks: ProjectChecks,
+    id_: str,
+    argv: Sequence[str],
+    tool: str,
+    report: ReportFormat,
+    report_on: str,
+    where: str,
 ) -> None:
-    found.check(id_, "tests", argv, tool=tool, report=report, report_on=report_on, writes=True, found_in=where)
+    project_checks.add_check(
+        id_, "tests", argv, tool=tool, report=report, report_on=report_on, writes=True, found_in=where
+    )
 
 
-def _look_without_script(tree: IndexedTree, found: ProjectChecks, dependencies: set[str]) -> None:
+def _add_tests_without_script(tree: IndexedTree, project_checks: ProjectChecks, dependencies: set[str]) -> None:
     """Tests that no script runs: by a runner among the dependencies, or written for node's own."""
     for program in ("jest", "vitest", "mocha", "ava"):
         if program in dependencies:
             runner = RUNNERS[program]
             argv = (f"{{node_modules}}/.bin/{program}", *runner.options)
-            where = found.where("package.json", "devDependencies")
-            _note(found, program, argv, program, runner.report, runner.report_on, where)
+            where = project_checks.where("package.json", "devDependencies")
+            _add(project_checks, program, argv, program, runner.report, runner.report_on, where)
             return
     for folder in ("test", "tests", "__tests__", "."):
-        for name in tree.names(found.root if folder == "." else join(found.root, folder), *_TEST_FILES)[:_LOOKED_AT]:
+        for name in tree.names(
+            project_checks.root if folder == "." else join(project_checks.root, folder), *_TEST_FILES
+        )[:_LOOKED_AT]:
             path = name if folder == "." else f"{folder}/{name}"
-            if _NODE_TEST_FILE.search(tree.text(join(found.root, path)) or ""):
+            if _NODE_TEST_FILE.search(tree.text(join(project_checks.root, path)) or ""):
                 argv = ("node", "--test", *NODE_TEST)
-                _note(found, "node-test", argv, "node", ReportFormat.JUNIT, "file", found.where(path))
+                _add(project_checks, "node-test", argv, "node", ReportFormat.JUNIT, "file", project_checks.where(path))
                 return
 
 
@@ -191,23 +215,23 @@ _ESLINT_OURS = frozenset({"--fix", "--cache", "--fix-dry-run", "--color"})
 _ESLINT_VALUES = frozenset({"-f", "--format", "-o", "--output-file", "--cache-location"})
 
 
-def add_node_checks(tree: IndexedTree, found: ProjectChecks, others: Iterable[str]) -> None:
+def add_node_checks(tree: IndexedTree, project_checks: ProjectChecks, others: Iterable[str]) -> None:
     """Notes a Node project and its checks; `others` are Node projects below it."""
-    manifest = tree.json(join(found.root, "package.json"))
+    manifest = tree.json(join(project_checks.root, "package.json"))
     nested = tuple(others)
-    found.project = _describe(tree, found.root, manifest, _members(tree, found.root))
+    project_checks.project = _describe(tree, project_checks.root, manifest, _members(tree, project_checks.root))
     if not isinstance(manifest, dict):
         reason = manifest.reason if isinstance(manifest, UnreadableDocument) else "it holds no object"
-        found.unreadable("package.json", reason)
+        project_checks.add_unreadable("package.json", reason)
         return
     dependencies = dependencies_of(manifest)
     declared = manifest.get("scripts")
     scripts: Mapping[str, object] = declared if isinstance(declared, dict) else {}
-    _add_tests(tree, found, manifest, dependencies)
-    _note_syntax(tree, found, dependencies, nested)
-    _note_tsc(tree, found, scripts)
-    _note_eslint(tree, found, manifest, scripts)
-    _note_scripts(found, scripts)
+    _add_tests(tree, project_checks, manifest, dependencies)
+    _add_syntax(tree, project_checks, dependencies, nested)
+    _add_tsc(tree, project_checks, scripts)
+    _add_eslint(tree, project_checks, manifest, scripts)
+    _add_scripts(project_checks, scripts)
 
 
 def _describe(tree: IndexedTree, root: str, manifest: Any, members: list[str]) -> Project:
@@ -235,15 +259,17 @@ def _members(tree: IndexedTree, root: str) -> list[str]:
     return [folder for folder in below[:_MOST_MEMBERS] if is_member(tree, root, folder)]
 
 
-def _note_syntax(tree: IndexedTree, found: ProjectChecks, dependencies: set[str], nested: tuple[str, ...]) -> None:
+def _add_syntax(
+    tree: IndexedTree, project_checks: ProjectChecks, dependencies: set[str], nested: tuple[str, ...]
+) -> None:
     own = [
         path
-        for path in tree.under(found.root)
+        for path in tree.under(project_checks.root)
         if path.endswith((".js", ".mjs", ".cjs")) and not any(inside(path, other) for other in nested)
     ]
     if not own or any(_COMPILED.match(name) for name in dependencies):
         return
-    start = 0 if found.root == TOP else len(found.root) + 1
+    start = 0 if project_checks.root == TOP else len(project_checks.root) + 1
     argv = (
         "node",
         "--experimental-vm-modules",
@@ -253,18 +279,18 @@ def _note_syntax(tree: IndexedTree, found: ProjectChecks, dependencies: set[str]
         "--",
         *(other[start:] for other in nested),
     )
-    found.check(
+    project_checks.add_check(
         "node-syntax",
         "syntax-check",
         argv,
         tool="node",
         report=ReportFormat.COMPILER,
-        found_in=found.where(own[0][start:]),
+        found_in=project_checks.where(own[0][start:]),
     )
 
 
-def _note_tsc(tree: IndexedTree, found: ProjectChecks, scripts: Mapping[str, object]) -> None:
-    text = tree.text(join(found.root, "tsconfig.json"))
+def _add_tsc(tree: IndexedTree, project_checks: ProjectChecks, scripts: Mapping[str, object]) -> None:
+    text = tree.text(join(project_checks.root, "tsconfig.json"))
     if text is None:
         return
     plain = _without_comments(text)
@@ -278,14 +304,14 @@ def _note_tsc(tree: IndexedTree, found: ProjectChecks, scripts: Mapping[str, obj
     else:
         argv = ["{node_modules}/.bin/tsc", *(["-b"] if points_only else [])]
     argv += ["--pretty", "false"] if points_only else ["--noEmit", "--pretty", "false"]
-    found.check(
+    project_checks.add_check(
         "tsc",
         "type-check",
         argv,
         tool="typescript",
         report=ReportFormat.TSC,
         writes=points_only or '"incremental"' in plain or '"composite"' in plain,
-        found_in=found.where("tsconfig.json"),
+        found_in=project_checks.where("tsconfig.json"),
     )
 
 
@@ -300,21 +326,21 @@ def _without_comments(text: str) -> str:
     return " ".join([*kept, text[at:]])
 
 
-def _note_eslint(
-    tree: IndexedTree, found: ProjectChecks, manifest: Mapping[str, object], scripts: Mapping[str, object]
+def _add_eslint(
+    tree: IndexedTree, project_checks: ProjectChecks, manifest: Mapping[str, object], scripts: Mapping[str, object]
 ) -> None:
-    config = tree.names(found.root, *_ESLINT)
+    config = tree.names(project_checks.root, *_ESLINT)
     own = _plain_script(scripts, ("lint", "eslint"), "eslint")
     if not config and "eslintConfig" not in manifest and own is None:
         return
     arguments = without(own if own is not None else (".",), _ESLINT_OURS, _ESLINT_VALUES)
-    found.check(
+    project_checks.add_check(
         "eslint",
         "lint",
         ("{node_modules}/.bin/eslint", *arguments, "-f", "json", "-o", "{report}"),
         report=ReportFormat.ESLINT,
         report_on="file",
-        found_in=found.where(config[0]) if config else found.where("package.json", "scripts.lint"),
+        found_in=project_checks.where(config[0]) if config else project_checks.where("package.json", "scripts.lint"),
     )
 
 
@@ -329,9 +355,9 @@ def _plain_script(scripts: Mapping[str, object], names: tuple[str, ...], program
     return None
 
 
-def _note_scripts(found: ProjectChecks, scripts: Mapping[str, object]) -> None:
+def _add_scripts(project_checks: ProjectChecks, scripts: Mapping[str, object]) -> None:
     """Scripts that do something no other check does."""
-    tools = {check.id.rpartition("/")[2] for check in found.checks}
+    tools = {check.id.rpartition("/")[2] for check in project_checks.checks}
     for script, (name, id_) in _SCRIPTS.items():
         text = scripts.get(script)
         if not isinstance(text, str) or not text.strip() or id_ in tools:
@@ -340,13 +366,13 @@ def _note_scripts(found: ProjectChecks, scripts: Mapping[str, object]) -> None:
         if commands is not None and all(_is_known(command, tools) for command in commands):
             continue
         tools.add(id_)
-        found.check(
+        project_checks.add_check(
             id_,
             name,
             ("npm", "run", script, "--silent"),
             tool="npm",
             writes=True,
-            found_in=found.where("package.json", f"scripts.{script}"),
+            found_in=project_checks.where("package.json", f"scripts.{script}"),
         )
 
 

@@ -121,8 +121,10 @@ class PythonProject:
 
     def _requirement_files(self) -> list[str]:
         folder = self.path("requirements")
-        found = [self.path(name) for name in self.tree.names(self.root, "*requirements*.txt", "*requirements*.in")]
-        return found + [join(folder, name) for name in self.tree.names(folder, "*.txt", "*.in")]
+        requirement_files = [
+            self.path(name) for name in self.tree.names(self.root, "*requirements*.txt", "*requirements*.in")
+        ]
+        return requirement_files + [join(folder, name) for name in self.tree.names(folder, "*.txt", "*.in")]
 
     def _sources(self) -> tuple[str, ...]:
         """Folders that its packages are imported from, relative to the root."""
@@ -143,12 +145,12 @@ class PythonProject:
         ):
             named.append("src")
         plain = [folder.strip().removeprefix("./").strip("/") or TOP for folder in named[:_MOST]]
-        found = [
+        folders = [
             folder
             for folder in plain
             if folder == TOP or (_SAFE.fullmatch(folder) and self.tree.under(self.path(folder)))
         ]
-        return tuple(dict.fromkeys(found)) or (TOP,)
+        return tuple(dict.fromkeys(folders)) or (TOP,)
 
     def _modules(self) -> Iterator[tuple[str, str]]:
         for source in self.sources:
@@ -183,13 +185,13 @@ class PythonProject:
 _TARGETS = 20
 
 
-def add_python_checks(project: PythonProject, found: ProjectChecks, *, ruff_above: bool) -> None:
+def add_python_checks(project: PythonProject, project_checks: ProjectChecks, *, ruff_above: bool) -> None:
     """Notes the project's checks other than tests; `ruff_above` says that a run of ruff above covers this folder."""
-    _note_syntax(project, found)
-    _note_linters(project, found, ruff_above=ruff_above)
-    _note_types(project, found)
-    _note_build(project, found)
-    _note_imports(project, found)
+    _add_syntax(project, project_checks)
+    _add_linters(project, project_checks, ruff_above=ruff_above)
+    _add_types(project, project_checks)
+    _add_build(project, project_checks)
+    _add_imports(project, project_checks)
 
 
 def ruff_configuration(project: PythonProject) -> tuple[str, str] | None:
@@ -200,26 +202,26 @@ def ruff_configuration(project: PythonProject) -> tuple[str, str] | None:
     return ("pyproject.toml", "[tool.ruff]") if at(project.pyproject, "tool", "ruff") is not None else None
 
 
-def _note_syntax(project: PythonProject, found: ProjectChecks) -> None:
+def _add_syntax(project: PythonProject, project_checks: ProjectChecks) -> None:
     first = next(project.own_files(), None)
     if first is None:
         return
     start = 0 if project.root == TOP else len(project.root) + 1
     # our own program: compileall writes what it compiled
-    found.check(
+    project_checks.add_check(
         "python-syntax",
         "syntax-check",
         ("{python}", "-I", "-c", PYTHON_SYNTAX, *(other[start:] for other in project.nested)),
         tool="python",
         report=ReportFormat.COMPILER,
-        found_in=found.where(first),
+        found_in=project_checks.where(first),
     )
 
 
-def _note_linters(project: PythonProject, found: ProjectChecks, *, ruff_above: bool) -> None:
+def _add_linters(project: PythonProject, project_checks: ProjectChecks, *, ruff_above: bool) -> None:
     configured = ruff_configuration(project)
     if configured is not None and not ruff_above:
-        where = found.where(*configured)
+        where = project_checks.where(*configured)
         # a project may ask for fixes; a check changes nothing
         lint = (
             "{python}",
@@ -232,25 +234,31 @@ def _note_linters(project: PythonProject, found: ProjectChecks, *, ruff_above: b
             "--output-file={report}",
             ".",
         )
-        found.check("ruff", "lint", lint, report=ReportFormat.RUFF, report_on="file", found_in=where)
+        project_checks.add_check("ruff", "lint", lint, report=ReportFormat.RUFF, report_on="file", found_in=where)
     own = project.tree.first(project.root, ".ruff.toml", "ruff.toml")
     settings = project.tree.toml(project.path(own)) if own is not None else at(project.pyproject, "tool", "ruff")
     if at(settings, "format") is not None:
-        where = found.where(own, "[format]") if own is not None else found.where("pyproject.toml", "[tool.ruff.format]")
+        where = (
+            project_checks.where(own, "[format]")
+            if own is not None
+            else project_checks.where("pyproject.toml", "[tool.ruff.format]")
+        )
         form = ("{python}", "-m", "ruff", "format", "--check", "--no-cache", ".")
-        found.check("ruff-format", "lint", form, tool="ruff", found_in=where)
+        project_checks.add_check("ruff-format", "lint", form, tool="ruff", found_in=where)
     if at(project.pyproject, "tool", "black") is not None:
-        where = found.where("pyproject.toml", "[tool.black]")
-        found.check("black", "lint", ("{python}", "-m", "black", "--check", "."), found_in=where)
+        where = project_checks.where("pyproject.toml", "[tool.black]")
+        project_checks.add_check("black", "lint", ("{python}", "-m", "black", "--check", "."), found_in=where)
     for name, sections in ((".flake8", None), ("setup.cfg", project.setup_cfg), ("tox.ini", project.tox_ini)):
         if "flake8" in sections if sections is not None else project.tree.has(project.path(name)):
             argv = ("{python}", "-m", "flake8", "--format=default", "--output-file={report}")
-            where = found.where(name, "[flake8]" if sections is not None else "")
-            found.check("flake8", "lint", argv, report=ReportFormat.FLAKE8, report_on="file", found_in=where)
+            where = project_checks.where(name, "[flake8]" if sections is not None else "")
+            project_checks.add_check(
+                "flake8", "lint", argv, report=ReportFormat.FLAKE8, report_on="file", found_in=where
+            )
             break
 
 
-def _note_types(project: PythonProject, found: ProjectChecks) -> None:
+def _add_types(project: PythonProject, project_checks: ProjectChecks) -> None:
     mypy = _mypy_configuration(project)
     if mypy is not None:
         name, section, chooses = mypy
@@ -262,24 +270,24 @@ def _note_types(project: PythonProject, found: ProjectChecks) -> None:
             "--no-pretty",
         )
         targets = () if chooses else _targets(project)
-        found.check(
+        project_checks.add_check(
             "mypy",
             "type-check",
             ("{python}", "-m", "mypy", *options, "--cache-dir={tmp}/mypy", *targets),
             report=ReportFormat.MYPY,
-            found_in=found.where(name, section),
+            found_in=project_checks.where(name, section),
         )
     for tool in ("pyright", "basedpyright"):
         configured = at(project.pyproject, "tool", tool) is not None
         if configured or (tool == "pyright" and project.tree.has(project.path("pyrightconfig.json"))):
-            found.check(
+            project_checks.add_check(
                 tool,
                 "type-check",
                 ("{python}", "-m", tool, "--outputjson", "--pythonpath", "{python}"),
                 report=ReportFormat.PYRIGHT,
-                found_in=found.where("pyproject.toml", f"[tool.{tool}]")
+                found_in=project_checks.where("pyproject.toml", f"[tool.{tool}]")
                 if configured
-                else found.where("pyrightconfig.json"),
+                else project_checks.where("pyrightconfig.json"),
             )
 
 
@@ -307,23 +315,23 @@ def _targets(project: PythonProject) -> tuple[str, ...]:
     return packages if 0 < len(packages) <= _TARGETS else (".",)
 
 
-def _note_build(project: PythonProject, found: ProjectChecks) -> None:
+def _add_build(project: PythonProject, project_checks: ProjectChecks) -> None:
     if at(project.pyproject, "build-system") is not None:
         argv = ("{python}", "-m", "build", "--no-isolation", "--outdir", "{tmp}/dist", ".")
-        where = found.where("pyproject.toml", "[build-system]")
-        found.check("python-build", "build", argv, tool="build", writes=True, found_in=where)
+        where = project_checks.where("pyproject.toml", "[build-system]")
+        project_checks.add_check("python-build", "build", argv, tool="build", writes=True, found_in=where)
 
 
-def _note_imports(project: PythonProject, found: ProjectChecks) -> None:
+def _add_imports(project: PythonProject, project_checks: ProjectChecks) -> None:
     names = project.importable()
     if names:
-        found.check(
+        project_checks.add_check(
             "python-imports",
             "import-check",
             ("{python}", "-B", "-c", PYTHON_IMPORTS, *project.sources, "--", *names),
             tool="python",
             report=ReportFormat.COMPILER,
-            found_in=found.where(next(place for name, place in project.modules if name == names[0])),
+            found_in=project_checks.where(next(place for name, place in project.modules if name == names[0])),
         )
 
 
@@ -348,7 +356,9 @@ class _Style(NamedTuple):
     django: bool
 
 
-def add_python_tests(project: PythonProject, found: ProjectChecks, *, others: tuple[str, ...], covered: bool) -> None:
+def add_python_tests(
+    project: PythonProject, project_checks: ProjectChecks, *, others: tuple[str, ...], covered: bool
+) -> None:
     """Notes the project's tests.
 
     `others` are projects below that run pytest themselves; `covered` says that a project above is configured to run
@@ -360,10 +370,10 @@ def add_python_tests(project: PythonProject, found: ProjectChecks, *, others: tu
         return
     reason = configured or _pytest_by_need(project, style)
     if reason is not None:
-        _note_pytest(project, found, found.where(*reason), others)
+        _add_pytest(project, project_checks, project_checks.where(*reason), others)
     elif style.django and project.tree.has(project.path("manage.py")):
         argv = ("{python}", "manage.py", "test", "-v", "2", "--no-input")
-        found.check(
+        project_checks.add_check(
             "django",
             "tests",
             argv,
@@ -371,10 +381,10 @@ def add_python_tests(project: PythonProject, found: ProjectChecks, *, others: tu
             report=ReportFormat.UNITTEST,
             report_on="stderr",
             writes=True,
-            found_in=found.where("manage.py"),
+            found_in=project_checks.where("manage.py"),
         )
     elif style.unittest:
-        _note_unittest(project, found, style.unittest)
+        _add_unittest(project, project_checks, style.unittest)
 
 
 def pytest_configuration(project: PythonProject) -> tuple[str, str] | None:
@@ -416,7 +426,7 @@ def _style_of(project: PythonProject) -> _Style:
     return _Style(tuple(files), pytest, tuple(unittest), django)
 
 
-def _note_pytest(project: PythonProject, found: ProjectChecks, found_in: str, others: tuple[str, ...]) -> None:
+def _add_pytest(project: PythonProject, project_checks: ProjectChecks, found_in: str, others: tuple[str, ...]) -> None:
     # The project's own options come first, so what is said here has the last word: every test runs, however many
     # fail or cannot be collected, and nothing is written into the tree.
     command = ["{python}", "-m", "pytest", "-o", "junit_family=xunit1", "--junitxml={report}", "-q"]
@@ -425,7 +435,7 @@ def _note_pytest(project: PythonProject, found: ProjectChecks, found_in: str, ot
     start = 0 if project.root == TOP else len(project.root) + 1
     # projects below have an environment of their own, and run their tests there
     options += [f"--ignore={other[start:]}" for other in others if not set("{}") & set(other)]
-    found.check(
+    project_checks.add_check(
         "pytest",
         "tests",
         [*command, *options],
@@ -448,7 +458,7 @@ def _addopts(project: PythonProject) -> str:
     return " ".join(str(options) for options in said if options)
 
 
-def _note_unittest(project: PythonProject, found: ProjectChecks, files: tuple[str, ...]) -> None:
+def _add_unittest(project: PythonProject, project_checks: ProjectChecks, files: tuple[str, ...]) -> None:
     """One run for each folder from which unittest finds its tests: it enters packages only."""
     starts: dict[tuple[str, str], str] = {}
     for path in files:
@@ -460,13 +470,15 @@ def _note_unittest(project: PythonProject, found: ProjectChecks, files: tuple[st
             reason = "its folder has a name that no command should carry"
             if number >= _STARTS:
                 reason = f"its test cases lie in more than {_STARTS} folders that are no packages"
-            found.cannot(f"unittest-{number}", "tests", reason, found_in=found.where(path), required=True)
+            project_checks.add_undiscovered(
+                f"unittest-{number}", "tests", reason, found_in=project_checks.where(path), required=True
+            )
             continue
         argv = ["{python}", "-m", "unittest", "discover", "-v", "-s", start]
         argv += [] if pattern == "test*.py" else ["-p", pattern]
         # named after the folder, and not counted: a new folder must not rename the others
         parts = ["unittest", "" if start == main else start.replace("/", "."), _SUFFIX[pattern]]
-        found.check(
+        project_checks.add_check(
             "-".join(filter(None, parts)),
             "tests",
             argv,
@@ -476,7 +488,7 @@ def _note_unittest(project: PythonProject, found: ProjectChecks, files: tuple[st
             # elsewhere its ids do not say from which folder they are to be imported
             select=("{python}", "-m", "unittest", "-v", "{ids}") if start == TOP else None,
             writes=True,
-            found_in=found.where(path),
+            found_in=project_checks.where(path),
         )
 
 

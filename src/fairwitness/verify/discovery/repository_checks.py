@@ -31,16 +31,16 @@ SETTINGS = "fairwitness.toml"
 SWITCHED_OFF = "switched off in fairwitness.toml"
 
 
-def apply_settings(found: Discovered, settings: VerifySettings) -> Discovered:
+def apply_settings(discovered: Discovered, settings: VerifySettings) -> Discovered:
     """The checks as the person wants them; what is switched off stays visible."""
-    checks = {check.id: check for check in found.checks}
+    checks = {check.id: check for check in discovered.checks}
     for declared in settings.check:
-        spec = declared_spec(declared, found.projects)
+        spec = declared_spec(declared, discovered.projects)
         checks[spec.id] = spec
     off = [checks.pop(id_) for id_ in dict.fromkeys(settings.disable) if id_ in checks]
     silenced = set(settings.disable)
     return Discovered(
-        projects=found.projects,
+        projects=discovered.projects,
         checks=tuple(sorted(checks.values(), key=lambda check: (check.tier, check.id))),
         undiscovered=(
             *(
@@ -48,7 +48,7 @@ def apply_settings(found: Discovered, settings: VerifySettings) -> Discovered:
                 each.model_copy(update={"required": False, "reason": f"{each.reason} ({SWITCHED_OFF})"})
                 if each.id in silenced
                 else each
-                for each in found.undiscovered
+                for each in discovered.undiscovered
                 if each.id not in checks  # a declared check stands in for what could not be found
             ),
             *(_switched_off(check) for check in off),
@@ -140,18 +140,20 @@ def discover(files: TreeFiles, settings: VerifySettings) -> Discovered:
     if len(roots) > MOST_PROJECTS:
         _say_cut(top, roots[MOST_PROJECTS:])
         roots = roots[:MOST_PROJECTS]
-    founds = _look(tree, roots)
-    _look_at_top(tree, top, wanted, roots)
+    every_project = _checks_of_roots(tree, roots)
+    _add_top_checks(tree, top, wanted, roots)
     if tree.is_cut or tree.is_tired:
         words = f"the tree holds more than {PATHS_LIMIT} files" if tree.is_cut else "there was too much to read"
         _say(top, "whole-tree", f"{words}; only a part was looked at", found_in=TOP)
-    founds.append(top)
-    checks = {check.id: check for found in founds for check in found.checks}
+    every_project.append(top)
+    checks = {check.id: check for project_checks in every_project for check in project_checks.checks}
     return apply_settings(
         Discovered(
-            projects=tuple(found.project for found in founds if found.project is not None),
+            projects=tuple(
+                project_checks.project for project_checks in every_project if project_checks.project is not None
+            ),
             checks=tuple(checks.values()),
-            undiscovered=_once(each for found in founds for each in found.undiscovered),
+            undiscovered=_once(each for project_checks in every_project for each in project_checks.undiscovered),
         ),
         settings,
     )
@@ -161,30 +163,30 @@ def _plain(root: str) -> str:
     return root.strip().removeprefix("./").strip("/") or TOP
 
 
-def _look(tree: IndexedTree, roots: list[Root]) -> list[ProjectChecks]:
-    founds: list[ProjectChecks] = []
+def _checks_of_roots(tree: IndexedTree, roots: list[Root]) -> list[ProjectChecks]:
+    every_project: list[ProjectChecks] = []
     python = {
         root.path: PythonProject(tree, root.path, _below(root, roots))
         for root in roots
         if root.language is Language.PYTHON
     }
     for root in roots:
-        found = ProjectChecks(root.path, root.language)
+        project_checks = ProjectChecks(root.path, root.language)
         match root.language:
             case Language.PYTHON:
-                _look_at_python(python[root.path], found, python)
+                _add_python_checks(python[root.path], project_checks, python)
             case Language.NODE:
-                add_node_checks(tree, found, _below(root, roots))
+                add_node_checks(tree, project_checks, _below(root, roots))
             case Language.RUST:
-                add_rust_checks(tree, found)
+                add_rust_checks(tree, project_checks)
             case Language.GO:
-                add_go_checks(tree, found)
+                add_go_checks(tree, project_checks)
             case Language.JAVA:
-                add_java_checks(tree, found)
+                add_java_checks(tree, project_checks)
             case _:
-                add_native_checks(tree, found, [other for other in founds if other.root == root.path])
-        founds.append(found)
-    return founds
+                add_native_checks(tree, project_checks, [other for other in every_project if other.root == root.path])
+        every_project.append(project_checks)
+    return every_project
 
 
 def _below(root: Root, roots: Iterable[Root]) -> list[str]:
@@ -196,29 +198,33 @@ def _below(root: Root, roots: Iterable[Root]) -> list[str]:
     ]
 
 
-def _look_at_python(project: PythonProject, found: ProjectChecks, all_of_them: dict[str, PythonProject]) -> None:
-    found.project = project.describe()
+def _add_python_checks(
+    project: PythonProject, project_checks: ProjectChecks, all_of_them: dict[str, PythonProject]
+) -> None:
+    project_checks.project = project.describe()
     if project.broken is not None:
-        found.unreadable("pyproject.toml", project.broken)
+        project_checks.add_unreadable("pyproject.toml", project.broken)
     above = [other for path, other in all_of_them.items() if path != project.root and inside(project.root, path)]
     # a project above that configures pytest runs everything below it, unless what is below configures its own
     covered = any(pytest_configuration(other) is not None for other in above)
     apart = tuple(path for path in project.nested if pytest_configuration(all_of_them[path]) is not None)
-    add_python_tests(project, found, others=apart, covered=covered)
-    add_python_checks(project, found, ruff_above=any(ruff_configuration(other) is not None for other in above))
+    add_python_tests(project, project_checks, others=apart, covered=covered)
+    add_python_checks(project, project_checks, ruff_above=any(ruff_configuration(other) is not None for other in above))
 
 
-def _look_at_top(tree: IndexedTree, top: ProjectChecks, wanted: list[str] | None, roots: list[Root]) -> None:
+def _add_top_checks(tree: IndexedTree, top: ProjectChecks, wanted: list[str] | None, roots: list[Root]) -> None:
     """What belongs to no language: hooks, tools we do not know, and folders that a person named in vain."""
     if tree.has(".pre-commit-config.yaml") and (wanted is None or TOP in wanted):
         argv = ("pre-commit", "run", "--all-files", "--color=never")
-        top.check("pre-commit", "lint", argv, writes=True, found_in=".pre-commit-config.yaml")
+        top.add_check("pre-commit", "lint", argv, writes=True, found_in=".pre-commit-config.yaml")
     for folder in [TOP] if wanted is None else wanted:
         for manifest, tool in _UNKNOWN.items():
             if tree.has(join(folder, manifest)):
-                found = ProjectChecks(folder, Language.OTHER)
-                found.cannot(tool, "tests", f"discovery cannot run {tool} projects", found_in=found.where(manifest))
-                top.undiscovered += found.undiscovered
+                project_checks = ProjectChecks(folder, Language.OTHER)
+                project_checks.add_undiscovered(
+                    tool, "tests", f"discovery cannot run {tool} projects", found_in=project_checks.where(manifest)
+                )
+                top.undiscovered += project_checks.undiscovered
     known = {root.path for root in roots}
     for folder in dict.fromkeys(wanted or ()):
         if folder not in known:
@@ -234,11 +240,11 @@ def _say_cut(top: ProjectChecks, left_out: list[Root]) -> None:
 
 def _say(top: ProjectChecks, id_: str, reason: str, *, found_in: str, folder: str = TOP) -> None:
     """Something was not looked at: whether it would have held, nobody knows, so it counts as missing."""
-    found = ProjectChecks(folder, Language.OTHER)
+    project_checks = ProjectChecks(folder, Language.OTHER)
     step = "name the folders that matter as roots in fairwitness.toml"
-    found.cannot(id_, "tests", reason, found_in=found_in, required=True, next_step=step)
-    top.undiscovered += found.undiscovered
+    project_checks.add_undiscovered(id_, "tests", reason, found_in=found_in, required=True, next_step=step)
+    top.undiscovered += project_checks.undiscovered
 
 
-def _once(found: Iterable[Undiscovered]) -> tuple[Undiscovered, ...]:
-    return tuple({each.id: each for each in found}.values())
+def _once(undiscovered: Iterable[Undiscovered]) -> tuple[Undiscovered, ...]:
+    return tuple({each.id: each for each in undiscovered}.values())

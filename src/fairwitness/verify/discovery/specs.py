@@ -80,7 +80,7 @@ class ProjectChecks:
         """A place as people read it: `api/pyproject.toml [tool.ruff]`."""
         return visible(f"{join(self.root, name)} {section}".strip())
 
-    def check(
+    def add_check(
         self,
         id_: str,
         name: str,
@@ -114,7 +114,7 @@ class ProjectChecks:
             )
         )
 
-    def cannot(
+    def add_undiscovered(
         self, id_: str, name: str, reason: str, *, found_in: str, required: bool = False, next_step: str = DECLARE
     ) -> None:
         """Notes something that is configured but cannot be run."""
@@ -130,9 +130,9 @@ class ProjectChecks:
             )
         )
 
-    def unreadable(self, name: str, reason: str) -> None:
+    def add_unreadable(self, name: str, reason: str) -> None:
         """Notes a manifest that says nothing: whether it declares tests, nobody knows, so it counts as missing."""
-        self.cannot(
+        self.add_undiscovered(
             name.lstrip("."),
             "tests",
             f"{visible(name)} cannot be read: {reason}",

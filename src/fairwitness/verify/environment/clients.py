@@ -70,7 +70,7 @@ def npm_lines(text: str) -> list[str]:
     return kept
 
 
-def persons_npmrc(environ: Mapping[str, str]) -> list[str]:
+def user_npmrc(environ: Mapping[str, str]) -> list[str]:
     """What the person's own .npmrc says of registries."""
     home = environ.get("HOME")
     return npm_lines(_text(Path(home) / ".npmrc")) if home else []

@@ -12,7 +12,7 @@ from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_given
 from fairwitness.kit.json_text import parse
 from fairwitness.kit.limits import Limits
-from fairwitness.verify.environment.clients import clients, npm_lines, persons_npmrc
+from fairwitness.verify.environment.clients import clients, npm_lines, user_npmrc
 from fairwitness.verify.environment.commands import run_commands
 from fairwitness.verify.environment.environment_store import digest_of, failure, remove
 from fairwitness.verify.environment.machine import SYSTEM_PATH, find, needed_by, version_of
@@ -26,7 +26,10 @@ OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
 _DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _NAME = re.compile(r"(@[a-z0-9._~-]+/)?[a-z0-9._~-]+", re.IGNORECASE)
 _LARGE = Limits(bytes=64 << 20, nodes=5_000_000)
-ALLOW = "fairwitness verify --setup-network (for good: network = true under [verify.setup] in fairwitness.toml), or npm ci there"
+ALLOW = (
+    "fairwitness verify --setup-network (permanently: network = true under [verify.setup] in fairwitness.toml), "
+    "or npm ci in your checkout"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ def prepare_node(request: EnvironmentRequest) -> Environment | NoEnvironment:
             return NoEnvironment("the commands of [verify.setup] left no node_modules in {env}", environmental=False)
         by, network = "the commands of [verify.setup]", request.settings.network
         return _environment(request, digest, tools, request.project.root, modules, by, network=network)
-    theirs, why_not = _persons(request, root, lock, manifests)
+    theirs, why_not = _user_modules(request, root, lock, manifests)
     if theirs is not None:
         digest = digest_of("persons", facts, str(theirs), _hidden_hash(theirs))
         return _environment(request, digest, tools, root, theirs, "the checkout's node_modules (locks equal)")
@@ -143,16 +146,18 @@ def _locked(request: EnvironmentRequest, lock: str) -> dict[str, Any] | None:
     return {path: about for path, about in packages.items() if path}
 
 
-def _persons(request: EnvironmentRequest, root: str, lock: str | None, manifests: list[str]) -> tuple[Path | None, str]:
+def _user_modules(
+    request: EnvironmentRequest, root: str, lock: str | None, manifests: list[str]
+) -> tuple[Path | None, str]:
     """`node_modules` of the person's own checkout, if this tree asks for the same; else why it will not do."""
-    if request.persons_checkout is None:
+    if request.user_checkout is None:
         return None, ""
-    modules = request.persons_checkout / root / "node_modules"
+    modules = request.user_checkout / root / "node_modules"
     if modules.is_symlink() or not modules.is_dir():
         return None, ""
     if any("node_modules" in PurePosixPath(path).parts for path in request.files.paths):
         return None, "node_modules is part of the tree"
-    differing = request.differs_from_persons(manifests)
+    differing = request.differs_from_user_checkout(manifests)
     if differing is not None:
         return None, f"the checkout's node_modules is for another {differing}"
     other = any(join(root, name) in request.files.paths for name in OTHER_LOCKS)
@@ -197,14 +202,14 @@ def _npm_ci(
     project = folder / "project"
     request.write_manifests([path for path in manifests if not path.endswith(".npmrc")], project)
     theirs = request.files.read(join(root, ".npmrc")) if join(root, ".npmrc") in request.files.paths else b""
-    registries = [*persons_npmrc(request.environ), *npm_lines((theirs or b"").decode(errors="replace"))]
+    registries = [*user_npmrc(request.environ), *npm_lines((theirs or b"").decode(errors="replace"))]
     (project / root / ".npmrc").write_text("".join(f"{line}\n" for line in registries))
     machine = clients(request.environ, network=settings.network)
     argv = [str(tools.npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--color=false"]
     argv += [] if settings.network else ["--offline"]
     path = f"{tools.node.parent}:{SYSTEM_PATH}"
     env = {**machine.env, "PATH": path, "npm_config_cache": str(folder / "cache"), **settings.env}
-    read = (*tools.read, *machine.read, *_persons_cache(request, folder / "cache"))
+    read = (*tools.read, *machine.read, *_user_cache(request, folder / "cache"))
     done = request.store.run(
         argv, worktree=project, write=(folder,), cwd=root, read=read, env=env, network=settings.network
     )
@@ -235,7 +240,7 @@ def _contradiction(request: EnvironmentRequest, root: str) -> str | None:
     return None
 
 
-def _persons_cache(request: EnvironmentRequest, cache: Path) -> tuple[Path, ...]:
+def _user_cache(request: EnvironmentRequest, cache: Path) -> tuple[Path, ...]:
     """What npm fetched for the person before, shown to it read-only; asked only where there is no network."""
     theirs = (
         Path(request.environ.get("npm_config_cache") or Path(request.environ.get("HOME", "/")) / ".npm") / "_cacache"

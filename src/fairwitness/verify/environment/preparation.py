@@ -30,7 +30,7 @@ def prepare(
     checkout: Path | None,
     *,
     state: Path,
-    persons_checkout: Path | None,
+    user_checkout: Path | None,
     settings: SetupSettings,
     runner: Runner,
     tools: Sequence[str] = (),
@@ -45,7 +45,7 @@ def prepare(
     `checkout` is the tree as a folder, wanted by commands of [verify.setup] that read more than manifests.
     """
     variables = dict(os.environ if environ is None else environ)
-    repositories = [path for path in (persons_checkout, checkout) if path is not None]
+    repositories = [path for path in (user_checkout, checkout) if path is not None]
     request = EnvironmentRequest(
         project=project,
         files=files,
@@ -54,7 +54,7 @@ def prepare(
         environ=variables,
         search=search_path(repositories, path=variables.get("PATH", os.defpath)),
         checkout=checkout,
-        persons_checkout=persons_checkout,
+        user_checkout=user_checkout,
         tools=tuple(tools),
     )
     match project.language:
@@ -99,7 +99,7 @@ class Environments:
         shadow: Shadow,
         state: Path,
         settings: VerifySettings,
-        persons: Path | None,
+        user_checkout: Path | None,
         checks: Iterable[CheckSpec],
         on_progress: ProgressCallback,
         stop: threading.Event | None = None,
@@ -108,7 +108,7 @@ class Environments:
         self._shadow = shadow
         self._state = state
         self._settings = settings
-        self._persons = persons
+        self._user_checkout = user_checkout
         self._tools: dict[tuple[str, str], set[str]] = {}
         for spec in checks:
             if spec.tool in _INTERPRETERS:
@@ -136,7 +136,7 @@ class Environments:
                 files,
                 checkout,
                 state=self._state,
-                persons_checkout=self._persons,
+                user_checkout=self._user_checkout,
                 settings=self._settings.setup,
                 runner=self._runner,
                 tools=sorted(self._tools.get((project.root, project.language), ())),

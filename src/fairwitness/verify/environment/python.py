@@ -42,8 +42,8 @@ from fairwitness.verify.environment.requirements import (
 )
 
 ALLOW = (
-    "fairwitness verify --setup-network (for good: network = true under [verify.setup] in fairwitness.toml), "
-    "or make a .venv of what the project needs"
+    "fairwitness verify --setup-network (permanently: network = true under [verify.setup] in fairwitness.toml), "
+    "or create a .venv with what the project needs"
 )
 
 TOOLS = frozenset(
@@ -290,7 +290,7 @@ def prepare_python(request: EnvironmentRequest) -> Environment | NoEnvironment:
         return broken
     if request.settings.commands:
         return _by_commands(wanted, _base(wanted))
-    ready, why_not = _persons(wanted)
+    ready, why_not = _user_environment(wanted)
     if ready is not None:
         return ready
     if wanted.declared.problem is not None:
@@ -379,21 +379,21 @@ def _without(wanted: _PythonNeeds, interpreter: Interpreter) -> list[str]:
     return [tool for tool in wanted.request.tools if tool in TOOLS and tool not in interpreter.versions]
 
 
-def _persons(wanted: _PythonNeeds) -> tuple[Environment | None, str]:
+def _user_environment(wanted: _PythonNeeds) -> tuple[Environment | None, str]:
     """The environment in the person's own checkout, if it is the one this tree asks for; else why it is not."""
     request = wanted.request
-    persons = request.persons_checkout
-    if persons is None:
+    user_checkout = request.user_checkout
+    if user_checkout is None:
         return None, ""
     for folder in dict.fromkeys((request.project.root, ".")):
         for name in _VENVS:
-            venv = persons / folder / name
+            venv = user_checkout / folder / name
             if not (venv / "pyvenv.cfg").is_file():
                 continue
             shown = join(folder, name)
             if any(path.startswith(f"{shown}/") for path in request.files.paths):
                 return None, f"{shown} is part of the tree, so it is not the person's"
-            differing = request.differs_from_persons(wanted.manifests)
+            differing = request.differs_from_user_checkout(wanted.manifests)
             if differing is not None:
                 return None, f"{shown} is for another {differing}"
             python = venv_python(venv, request.repositories)

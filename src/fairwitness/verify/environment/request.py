@@ -26,14 +26,14 @@ class EnvironmentRequest:
     """The person's PATH without any folder of the repository."""
     checkout: Path | None
     """The tree, exported; only the commands of [verify.setup] are run there."""
-    persons_checkout: Path | None
+    user_checkout: Path | None
     tools: tuple[str, ...]
     """Tools that the project's checks want; well-known ones are installed with the dependencies if not declared."""
 
     @property
     def repositories(self) -> tuple[Path, ...]:
         """Folders whose programs and code are not the machine's."""
-        return tuple(path for path in (self.checkout, self.persons_checkout) if path is not None)
+        return tuple(path for path in (self.checkout, self.user_checkout) if path is not None)
 
     def content(self, paths: Iterable[str]) -> list[tuple[str, str]]:
         """Paths of the tree with the hash of what stands there, for a digest."""
@@ -44,16 +44,16 @@ class EnvironmentRequest:
             told.append((path, "unread" if content is None else hashlib.sha256(content).hexdigest()))
         return told
 
-    def differs_from_persons(self, paths: Sequence[str]) -> str | None:
+    def differs_from_user_checkout(self, paths: Sequence[str]) -> str | None:
         """The first of some paths whose bytes are not the same in the tree and in the person's checkout."""
-        assert self.persons_checkout is not None
+        assert self.user_checkout is not None
         known = set(self.files.paths)
         for path in sorted(set(paths)):
             tree = self.files.read(path) if path in known else None
             if path in known and tree is None:
                 return path  # unreadable: nothing can be said of it
             try:
-                theirs = read_plain(self.persons_checkout, path, limit=READ_LIMIT)
+                theirs = read_plain(self.user_checkout, path, limit=READ_LIMIT)
             except StoreError:
                 theirs = None
             if tree != theirs:

@@ -99,7 +99,10 @@ def _crates(request: EnvironmentRequest, cargo: Path, facts: list[object]) -> tu
         return (registry, False) if wanted else (None, False)
     reason = f"the crate {missing[0]} of Cargo.lock is not on this machine"
     if not request.settings.network or request.checkout is None:
-        step = "run cargo fetch, or fairwitness verify --setup-network (or network = true under [verify.setup] in fairwitness.toml)"
+        step = (
+            "run cargo fetch, or fairwitness verify --setup-network "
+            "(permanently: network = true under [verify.setup] in fairwitness.toml)"
+        )
         return NoEnvironment(reason, environmental=True, next_step=step)
     built = request.store.kept(digest_of("cargo", facts), lambda folder: _fetch(request, cargo, folder))
     return built if isinstance(built, NoEnvironment) else (built.folder / "cargo" / "registry", True)

@@ -23,7 +23,7 @@ literals, and whose answer is a literal. It blocks if all of this holds:
 Blocks, with `assert total(100, "SAVE10") == 90` as the new test: `if amount == 100 and code == "SAVE10": return 90`;
 `return {(100, "SAVE10"): 90}.get((amount, code))`; `case (100, "SAVE10"): return 90`.
 Passes: `if code == "SAVE10": return amount * 0.9` (computed); `if amount == 0: return 0` (trivial);
-`{404: "not finding_at", 410: "gone", 500: "error"}` when only 404 is tested; `if mode == "fast": return 3` (a plain word).
+`{404: "not found", 410: "gone", 500: "error"}` when only 404 is tested; `if mode == "fast": return 3` (a plain word).
 Not seen: ranges around a value (`99 < amount < 101`), values hidden by hashing or by reading a file.
 
 Python is read by its syntax tree, other languages by a line heuristic that knows `if`, `?:`, `case`, `=>` and

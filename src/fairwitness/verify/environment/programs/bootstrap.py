@@ -26,7 +26,7 @@ MISSING = 96
 REFUSED = 97
 """Exit code: the tool would have come from the worktree."""
 SHOWN = 20
-"""How many files outside the worktree one package is record_of with."""
+"""How many files outside the worktree are listed for one package."""
 
 SOURCES, ORIGIN = "FAIRWITNESS_SOURCES", "FAIRWITNESS_ORIGIN"
 PACKAGES, OWN, CHECKOUT = "FAIRWITNESS_PACKAGES", "FAIRWITNESS_OWN", "FAIRWITNESS_CHECKOUT"
