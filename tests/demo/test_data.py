@@ -5,12 +5,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 from fairwitness.contracts.common.tools import Role, Tool
 from fairwitness.demo.bundle import DATA, load, repository_files
 from fairwitness.demo.sessions import RecordedSession, read_session
 from fairwitness.errors import BadDocument
 from fairwitness.runs.autopilot.own_files import gitignore_with
+from support.fixtures import ROOT
 
 DEMOS = ("feature", "forge", "autopilot")
 CASSETTES = {
@@ -19,7 +21,7 @@ CASSETTES = {
     ("forge", "honest"): "2bd705f6aa20654c0a6b4034410fade045cb4ebb2b42b2c32e2354af8aabc2a7",
     ("autopilot", "honest"): "99fd19d27e54dddce41a701515dd689e4c6f6d969f43077c764da37549375d3a",
 }
-"""The digest of all cassettes of a team. Whoever edits a session on purpose replaces it."""
+"""The digest of all cassettes of a team; it changes when a session is edited."""
 COMMITS = {
     "feature": "f87c2ecea3159a65225a1c84317d76e81babeed2",
     "forge": "585f5184a9a72665fbf585ee141ede216957adb8",
@@ -78,6 +80,13 @@ def test_every_file_of_the_data_is_read(name: str) -> None:
     found = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
     assert {path for path in found if "__pycache__" not in path} == read
     assert (demo.autopilot is None) == bool(demo.request) == bool(demo.slug)
+
+
+def test_the_wheel_has_every_file_of_the_data() -> None:
+    """Also names that build tools like to leave out: `.gitignore`, `.planning/`, `tests/`."""
+    packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    found = {path.relative_to(ROOT / "src").as_posix() for path in DATA.rglob("*") if path.is_file()}
+    assert {path for path in found if "__pycache__" not in path} <= packed
 
 
 def test_there_are_no_other_demos() -> None:
