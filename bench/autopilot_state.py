@@ -65,7 +65,7 @@ def _run_of(folder: Path, size: int, kept: int, closing: ExitStack) -> Callable[
     state_file.refresh()
 
     def event() -> None:
-        log.tell(LoggedEvent(new_event(CircuitBreakerClosed, log.now(), reason="it cooled down")))
+        log.append(LoggedEvent(new_event(CircuitBreakerClosed, log.now(), reason="it cooled down")))
         state_file.refresh()
 
     return event

@@ -160,7 +160,7 @@ def tell(top: Path, *happenings: Happening, run_id: str = RUN, clock: Clock | No
     """Things happen in a run that nobody carries."""
     with opened(top, run_id, clock=clock) as log:
         for one in happenings:
-            log.tell(one(log.now()))
+            log.append(one(log.now()))
 
 
 def event(kind: type[Event], facts: EventFacts | None = None, **said: Any) -> Happening:

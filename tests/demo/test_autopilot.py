@@ -44,7 +44,7 @@ from fairwitness.rules.roadmap import all_dependents, read_roadmap
 from fairwitness.rules.scores import DEFERRAL_START, flag_conflicts, may_defer, tenths
 from fairwitness.rules.tool_policy import may_call
 from fairwitness.runs.autopilot.pages_judgement import judge_page
-from fairwitness.runs.autopilot.task_checks import asked_of, executor_differences, unfinished
+from fairwitness.runs.autopilot.task_checks import task_commands, executor_differences, unfinished
 from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.mutants import mutants
 from support import demo_autopilot as demo
@@ -445,7 +445,7 @@ def test_all_that_is_run_for_a_task_passes_and_everybody_tells_the_truth_about_i
 ) -> None:
     planned = next(each for each in _plan(task.phase).tasks if each.id == task.id)
     stage = STAGE_OF[task.phase]
-    for asked in asked_of(planned):
+    for asked in task_commands(planned):
         code, text = ground.run(stage, asked.command)
         assert code == 0, text
         assert "FAIL" not in text

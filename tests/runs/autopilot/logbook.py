@@ -119,7 +119,7 @@ class Logbook:
         return cls(AutopilotLog(ledger, run_id, clock=clock(minute)), Store(root / "checkout"), root)
 
     def tell(self, kind: Any, phase: str | None = None, step: StepName | None = None, **details: Any) -> None:
-        self.log.tell(LoggedEvent(new_event(kind, self.log.now(), phase=phase, step=step, **details)))
+        self.log.append(LoggedEvent(new_event(kind, self.log.now(), phase=phase, step=step, **details)))
 
     def begins(self, phase: str) -> None:
         self.tell(PhaseStarted, phase, estimated_tokens=1000)

@@ -201,7 +201,7 @@ def _defer(logbook: Logbook, phase: str) -> None:
     )
     logbook.begins(phase)
     told = new_event(StepCompleted, logbook.log.now(), phase=phase, step=StepName.VERIFY)
-    logbook.log.tell(LoggedEvent(told, facts))
+    logbook.log.append(LoggedEvent(told, facts))
 
 
 @pytest.mark.req("A11", "A5")

@@ -16,7 +16,7 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.errors import UsageError
 from fairwitness.rules.dag import dag_problems
-from fairwitness.runs.autopilot.task_checks import asked_of, category_of, category_of_runs, failures, problems_of
+from fairwitness.runs.autopilot.task_checks import task_commands, category_of, category_of_runs, failures, problems_of
 from fairwitness.runs.autopilot.task_graphs import PlannedNode, begin_graph, graph_of, graphs_of, logged, rest_of
 from fairwitness.runs.graph.run_log import GRAPH
 from runs.autopilot.site import RUN, TARGET, pass_of
@@ -205,9 +205,9 @@ def test_what_a_debugger_or_an_audit_does_is_no_task_of_the_phase(yard: Yard) ->
 
 @pytest.mark.req("A3", "A15")
 def test_the_script_of_the_plan_is_run_first_and_then_every_command() -> None:
-    first, second = asked_of(task())
+    first, second = task_commands(task())
     assert (first.command, second.command) == (task().script, "test -e src/a.py")
-    assert asked_of(task(script=None)) == (second,)
+    assert task_commands(task(script=None)) == (second,)
 
 
 @pytest.mark.req("A7")

@@ -129,7 +129,9 @@ class Yard(Site):
         """The phase is in progress, and at its step."""
         now = self.log.now()
         started = new_event(PhaseStarted, now, phase="5")
-        self.log.tell(LoggedEvent(started), LoggedEvent(new_event(StepStarted, now, phase="5", step=StepName.EXECUTE)))
+        self.log.append(
+            LoggedEvent(started), LoggedEvent(new_event(StepStarted, now, phase="5", step=StepName.EXECUTE))
+        )
 
     def begin(self, *nodes: PlannedNode, purpose: str = "execute-1", asked: PhasePass | None = None) -> int:
         return begin_graph(self.log, asked or self.asked, purpose, nodes, self.base)
@@ -220,11 +222,11 @@ class Yard(Site):
     def tell_retry(self, number: int) -> None:
         """A task of another phase was tried again."""
         event = new_event(TaskRetried, self.log.now(), phase="6", step=StepName.EXECUTE, task="x", attempt=number + 1)
-        self.log.tell(LoggedEvent(event))
+        self.log.append(LoggedEvent(event))
 
     def resume(self) -> None:
         """Somebody goes on with the run."""
-        self.log.tell(LoggedEvent(new_event(RunResumed, self.log.now())))
+        self.log.append(LoggedEvent(new_event(RunResumed, self.log.now())))
 
     def rest(self, number: int) -> tuple[PlannedNode, ...]:
         return rest_of(self.log, number)

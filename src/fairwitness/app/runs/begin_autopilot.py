@@ -140,7 +140,7 @@ def _flags(ledger: Ledger, wanted: PhasesRequest, clock: Clock) -> frozenset[Run
         runs = autopilot_runs(ledger)
         if runs:
             log = AutopilotLog(ledger, runs[-1], clock=clock)
-            log.tell(LoggedEvent(new_event(FlagMutualExclusivityError, log.now(), flags=(one, other))))
+            log.append(LoggedEvent(new_event(FlagMutualExclusivityError, log.now(), flags=(one, other))))
         raise UsageError(f"{one} and {other} cannot be given together", next_step=f"leave out {one} or {other}")
     later = [flag for flag in LATER if flag in flags]
     if later:

@@ -140,7 +140,7 @@ def _cancel_autopilot(context: AutopilotRunRecord, root: Path) -> Cancelled | No
     if log.state().state.meta.status in (AutopilotStatus.COMPLETED, AutopilotStatus.FAILED):
         return None
     reason = f"{CANCELLED} {identity.author}"
-    log.tell(LoggedEvent(new_event(RunHalted, log.now(), reason=reason, status=AutopilotStatus.FAILED)))
+    log.append(LoggedEvent(new_event(RunHalted, log.now(), reason=reason, status=AutopilotStatus.FAILED)))
     killpoint("cancel.told")
     context.refresh()
     kept = tuple(held.ref for held in quarantine.kept(repository, run_id))

@@ -35,13 +35,13 @@ from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 PUT_BACK: Final = "put-back"
 
 
-def step_dispatch(asked: PhasePass, step: StepName, number: int) -> str:
+def step_dispatch(phase_pass: PhasePass, step: StepName, number: int) -> str:
     """What the dispatch of a step is called, and its instance.
 
     >>> step_dispatch(PhasePass.model_construct(phase="6.1", number=2), StepName.PLAN_CHECK, 3)
     'plan_check-6.1-2-3'
     """
-    return f"{step.value}-{pass_name(asked)}-{number}"
+    return f"{step.value}-{pass_name(phase_pass)}-{number}"
 
 
 def retried(dispatch_id: str, times: int) -> str:
@@ -76,12 +76,12 @@ class AgentCaller:
         """What the run and its phases may use."""
         return self._context.caps
 
-    async def ask(self, asked: PhasePass, step: StepName, number: int, brief: Brief, *, at: str) -> Dispatched:
+    async def ask(self, phase_pass: PhasePass, step: StepName, number: int, brief: Brief, *, at: str) -> Dispatched:
         """Asks the agent of a step, who only looks, at a commit."""
-        name = step_dispatch(asked, step, number)
+        name = step_dispatch(phase_pass, step, number)
         if (brief.dispatch_id, brief.instance) != (name, name):
             raise UsageError(f"the brief of {name} says that it is {brief.dispatch_id}", next_step="fix the brief")
-        return await self.ask_at(brief, DispatchPosition(step.value, phase=asked.phase, dispatch_count=number), at)
+        return await self.ask_at(brief, DispatchPosition(step.value, phase=phase_pass.phase, dispatch_count=number), at)
 
     async def ask_at(self, brief: Brief, position: DispatchPosition, at: str) -> Dispatched:
         """Asks any agent who only looks, at a commit; nobody sees what it may leave in its folder."""

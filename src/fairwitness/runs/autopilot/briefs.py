@@ -121,11 +121,11 @@ def change_text(shadow: Shadow, base: str, head: str) -> str:
     names = shadow.git.run("diff-tree", "--name-only", "-z", *_PLAINLY, base, head).split(b"\0")[:-1]
     shown = text[:CHANGE].count("\ndiff --git ") + text.startswith("diff --git ")
     missing = [name.decode(errors="replace") for name in names[shown:]]
-    told = [f"(cut here: {len(rest)} more letters are not shown; what you have not seen you cannot vouch for)"]
+    events = [f"(cut here: {len(rest)} more letters are not shown; what you have not seen you cannot vouch for)"]
     if missing:
         more = f" and {len(missing) - _UNSHOWN} more" if len(missing) > _UNSHOWN else ""
-        told.append(f"(files of which nothing is shown: {', '.join(missing[:_UNSHOWN])}{more})")
-    return "\n".join((text[:CHANGE], *told))
+        events.append(f"(files of which nothing is shown: {', '.join(missing[:_UNSHOWN])}{more})")
+    return "\n".join((text[:CHANGE], *events))
 
 
 _PART: Final = " Only a part of the phase is done yet: judge it by the tasks of the plan below, which are this part."
@@ -150,20 +150,20 @@ class ReviewBriefs:
         (tree,) = self._repository.ids(f"{name}^{{tree}}")
         return name if tree is None else tree  # a tree of ours is not in their store
 
-    def plan_checker(self, asked: PhasePass, number: int, plan: PhasePlan) -> Brief:
+    def plan_checker(self, phase_pass: PhasePass, number: int, plan: PhasePlan) -> Brief:
         """Whether the plan would reach the goal: the phase and the plan."""
         return self._step(
-            asked,
+            phase_pass,
             StepName.PLAN_CHECK,
             number,
             Role.PLAN_CHECKER,
-            f"Check the plan of phase {asked.phase}.",
-            inputs=(phase_section(self.phase(asked.phase)), plan_section(plan)),
+            f"Check the plan of phase {phase_pass.phase}.",
+            inputs=(phase_section(self.phase(phase_pass.phase)), plan_section(plan)),
         )
 
     def verifier(
         self,
-        asked: PhasePass,
+        phase_pass: PhasePass,
         number: int,
         plan: PhasePlan | None,
         diff: str,
@@ -176,13 +176,13 @@ class ReviewBriefs:
         `warned` says why it has to be verified harder than others.
         """
         return self._step(
-            asked,
+            phase_pass,
             StepName.VERIFY,
             number,
             Role.PHASE_VERIFIER,
-            f"Verify phase {asked.phase}.{_PART if tasks_of(self._log, asked) else ''}",
+            f"Verify phase {phase_pass.phase}.{_PART if tasks_of(self._log, phase_pass) else ''}",
             inputs=(
-                *self._judged(asked, plan, diff),
+                *self._judged(phase_pass, plan, diff),
                 executed_section(executed),
                 *text_section("Why this phase is to be verified harder", warned),
             ),
@@ -191,25 +191,25 @@ class ReviewBriefs:
         )
 
     def judge(
-        self, asked: PhasePass, number: int, plan: PhasePlan | None, diff: str, verification: VerifierReturn
+        self, phase_pass: PhasePass, number: int, plan: PhasePlan | None, diff: str, verification: VerifierReturn
     ) -> Brief:
         """The second opinion: what the verifier had, and what it returned."""
         return self._step(
-            asked,
+            phase_pass,
             StepName.JUDGE,
             number,
             Role.JUDGE,
-            f"Judge phase {asked.phase}.{_PART if tasks_of(self._log, asked) else ''}",
-            inputs=(*self._judged(asked, plan, diff), document_section("The verifier's return", verification)),
+            f"Judge phase {phase_pass.phase}.{_PART if tasks_of(self._log, phase_pass) else ''}",
+            inputs=(*self._judged(phase_pass, plan, diff), document_section("The verifier's return", verification)),
             scope=self._looking(),
         )
 
-    def rater(self, asked: PhasePass, number: int, criteria: Sequence[Criterion], diff: str) -> Brief:
+    def rater(self, phase_pass: PhasePass, number: int, criteria: Sequence[Criterion], diff: str) -> Brief:
         """The score: criteria and change, and not even the number of the phase."""
         if not criteria:
             raise UsageError("there is no criterion to be scored", next_step="give the phase success criteria")
         return self._brief(
-            step_dispatch(asked, StepName.RATE, number),
+            step_dispatch(phase_pass, StepName.RATE, number),
             Role.RATER,
             "Score the change against the criteria.",
             inputs=(criteria_section(criteria), change_section(diff)),
@@ -263,9 +263,9 @@ class ReviewBriefs:
             raise UsageError(f"the roadmap has no phase {phase_id}", next_step="name one that it has")
         return known[whole].model_copy(update={"id": phase_id})
 
-    def _judged(self, asked: PhasePass, plan: PhasePlan | None, diff: str) -> tuple[PromptSection, ...]:
-        plans = () if plan is None else (plan_section(plan, tasks_of(self._log, asked)),)
-        return (phase_section(self.phase(asked.phase)), *plans, change_section(diff))
+    def _judged(self, phase_pass: PhasePass, plan: PhasePlan | None, diff: str) -> tuple[PromptSection, ...]:
+        plans = () if plan is None else (plan_section(plan, tasks_of(self._log, phase_pass)),)
+        return (phase_section(self.phase(phase_pass.phase)), *plans, change_section(diff))
 
     def _looking(self) -> Scope:
         """Commands, and no file to write."""
@@ -277,9 +277,9 @@ class ReviewBriefs:
         said = [commands.get(kind) or "" for kind in CommandKind]
         return tuple(dict.fromkeys(words for words in map(_words, said) if words))
 
-    def _step(self, asked: PhasePass, step: StepName, number: int, role: Role, task: str, **more: Any) -> Brief:
-        id_ = step_dispatch(asked, step, number)
-        return self._brief(id_, role, task, parameters={"phase": asked.phase}, **more)
+    def _step(self, phase_pass: PhasePass, step: StepName, number: int, role: Role, task: str, **more: Any) -> Brief:
+        id_ = step_dispatch(phase_pass, step, number)
+        return self._brief(id_, role, task, parameters={"phase": phase_pass.phase}, **more)
 
     def _brief(
         self,
@@ -353,17 +353,17 @@ class AutopilotBriefs(ReviewBriefs):
         super().__init__(log, repository, shadow)
         self._learnings, self._answers = learnings, answers
 
-    def researcher(self, asked: PhasePass, number: int, issues: Sequence[str]) -> Brief:
+    def researcher(self, phase_pass: PhasePass, number: int, issues: Sequence[str]) -> Brief:
         """What a plan has to know; `issues` are what the phase came to when it was planned before."""
         return self._step(
-            asked,
+            phase_pass,
             StepName.RESEARCH,
             number,
             Role.PHASE_RESEARCHER,
-            f"Research phase {asked.phase}.",
+            f"Research phase {phase_pass.phase}.",
             inputs=(
-                phase_section(self.phase(asked.phase)),
-                *self._said(asked),
+                phase_section(self.phase(phase_pass.phase)),
+                *self._said(phase_pass),
                 *self._lessons(),
                 *list_section("What was wrong when it was done before", issues),
             ),
@@ -371,7 +371,7 @@ class AutopilotBriefs(ReviewBriefs):
 
     def planner(
         self,
-        asked: PhasePass,
+        phase_pass: PhasePass,
         number: int,
         research: ResearcherReturn,
         refused: Sequence[str],
@@ -379,19 +379,19 @@ class AutopilotBriefs(ReviewBriefs):
         last: PhasePlan | None = None,
     ) -> Brief:
         """The plan; `refused` is why the last one was not taken."""
-        task = f"Plan phase {asked.phase}."
+        task = f"Plan phase {phase_pass.phase}."
         if refused:
-            task = f"Plan phase {asked.phase} anew: your last plan was refused. Mend what is named, and keep the rest."
+            task = f"Plan phase {phase_pass.phase} anew: your last plan was refused. Mend what is named, and keep the rest."
         return self._step(
-            asked,
+            phase_pass,
             StepName.PLAN,
             number,
             Role.PHASE_PLANNER,
             task,
             inputs=(
-                phase_section(self.phase(asked.phase)),
+                phase_section(self.phase(phase_pass.phase)),
                 document_section("The research", research),
-                *self._said(asked),
+                *self._said(phase_pass),
                 *self._lessons(),
                 *(() if last is None else (plan_section(last, title="Your last plan"),)),
                 *list_section("Why the last plan was refused", refused),
@@ -410,21 +410,23 @@ class AutopilotBriefs(ReviewBriefs):
     ) -> Brief:
         """One task, or what a cycle is to mend; `before` is what happened to an attempt before."""
         name = node if task is None else task.id
-        told = f"Carry out {name}." if task is not None else "Mend what is listed, each point of it, and nothing else."
+        events = (
+            f"Carry out {name}." if task is not None else "Mend what is listed, each point of it, and nothing else."
+        )
         boxes = (*work_sections(task, items, ()), *list_section("What happened to the attempt before", before))
-        return self._work(node, attempt, Role.EXECUTOR, told, boxes, writes, name)
+        return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name)
 
     def fixer(self, node: str, attempt: int, gap: GapDetail, writes: Sequence[str]) -> Brief:
         """One gap that the self-audit found."""
-        told = "Close the gap that the audit found, and do nothing else."
-        return self._work(node, attempt, Role.EXECUTOR, told, (document_section("The gap", gap),), writes, node)
+        events = "Close the gap that the audit found, and do nothing else."
+        return self._work(node, attempt, Role.EXECUTOR, events, (document_section("The gap", gap),), writes, node)
 
     def _work(
         self,
         node: str,
         attempt: int,
         role: Role,
-        told: str,
+        events: str,
         boxes: tuple[PromptSection, ...],
         writes: Sequence[str],
         name: str,
@@ -432,7 +434,7 @@ class AutopilotBriefs(ReviewBriefs):
         return self._brief(
             f"{node}-{attempt}",
             role,
-            told,
+            events,
             parameters={"phase": _phase_of(node), "task_id": name},
             inputs=(*boxes, *self._lessons()),
             scope=self._building(writes),
@@ -485,8 +487,8 @@ class AutopilotBriefs(ReviewBriefs):
     def _lessons(self) -> tuple[PromptSection, ...]:
         return text_section("Lessons of this run", self._learnings())
 
-    def _said(self, asked: PhasePass) -> tuple[PromptSection, ...]:
-        return text_section("What a person said about the phase", self._answers(asked.phase))
+    def _said(self, phase_pass: PhasePass) -> tuple[PromptSection, ...]:
+        return text_section("What a person said about the phase", self._answers(phase_pass.phase))
 
 
 def _phase_of(node: str) -> str:

@@ -190,7 +190,7 @@ class _Batch(NamedTuple):
     run_id: str
     kind: str
     scope: str
-    asked: Sequence[CriterionCommand]
+    commands: Sequence[CriterionCommand]
     tree: str
     seconds: float
 
@@ -216,16 +216,16 @@ class CommandHarness:
         self._outputs = Store(parts.state)
 
     def run_all(
-        self, scope: str, asked: Sequence[CriterionCommand], tree: str, *, stop: threading.Event
+        self, scope: str, commands: Sequence[CriterionCommand], tree: str, *, stop: threading.Event
     ) -> tuple[ExecutionResult, ...]:
         """How each command ends at a tree, in their order; `UsageError` if the scope was about something else."""
-        return self._run(_Batch(self._log.run_id, EXECUTION, scope, asked, tree, self._seconds), stop)
+        return self._run(_Batch(self._log.run_id, EXECUTION, scope, commands, tree, self._seconds), stop)
 
     def run_in(
-        self, scope: str, asked: Sequence[CriterionCommand], folder: Path, *, stop: threading.Event
+        self, scope: str, commands: Sequence[CriterionCommand], folder: Path, *, stop: threading.Event
     ) -> tuple[ExecutionResult, ...]:
         """The same for a worktree as it stood when it was asked for first; it stays as it is."""
-        return self.run_all(scope, asked, self._standing(scope, folder), stop=stop) if asked else ()
+        return self.run_all(scope, commands, self._standing(scope, folder), stop=stop) if commands else ()
 
     def checks(self, scope: str, tree: str, base_tree: str, *, stop: threading.Event) -> AutomatedChecks:
         """How the project's own commands go at a tree: true only for one that passes there.
@@ -260,9 +260,9 @@ class CommandHarness:
         command = self._commands.get(kind)
         if command is None:
             return None
-        asked = (CriterionCommand(f"the project's {kind.value} command", command),)
+        commands = (CriterionCommand(f"the project's {kind.value} command", command),)
         # a whole test suite may take longer than the command of a criterion
-        (run,) = self._run(_Batch(self._log.run_id, CHECK, scope, asked, tree, max(self._seconds, LONG_S)), stop)
+        (run,) = self._run(_Batch(self._log.run_id, CHECK, scope, commands, tree, max(self._seconds, LONG_S)), stop)
         return run
 
     def _standing(self, scope: str, folder: Path) -> str:
@@ -283,7 +283,7 @@ class CommandHarness:
 
     def _run(self, batch: _Batch, stop: threading.Event) -> tuple[ExecutionResult, ...]:
         known = self._known(batch)
-        if len(known) == len(batch.asked):
+        if len(known) == len(batch.commands):
             remove_abandoned_folders(
                 self._parts.scratch / "work"
             )  # who ran them may have been killed before it could tidy up
@@ -291,7 +291,7 @@ class CommandHarness:
         refuse_stopped(stop)
         with locked_folder(self._parts.scratch / "work", batch.name, stop) as work:
             results = list(self._known(batch))  # another process may have had the turn before
-            if len(results) == len(batch.asked):
+            if len(results) == len(batch.commands):
                 return tuple(results)
             found = discover(TreeView(self._parts.shadow, batch.tree), self._parts.settings)
             with harness_of(
@@ -304,19 +304,19 @@ class CommandHarness:
                 on_progress=ignore_progress,
                 stop=stop,
             ) as harness:
-                for place in range(len(results) + 1, len(batch.asked) + 1):
+                for place in range(len(results) + 1, len(batch.commands) + 1):
                     results.append(self._ended(harness, batch, place, found, results))
             return tuple(results)
 
     def _known(self, batch: _Batch) -> tuple[ExecutionResult, ...]:
         """What was recorded of a batch, up to the first command that was not run."""
         known = []
-        for place, asked in enumerate(batch.asked, start=1):
+        for place, command in enumerate(batch.commands, start=1):
             row = self._log.ledger.observation(self._log.run_id, batch.key(place))
             if row is None:
                 break
             result = ExecutionResult.model_validate(row.detail["document"])
-            is_other = (row.tree, result.criterion, result.command) != (batch.tree, *asked)
+            is_other = (row.tree, result.criterion, result.command) != (batch.tree, *command)
             _refuse_other(row.key, row.tree, is_other=is_other)
             known.append(result)
         return tuple(known)
@@ -325,16 +325,16 @@ class CommandHarness:
         self, harness: Verifying, batch: _Batch, place: int, found: Discovered, before: Sequence[ExecutionResult]
     ) -> ExecutionResult:
         """Runs one command and takes down how it ended; one that stands in the batch before is not run again."""
-        asked = batch.asked[place - 1]
-        same = next((run for run in before if run.command == asked.command), None)
+        wanted = batch.commands[place - 1]
+        same = next((run for run in before if run.command == wanted.command), None)
         execution: int | None = None
         if same is not None:
-            result = same.model_copy(update={"criterion": asked.criterion})
+            result = same.model_copy(update={"criterion": wanted.criterion})
         else:
-            spec = _spec(asked.command, batch, place)
-            question = CheckRequest(spec, project_of(asked.command, found), batch.tree, f"command-{place}")
+            spec = _spec(wanted.command, batch, place)
+            question = CheckRequest(spec, project_of(wanted.command, found), batch.tree, f"command-{place}")
             ran = run_once(harness, question)
-            result = result_of(self._log, self._outputs, asked.criterion, asked.command, ran)
+            result = result_of(self._log, self._outputs, wanted.criterion, wanted.command, ran)
             execution = ran.execution
         row = self._log.seen(
             batch.key(place),

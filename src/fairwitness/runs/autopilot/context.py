@@ -74,9 +74,9 @@ class AutopilotContext:
         killpoint("autopilot.written")
         return content_hash(data)
 
-    def keep(self, kind: str, asked: PhasePass, number: int, document: C) -> C:
+    def keep(self, kind: str, phase_pass: PhasePass, number: int, document: C) -> C:
         """Keeps a document of a step, once."""
-        return self.log.keep(f"{kind}:{pass_name(asked)}:{number}", kind, asked.phase, document)
+        return self.log.keep(f"{kind}:{pass_name(phase_pass)}:{number}", kind, phase_pass.phase, document)
 
     def latest(self, kind: str, phase_id: str, shape: type[C]) -> C | None:
         """The document of a kind that was kept last for a phase; for a part, that of its phase if it has none."""
@@ -91,34 +91,36 @@ class AutopilotContext:
         """The plan of a phase as it was written last."""
         return self.latest(PLAN, phase_id, PhasePlan)
 
-    def tasks(self, asked: PhasePass) -> tuple[PlanTask, ...]:
+    def tasks(self, phase_pass: PhasePass) -> tuple[PlanTask, ...]:
         """The tasks that a pass has to carry out; what only a person can decide is no agent's task."""
-        plan = self.plan(asked.phase)
+        plan = self.plan(phase_pass.phase)
         tasks = () if plan is None else plan.tasks
-        own = tasks_of(self.log, asked)
+        own = tasks_of(self.log, phase_pass)
         return tuple(task for task in tasks if task.kind is TaskKind.AUTO and (not own or task.id in own))
 
-    def criteria(self, asked: PhasePass) -> tuple[CriterionCommand, ...]:
+    def criteria(self, phase_pass: PhasePass) -> tuple[CriterionCommand, ...]:
         """What is held against a pass: the phase's criteria and its plan's, each with its command, each once."""
         named = [
-            CriterionCommand(each.text, each.command) for each in self._own_criteria(asked) if each.command is not None
+            CriterionCommand(each.text, each.command)
+            for each in self._own_criteria(phase_pass)
+            if each.command is not None
         ]
         named += [
-            CriterionCommand(each.criterion, each.command) for task in self.tasks(asked) for each in task.criteria
+            CriterionCommand(each.criterion, each.command) for task in self.tasks(phase_pass) for each in task.criteria
         ]
         return tuple(dict.fromkeys(named))
 
-    def rated_criteria(self, asked: PhasePass) -> tuple[Criterion, ...]:
+    def rated_criteria(self, phase_pass: PhasePass) -> tuple[Criterion, ...]:
         """What a rating scores: the phase's criteria, and where it has none, its plan's."""
-        criteria = self._own_criteria(asked)
+        criteria = self._own_criteria(phase_pass)
         if criteria:
             return criteria
-        return tuple(Criterion(text=each.criterion, command=each.command) for each in self.criteria(asked))
+        return tuple(Criterion(text=each.criterion, command=each.command) for each in self.criteria(phase_pass))
 
-    def _own_criteria(self, asked: PhasePass) -> tuple[Criterion, ...]:
+    def _own_criteria(self, phase_pass: PhasePass) -> tuple[Criterion, ...]:
         """The phase's criteria; of a part those that none of a later part serves, since only then they can hold."""
-        criteria, plan = self.phase(asked.phase).criteria, self.plan(asked.phase)
-        tasks = tasks_of(self.log, asked)
+        criteria, plan = self.phase(phase_pass.phase).criteria, self.plan(phase_pass.phase)
+        tasks = tasks_of(self.log, phase_pass)
         if not tasks or plan is None:
             return criteria
         parts = [tuple(task.id for task in part) for part in parts_of(plan)]

@@ -35,30 +35,30 @@ class CycleDecision:
     after: AfterPass
     because: str
     next: PhasePass | None
-    told: tuple[LoggedEvent, ...]
+    events: tuple[LoggedEvent, ...]
 
 
-def first_cycle(context: AutopilotContext, weighed: PassReview) -> CycleDecision | None:
+def first_cycle(context: AutopilotContext, review: PassReview) -> CycleDecision | None:
     """The first cycle over a phase that is completed and falls short of a loop's target; None if none is due."""
-    score = weighed.returned.alignment_score
+    score = review.returned.alignment_score
     if score is None:
         return None
     for plan in loops_of(context):
         if tenths(score) < plan.target_tenths:
-            items = _taken_up(plan, items_left(context, weighed.asked, plan, weighed.rated))
+            items = _taken_up(plan, items_left(context, review.phase_pass, plan, review.rated))
             if items:
-                return _begun(context, weighed.asked, plan, tenths(score), items, "it is below the target", cycle=1)
+                return _begun(context, review.phase_pass, plan, tenths(score), items, "it is below the target", cycle=1)
     return None
 
 
-def nothing_to_raise(context: AutopilotContext, weighed: PassReview) -> tuple[LoggedEvent, ...]:
+def nothing_to_raise(context: AutopilotContext, review: PassReview) -> tuple[LoggedEvent, ...]:
     """What is said of a completed phase below the target of a loop for which nobody names anything to be done."""
-    score = weighed.returned.alignment_score
+    score = review.returned.alignment_score
     short = () if score is None else tuple(plan for plan in loops_of(context) if tenths(score) < plan.target_tenths)
-    told = (
-        _exhausted(context, weighed, plan, tenths(score or 0.0)) for plan in short if plan.loop is not Loop.REMEDIATION
+    events = (
+        _exhausted(context, review, plan, tenths(score or 0.0)) for plan in short if plan.loop is not Loop.REMEDIATION
     )
-    return tuple(each for some in told for each in some)
+    return tuple(each for some in events for each in some)
 
 
 def loops_of(context: AutopilotContext) -> tuple[LoopPlan, ...]:
@@ -75,20 +75,23 @@ def loops_of(context: AutopilotContext) -> tuple[LoopPlan, ...]:
 
 
 def items_left(
-    context: AutopilotContext, asked: PhasePass, plan: LoopPlan, rated: PhaseRating | None
+    context: AutopilotContext, phase_pass: PhasePass, plan: LoopPlan, rated: PhaseRating | None
 ) -> tuple[PathItem, ...]:
     """What can be raised, the widest gap first; for gaps, what was not yet tried."""
-    known = paths_of(context, asked)
+    known = paths_of(context, phase_pass)
     if rated is None:  # nothing of this run stands, so what an earlier one left is still to be done
-        usable = earlier_items(context.order.earlier.get(asked.phase))
+        usable = earlier_items(context.order.earlier.get(phase_pass.phase))
     else:
         usable = way_up(
-            ways_up(rated.settled.rating, files_of(context, asked), known, plan.target_tenths), known
+            ways_up(rated.settled.rating, files_of(context, phase_pass), known, plan.target_tenths), known
         ).usable
     if plan.loop is not Loop.GAPS:
         return usable
     tried = {
-        item.deficiency for each in passes_of(context.log, asked.phase) for item in each.items if each.loop is Loop.GAPS
+        item.deficiency
+        for each in passes_of(context.log, phase_pass.phase)
+        for item in each.items
+        if each.loop is Loop.GAPS
     }
     return tuple(item for item in usable if item.deficiency not in tried)
 
@@ -106,7 +109,7 @@ def _taken_up(plan: LoopPlan, left: tuple[PathItem, ...]) -> tuple[PathItem, ...
 
 def _begun(
     context: AutopilotContext,
-    asked: PhasePass,
+    phase_pass: PhasePass,
     plan: LoopPlan,
     score: int,
     items: tuple[PathItem, ...],
@@ -115,11 +118,11 @@ def _begun(
     cycle: int,
 ) -> CycleDecision:
     following = PhasePass(
-        phase=asked.phase,
-        number=asked.number + 1,
+        phase=phase_pass.phase,
+        number=phase_pass.number + 1,
         kind=PassKind.CYCLE,
         start=context.tip(),
-        checkpoint=asked.checkpoint,
+        checkpoint=phase_pass.checkpoint,
         loop=plan.loop,
         before_tenths=score,
         items=items,
@@ -167,11 +170,11 @@ def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cyc
             return (LoggedEvent(gap),)
 
 
-def cycle_result(context: AutopilotContext, weighed: PassReview, failed: str | None) -> CycleResult:
+def cycle_result(context: AutopilotContext, review: PassReview, failed: str | None) -> CycleResult:
     """What a cycle that returned leaves; `failed` is the integrity check that it failed, if any."""
-    before = origin(context.log, weighed.asked).before_tenths
+    before = origin(context.log, review.phase_pass).before_tenths
     assert before is not None
-    return after_cycle(before, None if failed is not None else _new(weighed.returned))
+    return after_cycle(before, None if failed is not None else _new(review.returned))
 
 
 def _new(returned: PhaseReturn) -> int | None:
@@ -181,41 +184,43 @@ def _new(returned: PhaseReturn) -> int | None:
     return None if score is None else tenths(score)
 
 
-def after_cycle_pass(context: AutopilotContext, weighed: PassReview, *, failed: str | None) -> CycleDecision:
+def after_cycle_pass(context: AutopilotContext, review: PassReview, *, failed: str | None) -> CycleDecision:
     """What follows a cycle; one that made the score worse, or came to none, is taken back."""
-    asked, cycle = weighed.asked, origin(context.log, weighed.asked)
+    phase_pass, cycle = review.phase_pass, origin(context.log, review.phase_pass)
     assert cycle.loop is not None
-    result, new = cycle_result(context, weighed, failed), None if failed is not None else _new(weighed.returned)
+    result, new = cycle_result(context, review, failed), None if failed is not None else _new(review.returned)
     if result.revert:
-        why = failed or ("a cycle made the score worse" if new is not None else _said(weighed.returned))
-        take_back(context.log, context.repo, asked.phase, to=cycle.start, why=why, key=revert_key(asked))
+        why = failed or ("a cycle made the score worse" if new is not None else _said(review.returned))
+        take_back(context.log, context.repo, phase_pass.phase, to=cycle.start, why=why, key=revert_key(phase_pass))
     plan = next((each for each in loops_of(context) if each.loop is cycle.loop), None)
     assert plan is not None  # a cycle is one of the run's loops
-    stands = with_current_rating(context, weighed)
-    left = items_left(context, asked, plan, stands.rated)
+    stands = with_current_rating(context, review)
+    left = items_left(context, phase_pass, plan, stands.rated)
     items = _taken_up(plan, left)
-    ended = _ended(weighed, cycle, context.log.now(), result, new, plan, len(left))
+    ended = _ended(review, cycle, context.log.now(), result, new, plan, len(left))
     facts = LoopFacts(
         loop=plan.loop,
         target_tenths=plan.target_tenths,
         score_tenths=result.score_tenths,
-        cycles=weighed.cycles,
+        cycles=review.cycles,
         gained=result.gained,
         remaining=len(items),
     )
     answer = after_loop(facts)
-    spent = weighed.cycles >= plan.cycles or not items
+    spent = review.cycles >= plan.cycles or not items
     if answer.move is LoopMove.AGAIN and not spent:
-        following = _begun(context, asked, plan, result.score_tenths, items, answer.because, cycle=weighed.cycles + 1)
-        return CycleDecision(following.after, following.because, following.next, (*ended, *following.told))
+        following = _begun(
+            context, phase_pass, plan, result.score_tenths, items, answer.because, cycle=review.cycles + 1
+        )
+        return CycleDecision(following.after, following.because, following.next, (*ended, *following.events))
     more = () if answer.move is LoopMove.REACHED else _exhausted(context, stands, plan, result.score_tenths)
     further = _further(context, stands, plan, result.score_tenths)
     if further is not None:
-        return CycleDecision(further.after, further.because, further.next, (*ended, *more, *further.told))
+        return CycleDecision(further.after, further.because, further.next, (*ended, *more, *further.events))
     done = new_event(
         of_phase.PhaseCompleted,
         context.log.now(),
-        phase=asked.phase,
+        phase=phase_pass.phase,
         alignment_score=result.score_tenths / 10,
         score_band=band_of(result.score_tenths / 10),
         checkpoint_sha=context.tip(),
@@ -227,23 +232,23 @@ def _said(returned: PhaseReturn) -> str:
     return f"a cycle failed: {returned.summary}"
 
 
-def _further(context: AutopilotContext, weighed: PassReview, plan: LoopPlan, score: int) -> CycleDecision | None:
+def _further(context: AutopilotContext, review: PassReview, plan: LoopPlan, score: int) -> CycleDecision | None:
     """The first cycle of the loop after this one: gaps go on beyond the quality that was reached."""
     plans = loops_of(context)
     for other in plans[plans.index(plan) + 1 :]:
-        left = items_left(context, weighed.asked, other, weighed.rated) if score < other.target_tenths else ()
+        left = items_left(context, review.phase_pass, other, review.rated) if score < other.target_tenths else ()
         items = _taken_up(other, left)
         if items:
-            return _begun(context, weighed.asked, other, score, items, "the next loop aims higher", cycle=1)
+            return _begun(context, review.phase_pass, other, score, items, "the next loop aims higher", cycle=1)
     return None
 
 
 def _ended(
-    weighed: PassReview, cycle: PhasePass, now: str, result: CycleResult, new: int | None, plan: LoopPlan, left: int
+    review: PassReview, cycle: PhasePass, now: str, result: CycleResult, new: int | None, plan: LoopPlan, left: int
 ) -> tuple[LoggedEvent, ...]:
     """The event by which a cycle ends; one that came to no score leaves the one before."""
     phase, before = cycle.phase, cycle.before_tenths or 0
-    number = weighed.cycles
+    number = review.cycles
     match plan.loop:
         case Loop.REMEDIATION:
             event = new_event(
@@ -284,13 +289,13 @@ def _ended(
             return (LoggedEvent(gap),)
 
 
-def _exhausted(context: AutopilotContext, weighed: PassReview, plan: LoopPlan, score: int) -> tuple[LoggedEvent, ...]:
+def _exhausted(context: AutopilotContext, review: PassReview, plan: LoopPlan, score: int) -> tuple[LoggedEvent, ...]:
     """What is said of a phase whose loop is spent below its target; it passes, and everybody can see how."""
-    now, phase, count = context.log.now(), weighed.asked.phase, weighed.cycles
+    now, phase, count = context.log.now(), review.phase_pass.phase, review.cycles
     final, target = score / 10, plan.target_tenths / 10
     match plan.loop:
         case Loop.REMEDIATION:
-            path = write_diagnostic(context, weighed, force_incomplete=True)
+            path = write_diagnostic(context, review, force_incomplete=True)
             if path is None:
                 return ()
             marked = new_event(

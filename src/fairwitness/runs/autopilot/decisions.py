@@ -37,12 +37,12 @@ from fairwitness.runs.autopilot.verification import human_tasks
 from fairwitness.store.layout.autopilot import STATE
 
 
-def stamped(context: AutopilotContext, weighed: PassReview, found: IntegrityVerdict) -> tuple[LoggedEvent, ...]:
+def stamped(context: AutopilotContext, review: PassReview, found: IntegrityVerdict) -> tuple[LoggedEvent, ...]:
     """The event that a row of nearly equal scores calls for, if any."""
-    score = weighed.returned.alignment_score
+    score = review.returned.alignment_score
     if found.stamp is None or score is None:
         return ()
-    phase = weighed.asked.phase
+    phase = review.phase_pass.phase
     row = [*scores_before(context, phase), (phase, score)]
     length = uniform_tail([tenths(known) for _, known in row])
     tail = row[-length:]
@@ -66,12 +66,12 @@ _NEEDLESS = 14
 """The integrity check that asks whether a person is needed."""
 
 
-def deferred(log: AutopilotLog, weighed: PassReview, found: IntegrityVerdict) -> tuple[LoggedEvent, ...]:
+def deferred(log: AutopilotLog, review: PassReview, found: IntegrityVerdict) -> tuple[LoggedEvent, ...]:
     """A phase that is put to a person; the state is written down with the reason."""
-    phase, now = weighed.asked.phase, log.now()
-    claim = weighed.returned.human_verify_justification
+    phase, now = review.phase_pass.phase, log.now()
+    claim = review.returned.human_verify_justification
     assert claim is not None  # the contract of a return obliges it
-    said = None if weighed.verified is None else weighed.verified.said
+    said = None if review.verified is None else review.verified.said
     facts = DeferralFacts(
         reason=claim.task_description,
         autonomous_confidence=None if said is None else said.autonomous_confidence,
@@ -82,7 +82,9 @@ def deferred(log: AutopilotLog, weighed: PassReview, found: IntegrityVerdict) ->
             auto_tasks_total=claim.auto_tasks_total,
         ),
     )
-    told = [LoggedEvent(new_event(of_run.CheckpointWritten, now, phase=phase, path=STATE), EventFacts(deferral=facts))]
+    events = [
+        LoggedEvent(new_event(of_run.CheckpointWritten, now, phase=phase, path=STATE), EventFacts(deferral=facts))
+    ]
     if any(each.number == _NEEDLESS for each in found.findings):
         needless = new_event(
             of_phase.UnnecessaryDeferralWarning,
@@ -91,7 +93,7 @@ def deferred(log: AutopilotLog, weighed: PassReview, found: IntegrityVerdict) ->
             checkpoint_task_id=claim.checkpoint_task_id,
             task_description=claim.task_description,
         )
-        told.append(LoggedEvent(needless))
+        events.append(LoggedEvent(needless))
     meta = log.state().state.meta
     deferred, processed = meta.human_deferred_count + 1, meta.total_phases_processed + 1
     if too_many_deferred(deferred, processed, meta.deferral_threshold):
@@ -102,8 +104,8 @@ def deferred(log: AutopilotLog, weighed: PassReview, found: IntegrityVerdict) ->
             total_phases_processed=processed,
             defer_rate=round(deferred / processed, 4),
         )
-        told.append(LoggedEvent(often))
-    return tuple(told)
+        events.append(LoggedEvent(often))
+    return tuple(events)
 
 
 class PassDecisions:
@@ -118,56 +120,54 @@ class PassDecisions:
         known = self._log.kept(key, Verdict)
         if known is not None:
             return known
-        asked = next((each for each in passes_of(self._log, phase) if each.number == number), None)
-        verdict, told = self._joined(phase, number) if asked is None else self._of_pass(asked)
-        return self._log.keep(key, VERDICT, phase, verdict, lambda _now: told)
+        phase_pass = next((each for each in passes_of(self._log, phase) if each.number == number), None)
+        verdict, events = self._joined(phase, number) if phase_pass is None else self._of_pass(phase_pass)
+        return self._log.keep(key, VERDICT, phase, verdict, lambda _now: events)
 
-    def _of_pass(self, asked: PhasePass) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+    def _of_pass(self, phase_pass: PhasePass) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
         context, log = self._context, self._log
-        returned = log.returned(asked)
+        returned = log.returned(phase_pass)
         assert returned is not None  # only a pass that returned is decided about
-        weighed = review_pass(context, asked, returned)
-        found = integrity(integrity_facts(context, weighed))
+        review = review_pass(context, phase_pass, returned)
+        found = integrity(integrity_facts(context, review))
         failure = next((each for each in found.findings if each.answer is IntegrityAnswer.FAILURE), None)
         failed = None if failure is None else f"integrity check {failure.number}, {failure.name}: {failure.because}"
-        is_cycle = origin(log, asked).kind is PassKind.CYCLE
+        is_cycle = origin(log, phase_pass).kind is PassKind.CYCLE
         path = None
-        if (
-            not is_cycle or not cycle_result(context, weighed, failed).revert
-        ):  # else the one before it tells what stands
-            path = write_diagnostic(context, weighed, force_incomplete=False)
-        told = [*self._diagnosed(weighed, path), *stamped(context, weighed, found)]
+        if not is_cycle or not cycle_result(context, review, failed).revert:  # else the one before it tells what stands
+            path = write_diagnostic(context, review, force_incomplete=False)
+        events = [*self._diagnosed(review, path), *stamped(context, review, found)]
         if found.answer is IntegrityAnswer.ENFORCEMENT:
             because = next(each.because for each in found.findings if each.answer is IntegrityAnswer.ENFORCEMENT)
             again = PhasePass(
-                phase=asked.phase,
-                number=asked.number + 1,
+                phase=phase_pass.phase,
+                number=phase_pass.number + 1,
                 kind=PassKind.AGAIN,
-                start=asked.start,
-                checkpoint=asked.checkpoint,
+                start=phase_pass.start,
+                checkpoint=phase_pass.checkpoint,
                 again=found.again,
             )
-            return self._verdict(weighed, found, AfterPass.ONCE_MORE, because, again), tuple(told)
+            return self._verdict(review, found, AfterPass.ONCE_MORE, because, again), tuple(events)
         if is_cycle:
-            after = after_cycle_pass(context, weighed, failed=failed)
-            verdict = self._verdict(weighed, found, after.after, after.because, after.next)
-            return verdict, (*told, *after.told)
-        verdict, more = self._gated(weighed, found, failed)
-        return verdict, (*told, *more)
+            after = after_cycle_pass(context, review, failed=failed)
+            verdict = self._verdict(review, found, after.after, after.because, after.next)
+            return verdict, (*events, *after.events)
+        verdict, more = self._gated(review, found, failed)
+        return verdict, (*events, *more)
 
-    def _diagnosed(self, weighed: PassReview, path: str | None) -> tuple[LoggedEvent, ...]:
-        if path is None or weighed.rated is None:
+    def _diagnosed(self, review: PassReview, path: str | None) -> tuple[LoggedEvent, ...]:
+        if path is None or review.rated is None:
             return ()
-        phase = weighed.asked.phase
+        phase = review.phase_pass.phase
         written = new_event(
             of_quality.ConfidenceDiagnosticWritten,
             self._log.now(),
             phase=phase,
             phase_id=phase,
-            alignment_score=weighed.rated.settled.score,
+            alignment_score=review.rated.settled.score,
             pass_threshold=self._threshold / 10,
             diagnostic_path=path,
-            path_to_9_items=len(weighed.way.usable),
+            path_to_9_items=len(review.way.usable),
         )
         return (LoggedEvent(written),)
 
@@ -177,27 +177,27 @@ class PassDecisions:
 
     def _verdict(
         self,
-        weighed: PassReview,
+        review: PassReview,
         found: IntegrityVerdict,
         after: AfterPass,
         because: str,
         following: PhasePass | None = None,
     ) -> Verdict:
         return Verdict(
-            phase=weighed.asked.phase,
-            number=weighed.asked.number,
+            phase=review.phase_pass.phase,
+            number=review.phase_pass.number,
             after=after,
             because=because,
             findings=found.findings,
             next=following,
-            cycles=weighed.cycles,
+            cycles=review.cycles,
         )
 
     def _gated(
-        self, weighed: PassReview, found: IntegrityVerdict, failed: str | None
+        self, review: PassReview, found: IntegrityVerdict, failed: str | None
     ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
         """The gate of a phase that went through its steps."""
-        context, order, returned = self._context, self._context.order, weighed.returned
+        context, order, returned = self._context, self._context.order, review.returned
         plan = course(frozenset(order.flags))
         answer = gate_of(
             context.order.roadmap.outline,
@@ -209,33 +209,33 @@ class PassDecisions:
             complete=plan.goes_on,
         )
         if failed is not None:
-            return self._failed(weighed, found, failed, halts=not plan.goes_on)
+            return self._failed(review, found, failed, halts=not plan.goes_on)
         match answer.move:
             case GateMove.DEFER:
-                verdict = self._verdict(weighed, found, AfterPass.DEFERRED, answer.because)
-                return verdict, deferred(self._log, weighed, found)
+                verdict = self._verdict(review, found, AfterPass.DEFERRED, answer.because)
+                return verdict, deferred(self._log, review, found)
             case GateMove.SPLIT:
-                return self._split(weighed, found, answer.because)
+                return self._split(review, found, answer.because)
             case GateMove.ROLL_BACK:
-                return self._failed(weighed, found, _reason(returned), halts=not plan.goes_on)
+                return self._failed(review, found, _reason(returned), halts=not plan.goes_on)
             case GateMove.FAIL_AND_GO_ON:
-                return self._failed(weighed, found, _reason(returned, answer.because), halts=False)
+                return self._failed(review, found, _reason(returned, answer.because), halts=False)
             case GateMove.FAIL_AND_HALT:
-                return self._failed(weighed, found, _reason(returned, answer.because), halts=True)
+                return self._failed(review, found, _reason(returned, answer.because), halts=True)
             case GateMove.PASS | GateMove.REMEDIATE | GateMove.PASS_INCOMPLETE | GateMove.PASS_EXHAUSTED:
-                started = first_cycle(context, weighed)
+                started = first_cycle(context, review)
                 if started is None:
-                    told = (*nothing_to_raise(context, weighed), *self.completed(weighed))
-                    return self._verdict(weighed, found, AfterPass.SETTLED, answer.because), told
-                verdict = self._verdict(weighed, found, AfterPass.ONCE_MORE, answer.because, started.next)
-                return verdict, started.told
+                    events = (*nothing_to_raise(context, review), *self.completed(review))
+                    return self._verdict(review, found, AfterPass.SETTLED, answer.because), events
+                verdict = self._verdict(review, found, AfterPass.ONCE_MORE, answer.because, started.next)
+                return verdict, started.events
 
-    def completed(self, weighed: PassReview) -> tuple[LoggedEvent, ...]:
+    def completed(self, review: PassReview) -> tuple[LoggedEvent, ...]:
         """A phase that passed its gate."""
-        context, phase, now = self._context, weighed.asked.phase, self._log.now()
-        score = weighed.returned.alignment_score
-        said = None if weighed.verified is None else weighed.verified.said
-        told = []
+        context, phase, now = self._context, review.phase_pass.phase, self._log.now()
+        score = review.returned.alignment_score
+        said = None if review.verified is None else review.verified.said
+        events = []
         if human_tasks(context, phase) and said is not None and said.autonomous_confidence is not None:
             alone = new_event(
                 of_phase.AutonomousResolutionSuccess,
@@ -243,7 +243,7 @@ class PassDecisions:
                 phase=phase,
                 autonomous_confidence=said.autonomous_confidence,
             )
-            told.append(LoggedEvent(alone))
+            events.append(LoggedEvent(alone))
         done = new_event(
             of_phase.PhaseCompleted,
             now,
@@ -252,28 +252,28 @@ class PassDecisions:
             score_band=None if score is None else band_of(score),
             checkpoint_sha=context.tip(),
         )
-        return (*told, LoggedEvent(done))
+        return (*events, LoggedEvent(done))
 
     def _split(
-        self, weighed: PassReview, found: IntegrityVerdict, because: str
+        self, review: PassReview, found: IntegrityVerdict, because: str
     ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
-        asked, plan = weighed.asked, self._context.plan(weighed.asked.phase)
+        phase_pass, plan = review.phase_pass, self._context.plan(review.phase_pass.phase)
         assert plan is not None
-        names = [f"{asked.phase}{chr(ord('a') + index)}" for index in range(len(parts_of(plan)))]
+        names = [f"{phase_pass.phase}{chr(ord('a') + index)}" for index in range(len(parts_of(plan)))]
         parts = tuple(
             PhasePass(
                 phase=name,
                 number=len(passes_of(self._log, name)) + 1,  # a phase that is tried again may be split again
                 kind=PassKind.PART,
-                start=asked.start,
-                checkpoint=asked.checkpoint,
+                start=phase_pass.start,
+                checkpoint=phase_pass.checkpoint,
                 tasks=tuple(task.id for task in part),
             )
             for name, part in zip(names, parts_of(plan), strict=True)
         )
         verdict = Verdict(
-            phase=asked.phase,
-            number=asked.number,
+            phase=phase_pass.phase,
+            number=phase_pass.number,
             after=AfterPass.SPLIT,
             because=because,
             findings=found.findings,
@@ -293,12 +293,12 @@ class PassDecisions:
         settled = Verdict(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
         if failed:
             reason = f"its part {failed[0]} is not completed"
-            told = self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
+            events = self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
             goes_on = course(frozenset(context.order.flags)).goes_on
             if goes_on or not has_dependents(context.order.roadmap.outline, phase):
-                return settled, told
+                return settled, events
             halted = settled.model_copy(update={"after": AfterPass.HALTED, "because": reason})
-            return halted, (*told, self._stop(phase, reason))
+            return halted, (*events, self._stop(phase, reason))
         score = split_score([standing_score(each) for each in records])
         completed = new_event(
             of_phase.PhaseCompleted,
@@ -311,33 +311,35 @@ class PassDecisions:
         return settled, (LoggedEvent(completed),)
 
     def _failed(
-        self, weighed: PassReview, found: IntegrityVerdict, reason: str, *, halts: bool
+        self, review: PassReview, found: IntegrityVerdict, reason: str, *, halts: bool
     ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
-        asked = weighed.asked
-        halts = halts and asked.phase in {phase.id for phase in self._context.order.roadmap.phases}
-        results = self._log.results(asked)
+        phase_pass = review.phase_pass
+        halts = halts and phase_pass.phase in {phase.id for phase in self._context.order.roadmap.phases}
+        results = self._log.results(phase_pass)
         step = results[-1].step if results else StepName.PREFLIGHT
-        told = self._failure(asked, reason, weighed.returned.recommendation, step)
+        events = self._failure(phase_pass, reason, review.returned.recommendation, step)
         if halts:
-            told = (*told, self._stop(asked.phase, reason))
-        return self._verdict(weighed, found, AfterPass.HALTED if halts else AfterPass.SETTLED, reason), told
+            events = (*events, self._stop(phase_pass.phase, reason))
+        return self._verdict(review, found, AfterPass.HALTED if halts else AfterPass.SETTLED, reason), events
 
     def _stop(self, phase: str, reason: str) -> LoggedEvent:
         why = f"phase {phase} failed: {reason}"
         return LoggedEvent(new_event(of_run.RunHalted, self._log.now(), reason=why, status=RunStatus.FAILED))
 
     def _failure(
-        self, asked: PhasePass, reason: str, recommendation: Recommendation, step: StepName
+        self, phase_pass: PhasePass, reason: str, recommendation: Recommendation, step: StepName
     ) -> tuple[LoggedEvent, ...]:
         """A phase that failed: what it changed is taken back and kept aside, and why is written down."""
         context, log, now = self._context, self._log, self._log.now()
-        told: list[LoggedEvent] = []
-        back = take_back(log, context.repo, asked.phase, to=asked.checkpoint, why=reason, key=revert_key(asked))
+        events: list[LoggedEvent] = []
+        back = take_back(
+            log, context.repo, phase_pass.phase, to=phase_pass.checkpoint, why=reason, key=revert_key(phase_pass)
+        )
         if back.branch is not None:
             begun = new_event(
                 of_phase.RollbackInitiated,
                 now,
-                phase=asked.phase,
+                phase=phase_pass.phase,
                 reason=reason,
                 rollback_from=back.from_,
                 rollback_to=back.to,
@@ -345,26 +347,26 @@ class PassDecisions:
             done = new_event(
                 of_phase.RollbackCompleted,
                 now,
-                phase=asked.phase,
+                phase=phase_pass.phase,
                 rollback_from=back.from_,
                 rollback_to=back.to,
                 diagnostic_branch=back.branch,
             )
-            told = [LoggedEvent(begun), LoggedEvent(done)]
-        category = category_of(context, asked) or FailureCategory.COORDINATION_FAILURE
+            events = [LoggedEvent(begun), LoggedEvent(done)]
+        category = category_of(context, phase_pass) or FailureCategory.COORDINATION_FAILURE
         written = write_post_mortem(
-            log, context.files, asked, PhaseFailure(reason=reason, category=category, step=step)
+            log, context.files, phase_pass, PhaseFailure(reason=reason, category=category, step=step)
         )
         failed = new_event(
             of_phase.PhaseFailed,
             now,
-            phase=asked.phase,
+            phase=phase_pass.phase,
             reason=reason,
             category=category,
             recommendation=recommendation,
             postmortem_path=written.path,
         )
-        return (*told, LoggedEvent(failed))
+        return (*events, LoggedEvent(failed))
 
 
 def _reason(returned: PhaseReturn, otherwise: str = "a rollback was asked for") -> str:

@@ -241,7 +241,7 @@ class NodeExecutor:
         if not may_retry(RetryKind.TASK, spent, log.order().limits.breaker):
             return False
 
-        def told(now: str) -> tuple[LoggedEvent, ...]:
+        def events(now: str) -> tuple[LoggedEvent, ...]:
             if self._graph.phase is None:
                 return ()
             event = new_event(
@@ -255,7 +255,7 @@ class NodeExecutor:
             )
             return (LoggedEvent(event),)
 
-        log.keep(key, RETRY, order.node, TaskRetry(node=order.node, number=number, problems=tuple(problems)), told)
+        log.keep(key, RETRY, order.node, TaskRetry(node=order.node, number=number, problems=tuple(problems)), events)
         return True
 
     async def _checked(
@@ -286,8 +286,8 @@ class NodeExecutor:
     async def _run(self, job: NodeJob, course: AttemptProgress, number: int) -> tuple[ExecutionResult, ...]:
         if job.node.task is None:
             return ()
-        scope, asked = f"{job.id}-{number}", task_checks.asked_of(job.node.task)
-        runs = await run_blocking_stoppable(lambda stop: self._harness.run_all(scope, asked, course.tree, stop=stop))
+        scope, commands = f"{job.id}-{number}", task_checks.task_commands(job.node.task)
+        runs = await run_blocking_stoppable(lambda stop: self._harness.run_all(scope, commands, course.tree, stop=stop))
         course.milliseconds += sum(run.duration_ms for run in runs)
         return runs
 
@@ -326,22 +326,22 @@ class NodeExecutor:
 RunGraph = Callable[[int], Awaitable[GraphEnd]]
 
 
-async def execute(context: AutopilotContext, asked: PhasePass, number: int, carry: RunGraph) -> FinishedStep:
+async def execute(context: AutopilotContext, phase_pass: PhasePass, number: int, run_graph: RunGraph) -> FinishedStep:
     """Carries out the tasks of the plan, or what a cycle is to mend; what fails is said, and the others go on."""
-    nodes = await run_blocking(_nodes, context, asked)
-    done = await _run_graphs(context, asked, f"execute-{number}", nodes, carry)
-    everything = await run_blocking(_of_phase, context, asked.phase)
+    nodes = await run_blocking(_nodes, context, phase_pass)
+    done = await _run_graphs(context, phase_pass, f"execute-{number}", nodes, run_graph)
+    everything = await run_blocking(_of_phase, context, phase_pass.phase)
     tasks_log, said = (
         await run_blocking(logged, context.log, *everything),
         await run_blocking(deviations, context.log, *everything),
     )
-    page = execution_page(context.phase(asked.phase), tasks_log, said)
-    path = context.layout(asked.phase).execution_log
+    page = execution_page(context.phase(phase_pass.phase), tasks_log, said)
+    path = context.layout(phase_pass.phase).execution_log
     await run_blocking(context.put, path, page)
     good = done.is_done
     return FinishedStep(
         StepResult(step=StepName.EXECUTE, number=number, good=good, issues=() if good else done.issues),
-        steps=PhaseSteps(execute=await run_blocking(_step, context, asked, done)),
+        steps=PhaseSteps(execute=await run_blocking(_step, context, phase_pass, done)),
         output=path,
         error=None if good else _error(done),
         new_commits=done.merged,
@@ -354,24 +354,24 @@ def _of_phase(context: AutopilotContext, phase: str) -> tuple[int, ...]:
     return tuple(graph.number for graph in graphs_of(context.log) if graph.phase == phase)
 
 
-def _nodes(context: AutopilotContext, asked: PhasePass) -> tuple[PlannedNode, ...]:
-    if asked.kind is PassKind.CYCLE:
-        name = f"p{asked.phase}-cycle"
-        return (PlannedNode(id=name, role=Role.EXECUTOR, task=None, items=asked.items, problems=(), wave=1),)
+def _nodes(context: AutopilotContext, phase_pass: PhasePass) -> tuple[PlannedNode, ...]:
+    if phase_pass.kind is PassKind.CYCLE:
+        name = f"p{phase_pass.phase}-cycle"
+        return (PlannedNode(id=name, role=Role.EXECUTOR, task=None, items=phase_pass.items, problems=(), wave=1),)
     return tuple(
         PlannedNode(
-            id=f"p{asked.phase}-{task.id}", role=Role.EXECUTOR, task=task, items=(), problems=(), wave=task.wave
+            id=f"p{phase_pass.phase}-{task.id}", role=Role.EXECUTOR, task=task, items=(), problems=(), wave=task.wave
         )
-        for task in context.tasks(asked)
+        for task in context.tasks(phase_pass)
     )
 
 
-async def debug(context: AutopilotContext, asked: PhasePass, number: int, carry: RunGraph) -> FinishedStep:
+async def debug(context: AutopilotContext, phase_pass: PhasePass, number: int, run_graph: RunGraph) -> FinishedStep:
     """Lets a debugger mend what verification and judge found; whether it did is for the next verification to see."""
-    problems = await run_blocking(_problems, context, asked)
-    name = f"p{asked.phase}-debug"
+    problems = await run_blocking(_problems, context, phase_pass)
+    name = f"p{phase_pass.phase}-debug"
     node = PlannedNode(id=name, role=Role.DEBUGGER, task=None, items=(), problems=problems, wave=1)
-    done = await _run_graphs(context, asked, f"debug-{number}", (node,), carry)
+    done = await _run_graphs(context, phase_pass, f"debug-{number}", (node,), run_graph)
     good = done.is_done
     return FinishedStep(
         StepResult(step=StepName.DEBUG, number=number, good=good, issues=() if good else done.issues),
@@ -381,9 +381,9 @@ async def debug(context: AutopilotContext, asked: PhasePass, number: int, carry:
     )
 
 
-def _problems(context: AutopilotContext, asked: PhasePass) -> tuple[str, ...]:
+def _problems(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
     """What the last verification and its judge left to be mended."""
-    results = context.log.results(asked)
+    results = context.log.results(phase_pass)
     last: dict[StepName, StepResult] = {result.step: result for result in results}
     found = [issue for step in (StepName.VERIFY, StepName.JUDGE) if step in last for issue in last[step].issues]
     return tuple(dict.fromkeys(found)) or ("the judge asks for debugging",)
@@ -404,8 +404,8 @@ class GraphResults:
     def issues(self) -> tuple[str, ...]:
         """What was not carried out."""
         failed = [task for task in self.tasks_log if task.status is not TaskStatus.COMPLETED]
-        told = tuple(f"{task.id} is {task.status.value}: {task.description}" for task in failed)
-        return told or ("the tasks were not carried out",)
+        events = tuple(f"{task.id} is {task.status.value}: {task.description}" for task in failed)
+        return events or ("the tasks were not carried out",)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -423,15 +423,17 @@ class GraphResults:
 
 
 async def _run_graphs(
-    context: AutopilotContext, asked: PhasePass, purpose: str, nodes: Sequence[PlannedNode], carry: RunGraph
+    context: AutopilotContext, phase_pass: PhasePass, purpose: str, nodes: Sequence[PlannedNode], run_graph: RunGraph
 ) -> GraphResults:
     """Graph after graph: what only waited for something that failed is begun without it."""
     numbers: list[int] = []
     merged, left = 0, tuple(nodes)
     while left:
         turn = purpose if not numbers else f"{purpose}-rest-{len(numbers)}"
-        numbers.append(await run_blocking(begin_graph, context.log, asked, turn, left, await run_blocking(context.tip)))
-        end = await carry(numbers[-1])
+        numbers.append(
+            await run_blocking(begin_graph, context.log, phase_pass, turn, left, await run_blocking(context.tip))
+        )
+        end = await run_graph(numbers[-1])
         if end.reason is not None and end.reason.startswith(BUDGET):
             raise over_budget(end.reason.removeprefix(BUDGET))
         if end.reason is not None:
@@ -443,9 +445,9 @@ async def _run_graphs(
     return GraphResults(merged, tasks_log, failed)
 
 
-def _step(context: AutopilotContext, asked: PhasePass, done: GraphResults) -> ExecuteStep:
+def _step(context: AutopilotContext, phase_pass: PhasePass, done: GraphResults) -> ExecuteStep:
     """What the state file keeps: the tasks of this step, beside those that were carried out before."""
-    record = context.log.state().state.phases.get(asked.phase)
+    record = context.log.state().state.phases.get(phase_pass.phase)
     before = {} if record is None or record.steps.execute is None else dict(record.steps.execute.tasks)
     tasks = {
         task.id: TaskRecord(status=task.status, commit=task.commit, retries=task.debug_attempts)

@@ -46,7 +46,7 @@ _UNKNOWN = AutomatedChecks(compile="n/a", tests="n/a", lint="n/a")
 class PassReview:
     """A pass that returned, with what is known of it."""
 
-    asked: PhasePass
+    phase_pass: PhasePass
     returned: PhaseReturn
     verified: PhaseVerification | None
     judged: JudgeReturn | None
@@ -56,43 +56,43 @@ class PassReview:
     """Cycles of its loop that have been run, this one included."""
 
 
-def review_pass(context: AutopilotContext, asked: PhasePass, returned: PhaseReturn) -> PassReview:
+def review_pass(context: AutopilotContext, phase_pass: PhasePass, returned: PhaseReturn) -> PassReview:
     """Gathers what stands on record about a pass."""
-    rated = context.latest(RATING, asked.phase, PhaseRating) if returned.status is PhaseOutcome.COMPLETED else None
+    rated = context.latest(RATING, phase_pass.phase, PhaseRating) if returned.status is PhaseOutcome.COMPLETED else None
     return PassReview(
-        asked,
+        phase_pass,
         returned,
-        context.latest(VERIFICATION, asked.phase, PhaseVerification),
-        context.latest(JUDGEMENT, asked.phase, JudgeReturn),
+        context.latest(VERIFICATION, phase_pass.phase, PhaseVerification),
+        context.latest(JUDGEMENT, phase_pass.phase, JudgeReturn),
         rated,
-        _way(context, asked, rated),
+        _way(context, phase_pass, rated),
         len(
             [
                 each
-                for each in passes_of(context.log, asked.phase)
-                if each.kind is PassKind.CYCLE and each.loop is origin(context.log, asked).loop
+                for each in passes_of(context.log, phase_pass.phase)
+                if each.kind is PassKind.CYCLE and each.loop is origin(context.log, phase_pass).loop
             ]
         ),
     )
 
 
-def with_current_rating(context: AutopilotContext, weighed: PassReview) -> PassReview:
+def with_current_rating(context: AutopilotContext, review: PassReview) -> PassReview:
     """The same with the rating that stands: where a cycle was taken back, the one before it, if there is one."""
-    row = current_rating(context.log, weighed.asked.phase)
+    row = current_rating(context.log, review.phase_pass.phase)
     rated = None if row is None else PhaseRating.model_validate(row.detail["document"])
-    return replace(weighed, rated=rated, way=_way(context, weighed.asked, rated))
+    return replace(review, rated=rated, way=_way(context, review.phase_pass, rated))
 
 
-def _way(context: AutopilotContext, asked: PhasePass, rated: PhaseRating | None) -> WayUp:
+def _way(context: AutopilotContext, phase_pass: PhasePass, rated: PhaseRating | None) -> WayUp:
     if rated is None:
         return WayUp(usable=(), refused=())
-    known = paths_of(context, asked)
-    return way_up(ways_up(rated.settled.rating, files_of(context, asked), known), known)
+    known = paths_of(context, phase_pass)
+    return way_up(ways_up(rated.settled.rating, files_of(context, phase_pass), known), known)
 
 
-def files_of(context: AutopilotContext, asked: PhasePass) -> dict[str, str]:
+def files_of(context: AutopilotContext, phase_pass: PhasePass) -> dict[str, str]:
     """By criterion, the first file of the task that serves it."""
-    plan = context.plan(asked.phase)
+    plan = context.plan(phase_pass.phase)
     return {
         named: task.files[0]
         for task in reversed(() if plan is None else plan.tasks)
@@ -101,58 +101,60 @@ def files_of(context: AutopilotContext, asked: PhasePass) -> dict[str, str]:
     }
 
 
-def paths_of(context: AutopilotContext, asked: PhasePass) -> frozenset[str]:
+def paths_of(context: AutopilotContext, phase_pass: PhasePass) -> frozenset[str]:
     """Every file that a way up may name: those that exist, and those that the plan would create."""
-    plan = context.plan(asked.phase)
+    plan = context.plan(phase_pass.phase)
     planned = {path for task in (() if plan is None else plan.tasks) for path in task.files}
     return paths_at(context.repository, context.tip()) | planned
 
 
-def integrity_facts(context: AutopilotContext, weighed: PassReview) -> IntegrityFacts:
+def integrity_facts(context: AutopilotContext, review: PassReview) -> IntegrityFacts:
     """Everything the integrity checks are told."""
-    asked, returned, order = weighed.asked, weighed.returned, context.order
+    phase_pass, returned, order = review.phase_pass, review.returned, context.order
     state = context.log.state().state
     seen = (
-        context.latest(SEEN, asked.phase, HarnessResults)
+        context.latest(SEEN, phase_pass.phase, HarnessResults)
         if returned.verification_duration_seconds is not None
         else None
     )
-    said = None if weighed.verified is None else weighed.verified.said
-    done, _, total = task_counts(context, asked)
+    said = None if review.verified is None else review.verified.said
+    done, _, total = task_counts(context, phase_pass)
     loops = course(frozenset(order.flags)).loops
-    origin_loop = origin(context.log, asked).loop
+    origin_loop = origin(context.log, phase_pass).loop
     limit = max((CYCLES[plan.loop] for plan in loops), default=0) if origin_loop is None else CYCLES[origin_loop]
-    report = None if weighed.judged is None else judge_page(context.phase(asked.phase), weighed.judged, said)
+    report = None if review.judged is None else judge_page(context.phase(phase_pass.phase), review.judged, said)
     return IntegrityFacts(
         returned=returned,
-        phase_type=context.phase(asked.phase).type,
+        phase_type=context.phase(phase_pass.phase).type,
         seen=HarnessFacts(
-            ran=_ran(context, asked),
-            phase_seconds=round(seconds_of(context.log, asked.phase), 3),
+            ran=_ran(context, phase_pass),
+            phase_seconds=round(seconds_of(context.log, phase_pass.phase), 3),
             verification_seconds=returned.verification_duration_seconds,
-            commits=commits_since(context, asked.checkpoint, context.tip()),
+            commits=commits_since(context, phase_pass.checkpoint, context.tip()),
             checks=_UNKNOWN if seen is None else seen.checks,
             executions=() if seen is None else seen.executed,
         ),
         said=Opinions(
             verification=said,
-            judgement=weighed.judged,
+            judgement=review.judged,
             judge_report=report,
-            written_score=None if weighed.rated is None else weighed.rated.written,
+            written_score=None if review.rated is None else review.rated.written,
         ),
         planned=PlannedTasks(
-            checkpoints=tuple(task.id for task in human_tasks(context, asked.phase)), auto_passed=done, auto_total=total
+            checkpoints=tuple(task.id for task in human_tasks(context, phase_pass.phase)),
+            auto_passed=done,
+            auto_total=total,
         ),
         standing=PhaseStanding(
-            earlier_tenths=tuple(tenths(score) for _, score in scores_before(context, asked.phase)),
+            earlier_tenths=tuple(tenths(score) for _, score in scores_before(context, phase_pass.phase)),
             threshold_tenths=course(frozenset(order.flags)).threshold_tenths,
-            cycles=min(weighed.cycles, limit),
+            cycles=min(review.cycles, limit),
             cycle_limit=limit,
             deferral_limit=asking(state.meta).limit,
-            category=category_of(context, asked),
-            way_up=_named(weighed),
-            paths=paths_of(context, asked),
-            enforced=asked.kind is PassKind.AGAIN,
+            category=category_of(context, phase_pass),
+            way_up=_named(review),
+            paths=paths_of(context, phase_pass),
+            enforced=phase_pass.kind is PassKind.AGAIN,
         ),
         settings=IntegritySettings(
             quick_phase_seconds=order.limits.quick_phase_seconds,
@@ -161,17 +163,17 @@ def integrity_facts(context: AutopilotContext, weighed: PassReview) -> Integrity
     )
 
 
-def _named(weighed: PassReview) -> tuple[PathItem, ...] | None:
+def _named(review: PassReview) -> tuple[PathItem, ...] | None:
     """The ways up that can be worked on; if there is none, those that were refused, so that the checks say why."""
-    if weighed.rated is None:
+    if review.rated is None:
         return None
-    return weighed.way.usable or tuple(refused.item for refused in weighed.way.refused)
+    return review.way.usable or tuple(refused.item for refused in review.way.refused)
 
 
-def _ran(context: AutopilotContext, asked: PhasePass) -> tuple[StepRun, ...]:
+def _ran(context: AutopilotContext, phase_pass: PhasePass) -> tuple[StepRun, ...]:
     """Who did which step, by the dispatches on record; what no agent did, the harness did."""
     runs = []
-    names = {pass_name(each) for each in lineage(context.log, asked)}
+    names = {pass_name(each) for each in lineage(context.log, phase_pass)}
     ended = {row.subject for row in context.log.ledger.observations(context.log.run_id, ENDED)}
     for row in context.log.ledger.observations(context.log.run_id, STEP):
         if row.subject not in names:
@@ -199,31 +201,31 @@ def scores_before(context: AutopilotContext, phase: str) -> tuple[tuple[str, flo
     return tuple((other, score) for _, other, score in sorted(done))
 
 
-def category_of(context: AutopilotContext, asked: PhasePass) -> FailureCategory | None:
+def category_of(context: AutopilotContext, phase_pass: PhasePass) -> FailureCategory | None:
     """Why a phase failed: the category of the failure that its last bad step told of."""
     for envelope in reversed(tuple(context.log.ledger.events(context.log.run_id))):
-        if envelope.phase == asked.phase and envelope.type in ("step_failed", "task_failed"):
+        if envelope.phase == phase_pass.phase and envelope.type in ("step_failed", "task_failed"):
             said = envelope.data.get("category")
             return None if said is None else FailureCategory(said)
     return None
 
 
-def write_diagnostic(context: AutopilotContext, weighed: PassReview, *, force_incomplete: bool) -> str | None:
+def write_diagnostic(context: AutopilotContext, review: PassReview, *, force_incomplete: bool) -> str | None:
     """Writes the diagnostic of a phase below nine; its path, or None if it needs none."""
-    rated = weighed.rated
+    rated = review.rated
     if rated is None or not needs_diagnostic(tenths(rated.settled.score)):
         return None
-    phase = weighed.asked.phase
+    phase = review.phase_pass.phase
     threshold = course(frozenset(context.order.flags)).threshold_tenths / 10
     doubted = ConfidenceDiagnostic(
         score=rated.settled.score,
         threshold=threshold,
         force_incomplete=force_incomplete,
-        judge=weighed.judged,
-        verifier=None if weighed.verified is None else weighed.verified.said,
+        judge=review.judged,
+        verifier=None if review.verified is None else review.verified.said,
         rating=rated.settled.rating,
-        usable=weighed.way.usable,
-        refused=weighed.way.refused,
+        usable=review.way.usable,
+        refused=review.way.refused,
         cycles=_history(context, phase),
     )
     path = phase_confidence(phase)

@@ -15,42 +15,42 @@ def passes_of(log: AutopilotLog, phase: str) -> tuple[PhasePass, ...]:
     return tuple(each for each in log.passes() if each.phase == phase)
 
 
-def lineage(log: AutopilotLog, asked: PhasePass) -> tuple[PhasePass, ...]:
+def lineage(log: AutopilotLog, phase_pass: PhasePass) -> tuple[PhasePass, ...]:
     """A pass with those before it whose steps it repeats; the first of them is the one that was no repetition."""
     found: list[PhasePass] = []
-    for each in passes_of(log, asked.phase):
-        if each.number <= asked.number:
+    for each in passes_of(log, phase_pass.phase):
+        if each.number <= phase_pass.number:
             found = [*found, each] if each.kind is PassKind.AGAIN else [each]
     return tuple(found)
 
 
-def origin(log: AutopilotLog, asked: PhasePass) -> PhasePass:
+def origin(log: AutopilotLog, phase_pass: PhasePass) -> PhasePass:
     """The pass that an enforcement repeats steps of; of any other pass, itself."""
-    return next(iter(lineage(log, asked)), asked)
+    return next(iter(lineage(log, phase_pass)), phase_pass)
 
 
-def tasks_of(log: AutopilotLog, asked: PhasePass) -> tuple[str, ...]:
+def tasks_of(log: AutopilotLog, phase_pass: PhasePass) -> tuple[str, ...]:
     """The tasks of a part, also where steps of it are done again; of any other pass none, since it has all."""
-    return origin(log, asked).tasks
+    return origin(log, phase_pass).tasks
 
 
-def results_of(log: AutopilotLog, asked: PhasePass) -> tuple[StepResult, ...]:
+def results_of(log: AutopilotLog, phase_pass: PhasePass) -> tuple[StepResult, ...]:
     """How all steps of a lineage ended, in order."""
-    return tuple(result for each in lineage(log, asked) for result in log.results(each))
+    return tuple(result for each in lineage(log, phase_pass) for result in log.results(each))
 
 
-def revert_key(asked: PhasePass) -> str:
+def revert_key(phase_pass: PhasePass) -> str:
     """Under what it is kept that the work of a pass was taken back."""
-    return f"reverted:{pass_name(asked)}"
+    return f"reverted:{pass_name(phase_pass)}"
 
 
 def current_rating(log: AutopilotLog, phase: str) -> Observation | None:
     """The last rating of a phase whose work was not taken back."""
     gone = {
         pass_name(each)
-        for asked in passes_of(log, phase)
-        if log.ledger.observation(log.run_id, revert_key(asked)) is not None
-        for each in lineage(log, asked)
+        for phase_pass in passes_of(log, phase)
+        if log.ledger.observation(log.run_id, revert_key(phase_pass)) is not None
+        for each in lineage(log, phase_pass)
     }
     rows = [row for row in log.ledger.observations(log.run_id, RATING) if row.subject == phase]
     return next((row for row in reversed(rows) if row.key.split(":")[1] not in gone), None)

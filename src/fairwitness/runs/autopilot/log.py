@@ -121,10 +121,10 @@ class AutopilotLog:
                 self._state = folded
             return self._state
 
-    def tell(self, *told: LoggedEvent) -> None:
+    def append(self, *events: LoggedEvent) -> None:
         """Writes events in one record."""
         now = self.now()
-        self.ledger.record(self.run_id, lambda record: put_events(record, told, now))
+        self.ledger.record(self.run_id, lambda record: put_events(record, events, now))
 
     def keep(
         self, key: str, kind: str, subject: str, document: C, make: Callable[[str], Iterable[LoggedEvent]] | None = None
@@ -132,11 +132,11 @@ class AutopilotLog:
         """Keeps a document under a key together with the events that tell of it, once; what was kept first is given."""
         now = self.now()
         row = self.seen(key, kind, subject, {"document": document.plain()}, now)
-        told = tuple(make(now)) if make is not None else ()
+        events = tuple(make(now)) if make is not None else ()
 
         def write(record: Record) -> None:
             record.observation(row)
-            put_events(record, told, now)
+            put_events(record, events, now)
 
         known = self.kept(key, type(document))
         if known is not None:
@@ -190,38 +190,38 @@ class AutopilotLog:
         """Every pass that was begun."""
         return self.all_kept(PASS, PhasePass)
 
-    def results(self, asked: PhasePass) -> tuple[StepResult, ...]:
+    def results(self, phase_pass: PhasePass) -> tuple[StepResult, ...]:
         """How the steps of a pass ended, in order."""
         rows = self.ledger.observations(self.run_id, STEP)
-        own = [row for row in rows if row.subject == pass_name(asked)]
+        own = [row for row in rows if row.subject == pass_name(phase_pass)]
         return tuple(StepResult.model_validate(row.detail["document"]) for row in own)
 
-    def returned(self, asked: PhasePass) -> PhaseReturn | None:
+    def returned(self, phase_pass: PhasePass) -> PhaseReturn | None:
         """What a pass returned; None as long as it has not."""
-        return self.kept(f"{RETURNED}:{pass_name(asked)}", PhaseReturn)
+        return self.kept(f"{RETURNED}:{pass_name(phase_pass)}", PhaseReturn)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """What followed from the passes that returned."""
         return self.all_kept(VERDICT, Verdict)
 
 
-def pass_name(asked: PhasePass) -> str:
+def pass_name(phase_pass: PhasePass) -> str:
     """A pass as it stands in keys and in names of dispatches.
 
     >>> pass_name(PhasePass.model_construct(phase="6.1", number=2))
     '6.1-2'
     """
-    return f"{asked.phase}-{asked.number}"
+    return f"{phase_pass.phase}-{phase_pass.number}"
 
 
-def step_key(asked: PhasePass, step: StepName, number: int) -> str:
+def step_key(phase_pass: PhasePass, step: StepName, number: int) -> str:
     """Where the result of a step stands."""
-    return f"{STEP}:{pass_name(asked)}:{step.value}:{number}"
+    return f"{STEP}:{pass_name(phase_pass)}:{step.value}:{number}"
 
 
-def put_events(record: Record, told: Sequence[LoggedEvent], now: str) -> None:
+def put_events(record: Record, events: Sequence[LoggedEvent], now: str) -> None:
     """Autopilot's events, inside a record."""
-    for event, facts in told:
+    for event, facts in events:
         record.event(
             Workflow.AUTOPILOT, event.event, event_data(event, facts), timestamp=now, phase=event.phase, task=None
         )

@@ -73,11 +73,11 @@ class PhasePasses:
     def __init__(self, context: AutopilotContext, state_file: StateFile) -> None:
         self._context, self._log, self._state_file = context, context.log, state_file
 
-    async def next_in(self, asked: PhasePass) -> PassMove:
+    async def next_in(self, phase_pass: PhasePass) -> PassMove:
         """What a pass does next; nothing if the run was halted."""
-        return await run_blocking(self._next, asked)
+        return await run_blocking(self._next, phase_pass)
 
-    def _next(self, asked: PhasePass) -> PassMove:
+    def _next(self, phase_pass: PhasePass) -> PassMove:
         status = self._log.state().state.meta.status
         if status is not RunStatus.RUNNING:
             halted = f"the run is {status.value}"
@@ -89,54 +89,56 @@ class PhasePasses:
                 halt=halted,
             )
         settings = self._context.order.limits.breaker
-        repeated = [result for each in lineage(self._log, asked)[:-1] for result in self._log.results(each)]
-        return next_step(asked, self._log.results(asked), self._before(asked), settings, repeated=repeated)
+        repeated = [result for each in lineage(self._log, phase_pass)[:-1] for result in self._log.results(each)]
+        return next_step(
+            phase_pass, self._log.results(phase_pass), self._before(phase_pass), settings, repeated=repeated
+        )
 
-    def _before(self, asked: PhasePass) -> Retries:
+    def _before(self, phase_pass: PhasePass) -> Retries:
         """What other passes used up: of this phase, and of the whole run."""
         rows = self._log.ledger.observations(self._log.run_id, STEP)
-        others = [row for row in rows if row.subject != pass_name(asked)]
+        others = [row for row in rows if row.subject != pass_name(phase_pass)]
         everywhere: dict[str, list[str]] = {}
         for row in others:
             everywhere.setdefault(row.subject, []).append(row.detail["document"]["step"])
         spent = {name: _retried(steps) for name, steps in everywhere.items()}
-        own = [each for name, each in spent.items() if name.rpartition("-")[0] == asked.phase]
+        own = [each for name, each in spent.items() if name.rpartition("-")[0] == phase_pass.phase]
         return Retries(
             debug_in_phase=sum(debugged for debugged, _ in own),
             replan_in_phase=sum(replanned for _, replanned in own),
             total=sum(map(sum, spent.values())) + task_retries(self._log.state().state),
         )
 
-    async def step(self, asked: PhasePass, move: PassMove, carry: RunGraph) -> None:
+    async def step(self, phase_pass: PhasePass, move: PassMove, run_graph: RunGraph) -> None:
         """Does a step; done before, it is left as it is."""
         assert move.step is not None
         assert move.number is not None
-        key = step_key(asked, move.step, move.number)
+        key = step_key(phase_pass, move.step, move.number)
         if await run_blocking(self._log.kept, key, StepResult) is not None:
             return
-        await run_blocking(self._begin, asked, move.step, move.number, key)
+        await run_blocking(self._begin, phase_pass, move.step, move.number, key)
         try:
-            done = await self._while_fresh(self._do(asked, move.step, move.number, carry))
+            done = await self._while_fresh(self._do(phase_pass, move.step, move.number, run_graph))
         except Halted as halt:
-            await run_blocking(self._halt, asked, halt)
+            await run_blocking(self._halt, phase_pass, halt)
             return
-        await run_blocking(self._record, asked, done, key)
+        await run_blocking(self._record, phase_pass, done, key)
 
-    def _begin(self, asked: PhasePass, step: StepName, number: int, key: str) -> None:
+    def _begin(self, phase_pass: PhasePass, step: StepName, number: int, key: str) -> None:
         log = self._log
         name = f"{BEGUN}:{key}"
         if log.ledger.observation(log.run_id, name) is not None:
             return
-        now, phase = log.now(), asked.phase
-        told = [
+        now, phase = log.now(), phase_pass.phase
+        events = [
             LoggedEvent(
                 new_event(of_phase.StepStarted, now, phase=phase, step=step, agent=_AGENTS.get(step), attempt=number)
             )
         ]
-        results = log.results(asked)
+        results = log.results(phase_pass)
         if step is StepName.DEBUG:
             issues = tuple(dict.fromkeys(issue for result in results[-2:] for issue in result.issues))
-            told.insert(
+            events.insert(
                 0,
                 LoggedEvent(
                     new_event(of_phase.DebugAttempt, now, phase=phase, step=step, attempt=number, issues=issues)
@@ -153,12 +155,12 @@ class PhasePasses:
                 reason="its score is below 7.0",
                 alignment_score=None if score is None else score / 10,
             )
-            told.insert(0, LoggedEvent(replan))
-        row = log.seen(name, BEGUN, pass_name(asked), {"step": step.value, "number": number}, now)
+            events.insert(0, LoggedEvent(replan))
+        row = log.seen(name, BEGUN, pass_name(phase_pass), {"step": step.value, "number": number}, now)
 
         def write(record: Record) -> None:
             record.observation(row)
-            put_events(record, told, now)
+            put_events(record, events, now)
 
         log.ledger.record(log.run_id, write)
         killpoint("autopilot.step.begun")
@@ -179,31 +181,31 @@ class PhasePasses:
             ticking.cancel()
             await asyncio.wait({ticking})
 
-    async def _do(self, asked: PhasePass, step: StepName, number: int, carry: RunGraph) -> FinishedStep:
+    async def _do(self, phase_pass: PhasePass, step: StepName, number: int, run_graph: RunGraph) -> FinishedStep:
         context = self._context
         match step:
             case StepName.PREFLIGHT:
-                return await run_blocking(preflight.preflight, context, asked, number)
+                return await run_blocking(preflight.preflight, context, phase_pass, number)
             case StepName.TRIAGE:
-                return await run_blocking_stoppable(lambda stop: preflight.triage(context, asked, number, stop))
+                return await run_blocking_stoppable(lambda stop: preflight.triage(context, phase_pass, number, stop))
             case StepName.RESEARCH:
-                return await research_and_plan.research(context, asked, number)
+                return await research_and_plan.research(context, phase_pass, number)
             case StepName.PLAN:
-                return await research_and_plan.plan(context, asked, number)
+                return await research_and_plan.plan(context, phase_pass, number)
             case StepName.PLAN_CHECK:
-                return await research_and_plan.plan_check(context, asked, number)
+                return await research_and_plan.plan_check(context, phase_pass, number)
             case StepName.EXECUTE:
-                return await execution.execute(context, asked, number, carry)
+                return await execution.execute(context, phase_pass, number, run_graph)
             case StepName.VERIFY:
-                return await verification.verify(context, asked, number)
+                return await verification.verify(context, phase_pass, number)
             case StepName.JUDGE:
-                return await verification.judge(context, asked, number)
+                return await verification.judge(context, phase_pass, number)
             case StepName.RATE:
-                return await rating.rate(context, asked, number)
+                return await rating.rate(context, phase_pass, number)
             case StepName.DEBUG:
-                return await execution.debug(context, asked, number, carry)
+                return await execution.debug(context, phase_pass, number, run_graph)
 
-    def _record(self, asked: PhasePass, done: FinishedStep, key: str) -> None:
+    def _record(self, phase_pass: PhasePass, done: FinishedStep, key: str) -> None:
         """The result, its trace, its events and what the breaker makes of it, in one record."""
         log, result, now = self._log, done.result, self._log.now()
         began = log.ledger.observation(log.run_id, f"{BEGUN}:{key}")
@@ -222,36 +224,41 @@ class PhasePasses:
         ended: LoggedEvent
         if result.good:
             event = new_event(
-                of_phase.StepCompleted, now, phase=asked.phase, step=result.step, output=done.output, duration_ms=took
+                of_phase.StepCompleted,
+                now,
+                phase=phase_pass.phase,
+                step=result.step,
+                output=done.output,
+                duration_ms=took,
             )
             ended = LoggedEvent(event, facts)
         else:
             error = done.error.first_line if done.error is not None else result.issues[0] if result.issues else None
             category = done.error.category if done.error is not None else None
             failed = new_event(
-                of_phase.StepFailed, now, phase=asked.phase, step=result.step, error=error, category=category
+                of_phase.StepFailed, now, phase=phase_pass.phase, step=result.step, error=error, category=category
             )
             ended = LoggedEvent(failed, facts)
-        told = (*done.told, ended, *breaker_events(log, asked.phase, outcome, facts.tokens or 0, took, now))
+        events = (*done.events, ended, *breaker_events(log, phase_pass.phase, outcome, facts.tokens or 0, took, now))
         said = "done" if result.good else (result.issues[0] if result.issues else "failed")
         own = Span(TraceAction.DECISION, f"{result.step.value} {result.number}", said, took, result.good)
-        spans = Spans(spans=tuple(span.at(now, asked.phase, result.step) for span in (*done.spans, own)))
+        spans = Spans(spans=tuple(span.at(now, phase_pass.phase, result.step) for span in (*done.spans, own)))
         rows = (
-            log.seen(key, STEP, pass_name(asked), {"document": result.plain()}, now, holds=result.good),
-            log.seen(f"{TRACE}:{key}", TRACE, asked.phase, {"document": spans.plain()}, now),
+            log.seen(key, STEP, pass_name(phase_pass), {"document": result.plain()}, now, holds=result.good),
+            log.seen(f"{TRACE}:{key}", TRACE, phase_pass.phase, {"document": spans.plain()}, now),
         )
 
         def write(record: Record) -> None:
             for row in rows:
                 record.observation(row)
-            put_events(record, told, now)
+            put_events(record, events, now)
 
         log.ledger.record(log.run_id, write)
         killpoint("autopilot.step.recorded")
-        self.write_traces(asked.phase)
+        self.write_traces(phase_pass.phase)
         self._state_file.refresh()
 
-    def _halt(self, asked: PhasePass, halt: Halted) -> None:
+    def _halt(self, phase_pass: PhasePass, halt: Halted) -> None:
         """A step that could not be done: the breaker opens, and nothing is written of the step."""
         log, now = self._log, self._log.now()
         if log.state().state.meta.status is not RunStatus.RUNNING:
@@ -266,8 +273,8 @@ class PhasePasses:
             # a budget that a person raises needs no time to cool down
             cooldown_until=cools_until(now, settings) if halt.status is RunStatus.PAUSED else None,
         )
-        halted = new_event(of_run.RunHalted, now, phase=asked.phase, reason=halt.reason, status=halt.status)
-        log.tell(LoggedEvent(opened), LoggedEvent(halted))
+        halted = new_event(of_run.RunHalted, now, phase=phase_pass.phase, reason=halt.reason, status=halt.status)
+        log.append(LoggedEvent(opened), LoggedEvent(halted))
         killpoint("autopilot.halted")
         self._state_file.refresh()
 
@@ -282,16 +289,16 @@ class PhasePasses:
             )
         self._context.put(layout.trace, trace_file(tuple(spans)))
 
-    async def give_back(self, asked: PhasePass, move: PassMove) -> None:
+    async def give_back(self, phase_pass: PhasePass, move: PassMove) -> None:
         """Writes down what a pass returns; a halted one returns nothing, and goes on with its run."""
         if move.halt is not None:
             return
-        await run_blocking(self._give_back, asked, move)
+        await run_blocking(self._give_back, phase_pass, move)
 
-    def _give_back(self, asked: PhasePass, move: PassMove) -> None:
+    def _give_back(self, phase_pass: PhasePass, move: PassMove) -> None:
         log = self._log
-        key = f"{RETURNED}:{pass_name(asked)}"
-        log.keep(key, RETURNED, pass_name(asked), phase_return(self._context, asked, move))
+        key = f"{RETURNED}:{pass_name(phase_pass)}"
+        log.keep(key, RETURNED, pass_name(phase_pass), phase_return(self._context, phase_pass, move))
         killpoint("autopilot.returned")
 
 
@@ -315,7 +322,7 @@ def begin_pass(context: AutopilotContext, phase: str, number: int) -> None:
     if earlier is not None and is_finished and not course(frozenset(context.order.flags)).fresh:
         _begin_finished(context, phase, number, earlier)
         return
-    told = _started(context, phase)
+    events = _started(context, phase)
     if earlier is not None and is_finished:
         again = new_event(
             of_quality.ForceReexecutionStarted,
@@ -324,9 +331,9 @@ def begin_pass(context: AutopilotContext, phase: str, number: int) -> None:
             previous_score=earlier.alignment_score,
             previous_status=earlier.status,
         )
-        told = (LoggedEvent(again), *told)
+        events = (LoggedEvent(again), *events)
     tip = context.tip()
-    _write(context, PhasePass(phase=phase, number=number, kind=PassKind.WHOLE, start=tip, checkpoint=tip), told)
+    _write(context, PhasePass(phase=phase, number=number, kind=PassKind.WHOLE, start=tip, checkpoint=tip), events)
 
 
 def _begin_wanted(context: AutopilotContext, wanted: PhasePass) -> None:
@@ -402,8 +409,8 @@ def skip_phase(context: AutopilotContext, phase: str, reason: str) -> None:
         original_run_timestamp=None if earlier is None or blocker is not None else earlier.completed_at,
         blocking_phase=blocker,
     )
-    context.log.tell(LoggedEvent(event))
+    context.log.append(LoggedEvent(event))
 
 
-def _write(context: AutopilotContext, asked: PhasePass, told: tuple[LoggedEvent, ...]) -> None:
-    context.log.keep(f"{PASS}:{pass_name(asked)}", PASS, asked.phase, asked, lambda _now: told)
+def _write(context: AutopilotContext, phase_pass: PhasePass, events: tuple[LoggedEvent, ...]) -> None:
+    context.log.keep(f"{PASS}:{pass_name(phase_pass)}", PASS, phase_pass.phase, phase_pass, lambda _now: events)

@@ -70,32 +70,32 @@ class StoredPostMortem(NamedTuple):
     path: str
 
 
-def write_post_mortem(log: AutopilotLog, files: Store, asked: PhasePass, failed: PhaseFailure) -> StoredPostMortem:
+def write_post_mortem(log: AutopilotLog, files: Store, phase_pass: PhasePass, failed: PhaseFailure) -> StoredPostMortem:
     """Keeps the post-mortem of a pass that failed its phase, writes its file, and learns from it; each once."""
-    key = f"{POST_MORTEM}:{pass_name(asked)}"
+    key = f"{POST_MORTEM}:{pass_name(phase_pass)}"
     known = log.kept(key, PostMortem)
-    post_mortem = known or log.keep(key, POST_MORTEM, asked.phase, _post_mortem(log, asked, failed))
-    path = autopilot.phase_post_mortem(asked.phase)
+    post_mortem = known or log.keep(key, POST_MORTEM, phase_pass.phase, _post_mortem(log, phase_pass, failed))
+    path = autopilot.phase_post_mortem(phase_pass.phase)
     content = json_file(post_mortem.plain()).encode()
     if not files.exists(path) or files.get(path) != content:
         files.put(path, content)
         killpoint("autopilot.postmortem")
-    Learnings(log, files).add(f"failure:{pass_name(asked)}", failure_entry(post_mortem))
+    Learnings(log, files).add(f"failure:{pass_name(phase_pass)}", failure_entry(post_mortem))
     return StoredPostMortem(post_mortem, path)
 
 
-def _post_mortem(log: AutopilotLog, asked: PhasePass, failed: PhaseFailure) -> PostMortem:
+def _post_mortem(log: AutopilotLog, phase_pass: PhasePass, failed: PhaseFailure) -> PostMortem:
     now = log.now()
-    events = events_of(log, asked.phase)
+    events = events_of(log, phase_pass.phase)
     cause = root_cause(events) or RootCause(
         category=failed.category, description=_text(failed.reason), first_observed_at=now, step=failed.step
     )
-    returned = log.returned(asked)
+    returned = log.returned(phase_pass)
     story = timeline(events, cause)
     names = {phase.id: phase.name for phase in log.order().roadmap.phases}
     return PostMortem(
-        phase_id=asked.phase,
-        phase_name=names.get(asked.phase) or names[asked.phase[:-1]],
+        phase_id=phase_pass.phase,
+        phase_name=names.get(phase_pass.phase) or names[phase_pass.phase[:-1]],
         timestamp=now,
         status="failed",
         root_cause=cause,

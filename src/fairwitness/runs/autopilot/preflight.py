@@ -36,17 +36,17 @@ RELOCK = "relock"
 _NAMED = 3
 
 
-def preflight(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+def preflight(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """Whether specification and checkout are as they should be, and everything is there that the phase rests on."""
     changes = changed_specs(context.log, context.files)
     dirty = _dirty(context)
-    unmet = _unmet(context, asked.phase)
+    unmet = _unmet(context, phase_pass.phase)
     open_debug = tuple(name for name in context.files.names(layout.DEBUG) if name.endswith(".md"))
     issues = [_spelled(change) for change in changes]
     if dirty:
         more = f" and {len(dirty) - _NAMED} more" if len(dirty) > _NAMED else ""
         issues.append(f"the checkout holds changes that are not committed: {', '.join(dirty[:_NAMED])}{more}")
-    issues += [f"phase {other} is not completed, and phase {asked.phase} rests on it" for other in unmet]
+    issues += [f"phase {other} is not completed, and phase {phase_pass.phase} rests on it" for other in unmet]
     found = PreflightReturn(
         all_clear=not issues,
         spec_hash_match=not changes,
@@ -55,7 +55,7 @@ def preflight(context: AutopilotContext, asked: PhasePass, number: int) -> Finis
         unresolved_debug=open_debug,
         issues=tuple(issues),
     )
-    context.keep(PREFLIGHT, asked, number, found)
+    context.keep(PREFLIGHT, phase_pass, number, found)
     status = CheckState.PASS if found.all_clear else CheckState.FAIL
     error = None
     if not found.all_clear:
@@ -121,11 +121,11 @@ def _unmet(context: AutopilotContext, phase_id: str) -> tuple[str, ...]:
     return tuple(other for other in context.phase(phase_id).depends_on if other not in done)
 
 
-def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threading.Event) -> FinishedStep:
+def triage(context: AutopilotContext, phase_pass: PhasePass, number: int, stop: threading.Event) -> FinishedStep:
     """Runs the commands of the criteria on the code as it stands; if nearly all hold, only verification is left."""
-    criteria, source = _criteria(context, asked)
+    criteria, source = _criteria(context, phase_pass)
     runs = context.harness.run_all(
-        f"triage-{pass_name(asked)}-{number}", criteria, context.tree(context.tip()), stop=stop
+        f"triage-{pass_name(phase_pass)}-{number}", criteria, context.tree(context.tip()), stop=stop
     )
     checked = tuple(_checked(each, run) for each, run in zip(criteria, runs, strict=True))
     passed = sum(each.result is TriageResult.PASS for each in checked)
@@ -134,10 +134,10 @@ def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threa
     route = Route.VERIFY_ONLY if ratio > VERIFY_ONLY_ABOVE and not forced else Route.FULL_PIPELINE
     found = context.keep(
         TRIAGE,
-        asked,
+        phase_pass,
         number,
         Triage(
-            phase_id=asked.phase,
+            phase_id=phase_pass.phase,
             timestamp=context.log.now(),
             criteria_source=source,
             criteria_checked=checked,
@@ -149,7 +149,7 @@ def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threa
             note="--force runs all steps of the phase" if forced else None,
         ),
     )
-    path = context.layout(asked.phase).triage
+    path = context.layout(phase_pass.phase).triage
     context.put(path, triage_file(found))
     return FinishedStep(
         StepResult(step=StepName.TRIAGE, number=number, good=True, route=found.routing_decision),
@@ -162,10 +162,10 @@ def triage(context: AutopilotContext, asked: PhasePass, number: int, stop: threa
     )
 
 
-def _criteria(context: AutopilotContext, asked: PhasePass) -> tuple[tuple[CriterionCommand, ...], CriteriaSource]:
-    phase, plan = context.phase(asked.phase), context.plan(asked.phase)
+def _criteria(context: AutopilotContext, phase_pass: PhasePass) -> tuple[tuple[CriterionCommand, ...], CriteriaSource]:
+    phase, plan = context.phase(phase_pass.phase), context.plan(phase_pass.phase)
     if plan is not None:
-        return context.criteria(asked), CriteriaSource.PLAN
+        return context.criteria(phase_pass), CriteriaSource.PLAN
     named = tuple(CriterionCommand(each.text, each.command) for each in phase.criteria if each.command is not None)
     return named, CriteriaSource.ROADMAP if named else CriteriaSource.NONE
 

@@ -18,7 +18,7 @@ from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.context import RATING, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import scorecard_page
-from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span
+from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, agent_span
 from fairwitness.runs.autopilot.verification import diff_of
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
@@ -33,31 +33,33 @@ class PhaseRating(Contract):
     written: Text
 
 
-async def rate(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+async def rate(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """Asks the rater, runs what it would check, and takes away what does not hold."""
     tip = await run_blocking(context.tip)
-    criteria = await run_blocking(context.rated_criteria, asked)
-    brief = context.briefs.rater(asked, number, criteria, await run_blocking(diff_of, context, asked, tip))
-    done = await context.asker.ask(asked, StepName.RATE, number, brief, at=tip)
+    criteria = await run_blocking(context.rated_criteria, phase_pass)
+    brief = context.briefs.rater(phase_pass, number, criteria, await run_blocking(diff_of, context, phase_pass, tip))
+    done = await context.asker.ask(phase_pass, StepName.RATE, number, brief, at=tip)
     found = answer(done, RatingReturn)
-    agent = asked_span(Role.RATER.value, done)
+    agent = agent_span(Role.RATER.value, done)
     if isinstance(found, StepError):
         result = StepResult(step=StepName.RATE, number=number, good=False, issues=(found.first_line,))
         return FinishedStep(result, error=found, spans=(agent,))
     wanted = tuple(CriterionCommand(item.criterion, item.verification_command) for item in found.scorecard)
-    name, tree = f"rate-{pass_name(asked)}-{number}", await run_blocking(context.tree, tip)
+    name, tree = f"rate-{pass_name(phase_pass)}-{number}", await run_blocking(context.tree, tip)
     executed = await run_blocking_stoppable(lambda stop: context.harness.run_all(name, wanted, tree, stop=stop))
     written = json.dumps((done.outcome.answer or {}).get("alignment_score"))
     rated = PhaseRating(said=found, settled=settle(found, executed), executed=executed, written=written)
-    kept = await run_blocking(context.keep, RATING, asked, number, rated)
-    return await run_blocking(_rated, context, asked, number, kept, agent)
+    kept = await run_blocking(context.keep, RATING, phase_pass, number, rated)
+    return await run_blocking(_rated, context, phase_pass, number, kept, agent)
 
 
-def _rated(context: AutopilotContext, asked: PhasePass, number: int, kept: PhaseRating, agent: Span) -> FinishedStep:
+def _rated(
+    context: AutopilotContext, phase_pass: PhasePass, number: int, kept: PhaseRating, agent: Span
+) -> FinishedStep:
     settled = kept.settled
-    score, path = settled.score, context.layout(asked.phase).scorecard
-    context.put(path, scorecard_page(context.phase(asked.phase), _shown(kept), kept.executed))
-    unscored = [each.text for each in context.rated_criteria(asked) if each.text not in _scored(settled)]
+    score, path = settled.score, context.layout(phase_pass.phase).scorecard
+    context.put(path, scorecard_page(context.phase(phase_pass.phase), _shown(kept), kept.executed))
+    unscored = [each.text for each in context.rated_criteria(phase_pass) if each.text not in _scored(settled)]
     error = None
     if unscored:
         error = StepError(
@@ -87,7 +89,7 @@ def _rated(context: AutopilotContext, asked: PhasePass, number: int, kept: Phase
         steps=None if error is not None else PhaseSteps(rate=_scored_step(score)),  # a part of a scorecard is no score
         output=path,
         error=error,
-        score_gained=0 if error is not None else max(0, tenths(score) - _best(context, asked.phase)),
+        score_gained=0 if error is not None else max(0, tenths(score) - _best(context, phase_pass.phase)),
         spans=(agent, *ran),
     )
 

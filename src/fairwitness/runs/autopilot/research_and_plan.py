@@ -11,24 +11,24 @@ from fairwitness.rules.next_pass_step import PLAN_CONFIDENCE
 from fairwitness.rules.phase_plan import is_too_large, plan_problems, scope_problems
 from fairwitness.runs.autopilot.context import PLAN, PLAN_CHECK, RESEARCH, AutopilotContext
 from fairwitness.runs.autopilot.pages_phase import plan_page, research_page
-from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span
+from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, agent_span
 from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 
-async def research(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+async def research(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """What the plan has to know; after a rating below the mark, with what it found."""
-    before = await run_blocking(_deficiencies, context, asked)
-    brief = context.briefs.researcher(asked, number, before)
-    done = await context.asker.ask(asked, StepName.RESEARCH, number, brief, at=await run_blocking(context.tip))
+    before = await run_blocking(_deficiencies, context, phase_pass)
+    brief = context.briefs.researcher(phase_pass, number, before)
+    done = await context.asker.ask(phase_pass, StepName.RESEARCH, number, brief, at=await run_blocking(context.tip))
     found = answer(done, ResearcherReturn)
-    spans = (asked_span(Role.PHASE_RESEARCHER.value, done),)
+    spans = (agent_span(Role.PHASE_RESEARCHER.value, done),)
     if isinstance(found, StepError):
         steps = PhaseSteps(research=DocumentStep(status=WorkState.FAILED))
         return FinishedStep(_bad(StepName.RESEARCH, number, found), steps=steps, error=found, spans=spans)
-    kept = await run_blocking(context.keep, RESEARCH, asked, number, found)
-    path = context.layout(asked.phase).research
-    digest = await run_blocking(context.put, path, research_page(context.phase(asked.phase), kept))
+    kept = await run_blocking(context.keep, RESEARCH, phase_pass, number, found)
+    path = context.layout(phase_pass.phase).research
+    digest = await run_blocking(context.put, path, research_page(context.phase(phase_pass.phase), kept))
     return FinishedStep(
         StepResult(step=StepName.RESEARCH, number=number, good=True),
         steps=PhaseSteps(research=DocumentStep(status=WorkState.COMPLETED, output=path, hash=digest)),
@@ -37,26 +37,26 @@ async def research(context: AutopilotContext, asked: PhasePass, number: int) -> 
     )
 
 
-def _deficiencies(context: AutopilotContext, asked: PhasePass) -> tuple[str, ...]:
+def _deficiencies(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
     """What earlier steps of this pass left to be mended, newest first."""
-    return tuple(issue for result in reversed(context.log.results(asked)) for issue in result.issues)
+    return tuple(issue for result in reversed(context.log.results(phase_pass)) for issue in result.issues)
 
 
-async def plan(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+async def plan(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """The plan, with what was refused in the one before."""
-    known = await run_blocking(context.latest, RESEARCH, asked.phase, ResearcherReturn)
+    known = await run_blocking(context.latest, RESEARCH, phase_pass.phase, ResearcherReturn)
     assert known is not None  # research comes before a plan, or the pass has ended
-    refused = await run_blocking(_refused, context, asked)
-    last = await run_blocking(context.plan, asked.phase) if refused else None
-    brief = context.briefs.planner(asked, number, known, refused, last=last)
-    done = await context.asker.ask(asked, StepName.PLAN, number, brief, at=await run_blocking(context.tip))
+    refused = await run_blocking(_refused, context, phase_pass)
+    last = await run_blocking(context.plan, phase_pass.phase) if refused else None
+    brief = context.briefs.planner(phase_pass, number, known, refused, last=last)
+    done = await context.asker.ask(phase_pass, StepName.PLAN, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PhasePlan)
-    spans = (asked_span(Role.PHASE_PLANNER.value, done),)
+    spans = (agent_span(Role.PHASE_PLANNER.value, done),)
     if isinstance(found, StepError):
         steps = PhaseSteps(plan=PlanStep(status=WorkState.FAILED, validation_rounds=number))
         return FinishedStep(_bad(StepName.PLAN, number, found), steps=steps, error=found, spans=spans)
-    kept = await run_blocking(context.keep, PLAN, asked, number, found)
-    path, digest = await run_blocking(_write_plan, context, asked, kept)
+    kept = await run_blocking(context.keep, PLAN, phase_pass, number, found)
+    path, digest = await run_blocking(_write_plan, context, phase_pass, kept)
     return FinishedStep(
         StepResult(step=StepName.PLAN, number=number, good=True, splits=is_too_large(kept)),
         steps=PhaseSteps(plan=PlanStep(status=WorkState.COMPLETED, output=path, hash=digest, validation_rounds=number)),
@@ -65,14 +65,14 @@ async def plan(context: AutopilotContext, asked: PhasePass, number: int) -> Fini
     )
 
 
-def _refused(context: AutopilotContext, asked: PhasePass) -> tuple[str, ...]:
-    results = context.log.results(asked)
+def _refused(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
+    results = context.log.results(phase_pass)
     last = results[-1] if results else None
     return last.issues if last is not None and last.step is StepName.PLAN_CHECK else ()
 
 
-def _write_plan(context: AutopilotContext, asked: PhasePass, kept: PhasePlan) -> tuple[str, str]:
-    phase, layout = context.phase(asked.phase), context.layout(asked.phase)
+def _write_plan(context: AutopilotContext, phase_pass: PhasePass, kept: PhasePlan) -> tuple[str, str]:
+    phase, layout = context.phase(phase_pass.phase), context.layout(phase_pass.phase)
     for task in kept.tasks:
         if task.script is not None:
             context.put(layout.test_script(task.id), task.script)
@@ -80,23 +80,23 @@ def _write_plan(context: AutopilotContext, asked: PhasePass, kept: PhasePlan) ->
     return layout.plan, context.put(layout.plan, plan_page(phase, wanted, kept.tasks, kept))
 
 
-async def plan_check(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+async def plan_check(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """What can be seen without an opinion first; then the checker's opinion, which must be sure enough."""
-    known = await run_blocking(context.plan, asked.phase)
+    known = await run_blocking(context.plan, phase_pass.phase)
     assert known is not None
     shut = (PLANNING, RUNTIME, *(lock.path for lock in context.order.specs))
-    problems = (*plan_problems(context.phase(asked.phase), known), *scope_problems(known, shut))
+    problems = (*plan_problems(context.phase(phase_pass.phase), known), *scope_problems(known, shut))
     blockers = tuple(issue.description for issue in problems)
     if blockers:
         return _checked(number, None, blockers, ())
-    brief = context.briefs.plan_checker(asked, number, known)
-    done = await context.asker.ask(asked, StepName.PLAN_CHECK, number, brief, at=await run_blocking(context.tip))
+    brief = context.briefs.plan_checker(phase_pass, number, known)
+    done = await context.asker.ask(phase_pass, StepName.PLAN_CHECK, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PlanCheckerReturn)
-    spans = (asked_span(Role.PLAN_CHECKER.value, done),)
+    spans = (agent_span(Role.PLAN_CHECKER.value, done),)
     if isinstance(found, StepError):
         steps = PhaseSteps(plan_check=PlanCheckStep(status=CheckState.FAIL))
         return FinishedStep(_bad(StepName.PLAN_CHECK, number, found), steps=steps, error=found, spans=spans)
-    kept = await run_blocking(context.keep, PLAN_CHECK, asked, number, found)
+    kept = await run_blocking(context.keep, PLAN_CHECK, phase_pass, number, found)
     said = tuple(issue.description for issue in kept.issues if issue.severity is not PlanIssueSeverity.INFO)
     good = kept.pass_ and kept.confidence >= PLAN_CONFIDENCE
     unsure = () if kept.confidence >= PLAN_CONFIDENCE else (f"the checker is sure to {kept.confidence:g} of 10",)

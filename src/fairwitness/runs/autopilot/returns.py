@@ -35,24 +35,24 @@ from fairwitness.runs.autopilot.verification import HarnessResults, PhaseVerific
 _FILES, _SUMMARY = 50, 400
 
 
-def phase_return(context: AutopilotContext, asked: PhasePass, move: PassMove) -> PhaseReturn:
+def phase_return(context: AutopilotContext, phase_pass: PhasePass, move: PassMove) -> PhaseReturn:
     """The return of a pass that ends with this move."""
     assert move.outcome is not None
     assert move.recommendation is not None
-    results = results_of(context.log, asked)
+    results = results_of(context.log, phase_pass)
     tip = context.tip()
-    seen = context.latest(SEEN, asked.phase, HarnessResults) if _ran(results, StepName.VERIFY) else None
-    done, failed, total = task_counts(context, asked)
-    score = _score(context, asked, results) if move.outcome is PhaseOutcome.COMPLETED else None
-    changed = context.shadow.diff(context.tree(asked.checkpoint), context.tree(tip))
+    seen = context.latest(SEEN, phase_pass.phase, HarnessResults) if _ran(results, StepName.VERIFY) else None
+    done, failed, total = task_counts(context, phase_pass)
+    score = _score(context, phase_pass, results) if move.outcome is PhaseOutcome.COMPLETED else None
+    changed = context.shadow.diff(context.tree(phase_pass.checkpoint), context.tree(tip))
     executed = () if seen is None else seen.executed
     return PhaseReturn(
-        phase=asked.phase,
+        phase=phase_pass.phase,
         status=move.outcome,
         alignment_score=score,
         tasks_completed=f"{done}/{total}",
         tasks_failed=f"{failed}/{total}",
-        commit_shas=commits_since(context, asked.checkpoint, tip),
+        commit_shas=commits_since(context, phase_pass.checkpoint, tip),
         automated_checks=AutomatedWords(
             compile="n/a" if seen is None else seen.checks.compile,
             build="n/a" if seen is None or seen.checks.build is None else seen.checks.build,
@@ -63,26 +63,26 @@ def phase_return(context: AutopilotContext, asked: PhasePass, move: PassMove) ->
         replan_attempts=max(0, _count(results, StepName.RESEARCH) - 1),
         recommendation=move.recommendation,
         summary=(move.because or "the pass has ended")[:_SUMMARY],
-        checkpoint_sha=asked.checkpoint,
+        checkpoint_sha=phase_pass.checkpoint,
         verification_duration_seconds=None if seen is None else seen.seconds,
         evidence=PhaseEvidence(
-            files_checked=_files(context, asked, results, tuple(change.path for change in changed))[:_FILES],
+            files_checked=_files(context, phase_pass, results, tuple(change.path for change in changed))[:_FILES],
             commands_run=tuple(f"{run.command} -> {run.assessment.value}" for run in executed),
             git_diff_summary=f"{len(changed)} files changed",
         ),
-        human_verify_justification=_justification(context, asked, done, total)
+        human_verify_justification=_justification(context, phase_pass, done, total)
         if move.outcome is PhaseOutcome.NEEDS_HUMAN_VERIFICATION
         else None,
-        split_details=_split(context, asked) if move.outcome is PhaseOutcome.SPLIT_REQUEST else None,
-        pipeline_steps=_pipeline(context, asked, results, score),
+        split_details=_split(context, phase_pass) if move.outcome is PhaseOutcome.SPLIT_REQUEST else None,
+        pipeline_steps=_pipeline(context, phase_pass, results, score),
     )
 
 
-def task_counts(context: AutopilotContext, asked: PhasePass) -> tuple[int, int, int]:
+def task_counts(context: AutopilotContext, phase_pass: PhasePass) -> tuple[int, int, int]:
     """Completed, failed and all tasks of what a pass had to carry out."""
-    record = context.log.state().state.phases.get(asked.phase)
+    record = context.log.state().state.phases.get(phase_pass.phase)
     known = {} if record is None or record.steps.execute is None else record.steps.execute.tasks
-    total = len({*known, *(task.id for task in context.tasks(asked))})
+    total = len({*known, *(task.id for task in context.tasks(phase_pass))})
     done = sum(task.status is TaskStatus.COMPLETED for task in known.values())
     return done, sum(task.status is TaskStatus.FAILED for task in known.values()), total
 
@@ -108,10 +108,12 @@ def _count(results: tuple[StepResult, ...], step: StepName) -> int:
 
 
 def _files(
-    context: AutopilotContext, asked: PhasePass, results: tuple[StepResult, ...], changed: tuple[str, ...]
+    context: AutopilotContext, phase_pass: PhasePass, results: tuple[StepResult, ...], changed: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The files that a phase is about: what it changed, and where it changed none, what its verifier points at."""
-    known = context.latest(VERIFICATION, asked.phase, PhaseVerification) if _ran(results, StepName.VERIFY) else None
+    known = (
+        context.latest(VERIFICATION, phase_pass.phase, PhaseVerification) if _ran(results, StepName.VERIFY) else None
+    )
     if changed or known is None or known.said is None:
         return changed
     there = paths_at(context.repository, known.commit)
@@ -119,13 +121,13 @@ def _files(
     return tuple(path for path in dict.fromkeys(named) if path in there)
 
 
-def _score(context: AutopilotContext, asked: PhasePass, results: tuple[StepResult, ...]) -> float | None:
-    rated = context.latest(RATING, asked.phase, PhaseRating) if _ran(results, StepName.RATE) else None
+def _score(context: AutopilotContext, phase_pass: PhasePass, results: tuple[StepResult, ...]) -> float | None:
+    rated = context.latest(RATING, phase_pass.phase, PhaseRating) if _ran(results, StepName.RATE) else None
     return None if rated is None else rated.settled.score
 
 
-def _justification(context: AutopilotContext, asked: PhasePass, done: int, total: int) -> HumanVerifyClaim:
-    task = human_tasks(context, asked.phase)[0]  # a pass defers only where the plan has such a task
+def _justification(context: AutopilotContext, phase_pass: PhasePass, done: int, total: int) -> HumanVerifyClaim:
+    task = human_tasks(context, phase_pass.phase)[0]  # a pass defers only where the plan has such a task
     return HumanVerifyClaim(
         checkpoint_task_id=task.id,
         task_description=f"{task.action} ({task.criteria[0].criterion})",
@@ -134,16 +136,16 @@ def _justification(context: AutopilotContext, asked: PhasePass, done: int, total
     )
 
 
-def _split(context: AutopilotContext, asked: PhasePass) -> SplitDetails:
-    plan = context.plan(asked.phase)
+def _split(context: AutopilotContext, phase_pass: PhasePass) -> SplitDetails:
+    plan = context.plan(phase_pass.phase)
     assert plan is not None
     parts = parts_of(plan)
     return SplitDetails(
         reason="the plan is too large for one phase",
         recommended_sub_phases=tuple(
             SubPhase(
-                sub_phase_id=f"{asked.phase}{chr(ord('a') + index)}",
-                name=f"{context.phase(asked.phase).name}, part {index + 1}",
+                sub_phase_id=f"{phase_pass.phase}{chr(ord('a') + index)}",
+                name=f"{context.phase(phase_pass.phase).name}, part {index + 1}",
                 scope=", ".join(task.id for task in part),
                 issues=(),
                 estimated_complexity=max((task.complexity for task in part), key=tuple(Complexity).index),
@@ -156,13 +158,13 @@ def _split(context: AutopilotContext, asked: PhasePass) -> SplitDetails:
 
 
 def _pipeline(
-    context: AutopilotContext, asked: PhasePass, results: tuple[StepResult, ...], score: float | None
+    context: AutopilotContext, phase_pass: PhasePass, results: tuple[StepResult, ...], score: float | None
 ) -> PipelineSteps:
     last = {result.step: result for result in results}
-    triage = context.latest(TRIAGE, asked.phase, Triage) if StepName.TRIAGE in last else None
-    checked = context.latest(PLAN_CHECK, asked.phase, PlanCheckerReturn) if StepName.PLAN_CHECK in last else None
+    triage = context.latest(TRIAGE, phase_pass.phase, Triage) if StepName.TRIAGE in last else None
+    checked = context.latest(PLAN_CHECK, phase_pass.phase, PlanCheckerReturn) if StepName.PLAN_CHECK in last else None
     only = triage is not None and triage.routing_decision is Route.VERIFY_ONLY
-    reason = "triage: it is there already" if only else f"this pass is a {asked.kind.value}"
+    reason = "triage: it is there already" if only else f"this pass is a {phase_pass.kind.value}"
 
     def judged(step: StepName, *, agent: bool = True) -> dict[str, object]:
         result = last.get(step)

@@ -96,8 +96,8 @@ def _before_killed(log: AutopilotLog, repository: Repository, now: str, begin: s
 
     Whoever else made such a commit has done just what was to be done.
     """
-    asked = ("rev-list", "--no-commit-header", "--format=%P%n%B", "-1", now)
-    parents, _, said = text_of(repository.git.run(*asked)).partition("\n")
+    arguments = ("rev-list", "--no-commit-header", "--format=%P%n%B", "-1", now)
+    parents, _, said = text_of(repository.git.run(*arguments)).partition("\n")
     is_ours = said.strip().endswith(f"\n\n{_trailers(log, key)}") and " " not in parents
     if is_ours and repository.tree_of(now) == repository.tree_of(begin):
         return parents, True
@@ -186,8 +186,8 @@ def _revert(log: AutopilotLog, repo: RepoContext, tip: str, begin: str, message:
 
 
 def _message(log: AutopilotLog, repository: Repository, phase: str, begin: str, tip: str, why: str, key: str) -> str:
-    asked = ("rev-list", "--topo-order", "--no-commit-header", "--format=%H %s", tip, f"^{begin}")
-    said = "\n".join(f"- {visible(row)}" for row in text_of(repository.git.run(*asked)).strip("\n").split("\n"))
+    arguments = ("rev-list", "--topo-order", "--no-commit-header", "--format=%H %s", tip, f"^{begin}")
+    said = "\n".join(f"- {visible(row)}" for row in text_of(repository.git.run(*arguments)).strip("\n").split("\n"))
     # the trailers are a paragraph of their own, so what somebody else wrote is never taken for one
     return (
         f"fairwitness: take back phase {phase}\n\n{visible(' '.join(why.split()))}\n\n"

@@ -224,7 +224,7 @@ class RunEnd:
         """Stops the run until a person goes on with it; where the diagnostic stands."""
         if self._status() is RunStatus.RUNNING:
             now = self._log.now()
-            self._log.tell(LoggedEvent(new_event(RunHalted, now, reason=reason, status=RunStatus.PAUSED)))
+            self._log.append(LoggedEvent(new_event(RunHalted, now, reason=reason, status=RunStatus.PAUSED)))
             killpoint("autopilot.halted")
         path = self.diagnose()
         self._state_file.refresh()
@@ -285,9 +285,9 @@ class RunEnd:
         metrics = log.kept(key, RunMetrics)
         if metrics is None:
             numbers = run_metrics(log.state(), now=log.now())
-            told = event if not is_over else None
+            events = event if not is_over else None
             metrics = log.keep(
-                key, METRICS, log.run_id, numbers, None if told is None else lambda now: (told(now, numbers),)
+                key, METRICS, log.run_id, numbers, None if events is None else lambda now: (events(now, numbers),)
             )
             killpoint("autopilot.ended")
         course = trend(append_metrics(self._files, metrics))
@@ -297,11 +297,11 @@ class RunEnd:
 
     def _ends(self) -> int:
         """How often the run has ended; a pause is no end."""
-        told = self._log.ledger.events(self._log.run_id)
+        events = self._log.ledger.events(self._log.run_id)
         return sum(
             envelope.type == "run_completed"
             or (envelope.type == "run_halted" and envelope.data.get("status") != RunStatus.PAUSED.value)
-            for envelope in told
+            for envelope in events
         )
 
     def _kept_report(self) -> CompletionReport | None:
@@ -313,7 +313,7 @@ class RunEnd:
         said = {name: value for name, value in report.plain().items() if name != "timestamp"}
         facts = hashlib.sha256(render_line(said).encode()).hexdigest()[:16]
 
-        def told(now: str) -> tuple[LoggedEvent, ...]:
+        def events(now: str) -> tuple[LoggedEvent, ...]:
             event = new_event(
                 BatchCompletionReport,
                 now,
@@ -326,7 +326,7 @@ class RunEnd:
             )
             return (LoggedEvent(event),)
 
-        return log.keep(f"{REPORT}:{facts}", REPORT, log.run_id, report, told)
+        return log.keep(f"{REPORT}:{facts}", REPORT, log.run_id, report, events)
 
     def _write_report(
         self,

@@ -36,9 +36,9 @@ class AutopilotRunner:
         """`graph_of` makes the desk of a graph."""
         self.context, self._graph_of = context, graph_of
         self._state_file = StateFile(context.log, context.files)
-        self._passing = PhasePasses(context, self._state_file)
-        self._deciding = PassDecisions(context)
-        self._ending = RunEnd(context.log, context.files, self._state_file)
+        self._passes = PhasePasses(context, self._state_file)
+        self._decisions = PassDecisions(context)
+        self._end = RunEnd(context.log, context.files, self._state_file)
         self._graphs: dict[int, AutopilotGraphRunner] = {}
 
     async def next(self) -> RunMove:
@@ -79,10 +79,10 @@ class AutopilotRunner:
             reported=reported,
         )
 
-    async def act(self, move: RunMove, carry: Carry) -> None:
+    async def act(self, move: RunMove, run_graph: Carry) -> None:
         """Makes a move; made again it changes nothing."""
         if move.kind is RunMoveKind.FINISH:
-            await self._finish(carry)
+            await self._finish(run_graph)
         else:
             await run_blocking(self._act, move)
 
@@ -92,11 +92,11 @@ class AutopilotRunner:
             case RunMoveKind.BEGIN:
                 begin_pass(context, _named(move.phase), move.number or 1)
             case RunMoveKind.DECIDE:
-                self._deciding.decide(_named(move.phase), move.number or 1)
+                self._decisions.decide(_named(move.phase), move.number or 1)
             case RunMoveKind.SKIP:
                 skip_phase(context, _named(move.phase), _named(move.reason))
             case RunMoveKind.PAUSE:
-                self._ending.pause(f"{context.order.pause_after} phases have ended, and the run pauses after so many")
+                self._end.pause(f"{context.order.pause_after} phases have ended, and the run pauses after so many")
             case RunMoveKind.REPORT:
                 self._report()
             case _:
@@ -106,15 +106,15 @@ class AutopilotRunner:
 
     def _report(self) -> None:
         log = self.context.log
-        self._ending.report()
+        self._end.report()
         key, now = f"{REPORTED}:{len(log.verdicts())}", log.now()
         if log.ledger.observation(log.run_id, key) is None:
             row = log.seen(key, REPORTED, log.run_id, {}, now)
             log.ledger.record(log.run_id, lambda record: record.observation(row))
 
-    async def _finish(self, carry: Carry) -> None:
+    async def _finish(self, run_graph: Carry) -> None:
         """The roadmap's end: what was built is held against the specification, and the run is closed."""
-        found = await audit_run(self.context, carry)
+        found = await audit_run(self.context, run_graph)
         state = (await run_blocking(self.context.log.state)).state
         statuses = {phase: record.status for phase, record in state.phases.items()}
         bad = [phase for phase, status in statuses.items() if status is PhaseStatus.FAILED]
@@ -126,9 +126,9 @@ class AutopilotRunner:
         if bad or blocked:
             reason = f"failed: phase {', '.join(bad)}" if bad else "not every phase was run"
             reason += f"; blocked by that: phase {', '.join(blocked)}" if blocked else ""
-            await run_blocking(self._ending.fail, reason, found)
+            await run_blocking(self._end.fail, reason, found)
         else:
-            await run_blocking(self._ending.complete, found)
+            await run_blocking(self._end.complete, found)
 
     async def finish(self) -> None:
         """Leaves nothing behind that only a run at work needs."""
@@ -136,7 +136,7 @@ class AutopilotRunner:
 
     def _leave(self) -> None:
         context, repo = self.context, self.context.repo
-        self._ending.mend()
+        self._end.mend()
         sweep(repo.worktrees, context.log.run_id, context.tip(), repo.identity)
         repo.worktrees.pool.drain()
         for folder in OWN_FOLDERS:
@@ -151,17 +151,17 @@ class AutopilotRunner:
                 return each
         raise UsageError(f"phase {phase} has no pass {number}", next_step="report this")
 
-    async def next_in(self, asked: PhasePass) -> PassMove:
+    async def next_in(self, phase_pass: PhasePass) -> PassMove:
         """What a pass does next."""
-        return await self._passing.next_in(asked)
+        return await self._passes.next_in(phase_pass)
 
-    async def step(self, asked: PhasePass, move: PassMove, carry: Carry) -> None:
+    async def step(self, phase_pass: PhasePass, move: PassMove, run_graph: Carry) -> None:
         """Does a step of a pass."""
-        await self._passing.step(asked, move, carry)
+        await self._passes.step(phase_pass, move, run_graph)
 
-    async def give_back(self, asked: PhasePass, move: PassMove) -> None:
+    async def give_back(self, phase_pass: PhasePass, move: PassMove) -> None:
         """Writes down what a pass returns."""
-        await self._passing.give_back(asked, move)
+        await self._passes.give_back(phase_pass, move)
 
     def graph(self, number: int) -> AutopilotGraphRunner:
         """The desk of one of the run's graphs."""

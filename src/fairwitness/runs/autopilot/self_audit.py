@@ -70,13 +70,13 @@ Gaps = Mapping[PhaseRequirement, Gap]
 def wanted_of(roadmap: Roadmap, phases: Iterable[str], first: AuditAnswer) -> tuple[PhaseRequirement, ...]:
     """The requirements of the phases: what the roadmap lists, and for a phase without a list what was looked at."""
     listed = {phase.id: [each.id for each in phase.requirements] for phase in roadmap.phases}
-    asked = tuple(phases)
+    phase_ids = tuple(phases)
     wanted = []
-    for phase in asked:
+    for phase in phase_ids:
         names = listed.get(phase) or [each.requirement_id for each in _checked(first, phase)]
         wanted += [PhaseRequirement(phase, name) for name in dict.fromkeys(names)]
     if not wanted and first.returned is None:
-        wanted.append(PhaseRequirement(asked[0], UNNAMED))  # what nobody looked at is not met
+        wanted.append(PhaseRequirement(phase_ids[0], UNNAMED))  # what nobody looked at is not met
     return tuple(wanted)
 
 
@@ -242,21 +242,21 @@ class SelfAudit:
         return await run_blocking(self._end, outcome, {each: gap for each, gap in left.items() if each not in found})
 
     def _begin(self) -> None:
-        def told(now: str) -> Iterator[LoggedEvent]:
+        def events(now: str) -> Iterator[LoggedEvent]:
             spec = self._log.order().specs[0].path
             yield LoggedEvent(new_event(SelfAuditStarted, now, phases_to_audit=self._phases, spec_path=spec))
 
         key = f"{AUDIT}:{self._scope}:begun"
-        self._log.keep(key, f"{AUDIT}-begun", self._scope, AuditBegun(phases=self._phases), told)
+        self._log.keep(key, f"{AUDIT}-begun", self._scope, AuditBegun(phases=self._phases), events)
 
     def _end(self, outcome: AuditOutcome, untold: Gaps) -> AuditOutcome:
-        def told(now: str) -> Iterator[LoggedEvent]:
+        def events(now: str) -> Iterator[LoggedEvent]:
             for each, gap in untold.items():
                 yield _gap_found(now, each, gap)
             said = outcome.model_dump(exclude={"remaining_gap_details", "fix_commits"})
             yield LoggedEvent(new_event(SelfAuditCompleted, now, **said))
 
-        return self._log.keep(f"{AUDIT}:{self._scope}", AUDIT, self._scope, outcome, told)
+        return self._log.keep(f"{AUDIT}:{self._scope}", AUDIT, self._scope, outcome, events)
 
     async def _look(
         self,
@@ -279,11 +279,11 @@ class SelfAudit:
             else AuditAnswer(problem=said.strip() or "it says nothing")
         )
 
-        def told(now: str) -> Iterator[LoggedEvent]:
+        def events(now: str) -> Iterator[LoggedEvent]:
             if answer.returned is None:
                 return
-            asked = wanted_of(self._log.order().roadmap, self._phases, answer) if wanted is None else wanted
-            gaps = still_open(left, gaps_of(asked, answer, self._is_shown), landed=bool(landed))
+            requirements = wanted_of(self._log.order().roadmap, self._phases, answer) if wanted is None else wanted
+            gaps = still_open(left, gaps_of(requirements, answer, self._is_shown), landed=bool(landed))
             for each in _described_gaps(left):
                 if each not in gaps:
                     # where its own fix came to nothing, another gap's may have closed it
@@ -292,7 +292,7 @@ class SelfAudit:
                 if each not in found:
                     yield _gap_found(now, each, gap)
 
-        return await run_blocking(self._log.keep, key, ANSWER, self._scope, answer, told)
+        return await run_blocking(self._log.keep, key, ANSWER, self._scope, answer, events)
 
     async def _fix_all(self, cycle: int, left: Gaps) -> dict[PhaseRequirement, str]:
         """Lets each gap be closed that somebody described, one after the other; the commits that landed."""
@@ -355,7 +355,7 @@ def _outcome(
 RunGraph = Callable[[int], Awaitable[GraphEnd]]
 
 
-async def audit_run(context: AutopilotContext, carry: RunGraph) -> AuditOutcome | None:
+async def audit_run(context: AutopilotContext, run_graph: RunGraph) -> AuditOutcome | None:
     """Holds what the run completed against its specification; None if it is switched off or nothing was completed."""
     state = (await run_blocking(context.log.state)).state
     phases = tuple(
@@ -380,7 +380,7 @@ async def audit_run(context: AutopilotContext, carry: RunGraph) -> AuditOutcome 
         graph = await run_blocking(
             begin_graph, context.log, None, f"audit-{number}", (node,), await run_blocking(context.tip)
         )
-        end = await carry(graph)
+        end = await run_graph(graph)
         if not end.completed:
             return None
         attempt = (await run_blocking(graph_of, context.log, graph)).attempt

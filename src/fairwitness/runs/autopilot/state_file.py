@@ -121,8 +121,8 @@ class StateFile:
             if is_archived(folded.state, self._files):
                 return folded
             if is_sign_of_life or not isinstance(folded.state.event_log[-1], CheckpointWritten):
-                told = new_event(CheckpointWritten, self._log.now(), path=autopilot.STATE)
-                self._log.tell(LoggedEvent(told))
+                events = new_event(CheckpointWritten, self._log.now(), path=autopilot.STATE)
+                self._log.append(LoggedEvent(events))
                 killpoint("autopilot.checkpoint")
                 folded = self._log.state()
             self._write(rendered(shown(self._log, folded.state)))

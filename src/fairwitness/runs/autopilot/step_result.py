@@ -52,7 +52,7 @@ class FinishedStep:
     newly_passing: int = 0
     score_gained: int = 0
     spans: tuple["Span", ...] = ()
-    told: tuple[LoggedEvent, ...] = field(default=())
+    events: tuple[LoggedEvent, ...] = field(default=())
     """Events that belong to it."""
 
 
@@ -102,20 +102,20 @@ _REFUSED = re.compile(r"the (?P<level>\w+) has (?P<cap>\d+) (?P<what>\w+), (?P<u
 
 def over_budget(problem: str) -> Halted:
     """The halt that follows from a reservation that was refused; a phase's cap pauses, the run's own fails it."""
-    told = _REFUSED.match(problem)
-    of_phase = told is not None and told["level"] == "phase"
+    events = _REFUSED.match(problem)
+    of_phase = events is not None and events["level"] == "phase"
     setting = "cost_cap_tokens_per_phase" if of_phase else "cost_cap_tokens_total"
-    if told is not None and told["what"] != "tokens":
-        setting = f"budget: {told['what']}"
+    if events is not None and events["what"] != "tokens":
+        setting = f"budget: {events['what']}"
     return Halted(
         f"the budget is used up: {problem}",
         setting=setting,
-        value=0 if told is None else int(told["used"]),
+        value=0 if events is None else int(events["used"]),
         status=RunStatus.PAUSED if of_phase else RunStatus.FAILED,
     )
 
 
-def asked_span(role: str, done: Dispatched) -> Span:
+def agent_span(role: str, done: Dispatched) -> Span:
     """An agent that was sent out, as a line of the trace."""
     outcome = done.outcome
     said = outcome.problems[0] if outcome.problems else outcome.status.value

@@ -37,7 +37,7 @@ _BY_CHECK = (
 _RED_MERGE = "red on the merged tree: "
 
 
-def asked_of(task: PlanTask) -> tuple[CriterionCommand, ...]:
+def task_commands(task: PlanTask) -> tuple[CriterionCommand, ...]:
     """Everything that is run for a task: its script as the plan has it, and the command of each criterion."""
     script = (CriterionCommand(SCRIPT, task.script),) if task.script else ()
     return (*script, *(CriterionCommand(each.criterion, each.command) for each in task.criteria))

@@ -148,14 +148,14 @@ def _graph(detail: Mapping[str, Any]) -> PlannedGraph:
 
 
 def begin_graph(
-    log: AutopilotLog, asked: PhasePass | None, purpose: str, nodes: Sequence[PlannedNode], base_commit: str
+    log: AutopilotLog, phase_pass: PhasePass | None, purpose: str, nodes: Sequence[PlannedNode], base_commit: str
 ) -> int:
     """Writes a graph down and gives its number; asked again for the same purpose of the same pass, it is found.
 
     If the run was resumed since and nothing of it is under way, what was halted or never begun gets a graph of its own.
     """
     known = graphs_of(log)
-    of, phase = (None, None) if asked is None else (pass_name(asked), asked.phase)
+    of, phase = (None, None) if phase_pass is None else (pass_name(phase_pass), phase_pass.phase)
     life = sum(event.type == "run_resumed" for event in log.ledger.events(log.run_id))
     same = [graph for graph in known if (graph.pass_, graph.purpose) == (of, purpose)]
     if same:

@@ -20,7 +20,7 @@ from fairwitness.rules.scores import may_defer
 from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import judge_page, verification_page
-from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, asked_span, first_line
+from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, agent_span, first_line
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 
@@ -42,22 +42,22 @@ class PhaseVerification(Contract):
     commit: str
 
 
-async def verify(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+async def verify(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """Runs checks and criteria at the tip, then asks a verifier who knows nothing of what executors said."""
     tip = await run_blocking(context.tip)
-    seen = await run_blocking_stoppable(lambda stop: _look(context, asked, number, tip, stop))
-    plan = await run_blocking(context.plan, asked.phase)
-    diff, warned = await run_blocking(diff_of, context, asked, tip), await run_blocking(_warned, context)
-    brief = context.briefs.verifier(asked, number, plan, diff, seen.executed, warned=warned)
-    done = await context.asker.ask(asked, StepName.VERIFY, number, brief, at=tip)
+    seen = await run_blocking_stoppable(lambda stop: _look(context, phase_pass, number, tip, stop))
+    plan = await run_blocking(context.plan, phase_pass.phase)
+    diff, warned = await run_blocking(diff_of, context, phase_pass, tip), await run_blocking(_warned, context)
+    brief = context.briefs.verifier(phase_pass, number, plan, diff, seen.executed, warned=warned)
+    done = await context.asker.ask(phase_pass, StepName.VERIFY, number, brief, at=tip)
     found = answer(done, VerifierReturn)
     said = None if isinstance(found, StepError) else found
     kept = await run_blocking(
-        context.keep, VERIFICATION, asked, number, PhaseVerification(seen=seen, said=said, commit=tip)
+        context.keep, VERIFICATION, phase_pass, number, PhaseVerification(seen=seen, said=said, commit=tip)
     )
-    spans = (*_ran(kept.seen.executed), asked_span(Role.PHASE_VERIFIER.value, done))
+    spans = (*_ran(kept.seen.executed), agent_span(Role.PHASE_VERIFIER.value, done))
     return await run_blocking(
-        _verified, context, asked, number, kept, found if isinstance(found, StepError) else None, spans
+        _verified, context, phase_pass, number, kept, found if isinstance(found, StepError) else None, spans
     )
 
 
@@ -75,11 +75,17 @@ def _warned(context: AutopilotContext) -> str:
     )
 
 
-def _look(context: AutopilotContext, asked: PhasePass, number: int, tip: str, stop: threading.Event) -> HarnessResults:
-    name, tree, base = f"verify-{pass_name(asked)}-{number}", context.tree(tip), context.tree(asked.checkpoint)
+def _look(
+    context: AutopilotContext, phase_pass: PhasePass, number: int, tip: str, stop: threading.Event
+) -> HarnessResults:
+    name, tree, base = (
+        f"verify-{pass_name(phase_pass)}-{number}",
+        context.tree(tip),
+        context.tree(phase_pass.checkpoint),
+    )
     began = context.log.clock()
     checks = context.harness.checks(name, tree, base, stop=stop)
-    executed = context.harness.run_all(name, context.criteria(asked), tree, stop=stop)
+    executed = context.harness.run_all(name, context.criteria(phase_pass), tree, stop=stop)
     failed = False in (checks.compile, checks.tests, checks.lint, checks.build)
     seen = HarnessResults(
         checks=checks,
@@ -87,19 +93,19 @@ def _look(context: AutopilotContext, asked: PhasePass, number: int, tip: str, st
         seconds=round((context.log.clock() - began).total_seconds(), 3),
         passed=not failed and all(each.assessment is Assessment.PASS for each in executed),
     )
-    return context.keep(SEEN, asked, number, seen)
+    return context.keep(SEEN, phase_pass, number, seen)
 
 
-def diff_of(context: AutopilotContext, asked: PhasePass, tip: str) -> str:
+def diff_of(context: AutopilotContext, phase_pass: PhasePass, tip: str) -> str:
     """What the phase changed; everything that is there if it changed nothing."""
-    if context.tree(asked.checkpoint) != context.tree(tip):
-        return context.briefs.diff(asked.checkpoint, tip)
+    if context.tree(phase_pass.checkpoint) != context.tree(tip):
+        return context.briefs.diff(phase_pass.checkpoint, tip)
     return context.briefs.diff(None, tip)
 
 
 def _verified(
     context: AutopilotContext,
-    asked: PhasePass,
+    phase_pass: PhasePass,
     number: int,
     kept: PhaseVerification,
     error: StepError | None,
@@ -110,9 +116,9 @@ def _verified(
     passed = seen.passed and said is not None and said.pass_
     path = None
     if said is not None:
-        path = context.layout(asked.phase).verification
+        path = context.layout(phase_pass.phase).verification
         page = verification_page(
-            context.phase(asked.phase),
+            context.phase(phase_pass.phase),
             said,
             seen.executed,
             run_id=context.log.run_id,
@@ -129,7 +135,7 @@ def _verified(
             step=StepName.VERIFY,
             number=number,
             good=passed,
-            defers=passed and said is not None and _defers(context, asked, said),
+            defers=passed and said is not None and _defers(context, phase_pass, said),
             issues=issues if issues or passed else ((error.first_line,) if error is not None else ()),
         ),
         steps=PhaseSteps(
@@ -141,7 +147,7 @@ def _verified(
         ),
         output=path,
         error=error,
-        newly_passing=_newly_passing(context, asked, seen.executed),
+        newly_passing=_newly_passing(context, phase_pass, seen.executed),
         spans=spans,
     )
 
@@ -176,9 +182,9 @@ def _category(kept: PhaseVerification) -> FailureCategory:
     return FailureCategory.ACCEPTANCE_CRITERIA_UNMET
 
 
-def _newly_passing(context: AutopilotContext, asked: PhasePass, executed: Sequence[ExecutionResult]) -> int:
+def _newly_passing(context: AutopilotContext, phase_pass: PhasePass, executed: Sequence[ExecutionResult]) -> int:
     """How many criteria hold that did not hold when this pass was looked at before."""
-    rows = [row for row in context.log.ledger.observations(context.log.run_id, SEEN) if row.subject == asked.phase]
+    rows = [row for row in context.log.ledger.observations(context.log.run_id, SEEN) if row.subject == phase_pass.phase]
     earlier = (
         HarnessResults.model_validate(rows[-2].detail["document"]).executed if len(rows) > 1 else ()
     )  # the last is this one
@@ -196,10 +202,10 @@ def human_tasks(context: AutopilotContext, phase_id: str) -> tuple[PlanTask, ...
     return () if plan is None else tuple(task for task in plan.tasks if task.kind is TaskKind.HUMAN_VERIFY)
 
 
-def _defers(context: AutopilotContext, asked: PhasePass, said: VerifierReturn) -> bool:
+def _defers(context: AutopilotContext, phase_pass: PhasePass, said: VerifierReturn) -> bool:
     """Only the plan may ask for a person, and only a verifier that is unsure after trying lets it."""
     confidence = said.autonomous_confidence
-    if not human_tasks(context, asked.phase) or confidence is None or not said.deferral_evidence:
+    if not human_tasks(context, phase_pass.phase) or confidence is None or not said.deferral_evidence:
         return False
     return may_defer(confidence, asking(context.log.state().state.meta).limit)
 
@@ -217,26 +223,26 @@ def _ran(executed: Sequence[ExecutionResult]) -> tuple[Span, ...]:
     )
 
 
-async def judge(context: AutopilotContext, asked: PhasePass, number: int) -> FinishedStep:
+async def judge(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """A second opinion; without one that can be read, nothing is let through."""
     tip = await run_blocking(context.tip)
-    known = await run_blocking(context.latest, VERIFICATION, asked.phase, PhaseVerification)
-    plan = await run_blocking(context.plan, asked.phase)
+    known = await run_blocking(context.latest, VERIFICATION, phase_pass.phase, PhaseVerification)
+    plan = await run_blocking(context.plan, phase_pass.phase)
     said = None if known is None else known.said
     if said is None:
         nothing = "there is no verification to be judged"
         error = StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=nothing)
         return FinishedStep(StepResult(step=StepName.JUDGE, number=number, good=False, issues=(nothing,)), error=error)
-    brief = context.briefs.judge(asked, number, plan, await run_blocking(diff_of, context, asked, tip), said)
-    done = await context.asker.ask(asked, StepName.JUDGE, number, brief, at=tip)
+    brief = context.briefs.judge(phase_pass, number, plan, await run_blocking(diff_of, context, phase_pass, tip), said)
+    done = await context.asker.ask(phase_pass, StepName.JUDGE, number, brief, at=tip)
     found = answer(done, JudgeReturn)
-    spans = (asked_span(Role.JUDGE.value, done),)
+    spans = (agent_span(Role.JUDGE.value, done),)
     if isinstance(found, StepError):
         result = StepResult(step=StepName.JUDGE, number=number, good=False, issues=(found.first_line,))
         return FinishedStep(result, error=found, spans=spans)
-    kept = await run_blocking(context.keep, JUDGEMENT, asked, number, found)
-    path = context.layout(asked.phase).judge_report
-    await run_blocking(context.put, path, judge_page(context.phase(asked.phase), kept, said))
+    kept = await run_blocking(context.keep, JUDGEMENT, phase_pass, number, found)
+    path = context.layout(phase_pass.phase).judge_report
+    await run_blocking(context.put, path, judge_page(context.phase(phase_pass.phase), kept, said))
     wanted = () if kept.recommendation is Recommendation.PROCEED else (*kept.missing_requirements, *kept.concerns)
     return FinishedStep(
         StepResult(step=StepName.JUDGE, number=number, good=True, recommendation=kept.recommendation, issues=wanted),
