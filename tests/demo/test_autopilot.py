@@ -44,7 +44,7 @@ from fairwitness.rules.roadmap import all_dependents, read_roadmap
 from fairwitness.rules.scores import DEFERRAL_START, flag_conflicts, may_defer, tenths
 from fairwitness.rules.tool_policy import may_call
 from fairwitness.runs.autopilot.pages_judgement import judge_page
-from fairwitness.runs.autopilot.task_checks import task_commands, executor_differences, unfinished
+from fairwitness.runs.autopilot.task_checks import executor_differences, task_commands, unfinished
 from fairwitness.verify.inspections.model import ChangedText
 from fairwitness.verify.inspections.mutants import mutants
 from support import demo_autopilot as demo

@@ -16,7 +16,7 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.errors import UsageError
 from fairwitness.rules.dag import dag_problems
-from fairwitness.runs.autopilot.task_checks import task_commands, category_of, category_of_runs, failures, problems_of
+from fairwitness.runs.autopilot.task_checks import category_of, category_of_runs, failures, problems_of, task_commands
 from fairwitness.runs.autopilot.task_graphs import PlannedNode, begin_graph, graph_of, graphs_of, logged, rest_of
 from fairwitness.runs.graph.run_log import GRAPH
 from runs.autopilot.site import RUN, TARGET, pass_of

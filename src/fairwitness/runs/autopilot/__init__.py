@@ -1,1 +1,1 @@
-"""The steps of autopilot: what a phase and a run leave behind for people, and for the next run."""
+"""The autopilot workflow: the steps of a phase, the decisions after it, and the files that a run writes."""

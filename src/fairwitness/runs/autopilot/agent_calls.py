@@ -1,7 +1,8 @@
-"""Asking the agents of an autopilot run: each in a folder that nobody else has, and none twice for the same.
+"""Call the agents of an autopilot run, each in a worktree of its own.
 
-What ended before is adopted. A call that failed in a way that may pass is made again under an id of its own, from the
-same files. Whoever was refused, or changed something although it may only look, leaves nothing behind.
+A call that ended before a restart is adopted, not made again. A call that failed for a transient cause is repeated
+under a new dispatch id, from the same files. The changes of a refused agent, or of a read-only agent that wrote
+something, are undone.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,7 +37,7 @@ PUT_BACK: Final = "put-back"
 
 
 def step_dispatch(phase_pass: PhasePass, step: StepName, number: int) -> str:
-    """What the dispatch of a step is called, and its instance.
+    """Return the dispatch id of a step, which is also its instance name.
 
     >>> step_dispatch(PhasePass.model_construct(phase="6.1", number=2), StepName.PLAN_CHECK, 3)
     'plan_check-6.1-2-3'
@@ -45,7 +46,7 @@ def step_dispatch(phase_pass: PhasePass, step: StepName, number: int) -> str:
 
 
 def retried(dispatch_id: str, times: int) -> str:
-    """The same for a further try.
+    """Return the dispatch id of the retry with this number; number 0 is the first call.
 
     >>> retried("rate-5-1-1", 0), retried("rate-5-1-1", 1)
     ('rate-5-1-1', 'rate-5-1-1-1')
@@ -54,7 +55,7 @@ def retried(dispatch_id: str, times: int) -> str:
 
 
 class AgentCaller:
-    """Sends out the agents of one run."""
+    """Calls the agents of one run."""
 
     def __init__(
         self,
@@ -66,25 +67,25 @@ class AgentCaller:
         *,
         roles: Mapping[Role, RoleSpec] = ROLES,
     ) -> None:
-        """`roles` say how long each has and what it may cost."""
+        """Create a caller; `roles` sets the time limit and the budget of each role."""
         self._log, self._context, self._deps_for, self._roles = log, context, deps_for, roles
         self._policy = Policy()
         self._readers = ReadOnlyWorktrees(worktrees, log.run_id, identity)
 
     @property
     def caps(self) -> BudgetCaps:
-        """What the run and its phases may use."""
+        """The budget of the run and of its phases."""
         return self._context.caps
 
     async def ask(self, phase_pass: PhasePass, step: StepName, number: int, brief: Brief, *, at: str) -> Dispatched:
-        """Asks the agent of a step, who only looks, at a commit."""
+        """Call the read-only agent of a step in a checkout of the commit `at`."""
         name = step_dispatch(phase_pass, step, number)
         if (brief.dispatch_id, brief.instance) != (name, name):
             raise UsageError(f"the brief of {name} says that it is {brief.dispatch_id}", next_step="fix the brief")
         return await self.ask_at(brief, DispatchPosition(step.value, phase=phase_pass.phase, dispatch_count=number), at)
 
     async def ask_at(self, brief: Brief, position: DispatchPosition, at: str) -> Dispatched:
-        """Asks any agent who only looks, at a commit; nobody sees what it may leave in its folder."""
+        """Call any read-only agent in a checkout of the commit `at`; files that it leaves there are discarded."""
 
         async def once(brief: Brief, times: int) -> Dispatched:
             async with self._readers.at(at) as lane:
@@ -96,7 +97,7 @@ class AgentCaller:
         return await self._persist(brief, once)
 
     async def ask_in(self, brief: Brief, position: DispatchPosition, folder: Path, base: str) -> Dispatched:
-        """Asks an agent in a worktree that stands; `base` is the commit that it is compared with."""
+        """Call an agent in an existing worktree; its changes are computed against the commit `base`."""
 
         async def once(this: Brief, times: int) -> Dispatched:
             if times:
@@ -108,7 +109,7 @@ class AgentCaller:
         return done
 
     async def _persist(self, brief: Brief, once: Callable[[Brief, int], Awaitable[Dispatched]]) -> Dispatched:
-        """Asks, and again as long as it fails in a way that may pass; how often is for the policy to say."""
+        """Call the agent, and repeat the call as long as the retry policy allows it."""
         times = 0
         while True:
             this = brief.model_copy(update={"dispatch_id": retried(brief.dispatch_id, times)})
@@ -130,16 +131,17 @@ class AgentCaller:
         return await dispatch(self._context, self._roles[brief.role], brief, again, deps)
 
     def _put_back(self, dispatch_id: str, folder: Path) -> str:
-        """Makes a folder what it was before this dispatch began; the tree of what stood there instead."""
+        """Restore a folder to its state before this dispatch, and return the tree that it replaces."""
         row = self._log.ledger.observation(self._log.run_id, f"dispatch:{dispatch_id}:try-1")
         if row is None:
             raise LedgerTampered(f"nothing tells how {dispatch_id} began", next_step="fairwitness ledger verify")
         return restore(self._context.shadow, folder, Seen.of(row.detail["seen"]))
 
     def _undo(self, brief: Brief, done: Dispatched, folder: Path) -> None:
-        """Takes back what nobody may build on, once: what others do later in the folder stays.
+        """Undo changes that must not be built on, exactly once, so that later changes of other agents survive.
 
-        Until that is on record nobody else was asked in the folder, so whoever comes again finds it as it was left.
+        Until the undo is on record, no other agent works in the folder; after a crash it is still as this agent left
+        it.
         """
         if not _must_be_undone(brief.role, done):
             return
@@ -154,7 +156,7 @@ class AgentCaller:
 
 def _must_be_undone(role: Role, done: Dispatched) -> bool:
     if done.start_tree is None:
-        return False  # it never began
+        return False  # it never started
     if done.outcome.status is OutcomeStatus.REFUSED:
         return True
     return not POLICIES[role].source and done.tree != done.start_tree

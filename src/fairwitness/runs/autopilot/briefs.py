@@ -1,6 +1,8 @@
-"""What each agent of an autopilot run is told: those who judge, and here those who find out, plan, build and mend.
+"""The briefs of the agents of an autopilot run.
 
-Whatever a person, a repository or an agent wrote goes into boxes; tasks and titles are our own words.
+Text by a person, a repository or an agent goes into prompt sections; only the task and the section titles are ours. A
+reviewer's brief holds exactly what that role may see, and no claim of the agent under review. Building a brief writes
+nothing, so it can be repeated.
 """
 
 import shlex
@@ -29,15 +31,15 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 CHANGE: Final = 40_000
-"""Letters of a change that are shown."""
+"""How many characters of a diff are shown."""
 _UNSHOWN: Final = 40
-"""Files that are named where a change is cut."""
+"""How many files are named where a diff is cut."""
 _NOTHING: Final = "(nothing was changed)"
 _PLAINLY: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "-r", "-M")
 
 
 def phase_section(phase: DetailedPhase) -> PromptSection:
-    """A phase as the roadmap has it."""
+    """Return a phase as the roadmap describes it."""
     return PromptSection(title="The phase", text="\n".join(_phase_lines(phase)))
 
 
@@ -52,7 +54,7 @@ def _phase_lines(phase: DetailedPhase) -> Iterator[str]:
 
 
 def criteria_section(criteria: Sequence[Criterion]) -> PromptSection:
-    """What must hold, each in its own words, with the command that would show it where there is one."""
+    """Return the acceptance criteria, each with its verification command if it has one."""
     return PromptSection(title="The acceptance criteria", text="\n".join(_criteria_lines(criteria)))
 
 
@@ -64,7 +66,7 @@ def _criteria_lines(criteria: Iterable[Criterion]) -> Iterator[str]:
 
 
 def plan_section(plan: PhasePlan, only: Sequence[str] = (), title: str = "The plan") -> PromptSection:
-    """A plan with its tasks, or with only those of a part."""
+    """Return a plan with all its tasks, or only with the tasks named in `only`."""
     plain = plan.plain()
     if only:
         plain["tasks"] = [task for task in plain["tasks"] if task["id"] in only]
@@ -73,46 +75,46 @@ def plan_section(plan: PhasePlan, only: Sequence[str] = (), title: str = "The pl
 
 
 def task_section(task: PlanTask) -> PromptSection:
-    """A task with all that its plan says of it."""
+    """Return a task with everything that its plan says about it."""
     return document_section("The task", task)
 
 
 def items_section(items: Sequence[PathItem]) -> PromptSection:
-    """What a rating left to be mended."""
+    """Return the deficiencies that a rating named."""
     return PromptSection(title="What is to be mended", text=yaml_text.render([item.plain() for item in items]))
 
 
 def document_section(title: str, document: Contract) -> PromptSection:
-    """A document as it was returned."""
+    """Return a document as YAML."""
     return PromptSection(title=title, text=yaml_text.render(document.plain()))
 
 
 def executed_section(executed: Sequence[ExecutionResult]) -> PromptSection:
-    """What the harness ran, as it saw it."""
+    """Return the commands that the harness ran, with their results."""
     text = yaml_text.render([run.plain() for run in executed]) if executed else "(nothing)"
     return PromptSection(title="What the program ran, and how it ended", text=text)
 
 
 def change_section(diff: str) -> PromptSection:
-    """A change as people read one."""
+    """Return a diff."""
     return PromptSection(title="The change", text=diff)
 
 
 def list_section(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
-    """Texts in one box; none if there are none."""
+    """Return the texts as one section, or no section if there are none."""
     lines = [f"- {text}" for text in texts]
     return (PromptSection(title=title, text="\n".join(lines)),) if lines else ()
 
 
 def text_section(title: str, text: str) -> tuple[PromptSection, ...]:
-    """A text that may be empty, and then is not shown."""
+    """Return the text as a section, or no section if it is empty."""
     return (PromptSection(title=title, text=text),) if text.strip() else ()
 
 
 def change_text(shadow: Shadow, base: str, head: str) -> str:
-    """What differs between two trees; cut where it is too long, and then it is said what is missing.
+    """Return the diff between two trees, cut at `CHANGE` characters with a note of what is missing.
 
-    It is printed in a repository of ours: attributes that a change brings along hide nothing of it.
+    The diff is made in our own repository, so attributes that the change itself brings cannot hide parts of it.
     """
     text = shadow.git.run("diff-tree", "-p", *_PLAINLY, base, head).decode(errors="replace")
     if len(text) <= CHANGE:
@@ -132,15 +134,15 @@ _PART: Final = " Only a part of the phase is done yet: judge it by the tasks of 
 
 
 class ReviewBriefs:
-    """The briefs of one run for everybody who judges."""
+    """The briefs of the agents that review work."""
 
     def __init__(self, log: AutopilotLog, repository: Repository, shadow: Shadow) -> None:
         self._log, self._repository, self._shadow = log, repository, shadow
 
     def diff(self, base: str | None, head: str) -> str:
-        """What differs between two commits, branches or trees; None is a tree with nothing in it.
+        """Return the diff between two commits, branches or trees; None as `base` is the empty tree.
 
-        It is bounded, and says so when cut.
+        A long diff is cut, and says so.
         """
         return change_text(self._shadow, self._tree(base), self._tree(head))
 
@@ -148,10 +150,10 @@ class ReviewBriefs:
         if name is None:
             return self._shadow.git.run("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"").decode().strip()
         (tree,) = self._repository.ids(f"{name}^{{tree}}")
-        return name if tree is None else tree  # a tree of ours is not in their store
+        return name if tree is None else tree  # our own trees are not in the user's repository
 
     def plan_checker(self, phase_pass: PhasePass, number: int, plan: PhasePlan) -> Brief:
-        """Whether the plan would reach the goal: the phase and the plan."""
+        """Return the brief for checking a plan: the phase and the plan."""
         return self._step(
             phase_pass,
             StepName.PLAN_CHECK,
@@ -171,9 +173,9 @@ class ReviewBriefs:
         *,
         warned: str = "",
     ) -> Brief:
-        """Whether the phase does what it should: criteria, plan, change, and what the harness ran itself.
+        """Return the brief for verifying a phase: criteria, plan, diff, and the commands that the harness ran.
 
-        `warned` says why it has to be verified harder than others.
+        `warned` says why this phase needs a stricter verification than others.
         """
         return self._step(
             phase_pass,
@@ -193,7 +195,7 @@ class ReviewBriefs:
     def judge(
         self, phase_pass: PhasePass, number: int, plan: PhasePlan | None, diff: str, verification: VerifierReturn
     ) -> Brief:
-        """The second opinion: what the verifier had, and what it returned."""
+        """Return the brief for the second opinion: what the verifier had, and what it returned."""
         return self._step(
             phase_pass,
             StepName.JUDGE,
@@ -205,7 +207,7 @@ class ReviewBriefs:
         )
 
     def rater(self, phase_pass: PhasePass, number: int, criteria: Sequence[Criterion], diff: str) -> Brief:
-        """The score: criteria and change, and not even the number of the phase."""
+        """Return the brief for the score: only criteria and diff, not even the number of the phase."""
         if not criteria:
             raise UsageError("there is no criterion to be scored", next_step="give the phase success criteria")
         return self._brief(
@@ -226,7 +228,7 @@ class ReviewBriefs:
         items: Sequence[PathItem] = (),
         problems: Sequence[str] = (),
     ) -> Brief:
-        """The check of one task: the task and the change; where there is no task, what was to be mended."""
+        """Return the brief for checking one task: the task, or the listed deficiencies, and the diff."""
         name = node if task is None else task.id
         return self._brief(
             f"{node}-{attempt}-check-{k}",
@@ -239,7 +241,7 @@ class ReviewBriefs:
         )
 
     def self_audit(self, number: int, phases: Sequence[DetailedPhase], specs: Mapping[str, str]) -> Brief:
-        """What was built, held against the frozen words: `specs` are the texts as they were locked, by path."""
+        """Return the brief for the self-audit; `specs` maps paths to the locked texts of the specifications."""
         if not specs:
             raise UsageError("there is no specification to audit against", next_step="hand over the frozen texts")
         return self._brief(
@@ -256,7 +258,7 @@ class ReviewBriefs:
         )
 
     def phase(self, phase_id: str) -> DetailedPhase:
-        """A phase of the roadmap; a part of one that was split is that phase under an id of its own."""
+        """Return a phase of the roadmap; a part of a split phase is that phase under the part's id."""
         known = {phase.id: phase for phase in self._log.order().roadmap.phases}
         whole = phase_id if phase_id in known else phase_id[:-1]
         if whole not in known:
@@ -268,11 +270,11 @@ class ReviewBriefs:
         return (phase_section(self.phase(phase_pass.phase)), *plans, change_section(diff))
 
     def _looking(self) -> Scope:
-        """Commands, and no file to write."""
+        """Allow the project's commands, and no writes."""
         return Scope(commands=self._commands())
 
     def _commands(self) -> tuple[tuple[str, ...], ...]:
-        """How the project's own commands begin; one that is no plain command line is run by the harness alone."""
+        """Return the argument vectors of the project's commands; a line that is not a plain command is left out."""
         commands = self._log.order().commands
         said = [commands.get(kind) or "" for kind in CommandKind]
         return tuple(dict.fromkeys(words for words in map(_words, said) if words))
@@ -308,7 +310,7 @@ class ReviewBriefs:
 def work_sections(
     task: PlanTask | None, items: Sequence[PathItem], problems: Sequence[str]
 ) -> tuple[PromptSection, ...]:
-    """What somebody had to do: a task, or what was to be mended; never nothing."""
+    """Return what an agent had to do: a task, deficiencies or problems; `UsageError` if there is nothing."""
     boxes = (
         *(() if task is None else (task_section(task),)),
         *((items_section(items),) if items else ()),
@@ -327,10 +329,10 @@ def _words(line: str) -> tuple[str, ...]:
 
 
 AUDIT: Final = "self-audit"
-"""What stands in the place of a phase where the whole run is meant."""
+"""Stands for a phase id where the whole run is meant."""
 FIND_AND_FIX: Final = "find_and_fix"
 _WILD: Final = "*?\N{REPLACEMENT CHARACTER}"
-"""A name with one of these is no pattern for itself alone."""
+"""Characters that make a file name match more than itself as a glob."""
 
 
 def _nothing_said(_phase: str) -> str:
@@ -349,12 +351,12 @@ class AutopilotBriefs(ReviewBriefs):
         *,
         answers: Callable[[str], str] = _nothing_said,
     ) -> None:
-        """`learnings`: what this run taught so far; `answers`: what a person said about a phase beforehand."""
+        """`learnings` returns the lessons of this run; `answers` returns what a person said about a phase."""
         super().__init__(log, repository, shadow)
         self._learnings, self._answers = learnings, answers
 
     def researcher(self, phase_pass: PhasePass, number: int, issues: Sequence[str]) -> Brief:
-        """What a plan has to know; `issues` are what the phase came to when it was planned before."""
+        """Return the brief for research; `issues` are the problems of the last attempt at this phase."""
         return self._step(
             phase_pass,
             StepName.RESEARCH,
@@ -378,10 +380,10 @@ class AutopilotBriefs(ReviewBriefs):
         *,
         last: PhasePlan | None = None,
     ) -> Brief:
-        """The plan; `refused` is why the last one was not taken."""
+        """Return the brief for a plan; `refused` says why the last plan was refused."""
         task = f"Plan phase {phase_pass.phase}."
         if refused:
-            task = f"Plan phase {phase_pass.phase} anew: your last plan was refused. Mend what is named, and keep the rest."
+            task = f"Plan phase {phase_pass.phase} again: your last plan was refused. Fix what is named, keep the rest."
         return self._step(
             phase_pass,
             StepName.PLAN,
@@ -408,7 +410,7 @@ class AutopilotBriefs(ReviewBriefs):
         *,
         before: Sequence[str] = (),
     ) -> Brief:
-        """One task, or what a cycle is to mend; `before` is what happened to an attempt before."""
+        """Return the brief for a task, or for the items of a cycle; `before` describes an earlier attempt."""
         name = node if task is None else task.id
         events = (
             f"Carry out {name}." if task is not None else "Mend what is listed, each point of it, and nothing else."
@@ -417,7 +419,7 @@ class AutopilotBriefs(ReviewBriefs):
         return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name)
 
     def fixer(self, node: str, attempt: int, gap: GapDetail, writes: Sequence[str]) -> Brief:
-        """One gap that the self-audit found."""
+        """Return the brief for closing one gap of the self-audit."""
         events = "Close the gap that the audit found, and do nothing else."
         return self._work(node, attempt, Role.EXECUTOR, events, (document_section("The gap", gap),), writes, node)
 
@@ -452,7 +454,7 @@ class AutopilotBriefs(ReviewBriefs):
         writes: Sequence[str] | None = None,
         ruled_out: Sequence[str] = (),
     ) -> Brief:
-        """The cause of a failure, and its repair: within the files of the task, or anywhere if there is none."""
+        """Return the brief for a repair within the task's files, or anywhere if there is no task."""
         if not problems:
             raise UsageError("there is nothing to be mended", next_step="hand over what failed")
         if writes is None:
@@ -468,7 +470,7 @@ class AutopilotBriefs(ReviewBriefs):
         )
 
     def anywhere(self) -> tuple[str, ...]:
-        """Everything that stands on the run's branch, but what the run is about: its folders and its specifications."""
+        """Return globs for everything on the run's branch except its own folders and its specifications."""
         order = self._log.order()
         tip = self._repository.ref(f"refs/heads/{order.target}") or order.base_commit
         printed = self._repository.git.run("ls-tree", "-z", f"{tip}^{{tree}}").decode(errors="replace")
@@ -492,7 +494,7 @@ class AutopilotBriefs(ReviewBriefs):
 
 
 def _phase_of(node: str) -> str:
-    """The phase whose work a node is, as its name tells.
+    """Return the phase that a node belongs to, read from the node's name.
 
     >>> _phase_of("p6.1-05-01"), _phase_of("p5-cycle"), _phase_of("audit-2")
     ('6.1', '5', 'self-audit')

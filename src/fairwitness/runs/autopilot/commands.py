@@ -1,7 +1,7 @@
-"""Runs the commands of an autopilot run: of criteria, of scorecards, and the project's own; each once, in the sandbox.
+"""Run the commands of an autopilot run in the sandbox: of criteria, of scorecards, and the project's own.
 
-A command is a line for `sh`. It runs in a checkout that is thrown away, in the environment of the project it is about,
-without a network, and is not retried. How it ended is recorded at once; who asks again is told what was seen then.
+A command is a line for `sh`. It runs once, without network, in a temporary checkout with the environment of its
+project. The result is recorded at once; a repeated request returns the recorded result.
 """
 
 import hashlib
@@ -38,14 +38,14 @@ from fairwitness.verify.model import CheckRequest, refuse_stopped
 from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress
 
 CAPTURED = 500
-"""Characters of an output that are kept beside a result; the whole of it stands in the store."""
+"""How many characters of an output are kept in a result; the store keeps all of it."""
 _SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a command."""
 _EVIDENCE = (Assessment.PASS, Assessment.FAIL)
 
 
 def result_of(log: AutopilotLog, outputs: Store, criterion: str, command: str, ran: Ran) -> ExecutionResult:
-    """What came of the command of a criterion."""
+    """Return the result of a criterion's command from the evidence rows; without a row it counts as not run."""
     execution = None if ran.execution is None else log.ledger.execution(ran.execution)
     seen = None if execution is None else log.ledger.observation(log.run_id, execution.key)
     if execution is None or seen is None:
@@ -76,9 +76,10 @@ def result_of(log: AutopilotLog, outputs: Store, criterion: str, command: str, r
 
 
 def _assessment(execution: Execution, end: End) -> Assessment:
-    """By how the sandbox saw it end: a program that is not there is no evidence to verify, and a failure here.
+    """Assess a command by how the sandbox saw it end.
 
-    Code that came from elsewhere passes for nobody, and what nothing held in opens no gate.
+    A missing program is a failure here, though `verify` treats it as missing evidence. A pass that ran without a
+    sandbox counts as lost, because such a result must not open a gate.
     """
     if ASSESSED[end] is not Assessment.PASS:
         return ASSESSED[end]
@@ -86,7 +87,7 @@ def _assessment(execution: Execution, end: End) -> Assessment:
 
 
 def _exit_code(execution: Execution, assessment: Assessment) -> int | None:
-    """As a shell would spell it where a signal ended the command."""
+    """Return the exit code, spelled as a shell does if a signal ended the command."""
     if execution.exit_code is None and execution.signal is not None and assessment is Assessment.FAIL:
         return _SIGNALLED + execution.signal
     return execution.exit_code
@@ -99,19 +100,19 @@ def _why(execution: Execution, ran: Ran) -> str:
 
 
 def _harness_note(what: str, why: str, *output: str) -> str:
-    """The harness's own word, in brackets, before what the command itself said."""
+    """Return a note of the harness in brackets, followed by the output of the command."""
     return "\n".join((f"[fairwitness: {what}: {why}]", *filter(None, output)))[:CAPTURED]
 
 
 def _captured(outputs: Store, digest: str) -> str:
-    """The first characters of an output that was kept under its hash."""
+    """Return the first characters of a stored output."""
     output = outputs.get(f"outputs/{digest.removeprefix('sha256:')}", sha256=digest)
     return visible_lines(output[: CAPTURED * 4].decode(errors="replace")).strip()[:CAPTURED]
 
 
 TOP = "."
 NOBODYS = Project(root=TOP, language=Language.OTHER, manifests=())
-"""For a tree without a project: the tools of this machine, and nothing else."""
+"""The project of a tree without projects: only the tools of this machine."""
 _WORD = re.compile(r"[\w.@/+-]+")
 _PYTHONS = re.compile(r"(?:python|pypy|pip)(?:[0-9.]*)")
 _PROGRAMS: Mapping[Language, frozenset[str]] = {
@@ -127,14 +128,14 @@ _PROGRAMS: Mapping[Language, frozenset[str]] = {
     Language.JAVA: frozenset({"java", "javac", "mvn", "mvnw", "gradle", "gradlew"}),
     Language.NATIVE: frozenset({"cmake", "ctest", "ninja", "cc", "gcc", "g++", "clang", "clang++"}),
 }
-"""Programs that come with a language. `make` is none: what it calls may be anything."""
+"""The programs of each language. `make` is not listed, because it can run anything."""
 
 
 def project_of(command: str, discovered: Discovered) -> Project:
-    """The project in whose environment a command runs.
+    """Return the project whose environment a command needs.
 
-    First come projects whose folder it names, deepest first, then those at the top, then all others. Among them the one
-    whose language it speaks first is taken, and the first of all where it speaks none that is there.
+    Projects whose folder the command names come first, deepest first, then those at the top, then all others. The first
+    project whose language matches a program of the command wins; if none matches, the first project.
     """
     words = [word.removeprefix("./") for word in _WORD.findall(command)]
     projects = _near(words, discovered.projects)
@@ -164,20 +165,20 @@ def _spoken(words: Sequence[str]) -> Iterator[Language]:
 
 
 EXECUTION, CHECK, STANDING, CHECKS = "execution", "check", "standing", "checks"
-"""Kinds of observations: a command of a criterion, a command of the project, a worktree, and what the checks said."""
+"""Kinds of observations: a criterion's command, a project command, a worktree snapshot, the check results."""
 SHELL = "/bin/sh"
 _CHECKS = (CommandKind.COMPILE, CommandKind.TEST, CommandKind.LINT, CommandKind.BUILD)
 
 
 class CriterionCommand(NamedTuple):
-    """A criterion, and the command that fails as long as it is not met."""
+    """A criterion, and the command that fails as long as the criterion is not met."""
 
     criterion: str
     command: str
 
 
 class SeenChecks(Contract):
-    """How the project's own commands went at a tree, and what a person should know of those that fail."""
+    """The results of the project's own commands at a tree, with notes about those that fail."""
 
     tree: Tree
     checks: AutomatedChecks
@@ -185,7 +186,7 @@ class SeenChecks(Contract):
 
 
 class _Batch(NamedTuple):
-    """Commands that are run together, as rows of one kind under one name."""
+    """Commands that run together; their rows share a kind and a scope."""
 
     run_id: str
     kind: str
@@ -199,18 +200,18 @@ class _Batch(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The same at every try; short, since a path must fit into the name of a socket."""
+        """The same name at every try; short, because it is part of a socket path of limited length."""
         return f"commands-{hashlib.sha256(f'{self.run_id} {self.key(0)}'.encode()).hexdigest()[:12]}"
 
 
 class CommandHarness:
-    """What runs commands for one run, from any thread; each method blocks and is ended by `stop` with `Stopped`."""
+    """Runs the commands of one run. Methods are thread-safe and blocking; `stop` ends them with `Stopped`."""
 
     def __init__(
         self, log: AutopilotLog, parts: VerifyDeps, commands: Mapping[CommandKind, str | None], seconds: int
     ) -> None:
         self._log = log
-        self._parts = replace(parts, use_cache=False)  # what another scope or run saw is no sight of this one
+        self._parts = replace(parts, use_cache=False)  # a result of another scope or run is no evidence here
         self._commands = dict(commands)
         self._seconds = float(seconds)
         self._outputs = Store(parts.state)
@@ -218,19 +219,19 @@ class CommandHarness:
     def run_all(
         self, scope: str, commands: Sequence[CriterionCommand], tree: str, *, stop: threading.Event
     ) -> tuple[ExecutionResult, ...]:
-        """How each command ends at a tree, in their order; `UsageError` if the scope was about something else."""
+        """Return the result of each command at a tree; `UsageError` if the scope was used for something else."""
         return self._run(_Batch(self._log.run_id, EXECUTION, scope, commands, tree, self._seconds), stop)
 
     def run_in(
         self, scope: str, commands: Sequence[CriterionCommand], folder: Path, *, stop: threading.Event
     ) -> tuple[ExecutionResult, ...]:
-        """The same for a worktree as it stood when it was asked for first; it stays as it is."""
+        """Return the result of each command at a snapshot of a worktree, taken at the first request."""
         return self.run_all(scope, commands, self._standing(scope, folder), stop=stop) if commands else ()
 
     def checks(self, scope: str, tree: str, base_tree: str, *, stop: threading.Event) -> AutomatedChecks:
-        """How the project's own commands go at a tree: true only for one that passes there.
+        """Return the results of the project's own commands at a tree; only a pass is true.
 
-        One that fails is run at the base too. That it failed there makes it no better, but `notes` says so.
+        A command that fails also runs at the base. A failure there does not excuse it, but `notes` mentions it.
         """
         key = f"{CHECKS}:{scope}"
         known = self._log.kept(key, SeenChecks)
@@ -252,7 +253,7 @@ class CommandHarness:
         return seen.checks
 
     def notes(self, scope: str) -> Texts:
-        """What is to be known of the checks of a scope that failed; nothing before they were run."""
+        """Return the notes about failed checks of a scope; empty before the checks ran."""
         known = self._log.kept(f"{CHECKS}:{scope}", SeenChecks)
         return () if known is None else known.notes
 
@@ -266,7 +267,7 @@ class CommandHarness:
         return run
 
     def _standing(self, scope: str, folder: Path) -> str:
-        """The worktree as a tree, taken down before anything is run: all commands of a scope see the same."""
+        """Return the worktree as a tree, recorded before anything runs: all commands of a scope see the same."""
         key = f"{STANDING}:{scope}"
         known = self._log.ledger.observation(self._log.run_id, key)
         if known is not None and known.tree is not None:
@@ -284,13 +285,11 @@ class CommandHarness:
     def _run(self, batch: _Batch, stop: threading.Event) -> tuple[ExecutionResult, ...]:
         known = self._known(batch)
         if len(known) == len(batch.commands):
-            remove_abandoned_folders(
-                self._parts.scratch / "work"
-            )  # who ran them may have been killed before it could tidy up
+            remove_abandoned_folders(self._parts.scratch / "work")  # a killed process may have left one
             return known
         refuse_stopped(stop)
         with locked_folder(self._parts.scratch / "work", batch.name, stop) as work:
-            results = list(self._known(batch))  # another process may have had the turn before
+            results = list(self._known(batch))  # another process may have run them meanwhile
             if len(results) == len(batch.commands):
                 return tuple(results)
             found = discover(TreeView(self._parts.shadow, batch.tree), self._parts.settings)
@@ -309,7 +308,7 @@ class CommandHarness:
             return tuple(results)
 
     def _known(self, batch: _Batch) -> tuple[ExecutionResult, ...]:
-        """What was recorded of a batch, up to the first command that was not run."""
+        """Return the recorded results of a batch, up to the first command that did not run."""
         known = []
         for place, command in enumerate(batch.commands, start=1):
             row = self._log.ledger.observation(self._log.run_id, batch.key(place))
@@ -324,7 +323,7 @@ class CommandHarness:
     def _ended(
         self, harness: Verifying, batch: _Batch, place: int, found: Discovered, before: Sequence[ExecutionResult]
     ) -> ExecutionResult:
-        """Runs one command and takes down how it ended; one that stands in the batch before is not run again."""
+        """Run one command and record its result; a command that repeats in the batch runs once."""
         wanted = batch.commands[place - 1]
         same = next((run for run in before if run.command == wanted.command), None)
         execution: int | None = None
@@ -359,7 +358,7 @@ def _refuse_other(key: str, tree: str | None, *, is_other: bool) -> None:
 
 
 def _spec(command: str, batch: _Batch, place: int) -> CheckSpec:
-    """The command as a check that says yes or no by its exit code alone."""
+    """Return the command as a check whose only result is its exit code."""
     return CheckSpec(
         id=f"{batch.name}/{place}",
         name=f"{batch.kind}-{place}",
@@ -367,7 +366,7 @@ def _spec(command: str, batch: _Batch, place: int) -> CheckSpec:
         root=".",
         language=Language.OTHER,
         tool="sh",
-        argv=(SHELL, "-c", f"{command}\n"),  # with a line end, the braces in it are its own
+        argv=(SHELL, "-c", f"{command}\n"),  # the line end keeps braces in it from being taken for placeholders
         report=ReportFormat.EXIT,
         timeout_s=batch.seconds,
         writes=True,
@@ -377,7 +376,7 @@ def _spec(command: str, batch: _Batch, place: int) -> CheckSpec:
 
 
 def _note(kind: CommandKind, now: ExecutionResult, before: ExecutionResult | None) -> str:
-    """Why a check of the project is false, and whether it was so before."""
+    """Say why a check of the project is false, and whether it passed before."""
     why = now.stderr_truncated if now.assessment is Assessment.LOST else f"it ended with {now.assessment.value}"
     if before is not None and before.assessment is Assessment.PASS:
         return f"{kind.value}: {why}; it passed before"

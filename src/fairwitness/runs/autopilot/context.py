@@ -1,4 +1,4 @@
-"""Where an autopilot run is at home: its book, its repository, its harness and its agents; and its documents."""
+"""What the steps of one autopilot run share: its log, repository, harness, agents and documents."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -27,59 +27,59 @@ C = TypeVar("C", bound=Contract)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutopilotContext:
-    """One run."""
+    """The parts and the documents of one run."""
 
     log: AutopilotLog
     repo: RepoContext
     shadow: Shadow
     files: Store
-    """Of the person's checkout; the run's folders are beneath it."""
+    """The user's checkout; the run's folders are in it."""
     harness: CommandHarness
     asker: AgentCaller
     briefs: AutopilotBriefs
 
     @property
     def order(self) -> AutopilotOrder:
-        """What the run was begun with."""
+        """The order that the run was started with."""
         return self.log.order()
 
     @property
     def repository(self) -> Repository:
-        """Where it works."""
+        """The repository that the run works in."""
         return self.repo.repository
 
     def phase(self, phase_id: str) -> DetailedPhase:
-        """A phase of the roadmap; a part of one that was split is that phase under its own id."""
+        """Return a phase of the roadmap; a part of a split phase is that phase under the part's id."""
         known = {phase.id: phase for phase in self.order.roadmap.phases}
         if phase_id in known:
             return known[phase_id]
         return known[phase_id[:-1]].model_copy(update={"id": phase_id})
 
     def layout(self, phase_id: str) -> PhaseLayout:
-        """Where the phase's files are."""
+        """Return the paths of a phase's files."""
         return PhaseLayout(phase_id)
 
     def tip(self) -> str:
-        """The commit at which the run's own branch stands."""
+        """Return the current commit of the run's branch."""
         return tip_of(self.log, self.repository)
 
     def tree(self, commit: str) -> str:
-        """The tree of a commit."""
+        """Return the tree of a commit."""
         return self.repository.tree_of(commit)
 
     def put(self, path: str, text: str) -> str:
-        """Writes a file of the run; its hash."""
+        """Write a file of the run and return its hash."""
         data = text.encode()
         self.files.put(path, data)
         killpoint("autopilot.written")
         return content_hash(data)
 
     def keep(self, kind: str, phase_pass: PhasePass, number: int, document: C) -> C:
-        """Keeps a document of a step, once."""
+        """Record a document of a step, once."""
         return self.log.keep(f"{kind}:{pass_name(phase_pass)}:{number}", kind, phase_pass.phase, document)
 
     def latest(self, kind: str, phase_id: str, shape: type[C]) -> C | None:
-        """The document of a kind that was kept last for a phase; for a part, that of its phase if it has none."""
+        """Return the last document of a kind for a phase; a part falls back to its whole phase."""
         rows = self.log.ledger.observations(self.log.run_id, kind)
         for subject in dict.fromkeys((phase_id, phase_id.rstrip("abcdefghijklmnopqrstuvwxyz"))):
             own = [row for row in rows if row.subject == subject]
@@ -88,18 +88,18 @@ class AutopilotContext:
         return None
 
     def plan(self, phase_id: str) -> PhasePlan | None:
-        """The plan of a phase as it was written last."""
+        """Return the last plan of a phase."""
         return self.latest(PLAN, phase_id, PhasePlan)
 
     def tasks(self, phase_pass: PhasePass) -> tuple[PlanTask, ...]:
-        """The tasks that a pass has to carry out; what only a person can decide is no agent's task."""
+        """Return the tasks that agents carry out in a pass; tasks for a person are left out."""
         plan = self.plan(phase_pass.phase)
         tasks = () if plan is None else plan.tasks
         own = tasks_of(self.log, phase_pass)
         return tuple(task for task in tasks if task.kind is TaskKind.AUTO and (not own or task.id in own))
 
     def criteria(self, phase_pass: PhasePass) -> tuple[CriterionCommand, ...]:
-        """What is held against a pass: the phase's criteria and its plan's, each with its command, each once."""
+        """Return the commands that decide about a pass, of the phase's criteria and its plan's, without duplicates."""
         named = [
             CriterionCommand(each.text, each.command)
             for each in self._own_criteria(phase_pass)
@@ -111,14 +111,17 @@ class AutopilotContext:
         return tuple(dict.fromkeys(named))
 
     def rated_criteria(self, phase_pass: PhasePass) -> tuple[Criterion, ...]:
-        """What a rating scores: the phase's criteria, and where it has none, its plan's."""
+        """Return the criteria that a rating scores: the phase's, or its plan's if the phase has none."""
         criteria = self._own_criteria(phase_pass)
         if criteria:
             return criteria
         return tuple(Criterion(text=each.criterion, command=each.command) for each in self.criteria(phase_pass))
 
     def _own_criteria(self, phase_pass: PhasePass) -> tuple[Criterion, ...]:
-        """The phase's criteria; of a part those that none of a later part serves, since only then they can hold."""
+        """Return the phase's criteria.
+
+        For a part, only those that no later part contributes to, because the others cannot hold yet.
+        """
         criteria, plan = self.phase(phase_pass.phase).criteria, self.plan(phase_pass.phase)
         tasks = tasks_of(self.log, phase_pass)
         if not tasks or plan is None:

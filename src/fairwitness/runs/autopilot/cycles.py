@@ -1,4 +1,4 @@
-"""The loops over a completed phase: when another cycle is begun, and what became of one that returned."""
+"""The improvement loops over a completed phase: when another cycle starts, and what follows from one that returned."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ from fairwitness.runs.autopilot.revert import take_back
 
 @dataclass(frozen=True, slots=True)
 class CycleDecision:
-    """What comes after a pass: its word, the pass that follows if any, and the events."""
+    """What follows a pass: the word for it, the next pass if there is one, and the events."""
 
     after: AfterPass
     because: str
@@ -39,7 +39,7 @@ class CycleDecision:
 
 
 def first_cycle(context: AutopilotContext, review: PassReview) -> CycleDecision | None:
-    """The first cycle over a phase that is completed and falls short of a loop's target; None if none is due."""
+    """Return the first cycle over a completed phase that is below a loop's target, or None if none is due."""
     score = review.returned.alignment_score
     if score is None:
         return None
@@ -52,7 +52,7 @@ def first_cycle(context: AutopilotContext, review: PassReview) -> CycleDecision 
 
 
 def nothing_to_raise(context: AutopilotContext, review: PassReview) -> tuple[LoggedEvent, ...]:
-    """What is said of a completed phase below the target of a loop for which nobody names anything to be done."""
+    """Return the events for a completed phase below a target for which no improvement is named."""
     score = review.returned.alignment_score
     short = () if score is None else tuple(plan for plan in loops_of(context) if tenths(score) < plan.target_tenths)
     events = (
@@ -62,7 +62,7 @@ def nothing_to_raise(context: AutopilotContext, review: PassReview) -> tuple[Log
 
 
 def loops_of(context: AutopilotContext) -> tuple[LoopPlan, ...]:
-    """The loops of this run, with as many cycles as a person asked for at most."""
+    """Return the loops of this run, limited to the number of cycles that the user asked for."""
     order = context.order
     plans = course(frozenset(order.flags)).loops
     most = order.cycles
@@ -77,9 +77,9 @@ def loops_of(context: AutopilotContext) -> tuple[LoopPlan, ...]:
 def items_left(
     context: AutopilotContext, phase_pass: PhasePass, plan: LoopPlan, rated: PhaseRating | None
 ) -> tuple[PathItem, ...]:
-    """What can be raised, the widest gap first; for gaps, what was not yet tried."""
+    """Return what can be improved, widest gap first; the gaps loop leaves out what it tried before."""
     known = paths_of(context, phase_pass)
-    if rated is None:  # nothing of this run stands, so what an earlier one left is still to be done
+    if rated is None:  # this run has no rating, so the items of the earlier run still apply
         usable = earlier_items(context.order.earlier.get(phase_pass.phase))
     else:
         usable = way_up(
@@ -97,13 +97,13 @@ def items_left(
 
 
 def earlier_items(earlier: EarlierPhase | None) -> tuple[PathItem, ...]:
-    """What an earlier run left to be raised, the widest gap first."""
+    """Return what an earlier run left to improve, widest gap first."""
     gaps = () if earlier is None else in_order_of_gap(earlier.deficiencies)
     return tuple(PathItem(file=gap.target_file, deficiency=gap.deficiency, impact=gap.expected_impact) for gap in gaps)
 
 
 def _taken_up(plan: LoopPlan, left: tuple[PathItem, ...]) -> tuple[PathItem, ...]:
-    """What one cycle works on: everything, and for gaps one."""
+    """Return what one cycle works on: everything, or a single gap in the gaps loop."""
     return left[:1] if plan.loop is Loop.GAPS else left
 
 
@@ -131,7 +131,7 @@ def _begun(
 
 
 def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cycle: int) -> tuple[LoggedEvent, ...]:
-    """The event by which a cycle is begun."""
+    """Return the event that starts a cycle."""
     now, phase = context.log.now(), following.phase
     score = (following.before_tenths or 0) / 10
     match plan.loop:
@@ -171,21 +171,21 @@ def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cyc
 
 
 def cycle_result(context: AutopilotContext, review: PassReview, failed: str | None) -> CycleResult:
-    """What a cycle that returned leaves; `failed` is the integrity check that it failed, if any."""
+    """Return the result of a returned cycle; `failed` names the integrity check that it failed, if any."""
     before = origin(context.log, review.phase_pass).before_tenths
     assert before is not None
     return after_cycle(before, None if failed is not None else _new(review.returned))
 
 
 def _new(returned: PhaseReturn) -> int | None:
-    """The score that a cycle came to; None if it came to none that counts."""
+    """Return the score of a cycle in tenths, or None if it has no score that counts."""
     counts = returned.status is PhaseOutcome.COMPLETED and returned.recommendation is Recommendation.PROCEED
     score = returned.alignment_score if counts else None
     return None if score is None else tenths(score)
 
 
 def after_cycle_pass(context: AutopilotContext, review: PassReview, *, failed: str | None) -> CycleDecision:
-    """What follows a cycle; one that made the score worse, or came to none, is taken back."""
+    """Return what follows a cycle; a cycle that lowered the score, or has none, is reverted."""
     phase_pass, cycle = review.phase_pass, origin(context.log, review.phase_pass)
     assert cycle.loop is not None
     result, new = cycle_result(context, review, failed), None if failed is not None else _new(review.returned)
@@ -233,7 +233,7 @@ def _said(returned: PhaseReturn) -> str:
 
 
 def _further(context: AutopilotContext, review: PassReview, plan: LoopPlan, score: int) -> CycleDecision | None:
-    """The first cycle of the loop after this one: gaps go on beyond the quality that was reached."""
+    """Return the first cycle of the next loop: the gaps loop continues beyond the quality target."""
     plans = loops_of(context)
     for other in plans[plans.index(plan) + 1 :]:
         left = items_left(context, review.phase_pass, other, review.rated) if score < other.target_tenths else ()
@@ -246,7 +246,7 @@ def _further(context: AutopilotContext, review: PassReview, plan: LoopPlan, scor
 def _ended(
     review: PassReview, cycle: PhasePass, now: str, result: CycleResult, new: int | None, plan: LoopPlan, left: int
 ) -> tuple[LoggedEvent, ...]:
-    """The event by which a cycle ends; one that came to no score leaves the one before."""
+    """Return the event that ends a cycle; a cycle without a score keeps the score before it."""
     phase, before = cycle.phase, cycle.before_tenths or 0
     number = review.cycles
     match plan.loop:
@@ -290,7 +290,7 @@ def _ended(
 
 
 def _exhausted(context: AutopilotContext, review: PassReview, plan: LoopPlan, score: int) -> tuple[LoggedEvent, ...]:
-    """What is said of a phase whose loop is spent below its target; it passes, and everybody can see how."""
+    """Return the events for a phase whose loop ended below its target; it passes, and the events say how."""
     now, phase, count = context.log.now(), review.phase_pass.phase, review.cycles
     final, target = score / 10, plan.target_tenths / 10
     match plan.loop:

@@ -1,4 +1,7 @@
-"""What becomes of a phase whose pass returned: integrity first, then the gate; written down with its events at once."""
+"""The decision after a pass returned: first its integrity, then the gate of the phase.
+
+The verdict and its events are recorded together.
+"""
 
 from collections.abc import Mapping
 
@@ -38,7 +41,7 @@ from fairwitness.store.layout.autopilot import STATE
 
 
 def stamped(context: AutopilotContext, review: PassReview, found: IntegrityVerdict) -> tuple[LoggedEvent, ...]:
-    """The event that a row of nearly equal scores calls for, if any."""
+    """Return the warning about a row of nearly equal scores, if there is one."""
     score = review.returned.alignment_score
     if found.stamp is None or score is None:
         return ()
@@ -63,14 +66,14 @@ def stamped(context: AutopilotContext, review: PassReview, found: IntegrityVerdi
 
 
 _NEEDLESS = 14
-"""The integrity check that asks whether a person is needed."""
+"""The number of the integrity check for needless deferrals."""
 
 
 def deferred(log: AutopilotLog, review: PassReview, found: IntegrityVerdict) -> tuple[LoggedEvent, ...]:
-    """A phase that is put to a person; the state is written down with the reason."""
+    """Return the events of a phase that is deferred to a person, with a warning if that happens too often."""
     phase, now = review.phase_pass.phase, log.now()
     claim = review.returned.human_verify_justification
-    assert claim is not None  # the contract of a return obliges it
+    assert claim is not None  # the contract of a return requires it
     said = None if review.verified is None else review.verified.said
     facts = DeferralFacts(
         reason=claim.task_description,
@@ -115,7 +118,7 @@ class PassDecisions:
         self._context, self._log = context, context.log
 
     def decide(self, phase: str, number: int) -> Verdict:
-        """The verdict about a pass, or about a phase whose parts have all returned; asked again, the same."""
+        """Return the verdict about a pass, or a phase whose parts all returned; repeating it changes nothing."""
         key = f"{VERDICT}:{phase}-{number}"
         known = self._log.kept(key, Verdict)
         if known is not None:
@@ -134,7 +137,9 @@ class PassDecisions:
         failed = None if failure is None else f"integrity check {failure.number}, {failure.name}: {failure.because}"
         is_cycle = origin(log, phase_pass).kind is PassKind.CYCLE
         path = None
-        if not is_cycle or not cycle_result(context, review, failed).revert:  # else the one before it tells what stands
+        if (
+            not is_cycle or not cycle_result(context, review, failed).revert
+        ):  # else the diagnostic before it still applies
             path = write_diagnostic(context, review, force_incomplete=False)
         events = [*self._diagnosed(review, path), *stamped(context, review, found)]
         if found.answer is IntegrityAnswer.ENFORCEMENT:
@@ -196,7 +201,7 @@ class PassDecisions:
     def _gated(
         self, review: PassReview, found: IntegrityVerdict, failed: str | None
     ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
-        """The gate of a phase that went through its steps."""
+        """Apply the gate to a phase that went through its steps."""
         context, order, returned = self._context, self._context.order, review.returned
         plan = course(frozenset(order.flags))
         answer = gate_of(
@@ -231,7 +236,7 @@ class PassDecisions:
                 return verdict, started.events
 
     def completed(self, review: PassReview) -> tuple[LoggedEvent, ...]:
-        """A phase that passed its gate."""
+        """Return the events of a phase that passed its gate."""
         context, phase, now = self._context, review.phase_pass.phase, self._log.now()
         score = review.returned.alignment_score
         said = None if review.verified is None else review.verified.said
@@ -263,7 +268,7 @@ class PassDecisions:
         parts = tuple(
             PhasePass(
                 phase=name,
-                number=len(passes_of(self._log, name)) + 1,  # a phase that is tried again may be split again
+                number=len(passes_of(self._log, name)) + 1,  # a retried phase may be split again
                 kind=PassKind.PART,
                 start=phase_pass.start,
                 checkpoint=phase_pass.checkpoint,
@@ -282,11 +287,11 @@ class PassDecisions:
         return verdict, ()
 
     def _joined(self, phase: str, number: int) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
-        """A phase whose parts have all ended: completed with their mean, or failed with the first that failed."""
+        """Decide about a phase whose parts ended: completed with their mean score, or failed with the first failure."""
         context, log = self._context, self._log
         parts = next(each.parts for each in log.verdicts() if (each.phase, each.number) == (phase, number - 1))
         state = log.state().state.phases
-        records = [state[part.phase] for part in parts if part.phase in state]  # after a failure not all were begun
+        records = [state[part.phase] for part in parts if part.phase in state]  # after a failure some never started
         first = next(each for each in passes_of(context.log, phase) if each.number == number - 1)
         done = [name for name, record in state.items() if record.status is PhaseStatus.COMPLETED]
         failed = [part.phase for part in parts if part.phase not in done]
@@ -329,7 +334,7 @@ class PassDecisions:
     def _failure(
         self, phase_pass: PhasePass, reason: str, recommendation: Recommendation, step: StepName
     ) -> tuple[LoggedEvent, ...]:
-        """A phase that failed: what it changed is taken back and kept aside, and why is written down."""
+        """Revert a failed phase, keep its changes on a diagnostic branch, and write the post-mortem."""
         context, log, now = self._context, self._log, self._log.now()
         events: list[LoggedEvent] = []
         back = take_back(

@@ -1,7 +1,8 @@
-"""Carries out one node of a phase: an executor in its worktree, the harness on what it left, and a check beside it.
+"""The execute and debug steps of a pass: its tasks run as a graph, one agent per node.
 
-What fails is handed to a debugger, twice at most. Commands are run on exactly the files that would be committed, and
-whoever checks sees the task and the change, and nothing of what was said about them.
+An executor works in the worktree of its node, the harness runs the task's commands on exactly the files that would be
+committed, and a mini-verifier checks the change. It sees the task and the change, but no claim about them. A debugger
+gets at most two tries at what fails.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -55,7 +56,7 @@ from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 DEBUGS: Final = 2
-"""How often a debugger is sent to one task."""
+"""How often a debugger may work on one task."""
 RETRY: Final = "task-retry"
 HELP: Final = "help"
 _INCOMPLETE: Final = FailureCategory.EXECUTOR_INCOMPLETE
@@ -64,7 +65,7 @@ _REASON: Final = 500
 
 
 class TaskRetry(Contract):
-    """A task that is tried again, and what was wrong with it."""
+    """A retry of a task, with the problems that caused it."""
 
     node: NodeId
     number: Positive
@@ -72,7 +73,7 @@ class TaskRetry(Contract):
 
 
 class NodeJob(NamedTuple):
-    """One attempt: what it is about, and where it is made."""
+    """One attempt at a node: its order and its worktree."""
 
     order: AttemptOrder
     prepared: Prepared
@@ -81,21 +82,21 @@ class NodeJob(NamedTuple):
 
     @property
     def id(self) -> str:
-        """As it stands in keys and in names of dispatches."""
+        """The id of the attempt in keys and dispatch names."""
         helper = f"-{HELP}" if self.order.conflict is not None else ""
         return f"{self.order.node}-{self.order.attempt}{helper}"
 
 
 @dataclass
 class AttemptProgress:
-    """What has been done in an attempt so far."""
+    """What an attempt has done so far."""
 
     start: str
-    """The files it began with."""
+    """The tree that the attempt started from."""
     tree: str
-    """The files that would be committed."""
+    """The tree that would be committed."""
     changed: tuple[str, ...] = ()
-    """Paths in which the two differ."""
+    """The paths in which the two trees differ."""
     milliseconds: int = 0
     said: ExecutorReturn | None = None
     check: MiniVerifierReturn | None = None
@@ -103,12 +104,12 @@ class AttemptProgress:
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """Why its executor itself holds that it is not done."""
+        """Why the executor itself says that the task is not done; empty if it says it is."""
         why = None if self.said is None else task_checks.unfinished(self.said)
         return () if why is None else (why,)
 
     def ended(self, job: NodeJob, problems: Sequence[str] = (), category: FailureCategory | None = None) -> NodeAttempt:
-        """How it ended: done exactly if nothing speaks against it."""
+        """Return the result of the attempt: done if there are no problems."""
         evidence = () if self.said is None else self.said.evidence
         return NodeAttempt(
             node=job.order.node,
@@ -127,7 +128,7 @@ class AttemptProgress:
 
 
 class NodeExecutor:
-    """Lets agents work on a node; `Work` of a graph."""
+    """Runs the agents of a node; the `Work` of a graph."""
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class NodeExecutor:
         self._harness, self._asker, self._briefs = harness, asker, briefs
 
     async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
-        """What had ended before is adopted, and nobody is asked twice."""
+        """Carry out an attempt; calls that ended before a restart are adopted."""
         job = NodeJob(order, prepared, folder, self._graph.node(order.node))
         try:
             done = await (self._adopted(job) if order.conflict is None else self._settled(job))
@@ -166,7 +167,7 @@ class NodeExecutor:
         if isinstance(said, StepError):
             return course.ended(job, (said.first_line,), said.category)
         problems = course.unfinished
-        if job.node.task is None and not job.node.items:  # whoever sent it out looks at what came of it
+        if job.node.task is None and not job.node.items:  # the caller checks the result
             return course.ended(job, problems, _INCOMPLETE if problems else None)
         category = _INCOMPLETE
         for number in range(DEBUGS + 1):
@@ -190,7 +191,7 @@ class NodeExecutor:
     async def _begun(
         self, job: NodeJob, course: AttemptProgress, brief: Brief
     ) -> ExecutorReturn | DebuggerReturn | StepError:
-        """The first agent's work."""
+        """Run the first agent of the attempt."""
         done = await self._ask(job, course, brief)
         if job.node.role is Role.DEBUGGER:
             return answer(done, DebuggerReturn)
@@ -217,7 +218,7 @@ class NodeExecutor:
     async def _mended(
         self, job: NodeJob, course: AttemptProgress, number: int, problems: Sequence[str]
     ) -> StepError | None:
-        """Sends a debugger; why nobody may be sent or believed, if that is so."""
+        """Run a debugger; return an error if none may be started or its answer was refused."""
         if not await run_blocking(self._may_retry, job, number, problems):
             return StepError(category=_INCOMPLETE, first_line="the retries of the run are used up")
         node, attempt = job.node, job.order.attempt
@@ -226,11 +227,11 @@ class NodeExecutor:
         )
         course.debugs = number
         said = answer(done := await self._ask(job, course, brief), DebuggerReturn)
-        # one that merely did not answer is no worse than one that did: what it left is checked either way
+        # a debugger without an answer is no error: its changes are checked either way
         return said if isinstance(said, StepError) and done.outcome.status is OutcomeStatus.REFUSED else None
 
     def _may_retry(self, job: NodeJob, number: int, problems: Sequence[str]) -> bool:
-        """Writes down that a task is tried again, as long as the run may try anything again."""
+        """Record a retry of a task, if the run has retries left."""
         log, order = self._log, job.order
         key = f"{RETRY}:{job.id}:{number}"
         if log.kept(key, TaskRetry) is not None:
@@ -261,7 +262,7 @@ class NodeExecutor:
     async def _checked(
         self, job: NodeJob, course: AttemptProgress, number: int
     ) -> tuple[tuple[ExecutionResult, ...], MiniVerifierReturn | StepError]:
-        """What the harness and the check of the task say, and in what the agents' words differ from the former."""
+        """Run the task's commands and its mini-verifier, and record where claims differ from the results."""
         node, order = job.node, job.order
         runs = await self._run(job, course, number)
         brief = await run_blocking(self._check_brief, job, course, number)
@@ -278,7 +279,7 @@ class NodeExecutor:
         return runs, check
 
     def _check_brief(self, job: NodeJob, course: AttemptProgress, number: int) -> Brief:
-        """The task and the change; nothing of what was said about them is at hand here."""
+        """Return the brief with the task and the change, without any claim about them."""
         node = job.node
         diff = self._briefs.diff(course.start, course.tree)
         return self._briefs.mini_verifier(node.id, job.order.attempt, number, node.task, diff, items=node.items)
@@ -292,7 +293,7 @@ class NodeExecutor:
         return runs
 
     async def _settled(self, job: NodeJob) -> NodeAttempt:
-        """Lets an executor settle the conflict of work that was done with what was merged meanwhile."""
+        """Let an executor resolve a conflict between finished work and what was merged meanwhile."""
         course = await run_blocking(self._course, job)
         first = await run_blocking(self._first_brief, job)
         brief = first.model_copy(update={"dispatch_id": job.id, "instance": job.id})
@@ -303,7 +304,7 @@ class NodeExecutor:
         return course.ended(job, (*task_checks.problems_of(runs, None), *course.unfinished))
 
     async def _ask(self, job: NodeJob, course: AttemptProgress, brief: Brief) -> Dispatched:
-        """Asks an agent in the folder of the attempt, and takes in what it changed."""
+        """Call an agent in the attempt's worktree, and take over its changes."""
         step = StepName.DEBUG if job.node.role is Role.DEBUGGER else StepName.EXECUTE
         position = DispatchPosition(step.value, task=job.order.node, phase=self._graph.phase, attempt=job.order.attempt)
         done = await self._asker.ask_in(brief, position, job.folder, job.prepared.base)
@@ -313,7 +314,7 @@ class NodeExecutor:
         return done
 
     def _take_in(self, course: AttemptProgress, done: Dispatched) -> None:
-        """What an agent changed, on top of what was changed before; by-products beside it are left out."""
+        """Add an agent's changes to the tree of the attempt; by-products are left out."""
         if done.tree is None:
             return
         left, start = self._shadow.entries(done.tree), self._shadow.entries(course.start)
@@ -327,7 +328,7 @@ RunGraph = Callable[[int], Awaitable[GraphEnd]]
 
 
 async def execute(context: AutopilotContext, phase_pass: PhasePass, number: int, run_graph: RunGraph) -> FinishedStep:
-    """Carries out the tasks of the plan, or what a cycle is to mend; what fails is said, and the others go on."""
+    """Carry out the tasks of the plan, or the items of a cycle; a failed task does not stop the others."""
     nodes = await run_blocking(_nodes, context, phase_pass)
     done = await _run_graphs(context, phase_pass, f"execute-{number}", nodes, run_graph)
     everything = await run_blocking(_of_phase, context, phase_pass.phase)
@@ -350,7 +351,7 @@ async def execute(context: AutopilotContext, phase_pass: PhasePass, number: int,
 
 
 def _of_phase(context: AutopilotContext, phase: str) -> tuple[int, ...]:
-    """The graphs of a phase: its log tells of all of them, also of those before a cycle."""
+    """Return the numbers of all graphs of a phase, also of those before a cycle."""
     return tuple(graph.number for graph in graphs_of(context.log) if graph.phase == phase)
 
 
@@ -367,7 +368,7 @@ def _nodes(context: AutopilotContext, phase_pass: PhasePass) -> tuple[PlannedNod
 
 
 async def debug(context: AutopilotContext, phase_pass: PhasePass, number: int, run_graph: RunGraph) -> FinishedStep:
-    """Lets a debugger mend what verification and judge found; whether it did is for the next verification to see."""
+    """Let a debugger repair what verifier and judge found; the next verification decides whether it did."""
     problems = await run_blocking(_problems, context, phase_pass)
     name = f"p{phase_pass.phase}-debug"
     node = PlannedNode(id=name, role=Role.DEBUGGER, task=None, items=(), problems=problems, wave=1)
@@ -382,7 +383,7 @@ async def debug(context: AutopilotContext, phase_pass: PhasePass, number: int, r
 
 
 def _problems(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
-    """What the last verification and its judge left to be mended."""
+    """Return what the last verification and its judge found."""
     results = context.log.results(phase_pass)
     last: dict[StepName, StepResult] = {result.step: result for result in results}
     found = [issue for step in (StepName.VERIFY, StepName.JUDGE) if step in last for issue in last[step].issues]
@@ -390,14 +391,14 @@ def _problems(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ..
 
 
 class GraphResults:
-    """Graphs that came to their end."""
+    """The results of graphs that ended."""
 
     def __init__(self, merged: int, tasks_log: tuple[LoggedTask, ...], failed: tuple[StepError, ...]) -> None:
         self.merged, self.tasks_log, self.failed = merged, tasks_log, failed
 
     @property
     def is_done(self) -> bool:
-        """Whether everything was carried out."""
+        """Whether every task is completed."""
         return all(task.status is TaskStatus.COMPLETED for task in self.tasks_log)
 
     @property
@@ -409,7 +410,7 @@ class GraphResults:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Each task as a line of the trace."""
+        """Each task as a trace span."""
         return tuple(
             Span(
                 TraceAction.AGENT_SPAWN,
@@ -425,7 +426,7 @@ class GraphResults:
 async def _run_graphs(
     context: AutopilotContext, phase_pass: PhasePass, purpose: str, nodes: Sequence[PlannedNode], run_graph: RunGraph
 ) -> GraphResults:
-    """Graph after graph: what only waited for something that failed is begun without it."""
+    """Run graph after graph: nodes that only waited for a failed one start without it."""
     numbers: list[int] = []
     merged, left = 0, tuple(nodes)
     while left:
@@ -446,7 +447,7 @@ async def _run_graphs(
 
 
 def _step(context: AutopilotContext, phase_pass: PhasePass, done: GraphResults) -> ExecuteStep:
-    """What the state file keeps: the tasks of this step, beside those that were carried out before."""
+    """Return the record for the state file: the tasks of this step, added to those carried out before."""
     record = context.log.state().state.phases.get(phase_pass.phase)
     before = {} if record is None or record.steps.execute is None else dict(record.steps.execute.tasks)
     tasks = {

@@ -1,4 +1,4 @@
-"""The desk of one of a run's graphs: what its events mean for tasks of the phase is told beside them, in one record."""
+"""Runs one of the run's task graphs, and records the phase's task events together with the graph's events."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -22,12 +22,12 @@ from fairwitness.runs.graph.runner import ExclusiveTargetGraph
 from fairwitness.runs.shared.blocking import run_blocking
 
 BUDGET = "the budget is used up: "
-"""How the reason of an attempt begins that was halted and not made; it is made when the run goes on."""
+"""The start of the reason of an attempt that was halted before it began; a resumed run makes it again."""
 OTHERS = "what was committed is not what was checked"
 
 
 class AutopilotGraphRunner(ExclusiveTargetGraph):
-    """The desk of one graph."""
+    """Runs one graph of a run."""
 
     def __init__(self, repo: RepoContext, log: AutopilotLog, graph: PlannedGraph, work: Work, prove: Prove) -> None:
         super().__init__(
@@ -43,11 +43,14 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         self._run_log, self._graph = log, graph
 
     def last_tip(self) -> str:
-        """Where the run left its target, by a merge of any of its graphs or by taking something back."""
+        """Return where the run left its target, by a merge of any of its graphs or by a revert."""
         return left_at(self._run_log, self._repo.repository)
 
     async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
-        """What the agents left; a task whose work was there already is done, too, if all its commands pass."""
+        """Commit what the agents left.
+
+        A task that needed no change is done as well, if all its commands pass.
+        """
         made = await super().commit(order, prepared, worked)
         if made is not None or order.conflict is not None or self._graph.node(order.node).task is None:
             return made
@@ -59,18 +62,18 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         return None if tip is None else Candidate(node=order.node, commit=tip, tree=worktrees.repository.tree_of(tip))
 
     async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
-        """The project's own checks, on what the task's commands were run on."""
+        """Run the project's own checks on the tree that the task's commands ran on."""
         if order.conflict is not None:
             return await super().prove(order, prepared, candidate)
         done = await run_blocking(attempted, self._run_log, order.node, order.attempt)
         if done is None or not done.done or done.tree != candidate.tree:
             return Proof(holds=False, reasons=(OTHERS,))
         if candidate.tree == await run_blocking(self._repo.repository.tree_of, prepared.base):
-            return Proof(holds=True, reasons=())  # nothing was to be done, and the target is green
+            return Proof(holds=True, reasons=())  # nothing had to change, and the target passes
         return await super().prove(order, prepared, candidate)
 
     def write(self, make: Callable[[str], Iterable[EventData]], *, after: int | None = None) -> bool:
-        """Writes events of the graph, and what they say about tasks of the phase, unless it has moved since."""
+        """Write graph events with the task events they imply, unless the graph moved since."""
         now = spell(self.clock())
         events = tuple(make(now))
         told = tuple(self._told(events, now))
@@ -85,7 +88,7 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         return self.ledger.record(self.run_id, write)
 
     def put_events(self, record: Record, events: Iterable[EventData], now: str) -> None:
-        """Those that an executor goes by: what else could be told of a task is told by the phase's own events."""
+        """Put the events that drive the graph; everything else about a task is in the phase's own events."""
         super().put_events(record, (event for event in events if event.plain()["type"] in MOVING), now)
 
     def _told(self, events: Iterable[EventData], now: str) -> Iterator[LoggedEvent]:
@@ -94,7 +97,7 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
                 yield from self._of_task(self._graph.node(event.nodeId), event, event.attemptId, now)
 
     def _of_task(self, node: PlannedNode, event: NodeChanged, attempt: int, now: str) -> Iterator[LoggedEvent]:
-        """A task came to its end. Whatever a debugger does is told by the debug loop."""
+        """Yield the event for a task that ended; the debug loop reports its own work."""
         phase, step = self._graph.phase, StepName.EXECUTE
         if phase is None or node.role is not Role.EXECUTOR:
             return

@@ -1,4 +1,4 @@
-"""What a run lays down before its first phase: git's ignored files, empty learnings, and the repository at a glance."""
+"""The files that a run writes before its first phase: `.gitignore` lines, learnings and codebase analysis."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ LARGEST = 20
 
 
 def codebase_page(repo_map: RepoMap) -> str:
-    """`codebase-analysis.md`."""
+    """Return `codebase-analysis.md`, counted from a map of the repository."""
     return page(_codebase(repo_map), whole=f"`{autopilot.REPO_MAP}`")
 
 
@@ -118,16 +118,16 @@ _MISSING = (
 
 
 def write_initial_files(log: AutopilotLog, files: Store, repository: Repository) -> None:
-    """Everything of this module; done again, it changes nothing."""
+    """Write all initial files; repeating it changes nothing."""
     ignore_runtime_files(files)
     Learnings(log, files).begin()
     write_codebase_analysis(log, files, repository)
 
 
 def ignore_runtime_files(files: Store) -> bool:
-    """Adds our lines to the person's `.gitignore`, each once; what stands there stays, byte for byte.
+    """Add our missing lines to the user's `.gitignore`; everything else in it stays byte for byte.
 
-    True if anything was missing. A file that is a link, or that somebody changes in this very moment, is refused.
+    Return True if a line was missing. A link, or a file that changes at the same moment, is refused.
     """
     try:
         before = files.get(GITIGNORE)
@@ -142,7 +142,7 @@ def ignore_runtime_files(files: Store) -> bool:
 
 
 def write_codebase_analysis(log: AutopilotLog, files: Store, repository: Repository) -> None:
-    """`codebase-analysis.md` as of the commit that the run began with: what the names of its files tell."""
+    """Write `codebase-analysis.md` for the commit that the run starts from, based on file names only."""
     commit = log.order().base_commit
     paths = tracked_files(repository, commit)
     content = page(_analysis(commit, paths), whole="`git ls-files`").encode()
@@ -152,13 +152,13 @@ def write_codebase_analysis(log: AutopilotLog, files: Store, repository: Reposit
 
 
 def tracked_files(repository: Repository, commit: str) -> tuple[str, ...]:
-    """The plain files that git tracks at a commit; links and other repositories are none."""
+    """Return the regular files that git tracks at a commit, without links and submodules."""
     entries = Objects(repository.git, Path(gettempdir())).entries(repository.tree_of(commit))
     return tuple(path for path, entry in entries.items() if entry.mode in _FILES)
 
 
 def language_of(path: str) -> Language:
-    """The language of a file, by its name and nothing else.
+    """Return the language of a file by its name.
 
     >>> language_of("src/app.TSX").value, language_of("Makefile").value
     ('typescript', 'other')
@@ -170,7 +170,8 @@ def _analysis(commit: str, paths: Iterable[str]) -> Iterator[Markdown]:
     names = tuple(paths)
     yield Markdown("# Codebase analysis")
     yield Markdown(
-        f"Counted by Fair Witness from the names of the {counted(len(names), 'file')} that git tracks at {code(commit)}."
+        f"Counted by Fair Witness from the names of the {counted(len(names), 'file')} "
+        f"that git tracks at {code(commit)}."
     )
     yield Markdown("## Languages")
     yield table(("Language", "Files"), _ranked(language_of(path).value for path in names), "git tracks no file.")
@@ -184,6 +185,6 @@ def _analysis(commit: str, paths: Iterable[str]) -> Iterator[Markdown]:
 
 
 def _ranked(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Each name with how often it comes, the most frequent first."""
+    """Return each name with its count, most frequent first."""
     counts = Counter(names)
     return [(name, str(count)) for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))]

@@ -1,4 +1,4 @@
-"""What a pass that returned is weighed by: everything the integrity checks look at, and its diagnostic below nine."""
+"""The facts about a returned pass: the inputs of the integrity checks, and the diagnostic of a score below nine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ _UNKNOWN = AutomatedChecks(compile="n/a", tests="n/a", lint="n/a")
 
 @dataclass(frozen=True, slots=True)
 class PassReview:
-    """A pass that returned, with what is known of it."""
+    """A returned pass, with everything on record about it."""
 
     phase_pass: PhasePass
     returned: PhaseReturn
@@ -53,11 +53,11 @@ class PassReview:
     rated: PhaseRating | None
     way: WayUp
     cycles: int
-    """Cycles of its loop that have been run, this one included."""
+    """How many cycles of its loop have run, including this one."""
 
 
 def review_pass(context: AutopilotContext, phase_pass: PhasePass, returned: PhaseReturn) -> PassReview:
-    """Gathers what stands on record about a pass."""
+    """Collect what is on record about a returned pass."""
     rated = context.latest(RATING, phase_pass.phase, PhaseRating) if returned.status is PhaseOutcome.COMPLETED else None
     return PassReview(
         phase_pass,
@@ -77,7 +77,7 @@ def review_pass(context: AutopilotContext, phase_pass: PhasePass, returned: Phas
 
 
 def with_current_rating(context: AutopilotContext, review: PassReview) -> PassReview:
-    """The same with the rating that stands: where a cycle was taken back, the one before it, if there is one."""
+    """Return the review with the rating that counts: if a cycle was reverted, the one before it."""
     row = current_rating(context.log, review.phase_pass.phase)
     rated = None if row is None else PhaseRating.model_validate(row.detail["document"])
     return replace(review, rated=rated, way=_way(context, review.phase_pass, rated))
@@ -91,7 +91,7 @@ def _way(context: AutopilotContext, phase_pass: PhasePass, rated: PhaseRating | 
 
 
 def files_of(context: AutopilotContext, phase_pass: PhasePass) -> dict[str, str]:
-    """By criterion, the first file of the task that serves it."""
+    """Return the first file of the task that serves each criterion."""
     plan = context.plan(phase_pass.phase)
     return {
         named: task.files[0]
@@ -102,14 +102,14 @@ def files_of(context: AutopilotContext, phase_pass: PhasePass) -> dict[str, str]
 
 
 def paths_of(context: AutopilotContext, phase_pass: PhasePass) -> frozenset[str]:
-    """Every file that a way up may name: those that exist, and those that the plan would create."""
+    """Return every file that an improvement may name: files that exist, and files that the plan creates."""
     plan = context.plan(phase_pass.phase)
     planned = {path for task in (() if plan is None else plan.tasks) for path in task.files}
     return paths_at(context.repository, context.tip()) | planned
 
 
 def integrity_facts(context: AutopilotContext, review: PassReview) -> IntegrityFacts:
-    """Everything the integrity checks are told."""
+    """Return the inputs of the integrity checks."""
     phase_pass, returned, order = review.phase_pass, review.returned, context.order
     state = context.log.state().state
     seen = (
@@ -164,14 +164,14 @@ def integrity_facts(context: AutopilotContext, review: PassReview) -> IntegrityF
 
 
 def _named(review: PassReview) -> tuple[PathItem, ...] | None:
-    """The ways up that can be worked on; if there is none, those that were refused, so that the checks say why."""
+    """Return the usable improvements; if there are none, the refused ones, so that the checks can say why."""
     if review.rated is None:
         return None
     return review.way.usable or tuple(refused.item for refused in review.way.refused)
 
 
 def _ran(context: AutopilotContext, phase_pass: PhasePass) -> tuple[StepRun, ...]:
-    """Who did which step, by the dispatches on record; what no agent did, the harness did."""
+    """Return which session did which step, by the recorded dispatches; steps without an agent belong to the harness."""
     runs = []
     names = {pass_name(each) for each in lineage(context.log, phase_pass)}
     ended = {row.subject for row in context.log.ledger.observations(context.log.run_id, ENDED)}
@@ -189,7 +189,7 @@ def _ran(context: AutopilotContext, phase_pass: PhasePass) -> tuple[StepRun, ...
 
 
 def scores_before(context: AutopilotContext, phase: str) -> tuple[tuple[str, float], ...]:
-    """The phases that were completed before this one with their scores, in that order."""
+    """Return the phases completed before this one with their scores, in order."""
     done = [
         (record.completed_at or "", other, record.steps.rate.alignment_score)
         for other, record in context.log.state().state.phases.items()
@@ -202,7 +202,7 @@ def scores_before(context: AutopilotContext, phase: str) -> tuple[tuple[str, flo
 
 
 def category_of(context: AutopilotContext, phase_pass: PhasePass) -> FailureCategory | None:
-    """Why a phase failed: the category of the failure that its last bad step told of."""
+    """Return the failure category of the last failed step or task of a phase."""
     for envelope in reversed(tuple(context.log.ledger.events(context.log.run_id))):
         if envelope.phase == phase_pass.phase and envelope.type in ("step_failed", "task_failed"):
             said = envelope.data.get("category")
@@ -211,7 +211,7 @@ def category_of(context: AutopilotContext, phase_pass: PhasePass) -> FailureCate
 
 
 def write_diagnostic(context: AutopilotContext, review: PassReview, *, force_incomplete: bool) -> str | None:
-    """Writes the diagnostic of a phase below nine; its path, or None if it needs none."""
+    """Write the diagnostic of a phase below nine; return its path, or None if it needs none."""
     rated = review.rated
     if rated is None or not needs_diagnostic(tenths(rated.settled.score)):
         return None

@@ -1,7 +1,8 @@
-"""The learnings of a run: kept in its ledger, and written to `learnings.md` for the agents of later phases.
+"""The learnings of a run: recorded in its ledger, and written to `learnings.md` for the agents of later phases.
 
-The file belongs to one run: its beginning empties it once. What others add to it meanwhile, such as a debug session
-beside the run, stays; what the run itself learned is put back wherever it is missing.
+Entries are rules that follow from failures, and what people's verdicts say about the run's own judgement. Each entry is
+a few lines that can be read alone. The file belongs to one run: the run empties it once at its start. Entries that
+others add, such as a debug session, stay; entries of the run that are missing are added again.
 """
 
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
@@ -24,12 +25,12 @@ _ENTRY = "\n### "
 
 
 def fresh_learnings() -> str:
-    """The file as every run begins it."""
+    """Return the file as it is at the start of a run."""
     return f"{HEADER}\n"
 
 
 def failure_entry(post_mortem: PostMortem) -> Markdown:
-    """What a failed phase teaches the next one."""
+    """Return the entry for a failed phase."""
     kind = post_mortem.root_cause.category.value
     return Markdown(
         f"### Phase {post_mortem.phase_id} failure -- {kind}\n"
@@ -41,7 +42,7 @@ def failure_entry(post_mortem: PostMortem) -> Markdown:
 
 
 def verdict_entry(phase: RoadmapPhase, verdict: HumanVerdict) -> Markdown:
-    """What a person's verdict says about how sure the run may be by itself."""
+    """Return the entry for a person's verdict, which calibrates the run's own confidence."""
     head = f"### Human Verdict: Phase {phase.id} -- {verdict.verdict.value.upper()} (confidence calibration)"
     issues = "; ".join(verdict.issues)
     if verdict.verdict is HumanWord.PASS:
@@ -59,7 +60,7 @@ def verdict_entry(phase: RoadmapPhase, verdict: HumanVerdict) -> Markdown:
 
 
 def debug_entry(slug: str, kind: FailureCategory, *, rule: str, root_cause: str, at: str) -> Markdown:
-    """What a resolved debug session teaches."""
+    """Return the entry for a resolved debug session."""
     return Markdown(
         f"### Debug session: {code(slug)} -- {kind.value}\n"
         f"**Prevention rule:** {_sentence(rule)}\n"
@@ -73,7 +74,7 @@ def _sentence(text: str) -> str:
 
 
 def learnings_with(text: str, entry: Markdown) -> str:
-    """The file with one more entry; the same entry never stands twice, and the oldest make room for new ones."""
+    """Return the file with one more entry, without duplicates; the oldest entries are dropped."""
     entries = [Markdown(f"### {part.strip()}") for part in text.split(_ENTRY)[1:]]
     kept = [*(each for each in entries if each != entry), entry][-ENTRIES:]
     return "\n\n".join((HEADER, *kept)) + "\n"
@@ -84,37 +85,37 @@ _LIMIT = 1 << 20
 
 
 class Learning(Contract):
-    """One entry, as it stands in the file."""
+    """One entry of the file."""
 
     entry: Text
 
 
 class _Emptied(Contract):
-    """That the file was emptied for this run."""
+    """Records that the file was emptied for this run."""
 
     path: Text
 
 
 class Learnings:
-    """What one run has learned."""
+    """The learnings of one run."""
 
     def __init__(self, log: AutopilotLog, files: Store) -> None:
         self._log, self._files = log, files
 
     def begin(self) -> None:
-        """Empties the file, once in a run; after that it only puts back what is missing."""
+        """Empty the file once per run; later calls only restore missing entries."""
         if self._log.kept(EMPTIED, _Emptied) is None:
             self._put(fresh_learnings())
             self._log.keep(EMPTIED, EMPTIED, autopilot.LEARNINGS, _Emptied(path=autopilot.LEARNINGS))
         self._mend()
 
     def add(self, name: str, entry: Markdown) -> None:
-        """Adds an entry; under one name there is one, and what was said first stands."""
+        """Add an entry; there is one entry per name, and the first one stays."""
         self._log.keep(f"{LEARNING}:{name}", LEARNING, name, Learning(entry=entry))
         self._mend()
 
     def text(self) -> str:
-        """What the agents of later phases read: the file, and if it cannot be read, what the run itself learned."""
+        """Return the file for agents of later phases, or the run's own entries if it cannot be read."""
         found = self._read()
         return self._with_own(fresh_learnings()) if found is None else found
 
@@ -131,7 +132,7 @@ class Learnings:
         return text
 
     def _read(self) -> str | None:
-        """The file as far as it is one of ours; None for one that is missing, damaged or of another kind."""
+        """Return the file, or None if it is missing, damaged or not ours."""
         try:
             text = self._files.get(autopilot.LEARNINGS, limit=_LIMIT).decode()
         except (StoreError, UnicodeDecodeError):

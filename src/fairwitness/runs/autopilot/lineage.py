@@ -1,4 +1,4 @@
-"""Passes that belong together: those of a phase, and an enforcement with the pass whose steps it repeats."""
+"""Which passes belong together: those of a phase, and a repeated pass with the pass whose steps it repeats."""
 
 from typing import Final
 
@@ -7,16 +7,16 @@ from fairwitness.contracts.common.evidence import Observation
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 
 RATING: Final = "rating"
-"""The kind of document in which a rating is kept; its subject is the phase."""
+"""The kind of observation that holds a rating; its subject is the phase."""
 
 
 def passes_of(log: AutopilotLog, phase: str) -> tuple[PhasePass, ...]:
-    """The passes of a phase, in order."""
+    """Return the passes of a phase, in order."""
     return tuple(each for each in log.passes() if each.phase == phase)
 
 
 def lineage(log: AutopilotLog, phase_pass: PhasePass) -> tuple[PhasePass, ...]:
-    """A pass with those before it whose steps it repeats; the first of them is the one that was no repetition."""
+    """Return a pass with the earlier passes whose steps it repeats; the first one repeats nothing."""
     found: list[PhasePass] = []
     for each in passes_of(log, phase_pass.phase):
         if each.number <= phase_pass.number:
@@ -25,27 +25,27 @@ def lineage(log: AutopilotLog, phase_pass: PhasePass) -> tuple[PhasePass, ...]:
 
 
 def origin(log: AutopilotLog, phase_pass: PhasePass) -> PhasePass:
-    """The pass that an enforcement repeats steps of; of any other pass, itself."""
+    """Return the pass whose steps this pass repeats; for any other pass, the pass itself."""
     return next(iter(lineage(log, phase_pass)), phase_pass)
 
 
 def tasks_of(log: AutopilotLog, phase_pass: PhasePass) -> tuple[str, ...]:
-    """The tasks of a part, also where steps of it are done again; of any other pass none, since it has all."""
+    """Return the tasks of a part, also if it repeats steps; empty for other passes, which have all tasks."""
     return origin(log, phase_pass).tasks
 
 
 def results_of(log: AutopilotLog, phase_pass: PhasePass) -> tuple[StepResult, ...]:
-    """How all steps of a lineage ended, in order."""
+    """Return the results of all steps of a lineage, in order."""
     return tuple(result for each in lineage(log, phase_pass) for result in log.results(each))
 
 
 def revert_key(phase_pass: PhasePass) -> str:
-    """Under what it is kept that the work of a pass was taken back."""
+    """Return the key under which a revert of a pass is recorded."""
     return f"reverted:{pass_name(phase_pass)}"
 
 
 def current_rating(log: AutopilotLog, phase: str) -> Observation | None:
-    """The last rating of a phase whose work was not taken back."""
+    """Return the last rating of a phase whose work was not reverted, or None."""
     gone = {
         pass_name(each)
         for phase_pass in passes_of(log, phase)

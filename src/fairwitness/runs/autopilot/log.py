@@ -1,6 +1,7 @@
-"""The book of an autopilot run: its order, its events with what the state file keeps beyond them, and its documents.
+"""The log of an autopilot run: its order, its events with the facts that the state file needs, and its documents.
 
-What stands here is the run's truth. A document is kept once under its key; asked again, what was kept first is given.
+The log is the only source of truth about the run. A document is recorded once under its key; later calls with the same
+key return the first one.
 """
 
 import threading
@@ -36,7 +37,7 @@ RESUMED = "resumed"
 
 
 class LoggedEvent(NamedTuple):
-    """An event, and what it says beside itself."""
+    """An event, and the facts that the state file keeps beside it."""
 
     event: Event
     facts: EventFacts | None = None
@@ -45,7 +46,7 @@ class LoggedEvent(NamedTuple):
 def new_event(
     kind: type[E], now: str, *, phase: str | None = None, step: StepName | None = None, **details: object
 ) -> E:
-    """An event of this kind at this moment; details that are None are left out."""
+    """Return an event of this kind at this moment; details that are None are left out."""
     said = {name: value for name, value in details.items() if value is not None}
     name = kind.model_fields["event"].annotation.__args__[0]  # type: ignore[union-attr]  # a Literal of one name
     value = {"timestamp": now, "event": name, "phase": phase, "step": step, "details": said}
@@ -53,7 +54,7 @@ def new_event(
 
 
 class AutopilotLog:
-    """The book of one run."""
+    """The log of one run."""
 
     def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
         self.ledger, self.run_id, self.clock = ledger, run_id, clock
@@ -62,11 +63,11 @@ class AutopilotLog:
         self._guard = threading.Lock()
 
     def now(self) -> str:
-        """This moment."""
+        """Return the current time."""
         return spell(self.clock())
 
     def create(self, order: AutopilotOrder) -> None:
-        """Writes the first record of a run; the ledger gives a run id once and not again."""
+        """Write the first record of a run; the ledger refuses a run id that exists."""
         now = self.now()
         started = new_event(
             RunStarted,
@@ -91,7 +92,7 @@ class AutopilotLog:
         killpoint("autopilot.begun")
 
     def order(self) -> AutopilotOrder:
-        """What the run was begun with."""
+        """Return the order that the run was started with."""
         if self._order is None:
             row = self.ledger.observation(self.run_id, ORDER)
             if row is None or "order" not in row.detail or "roadmap" not in row.detail["order"]:
@@ -100,13 +101,13 @@ class AutopilotLog:
         return self._order
 
     def budget(self) -> BudgetTable:
-        """What the run may use; whoever goes on with one that stopped there may have raised it."""
+        """Return the budget of the run; resuming a run may have raised it."""
         resumed = self.ledger.observations(self.run_id, RESUMED)
         raised = next((row.detail["budget"] for row in reversed(resumed) if "budget" in row.detail), None)
         return self.order().budget if raised is None else BudgetTable.model_validate(raised)
 
     def state(self) -> AutopilotState:
-        """The run as its events tell it, kept up to date event by event."""
+        """Return the state of the run, folded from its events and updated incrementally."""
         with self._guard:
             news = tuple(self.ledger.events(self.run_id, after=self._state.seq if self._state is not None else 0))
             if news or self._state is None:
@@ -122,14 +123,14 @@ class AutopilotLog:
             return self._state
 
     def append(self, *events: LoggedEvent) -> None:
-        """Writes events in one record."""
+        """Write events in one record."""
         now = self.now()
         self.ledger.record(self.run_id, lambda record: put_events(record, events, now))
 
     def keep(
         self, key: str, kind: str, subject: str, document: C, make: Callable[[str], Iterable[LoggedEvent]] | None = None
     ) -> C:
-        """Keeps a document under a key together with the events that tell of it, once; what was kept first is given."""
+        """Record a document and its events under a key, once; return the document recorded first."""
         now = self.now()
         row = self.seen(key, kind, subject, {"document": document.plain()}, now)
         events = tuple(make(now)) if make is not None else ()
@@ -152,12 +153,12 @@ class AutopilotLog:
         return document
 
     def kept(self, key: str, shape: type[C]) -> C | None:
-        """What was kept under a key; None if nothing was."""
+        """Return the document under a key, or None."""
         row = self.ledger.observation(self.run_id, key)
         return None if row is None else shape.model_validate(row.detail["document"])
 
     def all_kept(self, kind: str, shape: type[C]) -> tuple[C, ...]:
-        """Everything of a kind, in the order it was kept."""
+        """Return all documents of a kind, in order."""
         rows = self.ledger.observations(self.run_id, kind)
         return tuple(shape.model_validate(row.detail["document"]) for row in rows)
 
@@ -173,7 +174,7 @@ class AutopilotLog:
         task_id: str | None = None,
         tree: str | None = None,
     ) -> Observation:
-        """Something this run saw, to be recorded."""
+        """Return a new observation of this run, to be recorded."""
         return Observation(
             run_id=self.run_id,
             task_id=task_id,
@@ -187,26 +188,26 @@ class AutopilotLog:
         )
 
     def passes(self) -> tuple[PhasePass, ...]:
-        """Every pass that was begun."""
+        """Return every pass that was started."""
         return self.all_kept(PASS, PhasePass)
 
     def results(self, phase_pass: PhasePass) -> tuple[StepResult, ...]:
-        """How the steps of a pass ended, in order."""
+        """Return the results of the steps of a pass, in order."""
         rows = self.ledger.observations(self.run_id, STEP)
         own = [row for row in rows if row.subject == pass_name(phase_pass)]
         return tuple(StepResult.model_validate(row.detail["document"]) for row in own)
 
     def returned(self, phase_pass: PhasePass) -> PhaseReturn | None:
-        """What a pass returned; None as long as it has not."""
+        """Return what a pass returned, or None if it has not returned."""
         return self.kept(f"{RETURNED}:{pass_name(phase_pass)}", PhaseReturn)
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What followed from the passes that returned."""
+        """Return the verdicts about returned passes."""
         return self.all_kept(VERDICT, Verdict)
 
 
 def pass_name(phase_pass: PhasePass) -> str:
-    """A pass as it stands in keys and in names of dispatches.
+    """Return the name of a pass in keys and dispatch ids.
 
     >>> pass_name(PhasePass.model_construct(phase="6.1", number=2))
     '6.1-2'
@@ -215,12 +216,12 @@ def pass_name(phase_pass: PhasePass) -> str:
 
 
 def step_key(phase_pass: PhasePass, step: StepName, number: int) -> str:
-    """Where the result of a step stands."""
+    """Return the key of a step's result."""
     return f"{STEP}:{pass_name(phase_pass)}:{step.value}:{number}"
 
 
 def put_events(record: Record, events: Sequence[LoggedEvent], now: str) -> None:
-    """Autopilot's events, inside a record."""
+    """Put autopilot events into a record."""
     for event, facts in events:
         record.event(
             Workflow.AUTOPILOT, event.event, event_data(event, facts), timestamp=now, phase=event.phase, task=None

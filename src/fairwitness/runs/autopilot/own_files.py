@@ -1,4 +1,4 @@
-"""Which files in a repository are autopilot's own: what git is told to ignore, and what a clean tree may hold."""
+"""Which files of a repository belong to autopilot: what git ignores, and what a clean working tree may contain."""
 
 from fairwitness.contracts.common.ids import relative_path_problem
 from fairwitness.store.layout import autopilot
@@ -6,11 +6,11 @@ from fairwitness.store.layout import autopilot
 COMMENT = "# what an autopilot run of Fair Witness needs while it runs"
 
 OWN_FOLDERS = (autopilot.RUNTIME, autopilot.PHASES, autopilot.DEBUG, autopilot.SCREENSHOTS)
-"""Folders in which nobody but a run writes; roadmap, requirements and configuration are people's, and stand beside."""
+"""Folders that only a run writes; roadmap, requirements and configuration are the user's and lie beside them."""
 
 
 def gitignore_with(text: str) -> str:
-    """A `.gitignore` that has our lines, each once; what stood there before stays as it was."""
+    """Return a `.gitignore` with our lines, each once; the given text stays unchanged."""
     have = {line.strip() for line in text.splitlines()}
     missing = [line for line in autopilot.GITIGNORE if line not in have]
     if not missing:
@@ -21,12 +21,12 @@ def gitignore_with(text: str) -> str:
 
 
 def is_our_gitignore(committed: str, found: str) -> bool:
-    """True if the file differs from the committed one by our lines and nothing else, or not at all."""
+    """Return True if the file equals the committed one, or adds only our lines."""
     return found in (committed, gitignore_with(committed))
 
 
 def is_own(path: str) -> bool:
-    """True for a file or folder of a run, as git names it; anything odd is not ours, and so makes a tree unclean.
+    """Return True for a file or folder of a run; an invalid path is not ours and makes a tree unclean.
 
     >>> [is_own(path) for path in (".autopilot/", ".planning/phases/6/PLAN.md", ".planning/ROADMAP.md", "src/a.py")]
     [True, True, False, False]
@@ -38,5 +38,5 @@ def is_own(path: str) -> bool:
 
 
 def foreign_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """The changed paths that keep a working tree from being clean for a run."""
+    """Return the changed paths that make a working tree unclean for a run."""
     return tuple(path for path in paths if not is_own(path))

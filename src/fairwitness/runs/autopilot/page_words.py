@@ -1,4 +1,4 @@
-"""How autopilot's pages spell what several of them say: phases, scores, checks, lengths of time, and JSON files."""
+"""Words that several pages share: phases, scores, checks, durations, and JSON files."""
 
 import re
 from typing import Any
@@ -18,7 +18,7 @@ RECOMMENDS: dict[Recommendation, str] = {
     Recommendation.ROLLBACK: "the change does more harm than good",
     Recommendation.HALT: "going on needs a person",
 }
-"""What each recommendation means to somebody who reads it for the first time."""
+"""What each recommendation means to a first-time reader."""
 
 CATEGORIES: dict[FailureCategory, str] = {
     FailureCategory.EXECUTOR_INCOMPLETE: "a task was called done before its criteria were met",
@@ -32,16 +32,16 @@ CATEGORIES: dict[FailureCategory, str] = {
     FailureCategory.TOOL_FAILURE: "a tool broke or did not end in time",
     FailureCategory.COORDINATION_FAILURE: "something was lost between two steps",
 }
-"""What each category of failure means."""
+"""What each failure category means."""
 
 
 def title(what: str, phase: RoadmapPhase) -> Markdown:
-    """The heading of a page about one phase."""
+    """Return the heading of a page about one phase."""
     return Markdown(f"# {what} of phase {phase.id}: {line(phase.name)}")
 
 
 def of_ten(score: float) -> str:
-    """A score or a confidence on its scale.
+    """Return a score or a confidence with its scale.
 
     >>> of_ten(8.2), of_ten(9), of_ten(9.25)
     ('8.2 of 10', '9.0 of 10', '9.25 of 10')
@@ -50,7 +50,7 @@ def of_ten(score: float) -> str:
 
 
 def length(seconds: float) -> str:
-    """A length of time in seconds; what no run can have lasted is not spelled out.
+    """Return a duration in seconds in words; an implausibly long one is not spelled out.
 
     >>> length(184.5), length(1e300)
     ('3 min 04 s', 'more than 1000 days')
@@ -59,7 +59,7 @@ def length(seconds: float) -> str:
 
 
 def minutes(amount: float) -> str:
-    """A length of time that is kept in minutes.
+    """Return a duration in minutes in words.
 
     >>> minutes(25), minutes(0.5), minutes(1440)
     ('25 min 00 s', '30.0 s', '24 h 00 min 00 s')
@@ -68,7 +68,7 @@ def minutes(amount: float) -> str:
 
 
 def milliseconds(amount: int) -> str:
-    """A length of time that is kept in milliseconds.
+    """Return a duration in milliseconds in words.
 
     >>> milliseconds(12), milliseconds(1234), milliseconds(61_000)
     ('12 ms', '1.2 s', '1 min 01 s')
@@ -77,7 +77,7 @@ def milliseconds(amount: int) -> str:
 
 
 def tokens(count: int) -> str:
-    """A number of tokens.
+    """Return a number of tokens in words.
 
     >>> tokens(110000), tokens(1)
     ('110,000 tokens', '1 token')
@@ -86,7 +86,7 @@ def tokens(count: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one.
+    """Return a share of one as a percentage.
 
     >>> percent(0.8), percent(0.6667)
     ('80.0 %', '66.7 %')
@@ -95,29 +95,29 @@ def percent(share: float) -> str:
 
 
 def check_word(word: CheckWord) -> Markdown:
-    """How one of the project's own commands went; a failure stands out."""
+    """Return the result of a project command; a failure is bold."""
     if word == "n/a":
         return Markdown("n/a (the project has none)")
     return Markdown("pass" if word else "**fail**")
 
 
 def category(kind: FailureCategory) -> Markdown:
-    """A category of failure with what it means."""
+    """Return a failure category with its meaning."""
     return Markdown(f"`{kind.value}` ({CATEGORIES[kind]})")
 
 
 def recommendation(word: Recommendation) -> Markdown:
-    """A recommendation with what it means."""
+    """Return a recommendation with its meaning."""
     return Markdown(f"**{word.value}** ({RECOMMENDS[word]})")
 
 
 def json_file(plain: Any) -> str:
-    """A JSON file that our own reader takes again: signs that it refuses are replaced, one for one."""
+    """Return a JSON file; characters that our reader refuses are replaced one by one."""
     return render(readable(plain))
 
 
 def readable(value: Any) -> Any:
-    """Plain values without the signs that no document may hold."""
+    """Return the value without characters that a document may not contain."""
     if isinstance(value, str):
         return _UNREADABLE.sub("\ufffd", value)
     if isinstance(value, dict):

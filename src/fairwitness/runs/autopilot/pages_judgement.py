@@ -1,4 +1,4 @@
-"""JUDGE-REPORT.md and SCORECARD.md: the adversarial second opinion, and the score criterion by criterion."""
+"""Pages that judge a phase: verification, judge report, scorecard, confidence diagnostic and visual bugs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -42,7 +42,7 @@ from fairwitness.rules.scores import tenths
 from fairwitness.runs.autopilot.page_words import category, check_word, milliseconds, of_ten, recommendation, title
 
 OUTPUT = 200
-"""Characters of what a command printed that fit into a table."""
+"""How many characters of an output a table shows."""
 
 ASSESSED: dict[Assessment, Markdown] = {
     Assessment.PASS: Markdown("VERIFIED"),
@@ -54,7 +54,7 @@ ASSESSED: dict[Assessment, Markdown] = {
 
 
 class VerificationHead(Contract):
-    """The head of `VERIFICATION.md`: which commit of which run was verified when, and whether it passed."""
+    """The head of `VERIFICATION.md`: run, commit and time of a verification, and whether it passed."""
 
     phase: PhaseId
     run_id: AutopilotRunId
@@ -63,7 +63,7 @@ class VerificationHead(Contract):
     pass_: Flag = Field(alias="pass")
 
     def covers(self, *, phase: str, run_id: str, commit: str) -> bool:
-        """True if exactly this commit of this phase passed in this run: only then is there nothing left to do."""
+        """Return True if exactly this commit of this phase passed in this run; then nothing is left to do."""
         return self.pass_ and (self.phase, self.run_id, self.commit) == (phase, run_id, commit)
 
 
@@ -78,9 +78,10 @@ def verification_page(
     passed: bool,
     checks: AutomatedChecks,
 ) -> str:
-    """`VERIFICATION.md`; `checks` are as the harness saw them.
+    """Return `VERIFICATION.md`; `checks` are the harness's results.
 
-    `passed` is the rules' word, and holds only if something was run and all of it passed.
+    Its head lets a later run skip a passed verification, so it is never milder than the page: `passed` is the decision
+    of the rules, and counts only if a command ran and all commands passed.
     """
     shown = bool(executed) and all(result.assessment is Assessment.PASS for result in executed)
     head = VerificationHead.model_validate(
@@ -97,7 +98,7 @@ def verification_page(
 
 
 def read_verification_head(text: str) -> VerificationHead | None:
-    """The head of a page, or None if it is not one of ours: then the phase counts as not verified."""
+    """Return the head of a page, or None if the page is not ours; then the phase counts as not verified."""
     try:
         head = read(text.encode(errors="replace"), Format.MARKDOWN).value
         return VerificationHead.model_validate({key: value for key, value in head.items() if key != front_matter.BODY})
@@ -180,7 +181,7 @@ def _executed_row(result: ExecutionResult) -> tuple[str, ...]:
 
 
 def automated_checks(checks: CheckReports) -> Markdown:
-    """The project's own commands, as the verifier reports them."""
+    """Return the project's own commands as the verifier reports them."""
     reports: tuple[tuple[str, CheckReport | None], ...] = (
         ("compile", checks.compile),
         ("lint", checks.lint),
@@ -197,7 +198,7 @@ def automated_checks(checks: CheckReports) -> Markdown:
 
 
 def criterion_status(status: PhaseCriterionStatus) -> Markdown:
-    """How a criterion of a phase came out; a failure stands out."""
+    """Return the status of a criterion; a failure is bold."""
     return Markdown("verified" if status is PhaseCriterionStatus.VERIFIED else "**failed**")
 
 
@@ -255,11 +256,11 @@ BANDS: dict[ScoreBand, str] = {
     ScoreBand.MAJOR_FAILURES: "several criteria are not met",
     ScoreBand.NOT_IMPLEMENTED: "the work does not reach the goal of the phase",
 }
-"""What each band means."""
+"""What each score band means."""
 
 
 def judge_page(phase: RoadmapPhase, judge: JudgeReturn, verifier: VerifierReturn | None) -> str:
-    """`JUDGE-REPORT.md`; the verifier's return is what the judge was held against."""
+    """Return `JUDGE-REPORT.md`, which compares the judge's opinion with the verifier's return."""
     return page(_judge(phase, judge, verifier), whole="the judge's return")
 
 
@@ -301,7 +302,7 @@ def _divergence(judge: JudgeReturn, verifier: VerifierReturn | None) -> Iterator
 
 
 def scorecard_page(phase: RoadmapPhase, rating: RatingReturn, executed: Sequence[ExecutionResult]) -> str:
-    """`SCORECARD.md`; `executed` are the commands of the card as Fair Witness ran them again."""
+    """Return `SCORECARD.md`; `executed` are the commands of the scorecard as Fair Witness ran them."""
     return page(_scorecard(phase, rating, executed), whole="the rater's return")
 
 
@@ -353,7 +354,8 @@ def _scorecard_lines(item: ScorecardItem, result: ExecutionResult | None) -> Ite
         said = cell(result.stdout_truncated or result.stderr_truncated or "it printed nothing")
         exit_code = "no exit code" if result.exit_code is None else f"exit code {result.exit_code}"
         yield Markdown(
-            f"- Run by Fair Witness: {ASSESSED[result.assessment]}, {exit_code}, {milliseconds(result.duration_ms)}: {said}"
+            f"- Run by Fair Witness: {ASSESSED[result.assessment]}, {exit_code}, "
+            f"{milliseconds(result.duration_ms)}: {said}"
         )
     if item.execution_result is not None:
         ended = item.execution_result.exit_code
@@ -379,7 +381,7 @@ _CRITERION_FAILED = PhaseCriterionStatus.FAILED
 
 
 class RemediationCycle(Contract):
-    """One remediation cycle: number 0 is the phase as it first came."""
+    """One remediation cycle; number 0 is the first result of the phase."""
 
     number: Count
     score: AlignmentScore
@@ -388,7 +390,7 @@ class RemediationCycle(Contract):
 
 
 class ConfidenceDiagnostic(Contract):
-    """A phase below nine with all that was said of it; where a step did not run, nothing was said."""
+    """A phase below nine, with everything said about it; a step that did not run says nothing."""
 
     score: AlignmentScore
     threshold: Threshold
@@ -397,14 +399,14 @@ class ConfidenceDiagnostic(Contract):
     verifier: VerifierReturn | None
     rating: RatingReturn | None
     usable: tuple[PathItem, ...]
-    """The ways up: each names a file, what is wrong in it and what mending it brings."""
+    """Improvements that name a file, its deficiency and the expected effect."""
     refused: tuple[PathProblems, ...]
-    """What was named as a way up and is none."""
+    """Improvements that are too vague to act on."""
     cycles: tuple[RemediationCycle, ...]
 
 
 def diagnostic_status(doubted: ConfidenceDiagnostic) -> str:
-    """How the phase goes on, as the diagnostic calls it."""
+    """Return the status of the phase in the diagnostic."""
     if doubted.force_incomplete:
         return "force_incomplete"
     if tenths(doubted.score) < tenths(doubted.threshold):
@@ -413,7 +415,7 @@ def diagnostic_status(doubted: ConfidenceDiagnostic) -> str:
 
 
 def confidence_page(phase: RoadmapPhase, doubted: ConfidenceDiagnostic) -> str:
-    """The diagnostic; what was refused as a way up is shown as what it is, and not counted."""
+    """Return `phase-<N>-confidence.md`: why a phase is below nine, and what would raise its score."""
     return page(_confidence(phase, doubted), whole="the returns of the phase")
 
 
@@ -467,7 +469,7 @@ def _scorecard_items(doubted: ConfidenceDiagnostic) -> tuple[ScorecardItem, ...]
 
 
 def _criteria(doubted: ConfidenceDiagnostic) -> Markdown:
-    """Every criterion the verifier settled or the rater scored; of one that was said twice, the worse."""
+    """Return each criterion that was verified or rated; of two results for one criterion, the worse."""
     settled = {
         each.criterion: each
         for each in sorted(_verified_criteria(doubted), key=lambda each: each.status is _CRITERION_FAILED)
@@ -519,7 +521,7 @@ ASSESSMENTS: dict[VisualAssessment, Markdown] = {
 
 
 def visual_bugs_page(phase: RoadmapPhase, report: VisualBugReport) -> str:
-    """`VISUAL-BUGS.md`."""
+    """Return `VISUAL-BUGS.md`: what looks wrong on the screens of a phase, route by route."""
     return page(_visual_bugs(phase, report), whole="the screenshots' results")
 
 

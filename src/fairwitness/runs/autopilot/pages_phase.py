@@ -1,4 +1,4 @@
-"""What the first steps of a phase and its end leave: RESEARCH.md, TRIAGE.json, the post-mortem, HANDOFF.md."""
+"""Pages about the work of a phase: research, triage, plan, execution log, trace, handoff, post-mortem, context."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ from fairwitness.store.layout.autopilot import PhaseLayout
 
 
 def research_page(phase: RoadmapPhase, research: ResearcherReturn) -> str:
-    """`RESEARCH.md`: what a plan of the phase has to know."""
+    """Return `RESEARCH.md`: what a plan of the phase has to know."""
     return page(_research(phase, research), whole="the researcher's return")
 
 
@@ -64,22 +64,22 @@ def _research(phase: RoadmapPhase, research: ResearcherReturn) -> Iterator[Markd
 
 
 def triage_file(triage: Triage) -> str:
-    """`TRIAGE.json`: how much of the phase is there already, and which way it goes."""
+    """Return `TRIAGE.json`: how much of the phase exists, and which route it takes."""
     return json_file(triage.plain())
 
 
 def post_mortem_file(post_mortem: PostMortem) -> str:
-    """`phase-<N>-postmortem.json`: why a phase failed."""
+    """Return `phase-<N>-postmortem.json`: why a phase failed."""
     return json_file(post_mortem.plain())
 
 
 def trace_file(spans: tuple[TraceSpan, ...]) -> str:
-    """`<step>-trace.jsonl`, and in the order they ran all steps' spans as `TRACE.jsonl`: one action a line."""
+    """Return `<step>-trace.jsonl` or `TRACE.jsonl`, one action per line."""
     return "".join(f"{render_line(readable(span.plain()))}\n" for span in spans)
 
 
 class Handoff(Contract):
-    """What a phase that ran out of room leaves to its next run: the head of `HANDOFF.md`."""
+    """The head of `HANDOFF.md`: what a phase that ran out of room leaves to the next run."""
 
     phase_id: PhaseId
     run_id: AutopilotRunId
@@ -97,7 +97,7 @@ class Handoff(Contract):
 
 
 def handoff_page(phase: RoadmapPhase, handoff: Handoff) -> str:
-    """`HANDOFF.md`: its head is read by the next run, the rest by people."""
+    """Return `HANDOFF.md`: the next run reads its head, people read the rest."""
     return front_matter.render({**handoff.plain(), "body": "\n" + page(_handoff(phase, handoff), whole="its head")})
 
 
@@ -118,7 +118,7 @@ def _handoff(phase: RoadmapPhase, handoff: Handoff) -> Iterator[Markdown]:
 
 
 def read_handoff(text: str) -> Handoff | None:
-    """The handoff of a page, or None if the page is not one of ours: then the whole phase is run again."""
+    """Return the head of a handoff page, or None if the page is not ours; then the whole phase runs again."""
     try:
         head = read(text.encode(errors="replace"), Format.MARKDOWN).value
         return Handoff.model_validate({key: value for key, value in head.items() if key != front_matter.BODY})
@@ -134,7 +134,7 @@ _TICKS = re.compile(r"`+")
 def plan_page(
     phase: RoadmapPhase, requirements: Sequence[str], tasks: Sequence[PlanTask], planner: PlannerReturn
 ) -> str:
-    """`PLAN.md`: the numbers are counted here; where the planner counted otherwise, both are said."""
+    """Return `PLAN.md`; the numbers are counted here, and shown beside the planner's if they differ."""
     return page(_plan(phase, requirements, tasks, planner), whole="the planner's return")
 
 
@@ -171,7 +171,7 @@ def _plan(
 
 
 def task_element(task: PlanTask) -> Markdown:
-    """A task as an element in a block of code: no text in it can end the element, the block or the page."""
+    """Return a task as an XML element in a code block; no text in it can end the element or the block."""
     lines = [
         f'<task id="{task.id}" type="{task.kind.value}" complexity="{task.complexity.value}">',
         *_element("files", [_inert(visible(file)) for file in task.files]),
@@ -193,7 +193,7 @@ def _element(name: str, lines: Sequence[str]) -> Iterator[str]:
 
 def _criterion_line(each: PlanCriterion) -> str:
     words = _inert(_limited(" ".join(each.criterion.split())))
-    # a command is never laid out anew: a line end in it is spelled
+    # a command is never reformatted: line ends in it are spelled out
     command = _inert(visible(each.command.strip()))
     ticks = "`" * max([1, *(len(found) + 1 for found in _TICKS.findall(command))])
     padding = " " if len(ticks) > 1 else ""
@@ -207,7 +207,7 @@ def _limited(text: str) -> str:
 
 
 def _inert(text: str) -> str:
-    """A text that holds none of our own tags; `&lt;` and `&amp;` are all that has to be undone, so commands stay."""
+    """Escape our own tags; only `&lt;` and `&amp;` need to be undone, so commands stay readable."""
     return _OURS.sub("&lt;", _ENTITY.sub("&amp;", text))
 
 
@@ -228,7 +228,7 @@ def _traceability(requirements: Sequence[str], tasks: Sequence[PlanTask]) -> Mar
 
 
 class LoggedTask(Contract):
-    """One task as it was carried out; a task that was never checked has no `check`."""
+    """One task of the execution log; a task that was never checked has no `check`."""
 
     id: SafeName
     description: Text
@@ -243,7 +243,7 @@ class LoggedTask(Contract):
 
 
 def execution_page(phase: RoadmapPhase, tasks: Sequence[LoggedTask], deviations: Texts) -> str:
-    """`EXECUTION-LOG.md`."""
+    """Return `EXECUTION-LOG.md`: what became of each task, what its executor claims, and its mini-verification."""
     return page(_execution_log(phase, tasks, deviations), whole="the run's events")
 
 
@@ -333,18 +333,18 @@ def _entries(values: Sequence[str], label: str, otherwise: str) -> Iterator[str]
 
 
 class Discussion(Contract):
-    """A conversation about a phase: its bounds, what was asked and answered, and what came up beside it."""
+    """A conversation about a phase: its boundary, questions and answers, and further ideas."""
 
     boundary: Text
     """What the roadmap says the phase is about."""
     talked: DiscussedPhase
     specific_ideas: Texts
     deferred_ideas: Texts
-    """What belongs into other phases."""
+    """Ideas that belong to other phases."""
 
 
 def context_page(phase: RoadmapPhase, discussion: Discussion) -> str:
-    """`CONTEXT.md`."""
+    """Return `CONTEXT.md`: a person's decisions before planning, which outrank an agent's assumptions."""
     return page(_context(phase, discussion), whole=f"`{autopilot.DISCUSS_CONTEXT}`")
 
 

@@ -1,4 +1,4 @@
-"""What a whole run leaves for people: the completion report with its data, and the diagnostic of a halt."""
+"""Pages about a whole run: the completion report with its data, metrics and trend, and the diagnostic of a halt."""
 
 from collections.abc import Iterator
 
@@ -37,22 +37,22 @@ from fairwitness.store.layout import autopilot
 
 
 def metrics_with(metrics: MetricsFile, run: RunMetrics) -> MetricsFile:
-    """The file with a run's entry at its end; a run that is told twice still has one entry, the later one."""
+    """Return the file with a run's entry at the end; a run that ended twice has only its later entry."""
     return MetricsFile((*(entry for entry in metrics.root if entry.run_id != run.run_id), run))
 
 
 def metrics_file(metrics: MetricsFile) -> str:
-    """`metrics.json`."""
+    """Return `metrics.json`."""
     return json_file(metrics.plain())
 
 
 def trend_file(trend: TrendSummary) -> str:
-    """The trend as a document."""
+    """Return the trend as a document."""
     return json_file(Trend(trend_summary=trend).plain())
 
 
 def run_part(run: RunMetrics) -> Iterator[Markdown]:
-    """One run in numbers, as a part of a page."""
+    """Yield one run in numbers, as a part of a page."""
     score = "no phase was rated" if run.avg_alignment_score is None else of_ten(run.avg_alignment_score)
     yield table(
         ("What", "This run"),
@@ -93,7 +93,7 @@ def run_part(run: RunMetrics) -> Iterator[Markdown]:
 
 
 def trend_part(trend: TrendSummary | None) -> Iterator[Markdown]:
-    """The last run against the one before, and all runs together; None as long as there are not two."""
+    """Yield the comparison with the run before and with all runs; None if there are fewer than two."""
     if trend is None:
         yield Markdown("A trend needs two finished runs.")
         return
@@ -135,7 +135,7 @@ def _spread(spread: Spread, kind: str) -> tuple[str, str, str]:
 
 LAST_EVENTS = 20
 DETAILS = 160
-"""Characters of an event's details that fit into a table."""
+"""How many characters of an event's details a table shows."""
 
 POSITIONS: dict[BreakerPosition, str] = {
     BreakerPosition.CLOSED: "work is let through",
@@ -145,14 +145,14 @@ POSITIONS: dict[BreakerPosition, str] = {
 
 
 def completion_file(report: CompletionReport) -> str:
-    """`completion-report.json`: the data behind the report."""
+    """Return `completion-report.json`: the data behind the report."""
     return json_file(report.plain())
 
 
 def completion_page(
     report: CompletionReport, run: RunMetrics | None, audit: AuditOutcome | None, trend: TrendSummary | None
 ) -> str:
-    """`completion-report.md`: what was reached, what failed, what is left."""
+    """Return `completion-report.md`: what was reached, what failed, what is left."""
     return page(_completion(report, run, audit, trend), whole=f"`{autopilot.COMPLETION_DATA}`")
 
 
@@ -227,12 +227,12 @@ def _audit(audit: AuditOutcome | None) -> Iterator[Markdown]:
 
 
 def halt_page(state: State, *, reason: str, at: str) -> str:
-    """`diagnostic-<time>.md`: why a run stopped, where everything stands, and how to go on."""
+    """Return `diagnostic-<time>.md`: why a run stopped, its state, and how to resume it."""
     return page(_halt(state, reason, at), whole=f"`{autopilot.STATE}`")
 
 
 def _has_begun(state: State) -> bool:
-    """Whether any phase of a run was begun."""
+    """Return whether any phase was started."""
     return any(record.started_at is not None for record in state.phases.values())
 
 

@@ -1,4 +1,8 @@
-"""A pass through a phase: each step is announced, done, and written down with what the breaker makes of it."""
+"""A pass through a phase: it is started, does its steps, and returns.
+
+Each step is announced before it runs; its result, trace and events are recorded together with the reaction of the
+circuit breaker.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -48,7 +52,7 @@ RunGraph = Callable[[int], Awaitable[GraphEnd]]
 
 TRACE = "trace"
 FRESH_S = 45.0
-"""How often the state file of a run at work is written at least."""
+"""How often, in seconds, the state file is written at least while a step runs."""
 _AGENTS = {
     StepName.RESEARCH: "phase-researcher",
     StepName.PLAN: "phase-planner",
@@ -62,7 +66,7 @@ _AGENTS = {
 
 
 class Spans(Contract):
-    """What one step did, line by line."""
+    """The trace of one step."""
 
     spans: tuple[TraceSpan, ...]
 
@@ -74,7 +78,7 @@ class PhasePasses:
         self._context, self._log, self._state_file = context, context.log, state_file
 
     async def next_in(self, phase_pass: PhasePass) -> PassMove:
-        """What a pass does next; nothing if the run was halted."""
+        """Return what a pass does next; in a halted run it returns."""
         return await run_blocking(self._next, phase_pass)
 
     def _next(self, phase_pass: PhasePass) -> PassMove:
@@ -95,7 +99,7 @@ class PhasePasses:
         )
 
     def _before(self, phase_pass: PhasePass) -> Retries:
-        """What other passes used up: of this phase, and of the whole run."""
+        """Return the retries that other passes used: of this phase, and of the whole run."""
         rows = self._log.ledger.observations(self._log.run_id, STEP)
         others = [row for row in rows if row.subject != pass_name(phase_pass)]
         everywhere: dict[str, list[str]] = {}
@@ -110,7 +114,7 @@ class PhasePasses:
         )
 
     async def step(self, phase_pass: PhasePass, move: PassMove, run_graph: RunGraph) -> None:
-        """Does a step; done before, it is left as it is."""
+        """Do a step, unless it was done before."""
         assert move.step is not None
         assert move.number is not None
         key = step_key(phase_pass, move.step, move.number)
@@ -167,7 +171,7 @@ class PhasePasses:
         self._state_file.refresh()
 
     async def _while_fresh(self, work: Awaitable[FinishedStep]) -> FinishedStep:
-        """Does something, and meanwhile writes the state file every so often: whoever looks sees that the run lives."""
+        """Await the work, and write the state file regularly so that readers see that the run is alive."""
 
         async def refresh() -> None:
             while True:
@@ -206,7 +210,7 @@ class PhasePasses:
                 return await execution.debug(context, phase_pass, number, run_graph)
 
     def _record(self, phase_pass: PhasePass, done: FinishedStep, key: str) -> None:
-        """The result, its trace, its events and what the breaker makes of it, in one record."""
+        """Record the result, its trace, its events and the breaker's reaction in one record."""
         log, result, now = self._log, done.result, self._log.now()
         began = log.ledger.observation(log.run_id, f"{BEGUN}:{key}")
         assert began is not None
@@ -259,7 +263,7 @@ class PhasePasses:
         self._state_file.refresh()
 
     def _halt(self, phase_pass: PhasePass, halt: Halted) -> None:
-        """A step that could not be done: the breaker opens, and nothing is written of the step."""
+        """Record that a step could not run: the breaker opens, and the step leaves no result."""
         log, now = self._log, self._log.now()
         if log.state().state.meta.status is not RunStatus.RUNNING:
             return
@@ -270,7 +274,7 @@ class PhasePasses:
             setting=halt.setting,
             value=halt.value,
             last_error=halt.reason,
-            # a budget that a person raises needs no time to cool down
+            # a budget that a person raises needs no cooldown
             cooldown_until=cools_until(now, settings) if halt.status is RunStatus.PAUSED else None,
         )
         halted = new_event(of_run.RunHalted, now, phase=phase_pass.phase, reason=halt.reason, status=halt.status)
@@ -279,7 +283,7 @@ class PhasePasses:
         self._state_file.refresh()
 
     def write_traces(self, phase: str) -> None:
-        """The traces of a phase's steps, each in its file and all in one."""
+        """Write the traces of a phase, one file per step and one for all."""
         log, layout = self._log, self._context.layout(phase)
         rows = [row for row in log.ledger.observations(log.run_id, TRACE) if row.subject == phase]
         spans = [span for row in rows for span in Spans.model_validate(row.detail["document"]).spans]
@@ -290,7 +294,7 @@ class PhasePasses:
         self._context.put(layout.trace, trace_file(tuple(spans)))
 
     async def give_back(self, phase_pass: PhasePass, move: PassMove) -> None:
-        """Writes down what a pass returns; a halted one returns nothing, and goes on with its run."""
+        """Record what a pass returns; a halted pass returns nothing and continues when the run is resumed."""
         if move.halt is not None:
             return
         await run_blocking(self._give_back, phase_pass, move)
@@ -303,12 +307,12 @@ class PhasePasses:
 
 
 def _retried(steps: list[str]) -> tuple[int, int]:
-    """How often was debugged and replanned among the steps of one pass."""
+    """Return how often the steps of one pass include a debug step and a repeated plan."""
     return steps.count(StepName.DEBUG.value), max(0, steps.count(StepName.RESEARCH.value) - 1)
 
 
 def begin_pass(context: AutopilotContext, phase: str, number: int) -> None:
-    """Writes down a pass: the one that a verdict asked for, or the first of a phase; again it changes nothing."""
+    """Record a pass: one that a verdict asked for, or the first of a phase; repeating it changes nothing."""
     log = context.log
     if any((each.phase, each.number) == (phase, number) for each in log.passes()):
         return
@@ -337,7 +341,7 @@ def begin_pass(context: AutopilotContext, phase: str, number: int) -> None:
 
 
 def _begin_wanted(context: AutopilotContext, wanted: PhasePass) -> None:
-    """A pass that a verdict asked for; a part of a phase begins where the part before it left the branch."""
+    """Record a pass that a verdict asked for; a part starts where the part before it left the branch."""
     if wanted.kind is not PassKind.PART:
         _write(context, wanted, ())
         return
@@ -361,7 +365,7 @@ def _started(context: AutopilotContext, phase: str) -> tuple[LoggedEvent, ...]:
 
 
 def _begin_finished(context: AutopilotContext, phase: str, number: int, earlier: EarlierPhase) -> None:
-    """A phase that an earlier run completed gets a cycle of the loop that was asked for, or is left as it is."""
+    """Start a cycle over a phase that an earlier run completed, or skip the phase if no loop applies."""
     chosen = _loop_for(context, earlier)
     if chosen is None:
         skip_phase(context, phase, "already_completed")
@@ -394,7 +398,7 @@ def _loop_for(context: AutopilotContext, earlier: EarlierPhase) -> tuple[LoopPla
 
 
 def skip_phase(context: AutopilotContext, phase: str, reason: str) -> None:
-    """Says once that a phase is not run, and why."""
+    """Record once that a phase is skipped, and why."""
     record = context.log.state().state.phases.get(phase)
     if record is None or record.status is not PhaseStatus.NOT_STARTED:
         return

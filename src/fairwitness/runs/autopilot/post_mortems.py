@@ -1,7 +1,6 @@
-"""The post-mortem of a failed phase: its story as the ledger tells it, the earliest cause, and the rule that follows.
+"""The post-mortem of a failed phase: timeline, root cause, attempted fixes and a prevention rule.
 
-Nothing of it is an agent's account: timeline, cause and fixes are read from the run's events, what was run and looked
-at from the return that the harness filled.
+Nothing in it is an agent's account: it is read from the run's events and from the return that the harness filled in.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,30 +47,30 @@ PREVENTION: Mapping[FailureCategory, str] = {
     FailureCategory.TOOL_FAILURE: "Use commands that end by themselves within the limit and need no network",
     FailureCategory.COORDINATION_FAILURE: "Return the fields that were asked for; the next step sees nothing else",
 }
-"""What to do differently after a failure of each kind."""
+"""What to do differently after a failure of each category."""
 
 
 class PhaseFailure(NamedTuple):
-    """What is known of a phase that failed, at the moment when it is given up."""
+    """What is known about a failed phase when it is given up."""
 
     reason: str
     category: FailureCategory
-    """Of the phase as a whole; it counts where no step and no task left a cause of its own."""
+    """The category of the whole phase, used if no step and no task has a cause of its own."""
     step: StepName
     """The step that the phase ended with."""
     rule: str | None = None
-    """A rule that somebody who saw the cause wrote; otherwise one is made from the cause."""
+    """A prevention rule by an agent that saw the cause; None derives one from the cause."""
 
 
 class StoredPostMortem(NamedTuple):
-    """A post-mortem and where it stands."""
+    """A post-mortem and its path."""
 
     post_mortem: PostMortem
     path: str
 
 
 def write_post_mortem(log: AutopilotLog, files: Store, phase_pass: PhasePass, failed: PhaseFailure) -> StoredPostMortem:
-    """Keeps the post-mortem of a pass that failed its phase, writes its file, and learns from it; each once."""
+    """Record the post-mortem of a pass, write its file, and add a learning; each once."""
     key = f"{POST_MORTEM}:{pass_name(phase_pass)}"
     known = log.kept(key, PostMortem)
     post_mortem = known or log.keep(key, POST_MORTEM, phase_pass.phase, _post_mortem(log, phase_pass, failed))
@@ -107,13 +106,13 @@ def _post_mortem(log: AutopilotLog, phase_pass: PhasePass, failed: PhaseFailure)
 
 
 def events_of(log: AutopilotLog, phase: str) -> tuple[AutopilotEvent, ...]:
-    """The events of a phase since it was begun last; those of the graph that carried out its tasks are left out."""
+    """Return the events of a phase since its last start, without those of its task graphs."""
     found: list[AutopilotEvent] = []
     for envelope in log.ledger.events(log.run_id):
         if envelope.phase != phase or envelope.type in MOVING:
             continue
         opened = autopilot_event(envelope)
-        assert not isinstance(opened, Problem)  # the fold has taken it
+        assert not isinstance(opened, Problem)  # the fold accepted it
         if isinstance(opened[0], of_phase.PhaseStarted):
             found.clear()
         found.append(opened[0])
@@ -121,7 +120,7 @@ def events_of(log: AutopilotLog, phase: str) -> tuple[AutopilotEvent, ...]:
 
 
 def root_cause(events: Sequence[AutopilotEvent]) -> RootCause | None:
-    """The earliest failure of a step or a task that was not made good later; None if there is none with a category."""
+    """Return the earliest categorized failure that no later step or task made good, or None."""
     for at, event in enumerate(events):
         match event:
             case of_phase.StepFailed(details=said, step=StepName() as step) if said.category is not None:
@@ -145,7 +144,7 @@ def root_cause(events: Sequence[AutopilotEvent]) -> RootCause | None:
 
 
 def timeline(events: Sequence[AutopilotEvent], cause: RootCause) -> tuple[TimelineEntry, ...]:
-    """The story in at most 20 moments: how it began, the cause, and the newest of the rest."""
+    """Return at most 20 entries: the start, the cause, and the newest of the rest."""
     told = [entry for event in events if (entry := _moment(event)) is not None]
     if len(told) <= TIMELINE:
         return tuple(told)
@@ -166,7 +165,7 @@ def timeline(events: Sequence[AutopilotEvent], cause: RootCause) -> tuple[Timeli
 
 
 def _moment(event: AutopilotEvent) -> TimelineEntry | None:
-    """An event as a moment of the story; None for one that tells nothing of it."""
+    """Return an event as a timeline entry, or None if it does not belong there."""
     good, bad, partly = TimelineStatus.SUCCESS, TimelineStatus.FAILURE, TimelineStatus.PARTIAL
     runner = TraceStep.PHASE_RUNNER
     told: tuple[TraceStep, str, TimelineStatus]
@@ -203,8 +202,10 @@ def _moment(event: AutopilotEvent) -> TimelineEntry | None:
 
 
 def attempted_fixes(events: Sequence[AutopilotEvent], left: Texts | None) -> Iterator[AttemptedFix]:
-    """Each debug attempt with what it left; `left` are the issues at the end, and where nobody knows, nothing was
-    resolved by the last one."""
+    """Yield each debug attempt with what it resolved.
+
+    `left` are the issues at the end; if they are None, the last attempt counts as having resolved nothing.
+    """
     attempts = [(at, event) for at, event in enumerate(events) if isinstance(event, of_phase.DebugAttempt)]
     for number, (at, event) in enumerate(attempts, start=1):
         issues = event.details.issues or ()
@@ -226,7 +227,7 @@ def attempted_fixes(events: Sequence[AutopilotEvent], left: Texts | None) -> Ite
 
 
 def prevention_rule(cause: RootCause) -> str:
-    """What the next phase should do differently, with the cause it follows from."""
+    """Return what the next phase should do differently, with the cause."""
     return f"{PREVENTION[cause.category]}: {cause.step.value} ended in “{cause.description}”."
 
 
@@ -242,6 +243,6 @@ def _issues(issues: Texts | None) -> str:
 
 
 def _text(words: str) -> str:
-    """One line that says something, of bounded length."""
+    """Return the words as one non-empty line of limited length."""
     line = " ".join(words.split()) or "no reason is on record"
     return line if len(line) <= _SAID else f"{line[:_SAID]} …"

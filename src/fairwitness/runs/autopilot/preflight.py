@@ -1,4 +1,4 @@
-"""The two steps before any agent is asked: whether a phase may begin, and how much of it is there already."""
+"""The two steps before any agent runs: preflight (may the phase start) and triage (how much of it exists)."""
 
 import threading
 
@@ -32,12 +32,12 @@ from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot as layout
 
 RELOCK = "relock"
-"""The kind of observation by which a person locks a changed specification on purpose."""
+"""The kind of observation with which a user locks a changed specification."""
 _NAMED = 3
 
 
 def preflight(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
-    """Whether specification and checkout are as they should be, and everything is there that the phase rests on."""
+    """Check specifications, working tree and dependencies of a phase."""
     changes = changed_specs(context.log, context.files)
     dirty = _dirty(context)
     unmet = _unmet(context, phase_pass.phase)
@@ -70,7 +70,7 @@ def preflight(context: AutopilotContext, phase_pass: PhasePass, number: int) -> 
 
 
 def locks_of(log: AutopilotLog) -> tuple[SpecLock, ...]:
-    """The locks that hold now: those of the order, or those that a person set on purpose since."""
+    """Return the locks in force: those of the order, or those that the user set later."""
     rows = log.ledger.observations(log.run_id, RELOCK)
     if not rows:
         return log.order().specs
@@ -78,14 +78,14 @@ def locks_of(log: AutopilotLog) -> tuple[SpecLock, ...]:
 
 
 def changed_specs(log: AutopilotLog, files: Store) -> tuple[SpecChange, ...]:
-    """What became of the specifications since they were locked."""
+    """Return how the specifications changed since they were locked."""
     locks, paths = locks_of(log), log.order().spec_paths
     hashes = {}
     for path in dict.fromkeys((*paths, *(lock.path for lock in locks))):
         try:
             hashes[path] = content_hash(files.get(path))
         except (OSError, FairWitnessError):
-            continue  # it cannot be read, so it is missing
+            continue  # an unreadable file counts as missing
     return spec_changes(locks, paths, hashes)
 
 
@@ -97,7 +97,7 @@ def _spelled(change: SpecChange) -> str:
 
 
 def _dirty(context: AutopilotContext) -> tuple[str, ...]:
-    """Changed files of the checkout that are not the run's own."""
+    """Return changed files of the checkout that are not the run's own."""
     repository, shadow = context.repository, context.shadow
     head, work = repository.tree_of("HEAD"), shadow.worktree_tree(repository)
     changes = shadow.diff(head, work) if head != work else ()
@@ -122,7 +122,7 @@ def _unmet(context: AutopilotContext, phase_id: str) -> tuple[str, ...]:
 
 
 def triage(context: AutopilotContext, phase_pass: PhasePass, number: int, stop: threading.Event) -> FinishedStep:
-    """Runs the commands of the criteria on the code as it stands; if nearly all hold, only verification is left."""
+    """Run the criteria's commands on the current code; if nearly all pass, only verification remains."""
     criteria, source = _criteria(context, phase_pass)
     runs = context.harness.run_all(
         f"triage-{pass_name(phase_pass)}-{number}", criteria, context.tree(context.tip()), stop=stop
@@ -130,7 +130,7 @@ def triage(context: AutopilotContext, phase_pass: PhasePass, number: int, stop: 
     checked = tuple(_checked(each, run) for each, run in zip(criteria, runs, strict=True))
     passed = sum(each.result is TriageResult.PASS for each in checked)
     ratio = round(passed / len(checked), 4) if checked else 0.0
-    forced = course(frozenset(context.order.flags)).fresh  # whoever wants a phase done anew knows that it is there
+    forced = course(frozenset(context.order.flags)).fresh  # --force runs the phase again although it exists
     route = Route.VERIFY_ONLY if ratio > VERIFY_ONLY_ABOVE and not forced else Route.FULL_PIPELINE
     found = context.keep(
         TRIAGE,

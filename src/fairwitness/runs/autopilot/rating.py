@@ -1,4 +1,4 @@
-"""Rate: an agent that sees criteria and diff alone, and a score that counts only after its commands were run."""
+"""The rate step: the rater sees only criteria and diff, and its score counts only after its commands ran."""
 
 import json
 
@@ -18,23 +18,23 @@ from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.context import RATING, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import scorecard_page
-from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, agent_span
+from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer
 from fairwitness.runs.autopilot.verification import diff_of
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 
 class PhaseRating(Contract):
-    """A rating after its commands were run, and how its score was written."""
+    """A rating after its commands ran, and its score as it was written."""
 
     said: RatingReturn
-    """As the rater wrote it."""
+    """The rating as the rater wrote it."""
     settled: SettledRating
     executed: tuple[ExecutionResult, ...]
     written: Text
 
 
 async def rate(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
-    """Asks the rater, runs what it would check, and takes away what does not hold."""
+    """Call the rater, run its commands, and lower the scores that they do not support."""
     tip = await run_blocking(context.tip)
     criteria = await run_blocking(context.rated_criteria, phase_pass)
     brief = context.briefs.rater(phase_pass, number, criteria, await run_blocking(diff_of, context, phase_pass, tip))
@@ -86,7 +86,9 @@ def _rated(
             score_tenths=tenths(score),
             issues=(error.first_line,) if error is not None else low,
         ),
-        steps=None if error is not None else PhaseSteps(rate=_scored_step(score)),  # a part of a scorecard is no score
+        steps=None
+        if error is not None
+        else PhaseSteps(rate=_scored_step(score)),  # an incomplete scorecard is no score
         output=path,
         error=error,
         score_gained=0 if error is not None else max(0, tenths(score) - _best(context, phase_pass.phase)),
@@ -102,7 +104,7 @@ def _scored_step(score: float) -> RateStep:
 
 
 def _shown(kept: PhaseRating) -> RatingReturn:
-    """The scores that count beside the rater's own words."""
+    """Return the scores that count, with the rater's own words."""
     counted = zip(kept.said.scorecard, kept.settled.rating.scorecard, strict=True)
     items = tuple(said.model_copy(update={"score": settled.score}) for said, settled in counted)
     return kept.settled.rating.model_copy(update={"scorecard": items})

@@ -1,4 +1,4 @@
-"""Research, plan and plan check: three agents that write nothing, and a plan that is checked before it is believed."""
+"""The steps research, plan and plan check: three read-only agents, and a plan that is checked before it is used."""
 
 from fairwitness.contracts.autopilot.facts import StepError
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
@@ -11,13 +11,13 @@ from fairwitness.rules.next_pass_step import PLAN_CONFIDENCE
 from fairwitness.rules.phase_plan import is_too_large, plan_problems, scope_problems
 from fairwitness.runs.autopilot.context import PLAN, PLAN_CHECK, RESEARCH, AutopilotContext
 from fairwitness.runs.autopilot.pages_phase import plan_page, research_page
-from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, agent_span
+from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer
 from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 
 async def research(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
-    """What the plan has to know; after a rating below the mark, with what it found."""
+    """Research what the plan needs to know; after a low rating, with its findings."""
     before = await run_blocking(_deficiencies, context, phase_pass)
     brief = context.briefs.researcher(phase_pass, number, before)
     done = await context.asker.ask(phase_pass, StepName.RESEARCH, number, brief, at=await run_blocking(context.tip))
@@ -38,14 +38,14 @@ async def research(context: AutopilotContext, phase_pass: PhasePass, number: int
 
 
 def _deficiencies(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
-    """What earlier steps of this pass left to be mended, newest first."""
+    """Return the issues of earlier steps of this pass, newest first."""
     return tuple(issue for result in reversed(context.log.results(phase_pass)) for issue in result.issues)
 
 
 async def plan(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
-    """The plan, with what was refused in the one before."""
+    """Make the plan, or a new one with the reasons why the last was refused."""
     known = await run_blocking(context.latest, RESEARCH, phase_pass.phase, ResearcherReturn)
-    assert known is not None  # research comes before a plan, or the pass has ended
+    assert known is not None  # without research the pass ends before this step
     refused = await run_blocking(_refused, context, phase_pass)
     last = await run_blocking(context.plan, phase_pass.phase) if refused else None
     brief = context.briefs.planner(phase_pass, number, known, refused, last=last)
@@ -81,7 +81,7 @@ def _write_plan(context: AutopilotContext, phase_pass: PhasePass, kept: PhasePla
 
 
 async def plan_check(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
-    """What can be seen without an opinion first; then the checker's opinion, which must be sure enough."""
+    """Check a plan first by rules; then ask the checker, which must be confident enough."""
     known = await run_blocking(context.plan, phase_pass.phase)
     assert known is not None
     shut = (PLANNING, RUNTIME, *(lock.path for lock in context.order.specs))

@@ -1,4 +1,4 @@
-"""What a pass returns, filled by the harness from what it saw; no agent writes any of it."""
+"""What a pass returns. The harness fills it in from what it observed; agents write none of it."""
 
 from fairwitness.contracts.autopilot.passes import PassMove, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
@@ -36,7 +36,7 @@ _FILES, _SUMMARY = 50, 400
 
 
 def phase_return(context: AutopilotContext, phase_pass: PhasePass, move: PassMove) -> PhaseReturn:
-    """The return of a pass that ends with this move."""
+    """Return the result of a pass that ends with this move."""
     assert move.outcome is not None
     assert move.recommendation is not None
     results = results_of(context.log, phase_pass)
@@ -79,7 +79,7 @@ def phase_return(context: AutopilotContext, phase_pass: PhasePass, move: PassMov
 
 
 def task_counts(context: AutopilotContext, phase_pass: PhasePass) -> tuple[int, int, int]:
-    """Completed, failed and all tasks of what a pass had to carry out."""
+    """Return the numbers of completed, failed and all tasks of a pass."""
     record = context.log.state().state.phases.get(phase_pass.phase)
     known = {} if record is None or record.steps.execute is None else record.steps.execute.tasks
     total = len({*known, *(task.id for task in context.tasks(phase_pass))})
@@ -88,13 +88,13 @@ def task_counts(context: AutopilotContext, phase_pass: PhasePass) -> tuple[int, 
 
 
 def paths_at(repository: Repository, commit: str) -> frozenset[str]:
-    """Every file of a commit."""
+    """Return every file of a commit."""
     said = repository.git.run("ls-tree", "-r", "-z", "--name-only", commit).decode(errors="replace")
     return frozenset(filter(None, said.split("\0")))
 
 
 def commits_since(context: AutopilotContext, start: str, tip: str) -> tuple[str, ...]:
-    """The commits of a phase, oldest first."""
+    """Return the commits between two, oldest first."""
     said = context.repository.git.run("rev-list", "--reverse", f"{start}..{tip}")
     return tuple(said.decode().split())
 
@@ -110,7 +110,7 @@ def _count(results: tuple[StepResult, ...], step: StepName) -> int:
 def _files(
     context: AutopilotContext, phase_pass: PhasePass, results: tuple[StepResult, ...], changed: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The files that a phase is about: what it changed, and where it changed none, what its verifier points at."""
+    """Return the files a phase is about: those it changed, or else those its verifier points at."""
     known = (
         context.latest(VERIFICATION, phase_pass.phase, PhaseVerification) if _ran(results, StepName.VERIFY) else None
     )
@@ -127,7 +127,7 @@ def _score(context: AutopilotContext, phase_pass: PhasePass, results: tuple[Step
 
 
 def _justification(context: AutopilotContext, phase_pass: PhasePass, done: int, total: int) -> HumanVerifyClaim:
-    task = human_tasks(context, phase_pass.phase)[0]  # a pass defers only where the plan has such a task
+    task = human_tasks(context, phase_pass.phase)[0]  # a pass defers only if the plan has such a task
     return HumanVerifyClaim(
         checkpoint_task_id=task.id,
         task_description=f"{task.action} ({task.criteria[0].criterion})",

@@ -1,7 +1,7 @@
-"""Taking back what a phase left on the run's target: by one commit on top of it, never by a reset.
+"""Revert a phase on the run's target with one commit on top, never with a reset.
 
-What is taken back stays reachable twice: in the history of the target, and on a diagnostic branch a person can look
-at. Nothing but these two refs is touched, and nothing that somebody else put on the target is taken back.
+Reverted work stays reachable twice: in the history of the target, and on a diagnostic branch. Only these two refs are
+touched, and commits of others on the target are never reverted.
 """
 
 import itertools
@@ -25,41 +25,41 @@ REVERTED = "reverted"
 
 
 class Reverted(Contract):
-    """What was taken back: everything between two commits, by a third."""
+    """A revert: everything between two commits, undone by a third."""
 
     phase: PhaseId
     from_: Commit
-    """Where the target stood."""
+    """The target before the revert."""
     to: Commit
-    """Whose files it has again."""
+    """The commit whose files the target has again."""
     commit: Commit
-    """Where it stands now; if nothing had to be taken back, where it stood."""
+    """The target after the revert; unchanged if there was nothing to revert."""
     branch: Maybe[GitRef] = None
-    """The branch that keeps what was taken back; None if nothing was."""
+    """The branch that keeps the reverted work; None if there was none."""
     why: Text
 
 
 def tip_of(log: AutopilotLog, repository: Repository) -> str:
-    """The commit of the run's target; where there is no such branch (yet), the one it should be at."""
+    """Return the commit of the run's target; if the branch does not exist (yet), the commit it should be at."""
     return repository.ref(target_ref(log.order().target)) or left_at(log, repository)
 
 
 def left_at(log: AutopilotLog, repository: Repository) -> str:
-    """Where the run itself left its target last, by a merge or by taking something back; at first, where it began."""
+    """Return where the run left its target, by a merge or a revert; at first, its base commit."""
     merge = log.ledger.last_event(log.run_id, "merge.finished")
     merged = None if merge is None else str(merge.data["tip"])
     reverts = log.all_kept(REVERTED, Reverted)
     if not reverts:
         return merged or log.order().base_commit
     last = reverts[-1].commit
-    # both stand on one line of commits, so whichever holds the other is the later one
+    # both are on one line of history, so the descendant is the later one
     return last if merged is None or repository.is_ancestor(merged, last) else merged
 
 
 def take_back(log: AutopilotLog, repo: RepoContext, phase: str, *, to: str, why: str, key: str) -> Reverted:
-    """Gives the target the files it had at a commit, once per key; what was done first is given to whoever asks again.
+    """Give the target the files it had at a commit, once per key; a repeated call returns the first result.
 
-    `NotReady` if the target is not where the run left it, or holds what is not the run's: nothing is changed then.
+    `NotReady`, with nothing changed, if the target is not where the run left it or holds commits of others.
     """
     repository = repo.repository
     begin = repository.commit(to)
@@ -81,7 +81,7 @@ def take_back(log: AutopilotLog, repo: RepoContext, phase: str, *, to: str, why:
 
 
 def _standing(log: AutopilotLog, repository: Repository) -> str:
-    """The target's commit, if it still holds all that the run put there."""
+    """Return the target's commit, if it still contains everything that the run put there."""
     target, left, tip = log.order().target, left_at(log, repository), tip_of(log, repository)
     if not repository.is_ancestor(left, tip):
         raise NotReady(
@@ -92,9 +92,9 @@ def _standing(log: AutopilotLog, repository: Repository) -> str:
 
 
 def _before_killed(log: AutopilotLog, repository: Repository, now: str, begin: str, key: str) -> tuple[str, bool]:
-    """Where the target stood before a call with this key that was killed, and whether that call had moved it.
+    """Return where the target was before a killed call with this key, and whether that call moved it.
 
-    Whoever else made such a commit has done just what was to be done.
+    If somebody else made the same commit, that counts as well.
     """
     arguments = ("rev-list", "--no-commit-header", "--format=%P%n%B", "-1", now)
     parents, _, said = text_of(repository.git.run(*arguments)).partition("\n")
@@ -120,7 +120,7 @@ def _refuse_others(log: AutopilotLog, repo: RepoContext, phase: str, begin: str,
 
 
 def _others(log: AutopilotLog, repo: RepoContext, begin: str, tip: str) -> Iterator[str]:
-    """Every commit between two that is neither told of in the ledger nor a merge which adds nothing to its parents."""
+    """Yield each commit between two that is neither in the ledger nor a merge that adds nothing to its parents."""
     own = frozenset(_own(log))
     listed = repo.repository.git.run("rev-list", "--parents", "--topo-order", tip, f"^{begin}").decode()
     for commit, *parents in (row.split(" ") for row in listed.splitlines()):
@@ -129,9 +129,9 @@ def _others(log: AutopilotLog, repo: RepoContext, begin: str, tip: str) -> Itera
 
 
 def _own(log: AutopilotLog) -> Iterator[str]:
-    """The commits that the run made: what was verified, what it stood on if it was made for that, what took it back.
+    """Yield the commits that the run made: verified candidates, their prepared starts, and reverts.
 
-    Where a merge left the target is no proof: somebody else's commit may have been merged onto.
+    The tip after a merge proves nothing, because it may contain a commit of somebody else.
     """
     for event in log.ledger.events(log.run_id):
         if event.type == "task.verified":
@@ -145,7 +145,7 @@ def _own(log: AutopilotLog) -> Iterator[str]:
 
 
 def _is_plain_merge(repo: RepoContext, commit: str, parents: list[str]) -> bool:
-    """A killed merge that is found done tells of its last commit only; those before it are known by what they hold."""
+    """Return whether a commit is a merge without content of its own; a killed merge records only its last commit."""
     if len(parents) != 2:
         return False
     tree, conflicts = merged_tree(repo.candidates.shadow, *parents)
@@ -153,14 +153,14 @@ def _is_plain_merge(repo: RepoContext, commit: str, parents: list[str]) -> bool:
 
 
 def _diagnostic(repository: Repository, phase: str, tip: str) -> str:
-    """The branch that keeps a commit of a phase; one that a person or an earlier failure has is left alone."""
+    """Return the branch that keeps a commit of a phase; a branch that exists is left alone."""
     first = f"autopilot-diagnostic-phase-{phase}"
     for number in itertools.count(1):
         name = first + (f"-{number}" if number > 1 else "")
         ref = f"refs/heads/{name}"
         if repository.ref(ref) == tip:
             return name
-        is_free = not repository.git.run("for-each-ref", "--count=1", ref)  # neither it nor something beneath it
+        is_free = not repository.git.run("for-each-ref", "--count=1", ref)  # neither this ref nor one below it
         if is_free and move_ref(repository, ref, tip, None, why="diagnostic"):
             killpoint("autopilot.diagnostic")
             return name
@@ -168,7 +168,7 @@ def _diagnostic(repository: Repository, phase: str, tip: str) -> str:
 
 
 def _revert(log: AutopilotLog, repo: RepoContext, tip: str, begin: str, message: str) -> str:
-    """The commit on top of the target that has the files of the earlier one."""
+    """Make the commit on top of the target that has the files of the earlier one."""
     repository, target = repo.repository, log.order().target
     store = repo.candidates.shadow.into_store(repository)
     if repository.ref(target_ref(target)) is None:
@@ -188,7 +188,7 @@ def _revert(log: AutopilotLog, repo: RepoContext, tip: str, begin: str, message:
 def _message(log: AutopilotLog, repository: Repository, phase: str, begin: str, tip: str, why: str, key: str) -> str:
     arguments = ("rev-list", "--topo-order", "--no-commit-header", "--format=%H %s", tip, f"^{begin}")
     said = "\n".join(f"- {visible(row)}" for row in text_of(repository.git.run(*arguments)).strip("\n").split("\n"))
-    # the trailers are a paragraph of their own, so what somebody else wrote is never taken for one
+    # the trailers are a separate paragraph, so other text is never read as a trailer
     return (
         f"fairwitness: take back phase {phase}\n\n{visible(' '.join(why.split()))}\n\n"
         f"The files are those of {begin} again. These commits are taken back:\n\n{said}\n\n{_trailers(log, key)}\n"

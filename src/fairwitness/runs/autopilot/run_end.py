@@ -1,7 +1,7 @@
-"""How a run ends: completed, failed or paused; its metrics, its report, its diagnostic, and its place in the archive.
+"""The end of a run: completed, failed or paused, with metrics, report, diagnostic and archive.
 
-The ledger is told first, in one record with the numbers that the run ends with; every file is made from what was kept
-there, so that an ending that was cut short is finished by ending once more.
+The ledger comes first, in one record with the final numbers; every file is made from that record. An end that was cut
+short is finished by ending again.
 """
 
 import hashlib
@@ -46,14 +46,14 @@ _UNTOLD = "no reason is on record"
 
 
 class _PhaseReasons(NamedTuple):
-    """What the events say that the state does not keep: why a phase was skipped, and why one failed."""
+    """What only the events say: why a phase was skipped, and why one failed."""
 
     skipped: Mapping[str, PhaseSkipped.Details]
     failed: Mapping[str, str]
 
 
 def completion_of(log: AutopilotLog, *, now: str) -> CompletionReport:
-    """The report on a `--complete` run as it stands; parts of a split phase are counted as that phase."""
+    """Return the report of a `--complete` run; parts of a split phase count as that phase."""
     order, folded = log.order(), log.state()
     names = {phase.id: phase.name for phase in order.roadmap.phases}
     records = {phase: record for phase, record in folded.state.phases.items() if phase in names}
@@ -99,7 +99,7 @@ def completion_of(log: AutopilotLog, *, now: str) -> CompletionReport:
 
 
 def _skipped_phases(log: AutopilotLog, story: _PhaseReasons, tried: set[str]) -> Iterator[SkippedPhase]:
-    """The phases of the roadmap that were not run, each with its reason; what is only unfinished is none of them."""
+    """Yield the phases that were not run, with the reason; unfinished phases are not among them."""
     order = log.order()
     for phase in order.roadmap.phases:
         said = story.skipped.get(phase.id)
@@ -144,7 +144,7 @@ def _phase_reasons(log: AutopilotLog) -> _PhaseReasons:
 
 
 def ordinary_page(run: RunMetrics, audit: AuditOutcome | None, trend: TrendSummary | None) -> str:
-    """`completion-report.md` of a run without `--complete`: there are no data behind it but the metrics."""
+    """Return `completion-report.md` of a run without `--complete`, which has only its metrics as data."""
     return page(_ordinary(run, audit, trend), whole=f"`{autopilot.METRICS}`")
 
 
@@ -173,28 +173,28 @@ def _ordinary(run: RunMetrics, audit: AuditOutcome | None, trend: TrendSummary |
 METRICS, REPORT = "metrics", "report"
 
 _Event: TypeAlias = Callable[[str, RunMetrics], LoggedEvent]
-"""What tells of the end of a run, given the moment and its numbers."""
+"""Makes the event that ends a run from the time and the metrics."""
 
 
 class RunEndResult(NamedTuple):
-    """What a run that ended came to."""
+    """The result of a run that ended."""
 
     metrics: RunMetrics
     trend: TrendSummary | None
     report: CompletionReport | None
-    """Only of a `--complete` run."""
+    """Only for a `--complete` run."""
     archived: str | None
-    """Where its state stands; None for a run that has phases left."""
+    """The path of the archived state; None if the run has phases left."""
 
 
 class RunEnd:
-    """The end of one run."""
+    """Ends one run."""
 
     def __init__(self, log: AutopilotLog, files: Store, state_file: StateFile) -> None:
         self._log, self._files, self._state_file = log, files, state_file
 
     def complete(self, audit: AuditOutcome | None) -> RunEndResult:
-        """Ends the run well: every phase passed, and none waits for a person."""
+        """End the run as completed: every phase passed, and none waits for a person."""
 
         def completed(now: str, metrics: RunMetrics) -> LoggedEvent:
             totals = self._log.state().state.metrics
@@ -211,7 +211,7 @@ class RunEnd:
         return ended._replace(archived=archive(self._log, self._files))
 
     def fail(self, reason: str, audit: AuditOutcome | None = None) -> RunEndResult:
-        """Ends the run badly; a person may still take it up again."""
+        """End the run as failed; it can still be resumed."""
 
         def failed(now: str, _: RunMetrics) -> LoggedEvent:
             return LoggedEvent(new_event(RunHalted, now, reason=reason, status=RunStatus.FAILED))
@@ -221,7 +221,7 @@ class RunEnd:
         return ended._replace(archived=self._archive_beside())
 
     def pause(self, reason: str) -> str:
-        """Stops the run until a person goes on with it; where the diagnostic stands."""
+        """Pause the run until a person resumes it; return the path of the diagnostic."""
         if self._status() is RunStatus.RUNNING:
             now = self._log.now()
             self._log.append(LoggedEvent(new_event(RunHalted, now, reason=reason, status=RunStatus.PAUSED)))
@@ -231,15 +231,17 @@ class RunEnd:
         return path
 
     def report(self, audit: AuditOutcome | None = None) -> CompletionReport | None:
-        """Says how a `--complete` run stands, before a person is waited for and at its end; None for any other run."""
+        """Write the report of a `--complete` run, before it waits for a person and at its end; None for other runs."""
         report = self._kept_report()
         if report is not None:
             self._write_report(report, None, audit, None)
         return report
 
     def mend(self) -> None:
-        """Finishes what was cut short, or what somebody else told of: of a run that ended or was halted every file
-        stands afterwards. A run that goes on is left alone."""
+        """Finish an end that was cut short, or that another process recorded: write every file that is missing.
+
+        A running run is left alone.
+        """
         match self._status():
             case RunStatus.COMPLETED:
                 self.complete(None)
@@ -254,7 +256,7 @@ class RunEnd:
                 pass
 
     def diagnose(self) -> str:
-        """Writes the page about the last halt, unless it stands; its path."""
+        """Write the page about the last halt, unless it exists; return its path."""
         halted = self._log.ledger.last_event(self._log.run_id, "run_halted")
         assert halted is not None
         path = autopilot.diagnostic(instant(halted.timestamp))
@@ -266,7 +268,7 @@ class RunEnd:
         return path
 
     def _archive_beside(self) -> str | None:
-        """Where a failed run stands in the archive; None as long as it has phases left that could be run."""
+        """Archive a failed run at the end of its roadmap; None as long as it has phases that could run."""
         phases = self._log.state().state.phases
         statuses = {phase: record.status for phase, record in phases.items()}
         return archive_beside(self._log, self._files) if is_at_its_end(self._log.order(), statuses) else None
@@ -275,7 +277,7 @@ class RunEnd:
         return self._log.state().state.meta.status
 
     def _finish(self, event: _Event | None, audit: AuditOutcome | None) -> RunEndResult:
-        """Keeps the numbers of this end together with the event, unless that was told, and writes its files."""
+        """Record the final numbers with the event, unless that is recorded already, and write the files."""
         log = self._log
         audits = log.all_kept(AUDIT, AuditOutcome)
         found = audit or (audits[-1] if audits else None)
@@ -296,7 +298,7 @@ class RunEnd:
         return RunEndResult(metrics, course, report, None)
 
     def _ends(self) -> int:
-        """How often the run has ended; a pause is no end."""
+        """Return how often the run has ended; a pause does not count."""
         events = self._log.ledger.events(self._log.run_id)
         return sum(
             envelope.type == "run_completed"
@@ -305,7 +307,7 @@ class RunEnd:
         )
 
     def _kept_report(self) -> CompletionReport | None:
-        """The report on what stands now, told once as long as nothing changes."""
+        """Return the current report, recorded once as long as nothing changes."""
         log = self._log
         if RunFlag.COMPLETE not in log.order().flags:
             return None
@@ -349,9 +351,9 @@ class RunEnd:
 
 
 def append_metrics(files: Store, run: RunMetrics) -> MetricsFile:
-    """Adds a run to `metrics.json`, once; all runs up to and with this one.
+    """Add a run to `metrics.json`, once; return all runs up to this one.
 
-    A file that cannot be read is put aside under a name of its own, never overwritten.
+    A file that cannot be read is moved aside, never overwritten.
     """
     known = _metrics(files)
     after = known if run in known.root else metrics_with(known, run)

@@ -1,4 +1,4 @@
-"""Everything the bodies of autopilot ask for, for one run: where it goes, what it does there, and how it is left."""
+"""The runner of an autopilot run: the implementation of what the workflow asks for."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
@@ -30,10 +30,10 @@ _BEGUN = ("run_started", "run_resumed")
 
 
 class AutopilotRunner:
-    """The desk of one run."""
+    """Runs one autopilot run."""
 
     def __init__(self, context: AutopilotContext, graph_of: Callable[[int], AutopilotGraphRunner]) -> None:
-        """`graph_of` makes the desk of a graph."""
+        """`graph_of` makes the runner of a graph."""
         self.context, self._graph_of = context, graph_of
         self._state_file = StateFile(context.log, context.files)
         self._passes = PhasePasses(context, self._state_file)
@@ -42,7 +42,7 @@ class AutopilotRunner:
         self._graphs: dict[int, AutopilotGraphRunner] = {}
 
     async def next(self) -> RunMove:
-        """What the run does next."""
+        """Return what the run does next."""
         return await run_blocking(self._next)
 
     def _next(self) -> RunMove:
@@ -64,7 +64,7 @@ class AutopilotRunner:
                 failed.add(envelope.phase or "")
             processed += envelope.type in _PROCESSED
         statuses = {phase: record.status for phase, record in state.phases.items()}
-        for phase in to_retry & statuses.keys():  # a person said that the run goes on, and so does what had failed
+        for phase in to_retry & statuses.keys():  # a resumed run retries its failed phases
             statuses[phase] = PhaseStatus.NOT_STARTED
         ended = [row.subject for row in log.ledger.observations(log.run_id, RETURNED)]
         verdicts = log.verdicts()
@@ -80,7 +80,7 @@ class AutopilotRunner:
         )
 
     async def act(self, move: RunMove, run_graph: Carry) -> None:
-        """Makes a move; made again it changes nothing."""
+        """Make a move; repeating it changes nothing."""
         if move.kind is RunMoveKind.FINISH:
             await self._finish(run_graph)
         else:
@@ -113,7 +113,7 @@ class AutopilotRunner:
             log.ledger.record(log.run_id, lambda record: record.observation(row))
 
     async def _finish(self, run_graph: Carry) -> None:
-        """The roadmap's end: what was built is held against the specification, and the run is closed."""
+        """End the run after its last phase: audit it against the specification, then complete or fail it."""
         found = await audit_run(self.context, run_graph)
         state = (await run_blocking(self.context.log.state)).state
         statuses = {phase: record.status for phase, record in state.phases.items()}
@@ -131,7 +131,7 @@ class AutopilotRunner:
             await run_blocking(self._end.complete, found)
 
     async def finish(self) -> None:
-        """Leaves nothing behind that only a run at work needs."""
+        """Clean up everything that only a running run needs."""
         await run_blocking(self._leave)
 
     def _leave(self) -> None:
@@ -145,35 +145,35 @@ class AutopilotRunner:
         self._state_file.refresh()
 
     async def asked(self, phase: str, number: int) -> PhasePass:
-        """A pass, as it was begun."""
+        """Return a pass as it was started."""
         for each in await run_blocking(self.context.log.passes):
             if (each.phase, each.number) == (phase, number):
                 return each
         raise UsageError(f"phase {phase} has no pass {number}", next_step="report this")
 
     async def next_in(self, phase_pass: PhasePass) -> PassMove:
-        """What a pass does next."""
+        """Return what a pass does next."""
         return await self._passes.next_in(phase_pass)
 
     async def step(self, phase_pass: PhasePass, move: PassMove, run_graph: Carry) -> None:
-        """Does a step of a pass."""
+        """Do a step of a pass."""
         await self._passes.step(phase_pass, move, run_graph)
 
     async def give_back(self, phase_pass: PhasePass, move: PassMove) -> None:
-        """Writes down what a pass returns."""
+        """Record what a pass returns."""
         await self._passes.give_back(phase_pass, move)
 
     def graph(self, number: int) -> AutopilotGraphRunner:
-        """The desk of one of the run's graphs."""
+        """Return the runner of one of the run's graphs."""
         if number not in self._graphs:
             self._graphs[number] = self._graph_of(number)
         return self._graphs[number]
 
     async def options(self, number: int) -> GraphOptions:
-        """How a graph is to be carried out."""
+        """Return the options of a graph."""
         return await self.graph(number).options()
 
 
 def _named(said: str | None) -> str:
-    assert said is not None  # a move of this kind says it
+    assert said is not None  # a move of this kind has it
     return said

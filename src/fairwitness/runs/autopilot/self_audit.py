@@ -1,8 +1,9 @@
-"""The self-audit: what a run built, held against the requirements it was to meet, before it ends.
+"""The self-audit: at the end of a run, an agent compares what was built with the requirements.
 
-An agent looks, and the harness counts (`audit_gaps`). Gaps are fixed in at most two cycles; a fix counts once the
-agent, asked again, finds the requirement met. Each answer and each fix is kept, so that an audit that was cut short
-goes on where it was.
+The agent looks and the harness counts. A requirement that the answer leaves out, or passes without naming a line of a
+file, is open; such a gap is not fixed, because nothing says what is missing, but looked at again. Described gaps are
+fixed in at most two cycles, and a fix counts once the agent finds the requirement met. Every answer and every fix is
+recorded, so an interrupted audit resumes where it was.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -39,18 +40,18 @@ from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.runs.shared.blocking import run_blocking
 
 UNNAMED = "self-audit"
-"""Stands for the requirements where the roadmap names none and no agent looked."""
+"""Stands for the requirements if the roadmap names none and no agent looked."""
 
 
 class AuditAnswer(Contract):
-    """What was heard from the agent when it was asked: what it returned, or why there is nothing."""
+    """The answer of the agent: what it returned, or why there is no answer."""
 
     returned: Maybe[SelfAuditReturn] = None
     problem: Maybe[Text] = None
 
 
 class PhaseRequirement(NamedTuple):
-    """A requirement, and the phase that was to meet it."""
+    """A requirement and the phase that should meet it."""
 
     phase: str
     requirement: str
@@ -61,14 +62,14 @@ class Gap(NamedTuple):
 
     detail: GapDetail
     is_described: bool
-    """Whether the agent said what is missing; otherwise it only did not show that nothing is."""
+    """Whether the agent said what is missing; if not, it only failed to show that nothing is."""
 
 
 Gaps = Mapping[PhaseRequirement, Gap]
 
 
 def wanted_of(roadmap: Roadmap, phases: Iterable[str], first: AuditAnswer) -> tuple[PhaseRequirement, ...]:
-    """The requirements of the phases: what the roadmap lists, and for a phase without a list what was looked at."""
+    """Return the requirements of the phases from the roadmap; for a phase without a list, those the answer checked."""
     listed = {phase.id: [each.id for each in phase.requirements] for phase in roadmap.phases}
     phase_ids = tuple(phases)
     wanted = []
@@ -76,26 +77,26 @@ def wanted_of(roadmap: Roadmap, phases: Iterable[str], first: AuditAnswer) -> tu
         names = listed.get(phase) or [each.requirement_id for each in _checked(first, phase)]
         wanted += [PhaseRequirement(phase, name) for name in dict.fromkeys(names)]
     if not wanted and first.returned is None:
-        wanted.append(PhaseRequirement(phase_ids[0], UNNAMED))  # what nobody looked at is not met
+        wanted.append(PhaseRequirement(phase_ids[0], UNNAMED))  # an unchecked requirement is not met
     return tuple(wanted)
 
 
 def gaps_of(
     wanted: Iterable[PhaseRequirement], answer: AuditAnswer, is_shown: Callable[[str], bool]
 ) -> dict[PhaseRequirement, Gap]:
-    """The requirements that are not met, or not shown to be."""
+    """Return the requirements that are not met, or not shown to be met."""
     found = ((each, _gap_of(each, answer, is_shown)) for each in wanted)
     return {each: gap for each, gap in found if gap is not None}
 
 
 def still_open(left: Gaps, gaps: Gaps, *, landed: bool) -> dict[PhaseRequirement, Gap]:
-    """What is open after another look; where nothing was changed, a gap that was described stays one."""
+    """Return the gaps after another look; if nothing changed, a described gap stays open."""
     stay = {} if landed else {each: gap for each, gap in left.items() if gap.is_described}
     return {**stay, **gaps}
 
 
 def unseen(left: Gaps, answer: AuditAnswer) -> dict[PhaseRequirement, Gap]:
-    """Gaps whose fixes nobody looked at: they are open."""
+    """Return the gaps as open, because no agent looked at their fixes."""
     why = f"; its fix was not looked at: {answer.problem}"
     return {
         each: gap._replace(
@@ -122,7 +123,7 @@ def _gap_of(wanted: PhaseRequirement, answer: AuditAnswer, is_shown: Callable[[s
 
 def _described(wanted: PhaseRequirement, entry: AuditedRequirement, returned: SelfAuditReturn) -> Gap:
     missing, complexity = entry.gap_description, entry.fix_complexity
-    assert missing is not None  # as the contract of a gap says
+    assert missing is not None  # the contract of a gap requires both
     assert complexity is not None
     advice = next(_advice(wanted, returned), missing)
     return Gap(_detail(wanted, missing, complexity, advice), is_described=True)
@@ -162,37 +163,41 @@ CYCLES = 2
 
 
 class Auditor(Protocol):
-    """Sends out the agent that audits."""
+    """Calls the agent that audits."""
 
     async def __call__(self, number: int, phases: tuple[str, ...]) -> SelfAuditReturn | str:
-        """What it returned, or why there is nothing; `number` counts the answers of a run, and asking under the same
-        number again gives the same answer."""
+        """Return the agent's answer, or why there is none.
+
+        `number` counts the answers of a run; the same number gives the same answer.
+        """
         ...
 
 
 class Fixer(Protocol):
-    """Lets somebody close a gap: directly if it is small, by an executor if it is large."""
+    """Closes a gap."""
 
     async def __call__(self, number: int, gap: GapDetail) -> str | None:
-        """The commit it landed with, None if nothing did; `number` counts the fixes of a run, and asking under the same
-        number again gives the same commit."""
+        """Return the commit of the fix, or None if there is none.
+
+        `number` counts the fixes of a run; the same number gives the same commit.
+        """
         ...
 
 
 class GapFix(Contract):
-    """What came of a fix."""
+    """The result of a fix."""
 
     commit: Commit | None
 
 
 class AuditBegun(Contract):
-    """That the audit of these phases has begun."""
+    """Records that the audit of these phases started."""
 
     phases: tuple[PhaseId, ...]
 
 
 class SelfAudit:
-    """The audit of the phases that a run completed; for the same phases there is one."""
+    """The audit of the phases that a run completed; there is one audit for the same phases."""
 
     def __init__(
         self,
@@ -203,7 +208,7 @@ class SelfAudit:
         *,
         is_shown: Callable[[str], bool] = has_place,
     ) -> None:
-        """`is_shown` says whether a piece of evidence names a place; whoever has the files can look if it is there."""
+        """`is_shown` says whether evidence names a place; a caller with the files can check that it exists."""
         strangers = [phase for phase in phases if phase not in log.order().phases]
         if strangers or not phases:
             raise UsageError(
@@ -215,7 +220,7 @@ class SelfAudit:
         self._scope = "-".join(phases)
 
     async def run(self) -> AuditOutcome:
-        """Looks, fixes, looks again; what came of it is given once and for all."""
+        """Look, fix and look again; the outcome is recorded once."""
         known = await run_blocking(self._log.kept, f"{AUDIT}:{self._scope}", AuditOutcome)
         if known is not None:
             return known
@@ -230,7 +235,7 @@ class SelfAudit:
             cycles += 1
             landed = await self._fix_all(cycles, left)
             if not landed and found.keys() >= left.keys():
-                break  # nothing was changed, and everything was looked at
+                break  # nothing changed since the last look
             commits += landed.values()
             answer = await self._look(cycles + 1, left, found, landed, wanted)
             if answer.returned is None:
@@ -266,7 +271,7 @@ class SelfAudit:
         landed: Mapping[PhaseRequirement, str],
         wanted: tuple[PhaseRequirement, ...] | None = None,
     ) -> AuditAnswer:
-        """Asks the agent, and tells which gaps are new and which of those that were left are closed."""
+        """Call the agent, and report which gaps are new and which are closed."""
         key = f"{ANSWER}:{self._scope}:{look}"
         known = await run_blocking(self._log.kept, key, AuditAnswer)
         if known is not None:
@@ -286,7 +291,7 @@ class SelfAudit:
             gaps = still_open(left, gaps_of(requirements, answer, self._is_shown), landed=bool(landed))
             for each in _described_gaps(left):
                 if each not in gaps:
-                    # where its own fix came to nothing, another gap's may have closed it
+                    # without a fix of its own, the fix of another gap closed it
                     yield _gap_closed(now, each, landed.get(each, [*landed.values()][-1]))
             for each, gap in _described_gaps(gaps).items():
                 if each not in found:
@@ -295,7 +300,7 @@ class SelfAudit:
         return await run_blocking(self._log.keep, key, ANSWER, self._scope, answer, events)
 
     async def _fix_all(self, cycle: int, left: Gaps) -> dict[PhaseRequirement, str]:
-        """Lets each gap be closed that somebody described, one after the other; the commits that landed."""
+        """Fix each described gap, one after the other; return the commits."""
         landed = {}
         for place, (wanted, gap) in enumerate(_described_gaps(left).items(), start=1):
             key = f"{FIX}:{self._scope}:{cycle}:{place}"
@@ -335,7 +340,7 @@ def _gap_closed(now: str, wanted: PhaseRequirement, commit: str) -> LoggedEvent:
 def _outcome(
     wanted: tuple[PhaseRequirement, ...], found: Gaps, left: Gaps, cycles: int, commits: list[str]
 ) -> AuditOutcome:
-    """The numbers: a gap is what was described as one, and what is open at the end."""
+    """Return the numbers; a gap is what was described as one, or is open at the end."""
     gaps = {*found, *left}
     return AuditOutcome(
         total_requirements_checked=len(wanted),
@@ -356,7 +361,7 @@ RunGraph = Callable[[int], Awaitable[GraphEnd]]
 
 
 async def audit_run(context: AutopilotContext, run_graph: RunGraph) -> AuditOutcome | None:
-    """Holds what the run completed against its specification; None if it is switched off or nothing was completed."""
+    """Audit the completed phases of a run; None if the audit is off or no phase is completed."""
     state = (await run_blocking(context.log.state)).state
     phases = tuple(
         phase
@@ -390,5 +395,5 @@ async def audit_run(context: AutopilotContext, run_graph: RunGraph) -> AuditOutc
 
 
 def _locked_specs(context: AutopilotContext) -> dict[str, str]:
-    """The texts of the specifications; they are as they were locked, or no phase would have begun."""
+    """Return the texts of the specifications; preflight guarantees that they are as locked."""
     return {lock.path: context.files.get(lock.path).decode(errors="replace") for lock in context.order.specs}

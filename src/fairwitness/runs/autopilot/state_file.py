@@ -1,8 +1,8 @@
-"""`.autopilot/state.json`: where a run stands, on one page that a person can read without the ledger.
+"""`.autopilot/state.json`: the state of a run in one file that a person can read without the ledger.
 
-The file is a fold over the ledger's events and nothing else. `checkpoint_written` is appended first, so that the ledger
-is never behind the file; then what stands there becomes the backup; then the new file replaces it in one step. Killed
-anywhere between, the next refresh finds the event told, and writes what is missing without telling it again.
+The file is a fold of the ledger's events and nothing else. `checkpoint_written` is appended first, so that the ledger
+is never behind the file; then the current file becomes the backup; then the new file replaces it atomically. After a
+crash in between, the next refresh finds the event and writes what is missing without a second event.
 """
 
 import threading
@@ -28,7 +28,7 @@ from fairwitness.store.layout import autopilot
 
 
 class StateSource(StrEnum):
-    """Who says where a run stands; the further down, the less a person can read it by themselves."""
+    """Where a state comes from, in the order in which the sources are tried."""
 
     FILE = "state.json"
     BACKUP = "state.json.backup"
@@ -36,7 +36,7 @@ class StateSource(StrEnum):
 
 
 class StateReading(NamedTuple):
-    """A state, who says it, and why nobody before them could."""
+    """A state, its source, and why earlier sources could not be used."""
 
     state: State
     source: StateSource
@@ -47,16 +47,16 @@ _PATHS = {StateSource.FILE: autopilot.STATE, StateSource.BACKUP: autopilot.STATE
 
 
 def read_state(files: Store, *, run_id: str | None = None) -> StateReading | None:
-    """The state as its file says it, or as the backup does where the file cannot be read; None if neither can.
+    """Return the state from its file, or from the backup if the file cannot be read; None if neither can.
 
-    With `run_id`, a file about another run is as good as none.
+    With `run_id`, a file about another run is ignored.
     """
     found, _ = _read(files, run_id)
     return found
 
 
 def current_state(log: AutopilotLog, files: Store) -> StateReading:
-    """The same for a run whose ledger is at hand: whatever no file can say, its events say."""
+    """Return the state of a run from its files, or from its ledger if no file can be read."""
     found, problems = _read(files, log.run_id)
     return found or StateReading(log.state().state, StateSource.LEDGER, problems)
 
@@ -78,7 +78,7 @@ def _read(files: Store, run_id: str | None) -> tuple[StateReading | None, tuple[
 
 
 def _state_of(data: bytes) -> State:
-    """The state in a file's bytes; `BadDocument` for whatever is none."""
+    """Return the state in a file's bytes; `BadDocument` if there is none."""
     document = read(data, Format.JSON)
     try:
         return State.model_validate(document.value)
@@ -90,7 +90,7 @@ def _state_of(data: bytes) -> State:
 
 
 def shown(log: AutopilotLog, state: State) -> State:
-    """The state as its file has it: a run that can only wait for a person is paused there."""
+    """Return the state as its file shows it: a run that only waits for a person is paused."""
     statuses = {phase: record.status for phase, record in state.phases.items()}
     if state.meta.status is not RunStatus.RUNNING or not waits_for_a_person(log.order(), statuses):
         return state
@@ -98,23 +98,23 @@ def shown(log: AutopilotLog, state: State) -> State:
 
 
 def rendered(state: State) -> bytes:
-    """The bytes of a state file."""
+    """Return the bytes of a state file."""
     return json_file(state.plain()).encode()
 
 
 class StateFile:
-    """The state file of one run; whoever writes it in this process shares this object."""
+    """The state file of one run; all writers in this process share this object."""
 
     def __init__(self, log: AutopilotLog, files: Store) -> None:
         self._log, self._files = log, files
         self._known = b""
-        """What this process wrote last: it need not be read again to be known as a state."""
+        """What this process wrote last, which is known to be a valid state."""
         self._guard = threading.Lock()
 
     def refresh(self, *, is_sign_of_life: bool = False) -> AutopilotState:
-        """Brings the file up to date with the ledger; if it is, nothing is told and nothing is written.
+        """Bring the file up to date with the ledger; write nothing if it is.
 
-        As a sign of life the moment of the checkpoint is told in any case.
+        A sign of life records a new checkpoint in any case.
         """
         with self._guard:
             folded = self._log.state()
@@ -145,7 +145,7 @@ class StateFile:
             return None
 
     def _is_state(self, content: bytes) -> bool:
-        """Whether it is worth a backup: a damaged file must not take the place of a sound one."""
+        """Return whether the content deserves a backup: a damaged file must not replace a valid one."""
         if content == self._known:
             return True
         try:
@@ -156,15 +156,15 @@ class StateFile:
 
 
 def is_archived(state: State, files: Store) -> bool:
-    """Whether a completed run has left the state file for the archive."""
+    """Return whether the state of a completed run was moved to the archive."""
     done = state.meta.status is RunStatus.COMPLETED
     return done and files.exists(autopilot.archived_state(state.meta.run_id))
 
 
 def archive(log: AutopilotLog, files: Store) -> str:
-    """Moves the state file of a completed run to the archive and gives it all of the run's events there; its path.
+    """Move the state file of a completed run to the archive, with all its events; return its path.
 
-    What is left as the backup says that the run is completed, so that nobody takes it for one that still runs.
+    The backup then says that the run is completed, so that nothing takes it for a running one.
     """
     state = log.state().state
     if state.meta.status is not RunStatus.COMPLETED:
@@ -187,9 +187,9 @@ def archive(log: AutopilotLog, files: Store) -> str:
 
 
 def archive_beside(log: AutopilotLog, files: Store) -> str:
-    """Puts a failed run that came to the end of its roadmap into the archive, with all its events; its path.
+    """Copy the state of a failed run at the end of its roadmap to the archive, with all events; return the path.
 
-    The state file stays: a person may still take the run up again.
+    The state file stays, because the run can be resumed.
     """
     path, whole = autopilot.archived_state(log.run_id), rendered(whole_state(log))
     if not files.exists(path) or files.get(path) != whole:
@@ -199,7 +199,7 @@ def archive_beside(log: AutopilotLog, files: Store) -> str:
 
 
 def whole_state(log: AutopilotLog) -> State:
-    """The run's state with every event that it had."""
+    """Return the run's state with all its events."""
     folded = fold_autopilot(log.ledger.events(log.run_id), log.order().setup(None))
     if isinstance(folded, Problem):
         raise EventsBroken(

@@ -1,4 +1,4 @@
-"""How a step of a pass ended: what is written down of it, and how a run stops that may start nothing more."""
+"""The result of a step of a pass, the reading of agents' answers, and the halt of a run that is out of budget."""
 
 import re
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ _CATEGORIES = {
 
 
 class Halted(Exception):
-    """Nothing more may be started: the step is to be done again when the run goes on."""
+    """Nothing more may be started; the step is repeated when the run is resumed."""
 
     def __init__(self, reason: str, *, setting: str, value: int, status: RunStatus) -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ class FinishedStep:
     steps: PhaseSteps | None = None
     """What the state file keeps of it."""
     output: str | None = None
-    """The document it left."""
+    """The path of the document it wrote."""
     error: StepError | None = None
     new_commits: int = 0
     newly_passing: int = 0
@@ -58,7 +58,7 @@ class FinishedStep:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One thing that a step did."""
+    """One action of a step."""
 
     action: TraceAction
     input: str
@@ -67,7 +67,7 @@ class Span:
     is_good: bool
 
     def at(self, timestamp: str, phase: str, step: StepName) -> TraceSpan:
-        """As a line of the trace."""
+        """Return the action as a line of the trace."""
         return TraceSpan(
             timestamp=timestamp,
             phase_id=phase,
@@ -81,7 +81,7 @@ class Span:
 
 
 def answer(done: Dispatched, shape: type[C]) -> C | StepError:
-    """What an agent returned; or why there is nothing. `Halted` if it was not asked because a cap was reached."""
+    """Return an agent's answer, or why there is none; `Halted` if a budget prevented the call."""
     outcome = done.outcome
     problem = outcome.problems[0] if outcome.problems else outcome.status.value
     if outcome.status is OutcomeStatus.OVER_BUDGET:
@@ -101,7 +101,7 @@ _REFUSED = re.compile(r"the (?P<level>\w+) has (?P<cap>\d+) (?P<what>\w+), (?P<u
 
 
 def over_budget(problem: str) -> Halted:
-    """The halt that follows from a reservation that was refused; a phase's cap pauses, the run's own fails it."""
+    """Return the halt after a refused reservation: a phase's cap pauses the run, the run's own cap fails it."""
     events = _REFUSED.match(problem)
     of_phase = events is not None and events["level"] == "phase"
     setting = "cost_cap_tokens_per_phase" if of_phase else "cost_cap_tokens_total"
@@ -116,12 +116,12 @@ def over_budget(problem: str) -> Halted:
 
 
 def agent_span(role: str, done: Dispatched) -> Span:
-    """An agent that was sent out, as a line of the trace."""
+    """Return an agent call as a trace span."""
     outcome = done.outcome
     said = outcome.problems[0] if outcome.problems else outcome.status.value
     return Span(TraceAction.AGENT_SPAWN, role, said, outcome.duration_ms, outcome.status is OutcomeStatus.OK)
 
 
 def first_line(lines: Iterable[str], otherwise: str) -> str:
-    """The first line that says something."""
+    """Return the first line that is not blank."""
     return next((line for line in lines if line.strip()), otherwise)

@@ -1,4 +1,4 @@
-"""What is run for a task, what speaks against it afterwards, and why it failed if it did."""
+"""The commands of a task, the problems that speak against it, and the category of its failure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.task_graphs import attempted, graph_of, statuses_of
 
 SCRIPT = "the script of the task passes"
-"""The criterion behind a task's script."""
+"""The criterion of a task's script."""
 DISCREPANCY = "discrepancy"
 _SHOWN = 300
 _BY_ASSESSMENT = {
@@ -33,28 +33,28 @@ _BY_CHECK = (
     (("scope",), FailureCategory.SCOPE_CREEP),
     (("it conflicts",), FailureCategory.COORDINATION_FAILURE),
 )
-"""How reasons of the project's checks and of merges begin, and what that is."""
+"""How reasons of project checks and merges start, and their failure category."""
 _RED_MERGE = "red on the merged tree: "
 
 
 def task_commands(task: PlanTask) -> tuple[CriterionCommand, ...]:
-    """Everything that is run for a task: its script as the plan has it, and the command of each criterion."""
+    """Return everything that runs for a task: its script and the command of each criterion."""
     script = (CriterionCommand(SCRIPT, task.script),) if task.script else ()
     return (*script, *(CriterionCommand(each.criterion, each.command) for each in task.criteria))
 
 
 def red(runs: Sequence[ExecutionResult]) -> tuple[ExecutionResult, ...]:
-    """The commands that did not pass, whatever they did instead."""
+    """Return the commands that did not pass."""
     return tuple(run for run in runs if run.assessment is not Assessment.PASS)
 
 
 def problems_of(runs: Sequence[ExecutionResult], check: MiniVerifierReturn | None) -> tuple[str, ...]:
-    """What speaks against a task: commands that did not pass, and what its check refused."""
+    """Return what speaks against a task: commands that did not pass, and what its mini-verifier refused."""
     return tuple(dict.fromkeys((*(_of_run(run) for run in red(runs)), *_of_check(check))))
 
 
 def _of_run(run: ExecutionResult) -> str:
-    # what stands last is what a script stumbled over
+    # the end of the output shows where a script failed
     said = visible_lines(run.stderr_truncated.strip() or run.stdout_truncated.strip())[-_SHOWN:]
     command = "" if run.criterion == SCRIPT else f" (`{run.command}`)"
     return f"{run.criterion}{command}: it {ended(run)}" + (f" and printed: {said}" if said else "")
@@ -70,7 +70,7 @@ def _of_check(check: MiniVerifierReturn | None) -> Iterator[str]:
 
 
 def unfinished(said: ExecutorReturn) -> str | None:
-    """Why an executor holds itself that it is not done; None if it holds that it is."""
+    """Return why an executor says that it is not done, or None if it says it is."""
     (completed, total), (failed, _) = tally(said.tasks_completed), tally(said.tasks_failed)
     if total and completed == total and not failed:
         return None
@@ -79,13 +79,13 @@ def unfinished(said: ExecutorReturn) -> str | None:
 
 
 def category_of_runs(runs: Sequence[ExecutionResult]) -> FailureCategory:
-    """Why a task failed whose commands ended like this; the first that says it counts."""
+    """Return the failure category of a task by its commands; the first known one counts."""
     known = (_BY_ASSESSMENT.get(run.assessment) for run in runs)
     return next((each for each in known if each is not None), FailureCategory.ACCEPTANCE_CRITERIA_UNMET)
 
 
 def category_of(reason: str, *, is_done: bool) -> FailureCategory:
-    """Why an attempt failed that was called done by its own checks, or that did not come that far.
+    """Return the failure category of an attempt that passed its own checks, or did not get that far.
 
     >>> category_of("lint: 2 new findings", is_done=True).value, category_of("prepare: no space", is_done=False).value
     ('lint_failure', 'tool_failure')
@@ -98,14 +98,14 @@ def category_of(reason: str, *, is_done: bool) -> FailureCategory:
 
 
 def failure_of(log: AutopilotLog, node: str, attempt: int, reason: str | None) -> StepError:
-    """Why a node failed: by its own checks, or by what came after them."""
+    """Return why a node failed: by its own checks, or by what came after them."""
     done, said = attempted(log, node, attempt), (reason or "").strip() or "it failed"
     known = None if done is None else done.category
     return StepError(category=known or category_of(said, is_done=done is not None), first_line=said)
 
 
 def failures(log: AutopilotLog, *numbers: int) -> tuple[StepError, ...]:
-    """Why nodes of graphs failed, in their order."""
+    """Return why nodes of these graphs failed, in order."""
     return tuple(
         failure_of(log, name, graph_of(log, number).attempt, status.lastError)
         for number in numbers
@@ -115,7 +115,7 @@ def failures(log: AutopilotLog, *numbers: int) -> tuple[StepError, ...]:
 
 
 def executor_differences(said: ExecutorReturn, runs: Sequence[ExecutionResult]) -> tuple[str, ...]:
-    """In what an executor's account of its commands is not what the harness saw; also that it calls done what fails."""
+    """Return where an executor's account differs from what the harness saw."""
     claims = [claim for each in said.evidence for claim in each.commands_run]
     found = claim_differences(claims, runs)
     failed = red(runs)
@@ -128,7 +128,7 @@ def executor_differences(said: ExecutorReturn, runs: Sequence[ExecutionResult]) 
 def note_differences(
     log: AutopilotLog, node: str, attempt: int, number: int, by: str, found: Sequence[str], *, tree: str
 ) -> None:
-    """Writes down in what somebody's words are not what was seen, once, also if that is nothing."""
+    """Record once where an agent's account differs from what was seen, even if it does not."""
     key = f"{DISCREPANCY}:{node}:{attempt}:{number}:{by}"
     if log.ledger.observation(log.run_id, key) is not None:
         return

@@ -1,7 +1,7 @@
-"""The graphs in which the tasks of a phase are carried out: how they are begun, and what stands of each task after.
+"""The graphs that carry out the tasks of a phase: how they start, and what became of each task.
 
-A graph has a number that counts on through the run. Its nodes are named after their phase, and the number of their
-attempts is that of the graph within its phase, so that no branch and no row is used twice.
+Graphs are numbered through the run. A node is named after its phase, and its attempts have the number of the graph
+within the phase, so that no branch and no row is used twice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,11 +37,11 @@ _STATUSES = {
     NodeState.FAILED: TaskStatus.FAILED,
     NodeState.STALE: TaskStatus.FAILED,
 }
-"""What a node's state says of its task; at any other it is in progress."""
+"""The status of a task by the state of its node; any other state means in progress."""
 
 
 class PlannedNode(Contract):
-    """What one node is about: a task of the plan, ways up that a cycle takes, or problems that a debugger mends."""
+    """The work of one node: a task of the plan, the items of a cycle, or problems for a debugger."""
 
     id: NodeId
     role: Role
@@ -50,18 +50,18 @@ class PlannedNode(Contract):
     problems: Texts = ()
     wave: Positive = 1
     gap: Maybe[GapDetail] = None
-    """What the audit of the run found."""
+    """A gap that the self-audit found."""
     writes: Texts = ()
     """Globs of what it may write beside the files of its task."""
 
     @property
     def name(self) -> str:
-        """What the state file and the log call it."""
+        """Its name in the state file and the execution log."""
         return self.id if self.task is None else self.task.id
 
     @property
     def scope(self) -> tuple[str, ...] | None:
-        """What it may write: the files of its task, and no others; None if nobody said it."""
+        """What it may write, or None if nothing limits it."""
         if self.task is None:
             return self.writes or None
         return tuple(dict.fromkeys((*self.task.files, *self.writes)))
@@ -81,17 +81,17 @@ class PlannedGraph(NamedTuple):
 
     number: int
     phase: str | None
-    """Of the roadmap; None if it belongs to none."""
+    """The phase of the roadmap; None if the graph belongs to none."""
     pass_: str | None
     purpose: str
     life: int
-    """How often the run had been resumed when it was begun."""
+    """How often the run had been resumed when the graph was started."""
     attempt: int
     """The number of each of its attempts."""
     nodes: tuple[PlannedNode, ...]
 
     def node(self, node_id: str) -> PlannedNode:
-        """One of its nodes."""
+        """Return one of its nodes."""
         for node in self.nodes:
             if node.id == node_id:
                 return node
@@ -99,34 +99,34 @@ class PlannedGraph(NamedTuple):
 
 
 class NodeAttempt(Contract):
-    """What came of the work on a node, before it is committed and proven; one that was halted leaves none."""
+    """The result of the work on a node before commit and proof; a halted attempt leaves none."""
 
     node: NodeId
     attempt: Positive
     done: Flag
     tree: Maybe[Tree] = None
-    """What was checked."""
+    """The tree that was checked."""
     files: tuple[RelPath, ...]
     evidence: Maybe[TaskEvidence] = None
     """What the executor claims."""
     deviations: Texts = ()
     check: Maybe[MiniVerifierReturn] = None
-    """The last one."""
+    """The last mini-verification."""
     debug_attempts: Count = 0
     problems: Texts = ()
     """Why it is not done."""
     category: Maybe[FailureCategory] = None
     seconds: Amount = 0.0
-    """What agents and commands took together."""
+    """The time of agents and commands together."""
 
 
 def graphs_of(log: AutopilotLog) -> tuple[PlannedGraph, ...]:
-    """Every graph that was begun, in order."""
+    """Return every graph that was started, in order."""
     return tuple(sorted(_graph(row.detail) for row in log.ledger.observations(log.run_id, GRAPH)))
 
 
 def graph_of(log: AutopilotLog, number: int) -> PlannedGraph:
-    """One graph."""
+    """Return one graph."""
     row = log.ledger.observation(log.run_id, f"{GRAPH}:{number}")
     if row is None:
         raise UsageError(f"run {log.run_id} has no graph {number}", next_step="report this")
@@ -150,9 +150,9 @@ def _graph(detail: Mapping[str, Any]) -> PlannedGraph:
 def begin_graph(
     log: AutopilotLog, phase_pass: PhasePass | None, purpose: str, nodes: Sequence[PlannedNode], base_commit: str
 ) -> int:
-    """Writes a graph down and gives its number; asked again for the same purpose of the same pass, it is found.
+    """Record a graph and return its number; the same purpose of the same pass finds the existing graph.
 
-    If the run was resumed since and nothing of it is under way, what was halted or never begun gets a graph of its own.
+    If the run was resumed since and no node of it is running, nodes that were halted or never started get a new graph.
     """
     known = graphs_of(log)
     of, phase = (None, None) if phase_pass is None else (pass_name(phase_pass), phase_pass.phase)
@@ -189,7 +189,7 @@ def begin_graph(
 
 
 def _dag_nodes(nodes: Sequence[PlannedNode]) -> Iterable[DagNode]:
-    """Each waits for all of the wave before its own."""
+    """Yield the nodes; each depends on all nodes of the wave before."""
     waves = sorted({node.wave for node in nodes})
     before = {wave: tuple(node.id for node in nodes if node.wave == waves[at - 1]) for at, wave in enumerate(waves)}
     for node in nodes:
@@ -207,9 +207,9 @@ def _dag_nodes(nodes: Sequence[PlannedNode]) -> Iterable[DagNode]:
 
 
 def rest_of(log: AutopilotLog, number: int) -> tuple[PlannedNode, ...]:
-    """The nodes that a graph never began since something of a wave before failed; to be begun without that.
+    """Return the nodes that never started because an earlier wave had a failure, to be started without it.
 
-    None if it did not come to its own end: then something is under way, or was not begun though nothing stood before.
+    Empty if the graph did not come to its own end.
     """
     states, nodes = (
         {name: each.status for name, each in statuses_of(log, number).items()},
@@ -223,7 +223,7 @@ def rest_of(log: AutopilotLog, number: int) -> tuple[PlannedNode, ...]:
 
 
 def _halted(log: AutopilotLog, graphs: Sequence[PlannedGraph]) -> tuple[PlannedNode, ...]:
-    """What is to be begun anew after a resume: nothing while something is under way; else what never came to an end."""
+    """Return the nodes to start again after a resume: none while a node is running, else those that never ended."""
     found: dict[str, PlannedNode] = {}
     for graph in graphs:
         states = statuses_of(log, graph.number)
@@ -243,18 +243,18 @@ def _halted(log: AutopilotLog, graphs: Sequence[PlannedGraph]) -> tuple[PlannedN
 
 
 def statuses_of(log: AutopilotLog, number: int) -> Mapping[str, NodeStatus]:
-    """Where the nodes of a graph stand."""
+    """Return the states of a graph's nodes."""
     graph = RunLog(log.ledger, log.run_id, workflow=Workflow.AUTOPILOT, phase=str(number), clock=log.clock)
     return graph.run().nodes
 
 
 def attempted(log: AutopilotLog, node: str, attempt: int) -> NodeAttempt | None:
-    """What came of the work on a node; None if it is under way, or was halted."""
+    """Return the result of an attempt, or None if it is running or was halted."""
     return log.kept(f"{ATTEMPT}:{node}:{attempt}", NodeAttempt)
 
 
 def commit_of(log: AutopilotLog, node: str, attempt: int) -> str | None:
-    """The commit of an attempt that was verified; None if there is none, or if the work was there already."""
+    """Return the verified commit of an attempt; None if there is none or nothing had to change."""
     done = attempted(log, node, attempt)
     if done is None or not done.files:
         return None
@@ -267,7 +267,7 @@ def commit_of(log: AutopilotLog, node: str, attempt: int) -> str | None:
 
 
 def logged(log: AutopilotLog, *numbers: int) -> tuple[LoggedTask, ...]:
-    """What became of each node of these graphs; of one that several had, what the last of them made of it."""
+    """Return what became of each node of these graphs; for a node in several graphs, the last result."""
     found: dict[str, LoggedTask] = {}
     for number in numbers:
         graph, states = graph_of(log, number), statuses_of(log, number)
@@ -294,7 +294,7 @@ def _logged(log: AutopilotLog, graph: PlannedGraph, node: PlannedNode, status: T
 
 
 def deviations(log: AutopilotLog, *numbers: int) -> tuple[str, ...]:
-    """In what executors say they left the plan, with the task."""
+    """Return where executors say they deviated from the plan, with the task."""
     nodes = [(graph.attempt, node) for graph in (graph_of(log, each) for each in numbers) for node in graph.nodes]
     ends = [(node, attempted(log, node.id, attempt)) for attempt, node in nodes]
     return tuple(f"{node.name}: {said}" for node, done in ends if done is not None for said in done.deviations)

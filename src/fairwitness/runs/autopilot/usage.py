@@ -1,4 +1,4 @@
-"""What a run has used up, from its rows, and what its circuit breaker makes of a step that ended."""
+"""What a run has used so far, and how its circuit breaker reacts to a step."""
 
 from fairwitness.contracts.autopilot import events_run as of_run
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
@@ -13,20 +13,20 @@ from fairwitness.runs.dispatch.budget_account import budget_of, of_dispatches
 
 
 def untold_tokens(log: AutopilotLog, caps: BudgetCaps) -> int:
-    """Tokens that dispatches used and no event has told of."""
+    """Return the tokens that dispatches used and no event reports yet."""
     rows = of_dispatches(lambda kind: log.ledger.observations(log.run_id, kind))
     spent = budget_of(caps, rows).spent.values()
     return max(0, sum(each.used.tokens for each in spent) - log.state().state.metrics.total_tokens_used)
 
 
 def task_retries(state: State) -> int:
-    """How often tasks of a run were tried again."""
+    """Return how often tasks of a run were retried."""
     executed = [record.steps.execute for record in state.phases.values() if record.steps.execute is not None]
     return sum(task.retries for step in executed for task in step.tasks.values())
 
 
 def seconds_of(log: AutopilotLog, phase: str | None = None) -> float:
-    """How long the steps of a phase took, or those of the whole run; waiting for a person is none of them."""
+    """Return how long the steps of a phase took, or of the whole run; waiting for a person does not count."""
     began = {row.key: instant(row.observed_at) for row in log.ledger.observations(log.run_id, BEGUN)}
     rows = log.ledger.observations(log.run_id, STEP)
     own = [row for row in rows if phase is None or row.subject.rpartition("-")[0] == phase]
@@ -36,10 +36,10 @@ def seconds_of(log: AutopilotLog, phase: str | None = None) -> float:
 def breaker_events(
     log: AutopilotLog, phase: str, outcome: StepOutcome, tokens: int, took_ms: int, now: str
 ) -> tuple[LoggedEvent, ...]:
-    """What follows for a run from a step that ended: nothing, or that its breaker opened or closed."""
+    """Return the events after a step: none, or that the breaker opened or closed."""
     state = log.state().state
     record = state.phases.get(phase)
-    took = took_ms / 1000  # of the step that is about to be told of
+    took = took_ms / 1000  # the step that is about to be recorded
     retried = sum(each.debug_attempts + each.replan_attempts for each in state.phases.values())
     usage = Usage(
         phase_tokens=(0 if record is None else record.tokens_used) + tokens,

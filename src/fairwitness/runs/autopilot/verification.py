@@ -1,4 +1,4 @@
-"""Verify and judge: the harness runs what can be run, a verifier looks, and a judge doubts both."""
+"""The steps verify and judge: the harness runs what it can run, a verifier looks, and a judge doubts both."""
 
 import threading
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from fairwitness.rules.scores import may_defer
 from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import judge_page, verification_page
-from fairwitness.runs.autopilot.step_result import FinishedStep, Span, answer, agent_span, first_line
+from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer, first_line
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 
@@ -31,7 +31,7 @@ class HarnessResults(Contract):
     executed: tuple[ExecutionResult, ...]
     seconds: float
     passed: Flag
-    """Whether nothing of it failed."""
+    """Whether nothing failed."""
 
 
 class PhaseVerification(Contract):
@@ -43,7 +43,7 @@ class PhaseVerification(Contract):
 
 
 async def verify(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
-    """Runs checks and criteria at the tip, then asks a verifier who knows nothing of what executors said."""
+    """Run checks and criteria at the tip, then call a verifier that knows no claim of an executor."""
     tip = await run_blocking(context.tip)
     seen = await run_blocking_stoppable(lambda stop: _look(context, phase_pass, number, tip, stop))
     plan = await run_blocking(context.plan, phase_pass.phase)
@@ -62,13 +62,13 @@ async def verify(context: AutopilotContext, phase_pass: PhasePass, number: int) 
 
 
 def _warned(context: AutopilotContext) -> str:
-    """Why a phase has to be verified harder: the scores of many before it hardly differ."""
+    """Return why a phase needs a stricter verification: the scores of many phases before it hardly differ."""
     kinds = ("rubber_stamp_enhanced", "rubber_stamp_critical")
     events = [context.log.ledger.last_event(context.log.run_id, kind) for kind in kinds]
     last = max((event for event in events if event is not None), key=lambda event: event.seq, default=None)
     ended = context.log.ledger.last_event(context.log.run_id, "phase_completed")
     if last is None or ended is None or ended.phase != last.data["phases"][-1]:
-        return ""  # a phase was completed since that did not raise it again
+        return ""  # a later phase was completed without this warning
     return (
         f"The last {last.data['count']} phases were scored within 0.2 of each other. Run every criterion yourself by "
         "another way than the command that is named, look for a case that fails, and say what you tried."
@@ -97,7 +97,7 @@ def _look(
 
 
 def diff_of(context: AutopilotContext, phase_pass: PhasePass, tip: str) -> str:
-    """What the phase changed; everything that is there if it changed nothing."""
+    """Return what the phase changed, or all files if it changed nothing."""
     if context.tree(phase_pass.checkpoint) != context.tree(tip):
         return context.briefs.diff(phase_pass.checkpoint, tip)
     return context.briefs.diff(None, tip)
@@ -183,11 +183,11 @@ def _category(kept: PhaseVerification) -> FailureCategory:
 
 
 def _newly_passing(context: AutopilotContext, phase_pass: PhasePass, executed: Sequence[ExecutionResult]) -> int:
-    """How many criteria hold that did not hold when this pass was looked at before."""
+    """Return how many criteria hold that did not hold at the last look at this phase."""
     rows = [row for row in context.log.ledger.observations(context.log.run_id, SEEN) if row.subject == phase_pass.phase]
     earlier = (
         HarnessResults.model_validate(rows[-2].detail["document"]).executed if len(rows) > 1 else ()
-    )  # the last is this one
+    )  # the last row is this look
     before = {(run.criterion, run.command) for run in earlier if _holds(run)}
     return sum(_holds(run) and (run.criterion, run.command) not in before for run in executed)
 
@@ -197,13 +197,15 @@ def _holds(run: ExecutionResult) -> bool:
 
 
 def human_tasks(context: AutopilotContext, phase_id: str) -> tuple[PlanTask, ...]:
-    """The tasks of a plan that only a person can decide."""
+    """Return the tasks of a plan that only a person can decide."""
     plan = context.plan(phase_id)
     return () if plan is None else tuple(task for task in plan.tasks if task.kind is TaskKind.HUMAN_VERIFY)
 
 
 def _defers(context: AutopilotContext, phase_pass: PhasePass, said: VerifierReturn) -> bool:
-    """Only the plan may ask for a person, and only a verifier that is unsure after trying lets it."""
+    """Return whether the phase is deferred: the plan must ask for a person, and the verifier must be unsure after
+    trying.
+    """
     confidence = said.autonomous_confidence
     if not human_tasks(context, phase_pass.phase) or confidence is None or not said.deferral_evidence:
         return False
@@ -224,7 +226,7 @@ def _ran(executed: Sequence[ExecutionResult]) -> tuple[Span, ...]:
 
 
 async def judge(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
-    """A second opinion; without one that can be read, nothing is let through."""
+    """Get a second opinion; without a readable one, nothing passes."""
     tip = await run_blocking(context.tip)
     known = await run_blocking(context.latest, VERIFICATION, phase_pass.phase, PhaseVerification)
     plan = await run_blocking(context.plan, phase_pass.phase)

@@ -1,1 +1,1 @@
-"""The forge workflow: its plan, its workers and refineries, and what may be added to a plan that is carried out."""
+"""The forge workflow: its plan, its workers and refineries, and change requests to a running plan."""

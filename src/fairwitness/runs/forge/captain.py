@@ -1,4 +1,4 @@
-"""The captain at work: asked for plans and for answers to change requests, and never twice for the same."""
+"""Calls the captain for plans and for answers to change requests; a call that ended is not repeated."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,8 +21,7 @@ from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
 from fairwitness.runs.forge.change_requests import extend, give_up
 from fairwitness.runs.forge.log import ForgeLog
-from fairwitness.runs.forge.plan_files import approve as approve  # as people do
-from fairwitness.runs.forge.plan_files import plan_of, plan_problems, write_plan
+from fairwitness.runs.forge.plan_files import approve, plan_of, plan_problems, write_plan
 from fairwitness.runs.graph.agent_work import DepsFor
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.runs.shared.blocking import run_blocking
@@ -30,14 +29,14 @@ from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
 NOBODY: Final = "fairwitness: nobody was asked"
-"""Who approves where no person takes part."""
+"""The approver if no person takes part."""
 NO_PLAN: Final = "no-plan"
 MOST_REFUSALS: Final = 2
-"""So often what the captain adds may not fit."""
+"""How often the captain's additions may be refused."""
 
 
 class _Tried(NamedTuple):
-    """What came of one dispatch: a plan, or why there is none and whether it is worth asking again."""
+    """The result of one call: a plan, or the problems and whether another call may help."""
 
     plan: ForgePlan | None
     problems: tuple[str, ...] = ()
@@ -45,7 +44,7 @@ class _Tried(NamedTuple):
 
 
 class ForgeCaptain:
-    """See `Captain` in `fairwitness.runs.forge.runner`."""
+    """The `Captain` of `fairwitness.runs.forge.runner`."""
 
     def __init__(
         self,
@@ -62,10 +61,10 @@ class ForgeCaptain:
         self._briefs = CaptainBriefs(log)
 
     async def plan(self) -> None:
-        """Asks for a plan and proposes it; if none comes that fits, the run ends with the reason."""
+        """Ask for a plan and propose it; without a valid plan the run ends with the reason."""
         course = await run_blocking(self._log.course)
         if course.is_proposed or course.is_over:
-            return  # it was done before
+            return  # done before a restart
         number = course.proposals + 1
         first = await run_blocking(self._first_try, number)
         last, tried = first, await self._try(number, first, ())
@@ -77,7 +76,7 @@ class ForgeCaptain:
             await run_blocking(self._propose, tried.plan)
 
     def _first_try(self, number: int) -> int:
-        """A run that failed for want of a plan, and goes on, does not adopt the dispatches that it failed by."""
+        """Return the number of the next try; a resumed run does not adopt the calls that it failed by."""
         rows = self._log.ledger.observations(self._log.run_id, NO_PLAN)
         return 1 + max((int(row.detail["try"]) for row in rows if row.detail["plan"] == number), default=0)
 
@@ -96,13 +95,13 @@ class ForgeCaptain:
         if known is not None:
             return known
         async with self._reading(brief.instance, commit) as folder:
-            # it was made after any earlier try, so nothing of that one is in it
+            # the worktree is new, so it contains nothing of an earlier try
             deps = replace(self._deps_for(Role.CAPTAIN, brief.instance, folder, commit), is_fresh=True)
             return await dispatch(self._context, ROLES[Role.CAPTAIN], brief, position, deps)
 
     @asynccontextmanager
     async def _reading(self, name: str, commit: str) -> AsyncIterator[Path]:
-        """A folder with the files of a commit; what a killed process left of it is put away first."""
+        """Provide a worktree with the files of a commit; remains of a killed process are removed first."""
         worktrees, identity = self._repo.worktrees, self._repo.identity
         worktree = worktrees.named(self._log.run_id, name, 1)
         if await run_blocking(worktrees.tip, worktree) is not None:
@@ -114,7 +113,7 @@ class ForgeCaptain:
             await run_blocking(worktrees.release, worktree, commit, identity)
 
     def _propose(self, plan: ForgePlan) -> None:
-        """Files first: whoever hears of the proposal finds them, and what that one edits is not written over."""
+        """Write the files before the event: a reader of the proposal finds them, and edits are not overwritten."""
         write_plan(self._store, self._layout, plan)
         asked = self._log.course().asked + 1 if plan.questions and self._briefs.may_ask() else None
         self._log.propose(plan, asked=asked)
@@ -133,14 +132,14 @@ class ForgeCaptain:
         killpoint("forge.no-plan")
 
     async def seal(self) -> None:
-        """Approves the plan as it stands in its files, since nobody wants to be asked."""
+        """Approve the plan as it is in its files, because no person wants to be asked."""
         await run_blocking(approve, self._log, self._store, self._layout, NOBODY)
 
     async def replan(self, cr_id: str) -> None:
-        """Asks what a request adds, and hands it on; a request that nothing came of is rejected."""
+        """Ask what a change request adds and apply it; a request without a usable answer is rejected."""
         course = await run_blocking(self._log.course)
         if cr_id not in course.active() or course.is_over:
-            return  # it was done before
+            return  # done before a restart
         refused = course.requests[cr_id].refused
         if refused < MOST_REFUSALS:
             await self._answer(cr_id, refused + 1)

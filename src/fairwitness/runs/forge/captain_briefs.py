@@ -1,6 +1,6 @@
-"""What the captain is told: the request and what was said about it, or a change request and the plan that stands.
+"""The briefs of the captain: for a plan, or for a change request to the current plan.
 
-Whatever a person or an agent wrote goes into boxes. Nothing here is written anywhere, so a brief may be made again.
+Text by a person or an agent goes into prompt sections. Building a brief writes nothing, so it can be repeated.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ _TO_NOBODY: Final = "Nobody can be asked any more: decide what is open, and writ
 
 
 class PlanMessageKind(StrEnum):
-    """What something was said as, between captain and person."""
+    """The kinds of messages between captain and person."""
 
     ASKED = "The captain asked"
     ANSWERED = "The person answered"
@@ -35,14 +35,14 @@ class PlanMessageKind(StrEnum):
 
 
 class PlanMessage(NamedTuple):
-    """One thing that was said."""
+    """One message."""
 
     kind: PlanMessageKind
     text: str
 
 
 def plan_messages(envelopes: Iterable[Envelope]) -> tuple[PlanMessage, ...]:
-    """Everything that was said until now; an answer that sent the plan back as well is told once, as an answer."""
+    """Return all messages so far; an answer that also returned the plan appears once, as an answer."""
     return tuple(_sayings(envelopes))
 
 
@@ -66,7 +66,7 @@ class CaptainBriefs:
         self._log = log
 
     def plan(self, dispatch_id: str, number: int, problems: Sequence[str] = ()) -> Brief:
-        """For the plan of this number; `problems` are those of an answer that could not be taken."""
+        """Return the brief for the plan with this number; `problems` are those of a refused answer."""
         order = self._order()
         last = self._log.proposal()
         said = plan_messages(self._log.ledger.events(self._log.run_id))
@@ -91,20 +91,20 @@ class CaptainBriefs:
                 "dag.runId": self._log.run_id,
                 "dag.metadata.createdAt": spell(self._log.clock()),
                 "dag.metadata.createdBy": "captain",
-                # a plan is neither; what need not be said is not asked for
+                # a plan has neither, so the captain is not asked for them
                 "overlay": None,
                 "rejected": None,
             },
         )
 
     def may_ask(self) -> bool:
-        """Whether questions of the next plan are put to a person."""
+        """Return whether a person answers the questions of the next plan."""
         order = self._order()
         asked = self._log.course().asked
         return order.mode is ApprovalMode.INTERACTIVE and asked < order.limits.interview_rounds
 
     def replan(self, dispatch_id: str, cr_id: str) -> Brief:
-        """For the answer to a change request; number and time of the overlay are set when it is taken in."""
+        """Return the brief for a change request; the overlay gets its number and time when it is applied."""
         standing = request_state(self._log, cr_id)
         return Brief(
             dispatch_id=dispatch_id,
@@ -115,7 +115,7 @@ class CaptainBriefs:
             f" `crId` is {cr_id}; `appliedAt` may be any time, the program sets it. Nobody can be asked.",
             parameters={"mode": REPLAN},
             inputs=tuple(self._standing_plan(standing)),
-            known={"dag": None},  # the graph that stands is not drawn anew
+            known={"dag": None},  # the current graph does not change
         )
 
     def _standing_plan(self, standing: RequestState) -> Iterator[PromptSection]:
@@ -147,12 +147,12 @@ class CaptainBriefs:
 
 
 def plan_instance(number: int) -> str:
-    """Who makes the plan of a number."""
+    """Return the name of the agent that makes the plan with this number."""
     return f"captain-{number}"
 
 
 def request_instance(cr_id: str) -> str:
-    """Who answers a request."""
+    """Return the name of the agent that answers a change request."""
     return f"captain-{cr_id}"
 
 

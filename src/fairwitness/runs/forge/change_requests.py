@@ -1,6 +1,6 @@
-"""Change requests of a forge run: recorded once, decided once, and what the captain adds taken in whole or not at all.
+"""Change requests of a forge run: recorded once, decided once, and applied completely or not at all.
 
-A request stands in the ledger as it was emitted. What became of it is told by events alone.
+A request is in the ledger as it was emitted; events say what became of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,20 +37,20 @@ from fairwitness.store.seal import seal
 
 REQUEST = "request"
 DECIDING: frozenset[str] = frozenset({"cr.approved", "cr.rejected", "overlay.applied", "overlay.refused"})
-"""The events that tell what became of a request."""
+"""The events that say what became of a request."""
 
 
 class RequestState(NamedTuple):
-    """A request as it stands now."""
+    """The current state of a request."""
 
     request: ChangeRequest
     reason: str | None = None
     """Why it was rejected."""
     refused: tuple[tuple[str, ...], ...] = ()
-    """What did not fit, for each time that the captain answered and nothing could be applied."""
+    """The problems of each answer of the captain that could not be applied."""
 
     def after(self, envelope: Envelope) -> "RequestState":
-        """The same after an event that is about it."""
+        """Return the state after an event about this request."""
         data = envelope.data
         match envelope.type:
             case "cr.approved":
@@ -69,12 +69,12 @@ class RequestState(NamedTuple):
 
 
 def request_states(log: ForgeLog) -> dict[str, RequestState]:
-    """Every request of the run with what became of it, oldest first."""
+    """Return every request of the run with its state, oldest first."""
     return _read_requests(log)[1]
 
 
 def _read_requests(log: ForgeLog) -> tuple[int, dict[str, RequestState]]:
-    """The number of the run's last event, and its requests after it."""
+    """Return the number of the run's last event, and the requests after it."""
     seq, events = 0, []
     for envelope in log.ledger.events(log.run_id):
         seq = envelope.seq
@@ -84,13 +84,13 @@ def _read_requests(log: ForgeLog) -> tuple[int, dict[str, RequestState]]:
     found = {row.subject: RequestState(ChangeRequest.model_validate(row.detail)) for row in rows}
     for envelope in events:
         cr_id = envelope.data["crId"]
-        if cr_id in found:  # a graph that somebody else planned may grow without one
+        if cr_id in found:  # a graph that was planned elsewhere may grow without a request
             found[cr_id] = found[cr_id].after(envelope)
     return seq, found
 
 
 def find_request(log: ForgeLog, cr_id: str) -> tuple[int, RequestState]:
-    """The same, with the number of the event after which it stands so."""
+    """Return the state of a request, and the number of the last event it is based on."""
     seq, found = _read_requests(log)
     if cr_id not in found:
         raise UsageError(
@@ -100,28 +100,28 @@ def find_request(log: ForgeLog, cr_id: str) -> tuple[int, RequestState]:
 
 
 def request_state(log: ForgeLog, cr_id: str) -> RequestState:
-    """One request with what became of it; `UsageError` if there is none of that name."""
+    """Return the state of a request; `UsageError` if there is none with that id."""
     return find_request(log, cr_id)[1]
 
 
 def request_of(log: ForgeLog, cr_id: str) -> ChangeRequest:
-    """A request as it was emitted, with where it stands and who decided that and when."""
+    """Return a request with its status and who decided it when."""
     return request_state(log, cr_id).request
 
 
 def requests_of(log: ForgeLog) -> tuple[ChangeRequest, ...]:
-    """All of them, oldest first."""
+    """Return all requests, oldest first."""
     return tuple(standing.request for standing in request_states(log).values())
 
 
 SPECS = "specs"
 HARNESS = "fairwitness"
-"""Who rejects a request that nobody could make anything of."""
+"""The actor that rejects a request without a usable answer."""
 ENDED = frozenset({ChangeRequestStatus.REJECTED, ChangeRequestStatus.APPLIED})
 
 
 def emit(log: ForgeLog, node: str, attempt: int, requests: Sequence[ChangeRequest]) -> tuple[str, ...]:
-    """Records what an attempt asks for, and gives each request its number in the run; asked again, it finds them."""
+    """Record the requests of an attempt and number them within the run; repeating it finds the same requests."""
     if not requests:
         return ()
     now = spell(log.clock())
@@ -150,7 +150,7 @@ def emit(log: ForgeLog, node: str, attempt: int, requests: Sequence[ChangeReques
 
 
 def _emitted(request: ChangeRequest, cr_id: str, node: str, now: str) -> ChangeRequest:
-    """The request as the harness knows it to be; what its agent says of numbers, times and decisions is left out."""
+    """Return the request with the harness's own number, time and status instead of the agent's."""
     return request.model_copy(
         update={
             "id": cr_id,
@@ -165,7 +165,7 @@ def _emitted(request: ChangeRequest, cr_id: str, node: str, now: str) -> ChangeR
 
 
 def _writable(body: str) -> str:
-    """The body, with signs that no document may hold spelled out: what is asked for is not lost by them."""
+    """Return the body with invalid characters spelled out, so that the request is not lost."""
     try:
         document_of({"body": body})
     except BadDocument:
@@ -174,7 +174,7 @@ def _writable(body: str) -> str:
 
 
 def decide(log: ForgeLog, cr_id: str, verdict: Verdict, actor: str, reason: str | None = None) -> None:
-    """Approves or rejects a request; the same said again by the same actor is nothing new."""
+    """Approve or reject a request; repeating the same decision by the same actor changes nothing."""
     if verdict is Verdict.REJECT and not (reason or "").strip():
         raise UsageError(f"{cr_id} is not rejected without a reason", next_step="say why, for whoever asked for it")
     while True:
@@ -214,7 +214,7 @@ def _refuse(log: ForgeLog, standing: RequestState, verdict: Verdict, actor: str,
 
 
 def give_up(log: ForgeLog, cr_id: str, reason: str) -> None:
-    """Rejects a request that nothing came of; one that has an end is left as it is."""
+    """Reject a request without a usable answer; one that has ended is left alone."""
     while True:
         seq, standing = find_request(log, cr_id)
         if standing.request.status in ENDED:
@@ -225,7 +225,7 @@ def give_up(log: ForgeLog, cr_id: str, reason: str) -> None:
 
 
 class _Outcome(NamedTuple):
-    """What is written down when something was decided."""
+    """What is recorded with a decision."""
 
     events: tuple[EventData, ...]
     seen: tuple[Observation, ...] = ()
@@ -233,7 +233,7 @@ class _Outcome(NamedTuple):
 
 
 def _written(log: ForgeLog, outcome: _Outcome, types: frozenset[str], *, after: int) -> bool:
-    """Writes it in one record, unless something of these kinds happened meanwhile."""
+    """Write the outcome in one record, unless an event of these types came first."""
     now = spell(log.clock())
 
     def write(record: Record) -> bool:
@@ -251,9 +251,9 @@ def _written(log: ForgeLog, outcome: _Outcome, types: frozenset[str], *, after: 
 
 
 def extend(log: ForgeLog, cr_id: str, answer: CaptainReturn, actor: str) -> tuple[Problem, ...]:
-    """Takes in what the captain adds, whole; or says why nothing of it fits. A request that has an end keeps it.
+    """Apply what the captain adds completely, or return why it does not fit; an ended request stays unchanged.
 
-    What it is judged by cannot change before it is written: if something moved meanwhile, it looks again.
+    If the run moved meanwhile, the answer is judged again before it is written.
     """
     while True:
         seq, standing = find_request(log, cr_id)
@@ -267,7 +267,7 @@ def extend(log: ForgeLog, cr_id: str, answer: CaptainReturn, actor: str) -> tupl
 def _outcome(log: ForgeLog, standing: RequestState, answer: CaptainReturn, actor: str) -> _Outcome:
     cr_id, is_pending = standing.request.id, standing.request.status is ChangeRequestStatus.PENDING
     if answer.rejected is not None:
-        # where a person approved it: there is nothing that could be applied
+        # after an approval: the captain found nothing to apply
         _refuse(log, standing, Verdict.REJECT, actor, is_refused=True)
         return _Outcome((ChangeRequestRejected(crId=cr_id, actor=actor, reason=answer.rejected),))
     _refuse(log, standing, Verdict.APPROVE if is_pending else Verdict.APPLY, actor, is_refused=False)
@@ -294,8 +294,10 @@ def _outcome(log: ForgeLog, standing: RequestState, answer: CaptainReturn, actor
 
 
 def _dated(log: ForgeLog, answer: CaptainReturn, cr_id: str, now: str) -> CaptainReturn:
-    """The answer with the harness's word on what it is about and when; overlays are ordered by it, so that none is
-    dated before the last one, whatever a clock says."""
+    """Return the answer with the request id and the time set by the harness.
+
+    Overlays are ordered by time, so none may be dated before the last one, whatever the clock says.
+    """
     if answer.overlay is None:
         return answer
     before = (str(row.detail["appliedAt"]) for row in log.ledger.observations(log.run_id, OVERLAY))
@@ -323,7 +325,7 @@ def _problems(
 
 
 def write_files(log: ForgeLog, store: Store, layout: ForgeLayout) -> None:
-    """Writes what the ledger says about requests; what stands in the files already is left alone."""
+    """Write the files of the requests; files that are up to date are left alone."""
     for request in requests_of(log):
         _put(store, layout.change_request(request.id), document_of(request.plain()))
     for row in log.ledger.observations(log.run_id, OVERLAY):
@@ -335,7 +337,7 @@ def write_files(log: ForgeLog, store: Store, layout: ForgeLayout) -> None:
 
 
 def _write_specs(log: ForgeLog, store: Store, layout: ForgeLayout) -> None:
-    """The specs of the plan are sealed, and nothing is added to them: those of a request stand beside it, sealed."""
+    """Write the specs that requests added, locked in a folder of their own; the plan's specs stay locked."""
     folders: dict[str, dict[str, str]] = {}
     for row in log.ledger.observations(log.run_id, SPEC):
         above = layout.dag_overlay(str(row.detail["crId"])).rpartition("/")[0]

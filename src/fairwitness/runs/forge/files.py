@@ -1,4 +1,4 @@
-"""The files that tell where a forge run stands, brought up to its events: its states, and what was asked for."""
+"""The files that show the state of a forge run: its status, and its change requests."""
 
 import threading
 
@@ -20,9 +20,9 @@ class ForgeFiles:
         self._guard = threading.Lock()
 
     def refresh(self) -> RunState:
-        """Brings them up to the last event.
+        """Bring the files up to the last event.
 
-        Others may write them at the same time: whoever writes last has seen that nothing is newer.
+        Several writers may do this at once: the last one has checked that there is no newer event.
         """
         log = self._log
         with self._guard:
@@ -38,7 +38,7 @@ class ForgeFiles:
                     return run
 
     def _base(self) -> Dag | None:
-        """The graph that was sealed, or the one that is being reviewed; None before there is one."""
+        """Return the approved graph, or the proposed one; None before there is one."""
         if self._log.course().is_approved:
             return self._log.begun().dag
         plan = self._log.proposal()

@@ -1,8 +1,8 @@
-"""Helpers: an agent at work on a node starts another one in its own worktree, and waits for what comes of it.
+"""Helpers: agents that an agent starts in its own worktree and waits for.
 
-A helper is a dispatch like any other, named by who asked, the how-manieth it is, and a digest of the errand and the
-worktree. Whoever asked is put back to its start when it was killed, and asks again: a helper that had ended is taken
-over, and what it left is put into the worktree once more.
+A helper is a dispatch like any other. Its id consists of the agent that started it, its number, and a digest of its
+task and the worktree. After a crash the starting agent begins again and asks for the same helpers: one that had ended
+is adopted, and its changes are restored in the worktree.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class AttemptContext:
     prepared: Prepared
     folder: Path
     base_tree: str | None
-    """What the worktree was made from."""
+    """The tree that the worktree was made from."""
     scope: Scope
     deps_for: DepsFor
     subtasks: Subtasks
@@ -61,16 +61,16 @@ class AttemptContext:
 
 
 class SpawningAgent(NamedTuple):
-    """An agent that may start others."""
+    """An agent that may start helpers."""
 
     role: Role
     instance: str
     depth: int
-    """How many asked before it: 0 for the agent of a node."""
+    """How many agents are above it; 0 for the agent of a node."""
 
 
 def helper_tools(place: AttemptContext, asker: SpawningAgent) -> dict[Tool, ToolSource]:
-    """What answers an agent's tools for helpers and subtasks, as far as its role has them."""
+    """Return the tools for helpers and subtasks that the agent's role has."""
     policy, given = POLICIES[asker.role], dict[Tool, ToolSource]()
     if policy.spawns:
         given[Tool.AGENT] = Helpers(place, asker).start
@@ -81,12 +81,12 @@ def helper_tools(place: AttemptContext, asker: SpawningAgent) -> dict[Tool, Tool
 
 
 def spec_sections(log: ForgeLog) -> tuple[PromptSection, ...]:
-    """The specs that are in force."""
+    """Return the specs in force."""
     return tuple(PromptSection(title=f"Spec {name}", text=body) for name, body in log.specs().items())
 
 
 class Helpers:
-    """The helpers of one try of one agent, one at a time."""
+    """The helpers of one try of one agent; one runs at a time."""
 
     def __init__(self, place: AttemptContext, asker: SpawningAgent) -> None:
         self._place, self._asker = place, asker
@@ -94,7 +94,7 @@ class Helpers:
         self._is_busy = False
 
     async def start(self, agent: str, task: str) -> str:
-        """Starts a helper and tells in short what came of it; `UsageError` if it may not be started."""
+        """Start a helper and return a short report; `UsageError` if it may not be started."""
         if self._is_busy:
             raise UsageError("a helper is at work; one at a time, in one worktree", next_step="wait for its answer")
         self._is_busy = True
@@ -154,14 +154,14 @@ class Helpers:
         )
 
     def _tree(self, before: Seen) -> str:
-        """The worktree as whoever asks again would leave it: caches and the like are never twice the same."""
+        """Return the worktree without caches and other by-products, which differ at every try."""
         place = self._place
         if place.base_tree is None:
             return before.tree
         return place.context.shadow.snapshot(place.folder, place.base_tree)
 
     async def _asked(self, brief: Brief, before: Seen, about: str) -> "HelperResult":
-        """What came of it; whatever a helper trips over is told, and ends nobody but the helper."""
+        """Run the helper; its errors are reported and end only the helper."""
         try:
             done = await self._dispatched(brief, one_line(about, _LINE))
             await run_blocking(_settle, self._place.context, self._place.folder, before, done)
@@ -171,7 +171,7 @@ class Helpers:
         return result_of(done)
 
     async def _dispatched(self, brief: Brief, about: str) -> Dispatched:
-        """To its end, whoever is cancelled meanwhile: nothing of a helper outlives whoever asked for it."""
+        """Run the helper to its end even if this task is cancelled, so that no helper outlives its agent."""
         place, asker = self._place, self._asker
         deps = place.deps_for(brief.role, brief.instance, place.folder, place.prepared.base)
         own = helper_tools(place, SpawningAgent(brief.role, brief.instance, asker.depth + 1))
@@ -198,11 +198,11 @@ class Helpers:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait({working})
             if not working.cancelled():
-                working.exception()  # it was seen; nobody waits for it any more
+                working.exception()  # retrieved, so that asyncio does not report it
             raise
 
     def _tells(self, brief: Brief, about: str) -> "RecordWriter":
-        """Tells of a helper in the record by which it begins, the first time that it does."""
+        """Return what records the start of a helper, the first time it starts."""
         log, order = self._place.log, self._place.order
 
         def tell(record: Record, now: str) -> None:
@@ -224,7 +224,7 @@ class Helpers:
 
 
 def _settle(context: Context, folder: Path, before: Seen, done: Dispatched) -> None:
-    """Leaves the worktree as the helper did; what broke its limits is void, and so is everything it changed."""
+    """Put the worktree into the state that the helper left; a refused helper's changes are undone."""
     if done.outcome.status is OutcomeStatus.REFUSED:
         restore(context.shadow, folder, before)
     elif done.adopted and done.tree is not None:
@@ -235,14 +235,14 @@ def _settle(context: Context, folder: Path, before: Seen, done: Dispatched) -> N
 
 
 class HelperResult(NamedTuple):
-    """What whoever asked is told."""
+    """The report to the agent that started the helper."""
 
     is_done: bool
     text: str
 
 
 def result_of(done: Dispatched) -> HelperResult:
-    """In short: how it ended, which files it changed, and what it says itself or why it failed."""
+    """Return a short report: how it ended, which files changed, and its summary or why it failed."""
     outcome = done.outcome
     if outcome.status is OutcomeStatus.REFUSED:
         return HelperResult(False, f"failed: {_problem(outcome)}\nwhat it had changed was put back")
@@ -263,16 +263,16 @@ def _problem(outcome: Outcome) -> str:
 
 
 RecordWriter = Callable[[Record, str], None]
-"""Writes something into a record; the second is the time."""
+"""Writes something into a record; the second argument is the time."""
 
 
 def _nothing(_record: Record, _now: str) -> None:
-    """Nothing is written."""
+    """Write nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotingRecorder:
-    """A recorder that writes something more into the records by which a dispatch begins and ends."""
+    """A recorder that adds something to the records that start and end a dispatch."""
 
     recorder: Recorder
     at_start: RecordWriter = _nothing

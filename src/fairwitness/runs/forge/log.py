@@ -1,7 +1,7 @@
-"""The book of a forge run: its order, the plans that were proposed, the one that was sealed, and what was said.
+"""The log of a forge run: its order, the proposed plans, the approved plan, and the messages about them.
 
-What stands here is the run's truth. The files of the run are written from it, and read back only once: when a plan is
-sealed, since a person may have edited them.
+The log is the only source of truth about the run. The run's files are written from it and read back only when a plan is
+approved, because a person may have edited them.
 """
 
 import threading
@@ -36,11 +36,11 @@ from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 ORDER, BUDGET, PROPOSAL, DOCUMENT, SPEC = "order", "budget", "proposal", "document", "spec"
 
 REVIEWING = frozenset({"plan.proposed", "plan.approved", "plan.returned", "captain.message", "run.failed"})
-"""The events that change which plan is reviewed, or whether one is."""
+"""The events that change which plan is under review, or whether one is."""
 
 
 class ForgeLog(RunLog):
-    """The book of one forge run."""
+    """The log of one forge run."""
 
     def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
         super().__init__(ledger, run_id, clock=clock)
@@ -49,7 +49,7 @@ class ForgeLog(RunLog):
         self._guard = threading.Lock()
 
     def create(self, order: ForgeOrder, *, repo_url: str, model: str) -> None:
-        """Writes the first record of a run; the ledger gives a run id once and not again."""
+        """Write the first record of a run; the ledger refuses a run id that exists."""
         now = spell(self.clock())
         created = RunCreated(
             repoUrl=repo_url,
@@ -73,14 +73,14 @@ class ForgeLog(RunLog):
         killpoint("forge.begun")
 
     def order(self) -> ForgeOrder | None:
-        """What the run was begun with; None if it began with a graph that somebody else had planned."""
+        """Return the order of the run, or None if it started with a graph that was planned elsewhere."""
         if self._order is None:
             row = self.ledger.observation(self.run_id, ORDER)
             self._order = None if row is None else ForgeOrder.model_validate(row.detail["order"])
         return self._order
 
     def settings(self) -> dict[str, Any]:
-        """What was in force when the run began: checks and agents."""
+        """Return the settings in force when the run started: checks and agents."""
         order = self.order()
         if order is None:
             return dict(self.begun().settings)
@@ -92,13 +92,13 @@ class ForgeLog(RunLog):
         }
 
     def budget(self) -> BudgetTable:
-        """What the run may use; whoever goes on with one that stopped there may have raised it."""
+        """Return the budget of the run; resuming a run may have raised it."""
         order, raised = self.order(), self.ledger.observations(self.run_id, BUDGET)
         assert order is not None
         return BudgetTable.model_validate(raised[-1].detail) if raised else order.budget
 
     def resume(self, budget: BudgetTable) -> None:
-        """Writes down that a run that was paused or had failed goes on."""
+        """Record that a paused or failed run continues."""
         now = spell(self.clock())
         number = 1 + len(self.ledger.observations(self.run_id, BUDGET))
         is_other = self.order() is not None and budget != self.budget()
@@ -111,7 +111,7 @@ class ForgeLog(RunLog):
         self.ledger.record(self.run_id, write)
 
     def course(self) -> Course:
-        """Where the run stands."""
+        """Return the progress of the run."""
         return self._standing()[0]
 
     def _standing(self) -> tuple[Course, int]:
@@ -121,7 +121,7 @@ class ForgeLog(RunLog):
             return self._course, self._course_seq
 
     def propose(self, plan: ForgePlan, *, asked: int | None = None) -> None:
-        """Puts a plan before whoever reviews it; `asked` is the round of the interview that its questions open."""
+        """Propose a plan; `asked` is the interview round that its questions open."""
         now = spell(self.clock())
         events: list[EventData] = [_proposed(plan)]
         if asked is not None:
@@ -136,12 +136,12 @@ class ForgeLog(RunLog):
         killpoint("forge.proposed")
 
     def proposal(self) -> ForgePlan | None:
-        """The plan that was proposed last, as it was proposed; None if there was none."""
+        """Return the last proposed plan, or None."""
         rows = self.ledger.observations(self.run_id, PROPOSAL)
         return ForgePlan.model_validate(rows[-1].detail) if rows else None
 
     def seal(self, plan: ForgePlan, actor: str) -> None:
-        """Approves a plan as it stands now. From here on the run goes by this record and by nothing else."""
+        """Approve a plan as it is now; from here on the run uses only this record."""
         order = self.order()
         assert order is not None
         now = spell(self.clock())
@@ -161,14 +161,14 @@ class ForgeLog(RunLog):
         killpoint("forge.sealed")
 
     def give_back(self, actor: str, feedback: str, *, answers: int | None = None) -> None:
-        """Sends the plan back to the captain; `answers` is the round of the interview that this answers."""
+        """Return the plan to the captain; `answers` is the interview round that this answers."""
         events: tuple[EventData, ...] = (PlanReturned(actor=actor, feedback=feedback),)
         if answers is not None:
             events = (CaptainMessage(speaker="user", text=feedback, round=answers), *events)
         self.review(*events)
 
     def review(self, *events: EventData) -> None:
-        """Writes down what a person says of the plan that stands, unless somebody answered meanwhile."""
+        """Record a person's answer about the current plan, unless another answer came first."""
         now = spell(self.clock())
         self._review(lambda record: self.put_events(record, events, now))
 
@@ -188,14 +188,14 @@ class ForgeLog(RunLog):
             )
 
     def specs(self) -> dict[str, str]:
-        """The sealed specs, and those that were added since, by their names."""
+        """Return the approved specs and those added since, by name."""
         row = self.ledger.observation(self.run_id, GRAPH)
         sealed: Mapping[str, str] = {} if row is None else row.detail.get("specs", {})
         added = {row.subject: str(row.detail["body"]) for row in self.ledger.observations(self.run_id, SPEC)}
         return {**sealed, **added}
 
     def document(self, node: str) -> str:
-        """See `RunLog`; what an overlay added stands beside it, and a refinery needs no more than its inputs."""
+        """Return a task's document; nodes of an overlay have their own, and a refinery needs only its inputs."""
         row = self.ledger.observation(self.run_id, f"{DOCUMENT}:{node}")
         if row is not None:
             return str(row.detail["text"])
@@ -205,7 +205,7 @@ class ForgeLog(RunLog):
         return super().document(node)
 
     def reopen(self, node: str, actor: str, *, more: int = 1) -> None:
-        """Gives a node that has no attempt left more of them, and puts it back to those that wait."""
+        """Give an exhausted node more attempts, and make it pending again."""
         while True:
             run = self.run()
             status = run.nodes.get(node)
@@ -229,5 +229,5 @@ def _proposed(plan: ForgePlan) -> PlanProposed:
 
 
 def document_of(plain: Mapping[str, object]) -> str:
-    """A document with front matter, as it stands in a file."""
+    """Return a document with front matter, as its file contains it."""
     return render(dict(plain), Format.MARKDOWN)

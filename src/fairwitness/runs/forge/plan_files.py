@@ -1,7 +1,7 @@
-"""The files of a plan: specs, tasks and graph, written for whoever reviews them, and read back when they are approved.
+"""The files of a plan: specs, tasks and graph, written for review and read back for approval.
 
-Somebody may edit, add or delete files in between. What is read back is held against the same contract as the captain's
-own answer, and what does not fit is named by file and place.
+A person may edit, add or delete files in between. What is read back must satisfy the same contract as the captain's
+answer; problems are reported with file and position.
 """
 
 import re
@@ -29,7 +29,7 @@ _LOCK_VERSION = 1
 
 
 class _PlanOnDisk:
-    """A plan as it stands in files: plain values, and where each of them stands."""
+    """A plan in its files: plain values, and the position of each."""
 
     def __init__(self, store: Store, layout: ForgeLayout, proposal: ForgePlan) -> None:
         self._store, self._layout = store, layout
@@ -68,7 +68,7 @@ class _PlanOnDisk:
         return UsageError(visible(error.what), next_step=_mend(self._layout, error.source))
 
     def problems(self) -> Iterator[Problem]:
-        """Everything that does not fit."""
+        """Yield everything that violates the contract."""
         for index, (name, path) in enumerate(self._tasks.items()):
             said = self._documents[path].value.get("id")
             if said != name:
@@ -81,7 +81,7 @@ class _PlanOnDisk:
             yield Problem(where=where, expected=f"{self._layout.run_id}, this run", found=_said(dag.get("runId")))
 
     def refusal(self, problems: Sequence[Problem]) -> UsageError:
-        """The first problem at its place, and how many there are beside it."""
+        """Return the first problem with its position, and the number of others."""
         first = problems[0]
         path, way = self._place(first.where)
         document = self._documents.get(path)
@@ -92,7 +92,7 @@ class _PlanOnDisk:
         return UsageError(visible(what), next_step=_mend(self._layout, path))
 
     def _place(self, where: Path) -> tuple[str, Path]:
-        """In which file, and where in it, a value of the whole stands."""
+        """Return the file of a value, and its path in that file."""
         part, *rest = where or ("dag",)
         files = {"specs": self._specs, "tasks": self._tasks}.get(str(part))
         if files and rest and isinstance(rest[0], int):
@@ -101,7 +101,7 @@ class _PlanOnDisk:
 
 
 def plan_of(answer: CaptainReturn) -> ForgePlan:
-    """The plan that a captain's answer brings; it must bring one."""
+    """Return the plan of a captain's answer, which must contain one."""
     assert answer.dag is not None
     return ForgePlan(
         specs=tuple(SpecFile(name=spec.name, body=spec.body) for spec in answer.specs),
@@ -113,7 +113,7 @@ def plan_of(answer: CaptainReturn) -> ForgePlan:
 
 
 def plan_problems(plan: ForgePlan, layout: ForgeLayout) -> tuple[Problem, ...]:
-    """What keeps a plan that fits its contract from being put into files and carried out."""
+    """Return what prevents a valid plan from being written to files and carried out."""
     return tuple(_plan_problems(plan, layout))
 
 
@@ -124,7 +124,7 @@ def _plan_problems(plan: ForgePlan, layout: ForgeLayout) -> Iterator[Problem]:
 
 
 def write_plan(store: Store, layout: ForgeLayout, plan: ForgePlan) -> None:
-    """Puts a plan into its files; documents of an earlier one that it lacks are removed."""
+    """Write a plan to its files; documents of an earlier plan that it lacks are removed."""
     if store.exists(layout.specs_lock):
         raise Immutable(f"the plan of {layout.run_id} is sealed", next_step="file a change request")
     files = {layout.spec(spec.name): spec.body for spec in plan.specs}
@@ -142,9 +142,9 @@ def write_plan(store: Store, layout: ForgeLayout, plan: ForgePlan) -> None:
 
 
 def read_plan(store: Store, layout: ForgeLayout, proposal: ForgePlan) -> ForgePlan:
-    """The plan as it stands in its files now; `UsageError` with file and place for what does not fit.
+    """Return the plan in its files; `UsageError` with file and position if it is invalid.
 
-    What no file tells, the captain's assumptions and questions, is taken from what was proposed.
+    Assumptions and questions are in no file and come from the proposal.
     """
     written = _PlanOnDisk(store, layout, proposal)
     problems = tuple(written.problems())
@@ -157,7 +157,7 @@ def read_plan(store: Store, layout: ForgeLayout, proposal: ForgePlan) -> ForgePl
 
 
 def approve(log: ForgeLog, store: Store, layout: ForgeLayout, actor: str) -> None:
-    """Seals the plan as it stands in its files; one that was sealed before stays as it is."""
+    """Approve the plan as it is in its files; a plan that is approved stays unchanged."""
     if log.course().is_approved:
         return
     proposal = log.proposal()
@@ -167,7 +167,7 @@ def approve(log: ForgeLog, store: Store, layout: ForgeLayout, actor: str) -> Non
 
 
 def _documents_in(store: Store, folder: str, first: Sequence[str]) -> dict[str, str]:
-    """The Markdown files of a folder by their names without suffix: those of `first` in their order, then others."""
+    """Return the Markdown files of a folder by name: those of `first` in that order, then the others."""
     found: dict[str, str] = {}
     for name in store.names(folder):
         if name.endswith(MARKDOWN):
@@ -193,7 +193,7 @@ def _said(value: object) -> str:
 
 
 def lock_specs(store: Store, layout: ForgeLayout, specs: Mapping[str, str]) -> None:
-    """Seals the specs as they were approved: from here on no store writes below their folder. Again, it is nothing."""
+    """Lock the approved specs, so that no store writes in their folder; repeating it changes nothing."""
     if not store.exists(layout.specs_lock):
         for name, body in specs.items():
             store.put(layout.spec(name), body.encode())
@@ -202,13 +202,13 @@ def lock_specs(store: Store, layout: ForgeLayout, specs: Mapping[str, str]) -> N
 
 
 def _lock_of(specs: Mapping[str, str]) -> bytes:
-    """In the form that `fairwitness.store.seal` reads."""
+    """Return the lock in the format that `fairwitness.store.seal` reads."""
     hashes = {f"{name}{MARKDOWN}": content_hash(body.encode()) for name, body in sorted(specs.items())}
     return render({"version": _LOCK_VERSION, "folder": "specs", "files": hashes}, Format.JSON).encode()
 
 
 def broken_locks(log: ForgeLog, store: Store, layout: ForgeLayout) -> tuple[str, ...]:
-    """Files of specs, tasks and graph that are not what was sealed: changed, gone, or added since."""
+    """Return specs, tasks and graph files that differ from what was approved: changed, deleted or added."""
     if not log.course().is_started:
         return ()
     added = {row.subject for row in log.ledger.observations(log.run_id, SPEC)}
@@ -228,7 +228,7 @@ def broken_locks(log: ForgeLog, store: Store, layout: ForgeLayout) -> tuple[str,
 def _holds(store: Store, path: str, content: bytes) -> bool:
     try:
         return store.get(path) == content
-    except StoreError:  # gone, a link, or more than it could be
+    except StoreError:  # deleted, a link, or too large
         return False
 
 

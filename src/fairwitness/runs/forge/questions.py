@@ -1,7 +1,6 @@
-"""The questions of a forge run that wait for a person: what is asked, what is known about it, and what answers do.
+"""The questions of a forge run to a person, and the effects of the answers.
 
-A question is made from the run's book whenever somebody wants to see it, so it is the same after a restart; an answer
-is written into the book once.
+A question is built from the log whenever it is shown, so it is the same after a restart. An answer is recorded once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +23,13 @@ from fairwitness.store.layout.forge import ForgeLayout
 
 ANSWER, PROCEED, APPROVE, RETURN, REJECT, ABANDON = "answer", "proceed", "approve", "return", "reject", "abandon"
 WANTS_WORDS: Final = frozenset({ANSWER, RETURN, REJECT})
-"""Answers that mean nothing without a text."""
+"""Answers that need a text."""
 _PLANNING, _EXECUTING = "plan", "execute"
 _SHOWN = 40
 
 
 def open_question(log: ForgeLog) -> ApprovalRequest | None:
-    """What the run waits for; None if for nobody."""
+    """Return the question that the run waits for, or None."""
     move = _awaited(log)
     if move is None or move.gate is None:
         return None
@@ -60,7 +59,7 @@ def open_question(log: ForgeLog) -> ApprovalRequest | None:
 
 
 def answer(log: ForgeLog, store: Store, layout: ForgeLayout, option: str, said: str | None, actor: str) -> str:
-    """Writes an answer down, once; the name under which the engine waits for it."""
+    """Record an answer, once; return the name under which the engine waits for it."""
     question, move = open_question(log), _awaited(log)
     if question is None or move is None or move.gate is None:
         raise UsageError(f"run {log.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
@@ -93,7 +92,7 @@ def _awaited(log: ForgeLog) -> Move | None:
 
 
 def _asked(gate: str, step: str, question: str, context: Sequence[str], choices: Mapping[str, str]) -> ApprovalRequest:
-    """The first choice is the one that is offered first; none is ever made by itself."""
+    """Return an approval request; the prompt suggests the first choice, but none is made automatically."""
     first = next(iter(choices))
     return ApprovalRequest(
         gate_id=gate,
@@ -114,7 +113,7 @@ def _proposal(log: ForgeLog) -> ForgePlan:
 
 
 def _returned(log: ForgeLog) -> int:
-    """How many plans were sent back; answers of an interview are none of them."""
+    """Return how many plans were returned to the captain; interview answers do not count."""
     said = plan_messages(log.ledger.events(log.run_id))
     return sum(saying.kind is PlanMessageKind.RETURNED for saying in said)
 

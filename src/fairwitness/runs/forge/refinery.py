@@ -1,7 +1,7 @@
-"""The tools of a refinery: which branches it holds, what the checks say, conflicts settled, and what the plan lacks.
+"""The tools of a refinery: its branches, its checks, conflict resolution, and change requests.
 
-The branches were joined before the refinery was asked, so nothing here merges. What the checks say here helps an agent
-to find its way and is no evidence: the harness runs them itself when the work is done.
+The branches are merged before the refinery is called, so no tool merges. Check results guide the agent but are no
+evidence: the harness runs the checks itself when the work is done.
 """
 
 import re
@@ -26,12 +26,12 @@ from fairwitness.runs.forge.log import document_of
 from fairwitness.runs.shared.blocking import run_blocking
 
 RunCommand = Callable[[tuple[str, ...]], Awaitable[str]]
-"""Runs a command in the worktree of an agent, and says how it ended and what it printed."""
+"""Runs a command in an agent's worktree; returns how it ended and its output."""
 
 _MARK = re.compile(rb"^(?:<{7,}|>{7,}|\|{7,})(?: |\r?$)", re.MULTILINE)
-"""The signs that git puts around both sides of a conflict; a row of `=` alone may be a heading."""
+"""The markers that git puts around the sides of a conflict; a row of `=` alone may be a heading."""
 _ROOM = TEXT_LIMIT - 2_000
-"""Characters of what all checks print together."""
+"""How many characters the outputs of all checks may have together."""
 
 
 def refinery_tools(
@@ -44,7 +44,7 @@ def refinery_tools(
     *,
     clock: Clock = system_clock,
 ) -> Mapping[Tool, ToolSource]:
-    """The tools of one attempt; change requests that are emitted by one are put into `wanted`."""
+    """Return the tools of one attempt; emitted change requests are appended to `wanted`."""
     refining = _RefineryWorktree(order, prepared, folder)
 
     async def run_tests() -> str:
@@ -77,14 +77,14 @@ def refinery_tools(
 
 
 class _RefineryWorktree:
-    """The worktree of a refinery, with what it was given."""
+    """The worktree of a refinery, with its branches and conflicts."""
 
     def __init__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> None:
         self._tree, self._conflicts = WorktreeFiles(folder), prepared.conflicts
         self._given = {_branch_of(member, order): member for member in order.includes}
 
     async def merge_branches(self, branches: tuple[str, ...]) -> str:
-        """What the worktree holds; a branch that was not given is refused, since nothing of it was proven."""
+        """Report what the worktree contains; other branches are refused, because nothing of them is proven."""
         strange = [branch for branch in branches if branch not in self._given]
         if strange:
             given = ", ".join(self._given) or "none"
@@ -93,7 +93,7 @@ class _RefineryWorktree:
         return "\n".join([*lines, *await run_blocking(self._standing)])
 
     def _standing(self) -> list[str]:
-        """How far the conflicts are settled, by the files as they are now."""
+        """Return which conflicts are resolved, by the current files."""
         if not self._conflicts:
             return ["no file is in conflict"]
         lines = []
@@ -111,7 +111,7 @@ class _RefineryWorktree:
         return "it still holds conflict marks" if has_marks else "it holds no conflict marks"
 
     async def fix_conflict(self, path: str, content: str) -> str:
-        """Writes a file that is in conflict as it should be."""
+        """Write the resolved content of a file in conflict."""
         if path not in self._conflicts:
             listed = ", ".join(map(one_line, self._conflicts)) or "none"
             raise ToolFailed(f"{one_line(path)} is not in conflict; those that are: {listed}")
@@ -131,7 +131,7 @@ class _RefineryWorktree:
 
 
 def _branch_of(member: MergeMember, order: AttemptOrder) -> str:
-    """The branch of an attempt of the same run: it begins like the refinery's own."""
+    """Return the branch of another attempt in the same run; it has the same prefix as the refinery's own."""
     prefix = order.branch.removesuffix(attempt_branch(order.node, order.attempt, prefix=""))
     return attempt_branch(member.node, member.attempt, prefix=prefix)
 
@@ -150,7 +150,7 @@ async def _checked(commands: tuple[tuple[str, ...], ...], run_command: RunComman
 
 
 def _request(**fields: object) -> ChangeRequest:
-    """A change request, or the sentence that says what keeps it from being one."""
+    """Return a change request; `Unable` with the reason if the fields are invalid."""
     try:
         request = ChangeRequest.model_validate(fields)
         document_of(request.plain())

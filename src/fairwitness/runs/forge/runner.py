@@ -1,4 +1,4 @@
-"""Everything the body of a forge run asks for: where it stands, what it does next, and the files that tell of it."""
+"""The runner of a forge run: what the workflow asks for, and the files that show the run's state."""
 
 import asyncio
 import time
@@ -30,27 +30,27 @@ from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
 REFRESH_S = 1.0
-"""How far the run's files may be behind while its graph is carried out."""
+"""How far, in seconds, the run's files may be behind while its graph runs."""
 
 
 class Captain(Protocol):
-    """Plans, and answers change requests."""
+    """Makes plans and answers change requests."""
 
     async def plan(self) -> None:
-        """Asks for a plan and proposes it, or ends the run with the reason."""
+        """Ask for a plan and propose it, or end the run with the reason."""
         ...
 
     async def seal(self) -> None:
-        """Approves the plan as it stands in its files, since nobody wants to be asked."""
+        """Approve the plan as it is in its files, because no person wants to be asked."""
         ...
 
     async def replan(self, cr_id: str) -> None:
-        """Asks what a change request adds, and applies it whole or refuses it whole."""
+        """Ask what a change request adds, and apply it completely or refuse it."""
         ...
 
 
 class ForgeRunner(GraphRunner):
-    """The desk of one forge run."""
+    """Runs one forge run."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ForgeRunner(GraphRunner):
         captain: Captain | None = None,
         clock: Clock = system_clock,
     ) -> None:
-        """Without a captain it can only carry out a plan that stands."""
+        """Create a runner; without a captain it can only carry out an approved plan."""
         super().__init__(repo, ledger, run_id, work, prove, clock=clock)
         self.log, self._captain = ForgeLog(ledger, run_id, clock=clock), captain
         self._store, self._layout = store, ForgeLayout(run_id)
@@ -72,18 +72,18 @@ class ForgeRunner(GraphRunner):
         self._refreshed, self._is_behind = 0.0, False
 
     async def next(self) -> Move:
-        """What the run does next."""
+        """Return what the run does next."""
         return await asyncio.to_thread(self._next)
 
     def _next(self) -> Move:
-        self.refresh()  # who waits now may wait for days
+        self.refresh()  # the run may now wait for days
         order = self.log.order()
-        if order is None:  # somebody else planned it
+        if order is None:  # planned elsewhere
             return next_move(self.log.course(), ApprovalMode.AUTONOMOUS, ForgeTable())
         return next_move(self.log.course(), order.mode, order.limits)
 
     async def act(self, move: Move) -> None:
-        """Makes a move that is neither waiting nor carrying out the graph."""
+        """Make a move other than waiting or running the graph."""
         if move.kind is MoveKind.START:
             await run_blocking(self._start)
             return
@@ -105,7 +105,7 @@ class ForgeRunner(GraphRunner):
         self._merges.settled_tip(begun.options.target)
 
     async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
-        """See `GraphBench`; then what the worker told is held against what was seen."""
+        """Verify the candidate, then compare the worker's walkthrough with what was seen."""
         proof = await super().prove(order, prepared, candidate)
         if order.conflict is None:
             await run_blocking(self._dispute, order)
@@ -116,9 +116,10 @@ class ForgeRunner(GraphRunner):
         dispute(self.log, order, changed, red_checks(self.ledger, self.run_id, order.node, order.attempt))
 
     async def finish(self, end: GraphEnd | None) -> bool:
-        """The run is over: its last event, and nothing left of its worktrees and branches but what is not merged.
+        """End the run: its last event, and no worktrees or branches left except unmerged work.
 
-        False, and nothing is told, if its graph has grown since it ended. None if it never came to a graph.
+        `end` is None if the run never had a graph. Return False, with nothing recorded, if the graph grew since it
+        ended.
         """
         return await run_blocking(self._finish, end)
 
@@ -143,7 +144,7 @@ class ForgeRunner(GraphRunner):
         return True
 
     def _checked(self, end: GraphEnd) -> GraphEnd:
-        """The end as it really is: if merged work is not in the target any more, it is no good one, and is kept."""
+        """Return the real end: if merged work is missing from the target, the run failed and the work is kept."""
         repository, left = self._repo.repository, self.last_tip()
         if not end.completed or repository.is_ancestor(left, end.tip):
             return end
@@ -158,12 +159,12 @@ class ForgeRunner(GraphRunner):
             self.refresh()
 
     def refresh(self) -> RunState:
-        """Brings the run's files up to its events."""
+        """Bring the run's files up to its events."""
         self._refreshed, self._is_behind = time.monotonic(), False
         return self._files.refresh()
 
     async def events(self, after: int) -> Sequence[Envelope]:
-        """See `GraphBook`. The executor asks every second or so: then the files are brought up to what it hears."""
+        """Return new events; the executor polls about every second, which keeps the files up to date."""
         found = await super().events(after)
         self._is_behind = self._is_behind or bool(found)
         if self._is_behind and time.monotonic() - self._refreshed > REFRESH_S:
@@ -171,7 +172,7 @@ class ForgeRunner(GraphRunner):
         return found
 
     async def tidy(self, order: MergeOrder, landed: Sequence[str]) -> None:
-        """See `GraphPress`."""
+        """Tidy up after a merge, and bring the files up to date."""
         await super().tidy(order, landed)
         await run_blocking(self.refresh)
 
@@ -183,17 +184,17 @@ def _starting(status: RunStatus) -> Iterator[EventData]:
 
 def _ending(status: RunStatus, end: GraphEnd) -> Iterator[EventData]:
     if status not in (RunStatus.EXECUTING, RunStatus.PAUSED):
-        return  # it was told before
+        return  # recorded before
     if not end.completed:
         yield RunFailed(reason=reason_of(end))
     else:
-        if status is RunStatus.PAUSED:  # what ran was all there was
+        if status is RunStatus.PAUSED:  # the paused run had nothing left to do
             yield RunResumed()
         yield RunCompleted()
 
 
 def reason_of(end: GraphEnd) -> str:
-    """Why a graph did not come to its end, in one line."""
+    """Return why a graph did not come to its end, in one line."""
     if end.reason is not None:
         return end.reason
     told = [f"no attempt left for {', '.join(end.exhausted[:5])}"] if end.exhausted else []

@@ -1,4 +1,4 @@
-"""Whether a plan, or what is added to one, can be put into files: texts that one can hold, and names that are free."""
+"""Checks that a plan, or an addition to it, can be written to files: valid text and free names."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -24,7 +24,7 @@ def storage_problems(
     specs_taken: Collection[str] = _NOTHING,
     nodes_taken: Collection[str] = _NOTHING,
 ) -> Iterator[Problem]:
-    """Everything that keeps these from being stored; `graph` is the way to the nodes in their document."""
+    """Yield everything that prevents storing these; `graph` is the path to the nodes in their document."""
     yield from _double(("specs",), "name", [spec.name for spec in specs], specs_taken)
     yield from _double(graph, "id", [node.id for node in nodes], nodes_taken)
     for index, spec in enumerate(specs):
@@ -37,7 +37,7 @@ def storage_problems(
 
 
 def _is_free(layout: ForgeLayout, node: str) -> bool:
-    """False for a node that would take the place of the run's own files, or of the captain's dispatches."""
+    """Return False for a node that would collide with the run's own files or the captain's dispatches."""
     try:
         layout.task_folder(node)
     except UnsafePath:
@@ -46,7 +46,9 @@ def _is_free(layout: ForgeLayout, node: str) -> bool:
 
 
 def _double(way: Path, field: str, names: Sequence[str], taken: Collection[str]) -> Iterator[Problem]:
-    """Names of which some file systems would make one file; the very same as a taken one is judged elsewhere."""
+    """Yield names that differ only in case, because some file systems treat them as one; equal names are checked
+    elsewhere.
+    """
     seen = {name.lower(): name for name in taken}
     for index, name in enumerate(names):
         if seen.setdefault(name.lower(), name) != name or name in names[:index]:

@@ -1,7 +1,7 @@
-"""Subtasks: the parts that an agent splits its node into, as documents in the ledger and as files made from it.
+"""Subtasks: the parts that an agent splits its node into, as documents in the ledger and as files.
 
-A document never changes. Its state is told by events. What a part brought stands in the worktree of one try of one
-attempt: whoever begins again without it finds the part pending, whatever became of it before.
+A document never changes; events record its state. The work of a subtask is in the worktree of one try of one attempt: a
+try that starts without that work sees the subtask as pending.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,38 +29,38 @@ _ENDED = frozenset({SubtaskStatus.COMPLETED, SubtaskStatus.FAILED})
 
 
 class SubtaskState(NamedTuple):
-    """How far a part is by the events, and whose work that is."""
+    """The status of a subtask by the events, and the agent that worked on it."""
 
     status: SubtaskStatus = SubtaskStatus.PENDING
     agent: str | None = None
 
 
 class Subtasks:
-    """The parts of one node, as one try of its agent and the helpers of that try see them."""
+    """The subtasks of one node, as seen by one try of its agent and the helpers of that try."""
 
     def __init__(self, log: ForgeLog, store: Store, layout: ForgeLayout, node: str) -> None:
         self._log, self._store, self._layout, self._node = log, store, layout, node
         self._here: dict[str, SubtaskStatus] = {}
-        """What this try knows of; everything else is pending for it."""
+        """What this try knows; every other subtask is pending for it."""
 
     def documents(self) -> dict[str, Subtask]:
-        """Every part by its id, as it was written."""
+        """Return every subtask by its id, as it was written."""
         rows = self._log.ledger.observations(self._log.run_id, SUBTASK)
         found = [Subtask.model_validate(row.detail["document"]) for row in rows if row.subject == self._node]
         return {each.id: each for each in found}
 
     def status(self, name: str) -> SubtaskStatus:
-        """How far a part is in this try."""
+        """Return the status of a subtask in this try."""
         return self._here.get(name, SubtaskStatus.PENDING)
 
     def problem(self, part: Subtask, wanted: str) -> str | None:
-        """Why a part may not be handed to an agent now; None if it may."""
+        """Return why a subtask may not be given to an agent now, or None."""
         known = self.documents()
         waits_for = {name: self.status(name) if name in known else None for name in part.depends_on or ()}
         return subtask_problem(self.status(part.id), part.type, wanted, waits_for)
 
     def write(self, role: Role, *, id_: str, title: str, type_: int, body: str, depends_on: Sequence[str]) -> str:
-        """Writes a part, and answers in a sentence; the same again is the same, and another one needs another id."""
+        """Write a subtask and return a sentence; repeating it changes nothing, and other content needs another id."""
         path = self._layout.subtask(self._node, id_)
         known = self.documents()
         if type_ == 3 and role is not Role.REFINERY:
@@ -79,7 +79,7 @@ class Subtasks:
                     next_step=_NEXT,
                 )
             document = before
-        document_of(document.plain())  # what no file can hold is refused before it stands anywhere
+        document_of(document.plain())  # refuse invalid text before anything is recorded
         event = SubtaskWritten(nodeId=self._node, subtaskId=id_, agentType=document.type, title=title)
         key = f"{SUBTASK}:{self._node}:{id_}"
         record_once(self._log, key, SUBTASK, self._node, {"document": document.plain()}, (event,))
@@ -110,12 +110,12 @@ class Subtasks:
             ) from None
 
     def change(self, name: str, status: SubtaskStatus, agent: str) -> None:
-        """A part moves on in this try; what is told of the same agent already is not told again."""
+        """Change the status of a subtask in this try; a change that the events contain is not repeated."""
         self._here[name] = status
         self._tell({name: SubtaskState(status, agent)})
 
     def reopen(self, attempt: int) -> None:
-        """Puts back what earlier attempts brought: their branches are gone, and their work is not in this worktree."""
+        """Reset subtasks of earlier attempts, because their work is not in this worktree."""
         own = f"{self._node}-{attempt}-"
         gone = [
             name
@@ -157,7 +157,7 @@ class Subtasks:
             killpoint("forge.subtask.stored")
 
     def listed(self) -> str:
-        """All parts, for an agent."""
+        """Return all subtasks as text for an agent."""
         return "\n\n".join(self._line(each) for each in self.documents().values()) or "there are no subtasks"
 
     def _line(self, part: Subtask) -> str:
@@ -166,7 +166,7 @@ class Subtasks:
         return f"{part.id} (type {part.type}, {self.status(part.id).value}{waits}): {part.title}\n{described}"
 
     def reader(self) -> Callable[[], Any]:
-        """Answers `read_subtasks`."""
+        """Return the function behind `read_subtasks`."""
 
         async def read() -> str:
             return await run_blocking(self.listed)
@@ -174,7 +174,7 @@ class Subtasks:
         return read
 
     def writer(self, role: Role) -> Callable[..., Any]:
-        """Answers `write_subtask` for an agent of a role."""
+        """Return the function behind `write_subtask` for a role."""
 
         async def write(*, id: str, title: str, type: int, body: str, depends_on: Sequence[str]) -> str:
             return await run_blocking(
@@ -185,7 +185,7 @@ class Subtasks:
 
 
 def _is_told(before: SubtaskState, after: SubtaskState) -> bool:
-    """Whether the events say so already; of one that has ended they also said that it ran."""
+    """Return whether the events already say so; those of an ended subtask also say that it ran."""
     if before == after:
         return True
     return after.status is SubtaskStatus.RUNNING and before.agent == after.agent and before.status in _ENDED

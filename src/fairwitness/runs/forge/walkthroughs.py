@@ -1,6 +1,6 @@
-"""Walkthroughs: what the agent of an attempt tells of its work, kept once, and held against what the harness saw.
+"""Walkthroughs: what the agent of an attempt says about its work, compared with what the harness saw.
 
-A walkthrough is a claim. It stands in the ledger with the files that really changed, and in a file of its own attempt.
+A walkthrough is a claim. It is recorded once, with the files that really changed, and has a file of its own.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -28,18 +28,18 @@ WALKTHROUGH, DISPUTE = "walkthrough", "dispute"
 
 
 class KeptWalkthrough(NamedTuple):
-    """A walkthrough with what is known about it."""
+    """A recorded walkthrough with what is known about it."""
 
     attempt: int
     said: Walkthrough
     changed: tuple[str, ...]
     """The files that really changed."""
     disputed: tuple[str, ...]
-    """In what it is not what the harness saw."""
+    """Where it differs from what the harness saw."""
 
     @property
     def text(self) -> str:
-        """The document, and beside it what it is disputed for; as others are told of it."""
+        """The document, and what is disputed, as other agents see it."""
         document = readable(self.said)
         if not self.disputed:
             return document
@@ -55,7 +55,7 @@ def keep_walkthrough(
     walkthrough: Walkthrough,
     changed: Iterable[str],
 ) -> None:
-    """Writes the file of an attempt and tells of it, once; whoever settles a conflict has no file of its own."""
+    """Write the file of an attempt and record it, once; resolving a conflict leaves no walkthrough."""
     if order.conflict is not None:
         return
     path = layout.walkthrough(order.node, order.attempt)
@@ -86,7 +86,7 @@ def _told(
 
 
 def readable(walkthrough: Walkthrough) -> str:
-    """The document as it stands in a file; signs in its body that no file may hold are spelled out."""
+    """Return the document as a file; characters that no file may contain are spelled out."""
     try:
         return document_of(walkthrough.plain())
     except BadDocument:
@@ -95,7 +95,7 @@ def readable(walkthrough: Walkthrough) -> str:
 
 
 def dispute(log: ForgeLog, order: AttemptOrder, changed: Collection[str], red: Collection[str]) -> tuple[str, ...]:
-    """Tells once in what a walkthrough and what was seen differ. `red` are the checks that failed on its tree."""
+    """Record once where a walkthrough differs from what was seen; `red` are the failed checks on its tree."""
     said = None if order.conflict is not None else walkthrough_of(log, order.node, order.attempt)
     found = () if said is None else differences(said, changed, red=red)
     if found:
@@ -107,25 +107,25 @@ def dispute(log: ForgeLog, order: AttemptOrder, changed: Collection[str], red: C
 
 
 def red_checks(ledger: Ledger, run_id: str, task: str, round_: int) -> frozenset[str]:
-    """The names of the checks that the harness ran on the tree of a round and that failed."""
+    """Return the names of the checks that failed on the tree of a round."""
     rows = latest(ledger.tally(run_id, task, Phase.AFTER, round_).rows)
     return frozenset(row.check_name for row in rows if is_evidence(row) and not row.passed)
 
 
 def walkthrough_of(log: ForgeLog, node: str, attempt: int) -> Walkthrough | None:
-    """What the agent of an attempt told; None if it told nothing."""
+    """Return the walkthrough of an attempt, or None."""
     kept = _kept(log, node, attempt)
     return None if kept is None else kept.said
 
 
 def changed_files(log: ForgeLog, node: str, attempt: int) -> tuple[str, ...]:
-    """The files that an attempt left changed, as they stand beside its walkthrough."""
+    """Return the files that an attempt changed, as recorded with its walkthrough."""
     kept = _kept(log, node, attempt)
     return () if kept is None else kept.changed
 
 
 def last_walkthrough(log: ForgeLog, node: str) -> KeptWalkthrough | None:
-    """What was told of a node last; None if nothing was."""
+    """Return the last walkthrough of a node, or None."""
     rows = [row for row in log.ledger.observations(log.run_id, WALKTHROUGH) if row.subject == node]
     return _read(log, max(rows, key=lambda row: int(row.detail["attempt"]))) if rows else None
 
@@ -158,7 +158,7 @@ def record_once(
     detail: Mapping[str, object],
     events: Iterable[EventData],
 ) -> bool:
-    """Writes an observation and its events in one record; False, and nothing is written, if the key stands already."""
+    """Write an observation and its events in one record; return False if the key exists."""
     if log.ledger.observation(log.run_id, key) is not None:
         return False
     told, now = tuple(events), spell(log.clock())
@@ -172,5 +172,5 @@ def record_once(
     except RowRefused:
         if log.ledger.observation(log.run_id, key) is None:
             raise
-        return False  # another process was a moment quicker
+        return False  # another process was first
     return True

@@ -1,4 +1,4 @@
-"""One agent for one attempt of a forge run: what it is told, what it may ask for, and what is kept of its answer."""
+"""The agent of one attempt of a forge run: its brief, its tools, and what is kept of its answer."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
@@ -29,12 +29,12 @@ from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
 WANTED = "wanted"
-"""The kind of observation that holds what a refinery asked for by a tool, whatever it returned."""
+"""The kind of observation that holds a refinery's change requests by tool, whatever it returned."""
 _SOLVE = "Two changes of the same files do not fit together. Settle the conflict so that both keep what they do."
 
 
 class ForgeWorker:
-    """Sends out the agents of a forge run's graph."""
+    """Runs the agents of a forge run's graph."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class ForgeWorker:
         deps_for: DepsFor,
         commands: tuple[tuple[str, ...], ...],
     ) -> None:
-        """`store` is where the run's own files stand."""
+        """`store` holds the run's own files."""
         self._context, self._log, self._store = context, log, store
         self._deps_for, self._commands = deps_for, commands
         self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
-        """See `Work`: what had ended before is adopted, and nobody is asked twice."""
+        """Carry out an attempt; a call that ended before a restart is adopted."""
         node = await run_blocking(self._node, order.node)
         role = _role(node, order)
         instance = f"{order.node}-{order.attempt}" + ("" if order.conflict is None else "-help")
@@ -145,7 +145,7 @@ class ForgeWorker:
         }
 
     def _beside(self, role: Role, instance: str, wanted: list[ChangeRequest]) -> Context:
-        """What a refinery asked for by a tool stands in the record by which it ends, so that no kill loses it."""
+        """Record a refinery's change requests by tool together with its end, so that a crash loses none."""
         if role is not Role.REFINERY:
             return self._context
 
@@ -156,7 +156,7 @@ class ForgeWorker:
         return replace(self._context, recorder=NotingRecorder(self._context.recorder, at_end=keep))
 
     def _keep(self, order: AttemptOrder, role: Role, instance: str, done: Dispatched) -> None:
-        """What an agent told and asked for; what broke its limits is void."""
+        """Record the agent's walkthrough and change requests; a refused agent's are void."""
         outcome = done.outcome
         answer = outcome.answer if outcome.status is OutcomeStatus.OK else None
         if answer is not None:
@@ -185,7 +185,7 @@ def _role(node: DagNode, order: AttemptOrder) -> Role:
 
 
 def _joined(order: AttemptOrder, node: DagNode) -> str:
-    """What a refinery's branch holds beside the target, and what the target held before."""
+    """Return what a refinery's branch contains beside the target, and what the target contained before."""
     prefix = order.branch.removesuffix(attempt_branch(order.node, order.attempt, prefix=""))
     lines = [
         f"{number}. {attempt_branch(member.node, member.attempt, prefix=prefix)} ({member.node}, {member.commit[:12]})"
