@@ -124,7 +124,7 @@ def _job(worktree: Path, url: str, role: Role = Role.IMPLEMENTER, parameters: di
         tools=Toolbox(role=role, scope=SCOPE, worktree=worktree, runner=runner),
         runner=runner,
         endpoint=Endpoint(dialect=Dialect.OPENAI_CHAT, token=TOKEN, model="gpt-5.5", url=url),
-        tell=lambda _: None,
+        on_happening=lambda _: None,
         began=time.monotonic(),
     )
 

@@ -67,6 +67,6 @@ def job(
         tools=Toolbox(role=role, scope=chosen, worktree=worktree, runner=ours),
         runner=ours,
         endpoint=endpoint,
-        tell=(kept or Kept()).happenings.append,
+        on_happening=(kept or Kept()).happenings.append,
         began=time.monotonic(),
     )

@@ -472,7 +472,7 @@ class _Spoken:
         self._asked += 1
         await asyncio.sleep(0)
         turn = self._says(self._job, self._asked)
-        self._job.happened(Kind.TEXT, turn.text)
+        self._job.report(Kind.TEXT, turn.text)
         return turn
 
     async def cancel(self) -> None:
@@ -547,7 +547,7 @@ def test_an_agent_that_floods_is_kept_to_a_bounded_record(grounds: Grounds) -> N
 
     def flood(job: AgentJob, _asked: int) -> AgentTurn:
         for _ in range(lines):
-            job.happened(Kind.TEXT, MARK * 60)
+            job.report(Kind.TEXT, MARK * 60)
         return AgentTurn(text="Done.", stop=Stop.DONE, usage=Usage(), submitted=answer)
 
     run = grounds.begin()

@@ -1,7 +1,7 @@
-"""Finds the answer in what an agent said, fills in what the harness knows, and holds it against its contract.
+"""Finds the answer in an agent's last message, fills in the fields that we know, and validates it against its contract.
 
-The last block decides: agents think aloud, quote examples and correct themselves. A tagged block that cannot be read
-is a broken answer and not a reason to believe an earlier one.
+The last block counts: agents think aloud, quote examples and correct themselves. A tagged block that cannot be parsed
+is an invalid answer; an earlier block does not replace it.
 """
 
 import copy
@@ -20,7 +20,7 @@ from fairwitness.kit.text import visible
 from fairwitness.rules.validation import problems_in
 
 MOST_TEXT = 1 << 20
-"""So much of the end of a text is looked at."""
+"""Characters at the end of a text that are searched."""
 _MOST_OBJECTS = 5_000
 _FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*([A-Za-z]*)[^\n]*$")
 _TAGS = {"json": Format.JSON, "yaml": Format.YAML, "yml": Format.YAML}
@@ -28,14 +28,14 @@ NO_ANSWER = "there is no JSON or YAML block in it"
 
 
 class FoundAnswer(NamedTuple):
-    """What was found in a text: a mapping, or why there is none."""
+    """A mapping found in a text, or the reason why there is none."""
 
     value: dict[str, Any] | None
     problem: str = ""
 
 
 class ReadAnswer(NamedTuple):
-    """An answer as it stands with its known fields, and everything that is wrong with it."""
+    """An answer with its known fields filled in, and every problem with it."""
 
     value: dict[str, Any] | None
     problems: tuple[str, ...]
@@ -53,7 +53,7 @@ def read_answer(
     known: Mapping[str, Any],
     statuses: Collection[Status] = (),
 ) -> ReadAnswer:
-    """The answer of an agent, held against its contract and the rules; what was handed in outranks what was written."""
+    """Return an agent's answer and every problem with it; a submitted answer takes precedence over the text."""
     found = FoundAnswer(dict(submitted)) if submitted is not None else find_answer(text)
     if found.value is None:
         return ReadAnswer(None, (found.problem,))
@@ -76,7 +76,7 @@ def _status_problems(value: Mapping[str, Any], statuses: Collection[Status]) -> 
 
 
 def with_known(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The value with the known fields set, whatever stood there; a way that leads through no mapping is left alone.
+    """Return the value with the known fields set; a dotted path that leads through something else is skipped.
 
     >>> with_known({"a": {"b": 1}}, {"a.b": 2, "a.c": 3})
     {'a': {'b': 2, 'c': 3}}
@@ -93,7 +93,7 @@ def with_known(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, 
 
 
 def find_answer(text: str) -> FoundAnswer:
-    """The last JSON or YAML mapping of a text.
+    """Return the last JSON or YAML mapping of a text.
 
     >>> find_answer('Done.\\n```json\\n{"a": 1}\\n```\\nBye.').value
     {'a': 1}
@@ -115,7 +115,7 @@ def find_answer(text: str) -> FoundAnswer:
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """Fenced blocks, in order; one that is never closed reaches to the end."""
+    """Yield the fenced blocks in order; a block that is never closed reaches to the end."""
     fence, tag, inside = "", "", list[str]()
     for line in text.split("\n"):
         match = _FENCE.match(line)
@@ -142,7 +142,7 @@ def _mapping(text: str, form: Format) -> FoundAnswer:
 
 
 def _untagged(text: str) -> FoundAnswer:
-    """A mapping without a word of what it is; plain prose with a colon in it is none."""
+    """Return a mapping from a block without a language tag; plain prose with a colon is not one."""
     stripped = text.strip()
     if stripped.startswith("{"):
         return _mapping(stripped, Format.JSON)
@@ -153,7 +153,7 @@ def _untagged(text: str) -> FoundAnswer:
 
 
 def _last_object(text: str) -> str | None:
-    """The last JSON object that stands in a text without a fence; objects inside it are part of it."""
+    """Return the last JSON object of a text outside a fence, with the objects nested in it."""
     decoder = json.JSONDecoder()
     at, last = 0, None
     for _ in range(_MOST_OBJECTS):

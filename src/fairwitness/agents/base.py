@@ -1,7 +1,7 @@
-"""The promise of every backend: a job in, a session that answers; it never decides whether the job succeeded.
+"""The interface of backends: a backend opens a session for a job; it never decides whether the job succeeded.
 
 The driver (`agents.driver`) owns the wall clock, the validation, the one retry and the outcome. A backend turns a
-prompt into words, tool calls and usage, tells what happened, and leaves nothing running when its session is closed.
+prompt into text, tool calls and usage, reports what happens, and leaves nothing running when its session is closed.
 """
 
 import time
@@ -23,20 +23,20 @@ OnHappening = Callable[[Happening], None]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the model is: our gateway, always; the token is good for this dispatch and for nothing else."""
+    """Where the model is: always our gateway. The token is valid for this dispatch only."""
 
     dialect: Dialect
     token: str = field(repr=False)
     model: str
     url: str | None = None
-    """On this machine's loopback, for what runs in our own process."""
+    """On the loopback interface, for backends that run in our own process."""
     socket: Path | None = None
-    """A unix socket, the only way out of the sandbox of an external agent."""
+    """A Unix socket: the only way out of the sandbox of an external agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """What the answer must look like: the contract's name, and the JSON Schema of what the agent itself writes."""
+    """The form of an answer: the name of its contract, and the JSON Schema of the fields that the agent writes."""
 
     name: str
     schema: dict[str, Any]
@@ -44,73 +44,75 @@ class AnswerForm:
 
 @dataclass(frozen=True, slots=True)
 class AgentJob:
-    """Everything a backend needs for one dispatch."""
+    """Everything that a backend needs for one dispatch."""
 
     spec: RoleSpec
     brief: Brief
     prompt: str
-    """The whole of it, rendered: words of the role, task, boxed inputs, schema, self-check, anchor."""
+    """The rendered prompt: text of the role, task, fenced inputs, schema, self-check."""
     form: AnswerForm
     worktree: Path
     limits: DispatchLimits
     tools: Toolbox
     runner: Runner
-    """Keeps commands in; for an external agent, the agent itself."""
+    """Runs commands in the sandbox; for an external agent, also the agent itself."""
     endpoint: Endpoint | None
-    """None only where no model is asked."""
-    tell: OnHappening
+    """None only if no model is called."""
+    on_happening: OnHappening
     began: float
     """`time.monotonic()` when the dispatch began."""
 
-    def happened(self, kind: Kind, text: str = "", **more: Any) -> None:
-        """Tells of something, with its time."""
-        self.tell(Happening(kind=kind, ms=max(0, int((time.monotonic() - self.began) * 1000)), text=text, **more))
+    def report(self, kind: Kind, text: str = "", **more: Any) -> None:
+        """Report an event with its time since the dispatch began."""
+        self.on_happening(
+            Happening(kind=kind, ms=max(0, int((time.monotonic() - self.began) * 1000)), text=text, **more)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class AgentTurn:
-    """What came of one prompt, the agent's own tool calls included."""
+    """The result of one prompt, including the tool calls that the agent made."""
 
     text: str
-    """The agent's last message; the answer is looked for in here."""
+    """The last message of the agent; it holds the answer unless one was submitted."""
     stop: Stop
     usage: Usage
-    """Of the whole session so far."""
+    """Usage of the whole session so far."""
     submitted: dict[str, Any] | None = None
-    """An answer that was handed in by a tool."""
+    """An answer that the agent submitted by calling a tool."""
     cause: ErrorCause | None = None
-    """Why it failed, if it did."""
+    """The cause of a failure, if the turn failed."""
     error: str = ""
     model: str | None = None
 
 
 class Session(Protocol):
-    """One conversation."""
+    """A conversation with an agent."""
 
     async def ask(self, prompt: str) -> AgentTurn:
-        """One prompt, to the agent's last word; failures of the model or the agent are a turn that says so."""
+        """Send a prompt and return the finished turn; a failure of the model or the agent is a turn that says so."""
         ...
 
     async def cancel(self) -> None:
-        """Asks politely, waits briefly, then kills; whatever it had started is gone afterwards. At any time."""
+        """Ask the agent to stop, wait briefly, then kill it with everything it started. May be called at any time."""
         ...
 
 
 class Backend(Protocol):
-    """A way to reach an agent."""
+    """A way to run an agent."""
 
     @property
     def name(self) -> str:
-        """As people choose it: `cassette`, `claude`, `api`."""
+        """The name by which people choose it: `cassette`, `claude`, `api`."""
         ...
 
     def probe(self) -> Probe:
-        """Whether it is there, which version, and what is missing; starts nothing that talks to a model."""
+        """Return whether the agent is installed, its version, and what is missing, without calling a model."""
         ...
 
     def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
-        """A session for one job; leaving it reaps everything, whatever happened inside.
+        """Open a session for one job; leaving it ends everything that it started, whatever happened inside.
 
-        `NotReady` or `UsageError` if it cannot be opened at all.
+        Raises `NotReady` or `UsageError` if it cannot be opened.
         """
         ...

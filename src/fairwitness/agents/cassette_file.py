@@ -1,4 +1,4 @@
-"""Cassette files: how they are named, read and written, and how a recording speaks of another machine's worktree."""
+"""Cassette files: their names, how they are read and written, and the placeholder for the worktree in them."""
 
 import hashlib
 import json
@@ -22,9 +22,9 @@ from fairwitness.kit.limits import Limits
 
 LIMITS = Limits(bytes=32 << 20, nodes=1_000_000)
 NO_PROMPT = "sha256:" + "0" * 64
-"""Of a recording that somebody wrote by hand: there was no prompt to be remembered."""
+"""The digest in a recording that was written by hand, without a prompt."""
 ROOT = "{root}"
-"""Stands for the worktree; where somebody wrote just that, the recording says `{root=}`."""
+"""Placeholder for the worktree; a literal `{root` in a text is recorded as `{root=`."""
 _MARKS = re.compile(r"\{root([=}])")
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -40,7 +40,7 @@ class Cassette:
 
 
 def name_of(role: Role, instance: str, number: int) -> str:
-    """The file of a role's n-th session under a name, counted from 1.
+    """Return the file name of the n-th session of a role and instance, counted from 1.
 
     >>> name_of(Role.IMPLEMENTER, "task-01", 1), name_of(Role.SPEC, "a/../b", 2)
     ('implementer.task-01.1.jsonl', 'spec.a-b-900ea8b7.2.jsonl')
@@ -52,12 +52,12 @@ def name_of(role: Role, instance: str, number: int) -> str:
 
 
 def load(path: Path) -> Cassette:
-    """The cassette in a file; `BadDocument` with the line, if it is none."""
+    """Return the cassette in a file; `BadDocument` names the line that is wrong."""
     return parse(read_given(path, limit=LIMITS.bytes), source=str(path))
 
 
 def parse(data: bytes, *, source: str = "") -> Cassette:
-    """The cassette in some bytes."""
+    """Return the cassette in some bytes."""
     document = read(data, Format.JSONL, source=source, limits=LIMITS)
     if not document.value:
         raise BadDocument("a cassette begins with a header, and this file is empty", Position(1, 1), source=source)
@@ -67,7 +67,7 @@ def parse(data: bytes, *, source: str = "") -> Cassette:
     ]
     for index, turn in enumerate(turns):
         if turn.turn != index:
-            reason = f"turn {turn.turn} stands where turn {index} should"
+            reason = f"expected turn {index}, found turn {turn.turn}"
             raise BadDocument(reason, Position(index + 2, 1), source=source)
     return Cassette(header, tuple(turns))
 
@@ -84,29 +84,29 @@ def _line(document: Document, index: int, contract: type[C], what: str, source: 
 
 
 def spell(cassette: Cassette) -> bytes:
-    """The file of a cassette; one that could not be read again is refused."""
+    """Return the bytes of a cassette file; `UsageError` if they could not be read again."""
     lines = [cassette.header.plain(), *(turn.plain() for turn in cassette.turns)]
     try:
         data = render(lines, Format.JSONL).encode()
         parse(data)
-    except (BadDocument, ValueError) as error:  # half a letter, or a number nobody can read
+    except (BadDocument, ValueError) as error:  # half of a surrogate pair, or a number that is not JSON
         raise UsageError(f"the recording cannot be written down: {error}", next_step="record it again") from None
     return data
 
 
 def packed(value: Any, root: Path) -> Any:
-    """A value with the worktree's path taken out of its texts, keys included.
+    """Return a value with the worktree's path replaced by the placeholder in all texts, including keys.
 
     >>> packed({"path": "/tmp/w/a.py", "content": "f'{root}'"}, Path("/tmp/w"))
     {'path': '{root}/a.py', 'content': "f'{root=}'"}
     """
-    # a neighbour whose name only begins alike is another folder
+    # a folder whose name only begins the same is another folder
     here = re.compile(f"{re.escape(str(root))}(?![\\w-]|\\.\\w)")
     return _texts(value, lambda text: here.sub(ROOT, text.replace("{root", "{root=")))
 
 
 def unpacked(value: Any, root: Path) -> Any:
-    """The same value in another worktree.
+    """Return a value with the placeholder replaced by a worktree's path.
 
     >>> unpacked({"path": "{root}/a.py", "content": "f'{root=}'"}, Path("/srv/x"))
     {'path': '/srv/x/a.py', 'content': "f'{root}'"}
@@ -127,25 +127,25 @@ def _texts(value: Any, change: Any) -> Any:
 
 
 def seen(results: Iterable[tuple[bool, str]], root: Path) -> str:
-    """What a model was shown of its calls since its last turn; prompts are not part of it.
+    """Return a digest of the results that a model was shown since its last turn, without prompts.
 
-    The words of a prompt change with every release, and what they change in a model is not played again; the header
-    remembers the first prompt, so that a replay can say it is another one.
+    The text of a prompt changes with every release, and a replay does not repeat what it changes in a model. The header
+    holds a digest of the first prompt, so that a replay can report another one.
     """
     return digest([f"{'ok' if ok else 'no'}\n{normalize(text, root=str(root))}" for ok, text in results])
 
 
 def prompt_digest(prompt: str, root: Path) -> str:
-    """Of a prompt, made the same for every machine and every day."""
+    """Return a digest of a prompt that is the same on every machine and every day."""
     return digest([normalize(prompt, root=str(root))])
 
 
 def schema_digest(schema: dict[str, Any]) -> str:
-    """Of an answer's schema."""
+    """Return a digest of an answer's schema."""
     return digest([json.dumps(schema, sort_keys=True)])
 
 
 def summary_of_results(results: Sequence[tuple[bool, str]], root: Path) -> str:
-    """The beginning of each result in a few words: a hint where two runs part, for a person."""
+    """Return the beginning of each result, to show a person where two runs differ."""
     firsts = [f"{'ok' if ok else 'not ok'}: {normalize(text, root=str(root)).strip()[:80]!r}" for ok, text in results]
     return "; ".join(firsts[:5]) + ("; …" if len(firsts) > 5 else "") if firsts else "nothing"

@@ -1,7 +1,7 @@
-"""Drives one dispatch: opens a session, asks, validates, asks once more, and names the outcome. It believes nobody.
+"""Drives one dispatch: opens a session, sends the prompt, validates the answer, retries once, and returns the outcome.
 
-The wall clock is ours; so is the decision whether an answer is one. A session is always left, and leaving it reaps
-whatever it had started.
+The driver trusts neither the backend nor the agent: it owns the wall clock and decides whether an answer is valid. It
+always leaves the session, and leaving it ends everything that the session started.
 """
 
 import asyncio
@@ -19,19 +19,19 @@ from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.kit.text import visible, visible_lines
 
 CANCEL_S = 5.0
-"""How long a session has to stop when it is asked to."""
+"""Seconds that a session has to stop after `cancel`."""
 REAP_S = 30.0
-"""How long it has to leave nothing behind."""
+"""Seconds that it then has to end all its processes."""
 ASKED_AT_MOST = 2
 _NOTHING = ReadAnswer(None, ())
 _KEPT = 64_000
 _LISTED = 20
-"""So many problems are told to the agent, and kept."""
+"""Problems that the agent is shown and the outcome keeps, at most."""
 
 
 @dataclass(slots=True)
 class _Conversation:
-    """How far the conversation has got."""
+    """The state of the conversation."""
 
     session: Session | None = None
     asked: int = 0
@@ -40,7 +40,7 @@ class _Conversation:
 
 
 class BudgetCut:
-    """Whoever counts says here that the budget is spent; may be called from any thread of this loop's program."""
+    """A signal from the meter that the budget is spent; `make` may be called from any thread."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -48,7 +48,7 @@ class BudgetCut:
         self._loop = asyncio.get_running_loop()
 
     def make(self, reason: str) -> None:
-        """Ends the dispatch; the first reason stands."""
+        """End the dispatch; only the first reason is kept."""
         self.reason = self.reason or reason
         self._loop.call_soon_threadsafe(self.made.set)
 
@@ -56,7 +56,7 @@ class BudgetCut:
 async def drive(
     backend: Backend, job: AgentJob, *, stop: asyncio.Event | None = None, cut: BudgetCut | None = None
 ) -> Outcome:
-    """One dispatch to its end; `stop` and `cut` end it early. What an agent or a model does raises nothing here."""
+    """Run a dispatch and return its outcome; `stop` and `cut` end it early. A failing agent or model never raises."""
     talk = _Conversation()
     talking = asyncio.ensure_future(_converse(backend, job, talk))
     events = [event for event in (stop, cut.made if cut is not None else None) if event is not None]
@@ -74,7 +74,7 @@ async def drive(
         else:
             problem = f"it did not end within {job.limits.wall_s:g} s"
             early = (OutcomeStatus.TIMED_OUT, ErrorCause.TIMEOUT, (problem,))
-        job.happened(Kind.NOTE, early[2][0])
+        job.report(Kind.NOTE, early[2][0])
         await _end(talk, talking)
         return _outcome(job, talk, early)
     finally:
@@ -96,7 +96,7 @@ async def _converse(backend: Backend, job: AgentJob, talk: _Conversation) -> _En
         return OutcomeStatus.REFUSED, ErrorCause.PERMISSION_DENIED, (_said(error),)
     except NotReady as error:
         return OutcomeStatus.AGENT_ERROR, ErrorCause.NOT_FOUND, (_said(error),)
-    except Exception as error:  # noqa: BLE001 -- whatever a backend trips over is an outcome, and says what it was
+    except Exception as error:  # noqa: BLE001 -- any failure of a backend becomes an outcome that names it
         problem = visible(f"{backend.name} failed: {type(error).__name__}: {error}")[:_KEPT]
         return OutcomeStatus.AGENT_ERROR, ErrorCause.AGENT_ERROR, (problem,)
 
@@ -104,7 +104,7 @@ async def _converse(backend: Backend, job: AgentJob, talk: _Conversation) -> _En
 async def _ask(session: Session, job: AgentJob, talk: _Conversation) -> _Ending:
     prompt = job.prompt
     while True:
-        job.happened(Kind.PROMPT, prompt)
+        job.report(Kind.PROMPT, prompt)
         talk.asked += 1
         turn = talk.turn = await session.ask(prompt)
         if turn.stop is not Stop.DONE:
@@ -134,14 +134,14 @@ def _not_done(turn: AgentTurn) -> _Ending:
 
 
 async def _end(talk: _Conversation, talking: "asyncio.Future[_Ending]") -> None:
-    """Stops a conversation: politely, then by taking it down; its context leaves nothing behind."""
+    """Cancel the session, then the task that runs it; its context manager ends what it started."""
     if talk.session is not None:
         with contextlib.suppress(Exception):
             await asyncio.wait_for(talk.session.cancel(), CANCEL_S)
     talking.cancel()
     await asyncio.wait({talking}, timeout=REAP_S)
     if talking.done() and not talking.cancelled():
-        talking.exception()  # it was seen; what it was no longer matters
+        talking.exception()  # mark it as retrieved; it no longer matters
 
 
 def _outcome(job: AgentJob, talk: _Conversation, ending: _Ending) -> Outcome:

@@ -1,9 +1,9 @@
-"""What a model saw, made the normalize for every machine and every day, so that a replay can be compared with a recording.
+"""Removes what differs between machines and days from a text, so that a replay can be compared with a recording.
 
-Replaced everywhere: the worktree (`{root}`), temporary folders, folders of installed packages, addresses in memory,
+Replaced everywhere: the worktree (`{root}`), temporary folders, folders of installed packages, memory addresses,
 the versions in pytest's heading, percentages of progress.
 Replaced except in lines that state a fact about values (assertions, and files as `read_file` shows them): durations,
-moments, process numbers, ports that a system hands out, seeds, ids of git's objects.
+points in time, process ids, ephemeral ports, seeds, ids of git objects.
 Sorted: neighbouring lines in which a test runner reports one test or one file each, since pytest with a random order
 and cargo's threads report them in any; and the signs of one pytest line (`.F.s`).
 Trimmed: the frames of pytest's headings.
@@ -25,7 +25,7 @@ _TEMPORARY = re.compile(
     r"|go-build\d{1,20}|rustc[A-Za-z0-9]{6}|cc[A-Za-z0-9]{6})"
     rf"{_PATH_END}"
 )
-"""Names as they are drawn by Python, mktemp, pytest, pip, go, rustc, gcc and us; other names there are facts."""
+"""Random names of Python, mktemp, pytest, pip, go, rustc, gcc and Fair Witness; other names are kept."""
 _PACKAGES = re.compile(r"(?<![\w.-])/[^\s:'\"()<>]{0,400}?/(?:site|dist)-packages/")
 _LIBRARY = re.compile(r"(?<![\w.-])/[^\s:'\"()<>]{0,400}?/lib/python3\.\d{1,2}/")
 
@@ -55,7 +55,7 @@ _MOMENTS = re.compile(
     rf"|\b\d{{1,2}}/{_MONTH}/\d{{4}}:{_CLOCK}(?:\s[+-]\d{{4}})?"
     rf"|(?<![\w:.]){_CLOCK}(?![\w:])"
 )
-"""Moments with a time of day; a day alone may be what a test is about."""
+"""Points in time with a time of day; a date alone may be what a test is about."""
 _PARTS = r"(?:ns|µs|μs|us|ms|milliseconds?|microseconds?|nanoseconds?)"
 _SECONDS = r"(?:s|secs?|seconds?)"
 _LONGER = rf"(?:{_SECONDS}|m|mins?|minutes?|h|hours?)"
@@ -66,7 +66,7 @@ _DURATIONS = re.compile(
     rf"|(?<=\(){_NUMBER}\s?{_LONGER}(?=\))"
     rf"|(?:(?<=\bin )|(?<=\btook )|(?<=\bafter )){_NUMBER}\s?{_LONGER}\b"
 )
-"""Parts of a second and broken seconds anywhere; whole ones only where something is said to have taken them."""
+"""Fractions of seconds anywhere; whole seconds only where the text says that something took them."""
 _AFTER_NAMES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(
@@ -93,7 +93,7 @@ _AFTER_NAMES: tuple[tuple[re.Pattern[str], str], ...] = (
 _IDS = re.compile(r"(?<![\w./:-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?![\w/:-]|\.\w)")
 
 _BANNER = re.compile(r"^([=_-])\1* (\S.*\S) \1+$")
-"""Filled up to the width of a terminal, so that a longer time has a shorter frame."""
+"""Headings padded to the width of a terminal: a longer duration makes the padding shorter."""
 
 _VERDICT = r"(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)"
 _REPORTS: tuple[re.Pattern[str], ...] = (
@@ -107,9 +107,9 @@ _SIGNS = re.compile(r"(?P<head>\S+\.py )(?P<signs>[.FEsxXRr]+)(?P<tail>(?:\s+\[.
 
 
 def normalize(text: str, *, root: str) -> str:
-    """The text with everything taken out that differs from machine to machine or from day to day.
+    """Return the text without what differs between machines or days.
 
-    >>> normalize("1 passed in 0.02s", root="/w") == normalize("1 passed in 1.30s", root="/w") != normalize("2 passed", root="/w")
+    >>> normalize("1 passed in 0.02s", root="/w") == normalize("1 passed in 1.30s", root="/w")
     True
     """
     place = root.rstrip("/")
@@ -122,7 +122,7 @@ def normalize(text: str, *, root: str) -> str:
 
 
 def digest(parts: Iterable[str]) -> str:
-    """One digest of several texts; where one ends and the next begins is part of it."""
+    """Return one digest of several texts; the boundaries between them count."""
     hashed = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -144,7 +144,7 @@ def _after_name(stands_for: str) -> Callable[[re.Match[str]], str]:
 
 
 def _ordered(lines: list[str]) -> list[str]:
-    """The lines, with neighbours that report alike in one order."""
+    """Return the lines with neighbouring reports of one kind sorted."""
     ordered: list[str] = []
     block: list[str] = []
     kind: re.Pattern[str] | None = None

@@ -1,8 +1,8 @@
-"""Records sessions of any backend as cassettes: one flag, and what a model said and did can be played again.
+"""Records sessions of any backend as cassettes, which the cassette backend replays.
 
-What is kept of a session is what its model said, every call that went through our toolbox, and what it changed behind
-our back. Only sessions that came to their own end are kept, so that a replay counts the same dispatches as a run in
-which a provider failed and was asked again.
+A recording holds the text of the model, every call that went through our toolbox, and the files that the agent changed
+itself. Only sessions that ended by themselves are kept, so that a replay counts the same dispatches as a run in which a
+provider failed and was called again.
 """
 
 import functools
@@ -33,17 +33,17 @@ _NAMED = 5
 
 
 _Call = tuple[str, Mapping[str, Any], bool | None]
-"""A tool, its arguments, and whether it did what it was asked for; None where nobody looked."""
+"""A tool, its arguments, and whether it succeeded; None if that is unknown."""
 
 
 @dataclass(slots=True)
 class HeardTurn:
-    """A turn, as far as it was heard."""
+    """A turn as far as it was recorded."""
 
     text: str = ""
     calls: list[_Call] = field(default_factory=list)
     results: list[tuple[bool, str]] | None = field(default_factory=list)
-    """What the model was shown of its calls; None if nobody knows."""
+    """The results that the model was shown; None if they are unknown."""
     tokens_in: int = 0
     tokens_out: int = 0
     ms: int = 0
@@ -51,7 +51,7 @@ class HeardTurn:
 
 
 class SessionNotes:
-    """What is heard of one session."""
+    """The recording of one session, turn by turn."""
 
     def __init__(self, job: AgentJob, watch: WorktreeWatch | None) -> None:
         self._job, self._watch = job, watch
@@ -60,10 +60,10 @@ class SessionNotes:
         self._asked: list[str] = []
         self._ends: list[AgentTurn] = []
         self._first = 0
-        """The first turn of the ask that is under way."""
+        """Index of the first turn of the current prompt."""
 
-    def tell(self, happening: Happening) -> None:
-        """Words and counts; calls are heard at the toolbox."""
+    def on_happening(self, happening: Happening) -> None:
+        """Record text and usage; calls are recorded at the toolbox."""
         if happening.kind in (Kind.TEXT, Kind.THOUGHT, Kind.USAGE):
             turn = self._speaking()
             turn.ms = self._waited()
@@ -72,20 +72,20 @@ class SessionNotes:
             if happening.kind is Kind.USAGE and happening.args is not None:
                 turn.tokens_in += _count(happening.args.get("tokens_in"))
                 turn.tokens_out += _count(happening.args.get("tokens_out"))
-        self._job.tell(happening)
+        self._job.on_happening(happening)
 
     def asked(self, prompt: str) -> None:
-        """A prompt begins."""
+        """Record that a prompt was sent."""
         self._asked.append(prompt)
         self._since, self._first = time.monotonic(), len(self._turns)
         self._turns.append(HeardTurn())
 
     def answered(self, end: AgentTurn) -> None:
-        """A prompt has come to its end."""
+        """Record the result of a prompt."""
         last = self._turns[-1]
         self._act_alone(last)
         if last.calls and end.submitted is None:
-            last = HeardTurn()  # what ends an ask is a turn without calls
+            last = HeardTurn()  # a prompt ends with a turn without calls
             self._turns.append(last)
         if not last.calls:
             last.text = end.text
@@ -94,13 +94,13 @@ class SessionNotes:
         self._ends.append(end)
 
     def calling(self) -> None:
-        """Before a call of ours: what has changed by now was not its doing."""
+        """Note that a call of ours begins: earlier changes of files are not its doing."""
         turn = self._turns[-1]
         turn.ms = turn.ms or self._waited()
         self._act_alone(turn)
 
     def called(self, tool: str, args: Mapping[str, Any], result: ToolResult) -> None:
-        """After a call of ours."""
+        """Record a call of ours and its result."""
         turn = self._turns[-1]
         turn.calls.append((tool, dict(args), result.ok))
         if turn.results is not None:
@@ -110,7 +110,7 @@ class SessionNotes:
             self._watch.settle()
 
     def cassette(self, backend: str) -> Cassette:
-        """Everything, as it is played again."""
+        """Return the recording as a cassette."""
         ends = [end.stop for end in self._ends]
         if not ends or len(ends) != len(self._asked) or set(ends) != {Stop.DONE}:
             raise UsageError("the session did not come to its own end", next_step="record it again")
@@ -145,7 +145,7 @@ class SessionNotes:
         return Cassette(header, tuple(turns))
 
     def _speaking(self) -> HeardTurn:
-        """The turn that is being said: what comes after calls is another one."""
+        """Return the current turn; text after calls begins another one."""
         if not self._turns or self._turns[-1].calls:
             self._turns.append(HeardTurn())
         return self._turns[-1]
@@ -154,7 +154,7 @@ class SessionNotes:
         return max(0, int((time.monotonic() - self._since) * 1000))
 
     def _count_up(self, end: AgentTurn) -> None:
-        """The session's count is right where the turns' own are not: some agents only tell a sum, some do it twice."""
+        """Correct the counts of the turns by the session's: some agents report only a sum, some report twice."""
         for side in ("tokens_in", "tokens_out"):
             whole = getattr(end.usage, side)
             heard = sum(getattr(turn, side) for turn in self._turns)
@@ -168,7 +168,7 @@ class SessionNotes:
             setattr(last, side, getattr(last, side) + max(0, whole - heard))
 
     def _act_alone(self, turn: HeardTurn) -> None:
-        """Puts what the agent did by itself in front of what it does next."""
+        """Record what the agent changed itself before what it does next."""
         if self._watch is None:
             return
         found = [(change, self._as_call(change)) for change in self._watch.changes()]
@@ -177,16 +177,16 @@ class SessionNotes:
         if lost:
             more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
             named = ", ".join(lost[:_NAMED])
-            self._job.happened(Kind.NOTE, f"changed, and no part of the recording: {named}{more}")
+            self._job.report(Kind.NOTE, f"changed, and no part of the recording: {named}{more}")
         if calls and turn.text and not turn.calls:
-            # it was done before this was said
+            # the changes came before this text
             self._turns.insert(len(self._turns) - 1, HeardTurn(calls=calls, results=None))
         elif calls:
             turn.calls += calls
             turn.results = None
 
     def _as_call(self, change: WorktreeChange) -> _Call | None:
-        """A call of ours that does the same; None if there is none, or the role may not make it."""
+        """Return a call of ours with the same effect; None if there is none, or the role may not make it."""
         if change.text is not None:
             return self._allowed(Tool.CREATE_FILE, {"path": change.path, "content": change.text}, paths=(change.path,))
         if not change.is_gone:
@@ -208,7 +208,7 @@ _MOST_SESSIONS = 10_000
 
 
 def recorded_backend(backend: Backend, folder: Path) -> Backend:
-    """The backend, with each of its sessions written to the folder when it is closed."""
+    """Return the backend with each session written to the folder when it is closed."""
     return _Recorder(backend, folder)
 
 
@@ -234,9 +234,9 @@ class _Recorder:
     async def _listened(self, job: AgentJob) -> AsyncIterator[Session]:
         watch = WorktreeWatch(job.worktree) if self._acts_alone else None
         if watch is not None and watch.is_blind:
-            job.happened(Kind.NOTE, "the worktree is too large to record what this agent does by itself")
+            job.report(Kind.NOTE, "the worktree is too large to record what this agent does by itself")
         notes = SessionNotes(job, watch)
-        heard = replace(job, tools=_HeardToolbox(job.tools, notes), tell=notes.tell)
+        heard = replace(job, tools=_HeardToolbox(job.tools, notes), on_happening=notes.on_happening)
         async with self._backend.open(heard) as session:
             yield _HeardSession(session, notes)
         try:
@@ -244,9 +244,9 @@ class _Recorder:
         except (
             FairWitnessError,
             ValidationError,
-        ) as error:  # a recorded_backend that fails is no reason to lose the dispatch
+        ) as error:  # a failed recording must not lose the dispatch
             said = f"not recorded: {error.what if isinstance(error, FairWitnessError) else 'it holds what is no text'}"
-        job.happened(Kind.NOTE, said)
+        job.report(Kind.NOTE, said)
 
     def _write(self, job: AgentJob, notes: SessionNotes) -> str:
         data = _clean(notes.cassette(self._backend.name), job)
@@ -259,7 +259,7 @@ class _Recorder:
 
 
 def _clean(cassette: Cassette, job: AgentJob) -> bytes:
-    """The file, without secrets; if one is left, there is no file."""
+    """Return the file without secrets; if one cannot be removed, there is no file."""
     redactor = Redactor([job.endpoint.token] if job.endpoint is not None else [])
     header = CassetteHeader.model_validate(redactor.redact_all(cassette.header.plain()))
     turns: list[CassetteTurn] = []
@@ -292,7 +292,7 @@ class _HeardSession:
 
 
 class _HeardToolbox(Toolbox):
-    """Another's tools, with every call heard; it has no tools of its own."""
+    """A toolbox that records every call of another one."""
 
     def __init__(self, inner: Toolbox, notes: SessionNotes) -> None:
         self._inner, self._notes = inner, notes

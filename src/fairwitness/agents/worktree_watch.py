@@ -1,6 +1,6 @@
-"""Finds what changed in a worktree between two moments; for recording agents that act by themselves.
+"""Finds what changed in a worktree between two moments, to record agents that change files themselves.
 
-This serves recordings only. What an agent was allowed to change is judged elsewhere, in git, and trusts nothing here.
+Only recordings use it. Whether an agent was allowed to change a file is decided elsewhere, from git.
 """
 
 import os
@@ -11,27 +11,27 @@ from fairwitness.errors import StoreError
 from fairwitness.kit.files import read_plain
 
 MOST_FILES = 20_000
-"""In a larger worktree nothing is watched."""
+"""A worktree with more files is not watched."""
 MOST_BYTES = 1 << 20
-"""Of a file that is recorded."""
+"""The largest file that is recorded."""
 _PASSED_OVER = frozenset({".git", ".fairwitness", "node_modules", ".venv", "venv", "__pycache__"})
-"""Closed to every agent, or too large and nobody's own work."""
+"""Closed to every agent, or large and not the project's own work."""
 
 _Signature = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class WorktreeChange:
-    """A path that is not as it was."""
+    """A path whose file changed."""
 
     path: str
     text: str | None
-    """All of it; None if it is gone, or is no text that could be written again."""
+    """The whole new text; None if the file is gone or is not text."""
     is_gone: bool = False
 
 
 class WorktreeWatch:
-    """A worktree as it was when it was last looked at."""
+    """The state of a worktree when it was last scanned."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -39,16 +39,16 @@ class WorktreeWatch:
 
     @property
     def is_blind(self) -> bool:
-        """Whether the worktree was too large to be watched."""
+        """Whether the worktree is too large to be watched."""
         return self._files is None
 
     def settle(self) -> None:
-        """Takes the worktree as it is now."""
+        """Take the current state as the one to compare with."""
         if self._files is not None:
             self._files = self._look()
 
     def changes(self) -> tuple[WorktreeChange, ...]:
-        """What is not as it was when last looked at; from now on it is compared with this moment."""
+        """Return what changed since the last scan, and compare with the current state from now on."""
         before, now = self._files, self._look() if self._files is not None else None
         self._files = now
         if before is None or now is None:
@@ -66,7 +66,7 @@ class WorktreeWatch:
             if len(found) + len(names) > MOST_FILES:
                 return None
             for name in names:
-                path = os.path.join(folder, name)  # noqa: PTH118 -- some ten thousand of them, before and after each call
+                path = os.path.join(folder, name)  # noqa: PTH118 -- up to 20,000 of them
                 try:
                     seen = os.lstat(path)
                 except OSError:  # gone meanwhile

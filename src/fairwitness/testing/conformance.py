@@ -150,7 +150,7 @@ async def run_case(
         tools=tools,
         runner=runner,
         endpoint=endpoint,
-        tell=happenings.append,
+        on_happening=happenings.append,
         began=time.monotonic(),
     )
     before, repository = _files(ground.worktree), _digest(ground.worktree / ".git")

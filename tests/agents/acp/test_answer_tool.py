@@ -44,8 +44,8 @@ def test_who_hands_in_nothing_has_handed_in_nothing(ground: Ground) -> None:
 def test_an_answer_that_was_handed_in_is_taken_once(tmp_path: Path) -> None:
     ours = hand(tmp_path)
     (tmp_path / "submit" / "answer.json").write_text('{"recommendation": "x"}')
-    assert ours.taken() == {"recommendation": "x"}
-    assert ours.taken() is None
+    assert ours.take_answer() == {"recommendation": "x"}
+    assert ours.take_answer() is None
 
 
 def test_the_driver_validates_what_was_handed_in(ground: Ground) -> None:
@@ -85,7 +85,7 @@ def test_what_is_no_document_is_no_answer_and_is_gone(tmp_path: Path, text: str)
     ours = hand(tmp_path)
     place = tmp_path / "submit" / "answer.json"
     place.write_text(text)
-    assert ours.taken() is None
+    assert ours.take_answer() is None
     assert not place.exists()
 
 
@@ -93,5 +93,5 @@ def test_a_planted_link_is_no_answer(tmp_path: Path) -> None:
     ours = hand(tmp_path)
     (tmp_path / "secret.json").write_text('{"secret": 1}')
     (tmp_path / "submit" / "answer.json").symlink_to(tmp_path / "secret.json")
-    assert ours.taken() is None
+    assert ours.take_answer() is None
     assert (tmp_path / "secret.json").exists()

@@ -60,7 +60,7 @@ def test_a_worktree_is_found_again_somewhere_else() -> None:
             [HEADER, {key: value for key, value in turn(0).items() if key != "seen"}],
             r"x.jsonl:2:\d+: not a turn.*seen.*",
         ),
-        ([HEADER, turn(0), turn(2)], "x.jsonl:3:1: turn 2 stands where turn 1 should"),
+        ([HEADER, turn(0), turn(2)], "x.jsonl:3:1: expected turn 1, found turn 2"),
         ([HEADER, turn(0), ""], r"x.jsonl:3:1: .*"),
         ([HEADER, "not json"], r"x.jsonl:2:\d+: not JSON: .*"),
     ],

@@ -30,12 +30,12 @@ pytestmark = pytest.mark.req("X3")
 def test_what_an_agent_does_by_itself_is_played_as_calls_of_ours(tmp_path: Path) -> None:
     async def works(job: AgentJob) -> AgentTurn:
         root = job.worktree
-        job.happened(Kind.TEXT, "First ")
+        job.report(Kind.TEXT, "First ")
         (root / "src" / "new.py").write_text("NEW = 1\n")
         (root / "src" / "add.py").write_text("fixed\n")
         result = await job.tools.call("read_file", {"path": "src/new.py"})
         assert result.ok
-        job.happened(Kind.TEXT, "then the rest.")
+        job.report(Kind.TEXT, "then the rest.")
         (root / "src" / "new.py").write_text("NEW = 2\n")
         (root / "notes.md").unlink()
         (root / "elsewhere.md").write_text("not mine to write\n")
@@ -67,7 +67,7 @@ def test_what_an_agent_does_by_itself_is_played_as_calls_of_ours(tmp_path: Path)
 def test_counts_that_were_told_as_sums_are_not_added_up(tmp_path: Path) -> None:
     async def works(job: AgentJob) -> AgentTurn:
         for tokens in (300, 700):
-            job.happened(Kind.USAGE, args={"tokens_in": tokens, "tokens_out": 10})
+            job.report(Kind.USAGE, args={"tokens_in": tokens, "tokens_out": 10})
             await job.tools.call("list_dir", {})
         return ended("Done.")
 
@@ -80,9 +80,9 @@ def test_counts_that_were_told_as_sums_are_not_added_up(tmp_path: Path) -> None:
 
 def test_a_tool_of_the_agents_own_is_no_call_of_the_recording(tmp_path: Path) -> None:
     async def works(job: AgentJob) -> AgentTurn:
-        job.happened(Kind.CALL, tool="Bash", call="x", args={"command": "ls"})
-        job.happened(Kind.RESULT, "src", tool="Bash", call="x", ok=True)
-        job.happened(Kind.TEXT, "Done.")
+        job.report(Kind.CALL, tool="Bash", call="x", args={"command": "ls"})
+        job.report(Kind.RESULT, "src", tool="Bash", call="x", ok=True)
+        job.report(Kind.TEXT, "Done.")
         return ended("Done.")
 
     ask(recorded_backend(Alone(works), tmp_path / "tapes"), job_in(project(tmp_path)))

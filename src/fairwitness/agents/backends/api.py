@@ -1,4 +1,8 @@
-"""The `api` backend: a model behind our gateway, with our tools and a loop of our own. All of it is ours: tier A."""
+"""The `api` backend: calls a model through our gateway, with our tools and our own loop, so it has tier A.
+
+Models are called with pydantic-ai. Nothing here retries by itself, uses a proxy of the environment, or leaves this
+machine.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -25,19 +29,19 @@ EXTRAS = {
     Dialect.ANTHROPIC: "anthropic",
     Dialect.GEMINI: "google",
 }
-"""Which extra of ours brings a dialect."""
+"""The extra of this package that a dialect needs."""
 PACKAGES = {"api": "pydantic_ai", "openai": "openai", "anthropic": "anthropic", "google": "google.genai"}
-"""What an extra brings, as it is imported."""
+"""The package that an extra installs, by its import name."""
 CONNECT_S = 10.0
 QUIET_S = 600.0
-"""How long a model may say nothing at all; some think for minutes before the first word."""
+"""Seconds without a byte from the model; some think for minutes before the first one."""
 ANSWER_TOKENS = 16_384
-"""The most of one turn where the dialect wants a number: the budget is reserved by it."""
+"""The longest turn, for a dialect that requires a limit: the gateway reserves budget by it."""
 
 
 @asynccontextmanager
 async def open_model(endpoint: Endpoint, *, quiet_s: float = QUIET_S) -> "AsyncIterator[tuple[Model, ModelSettings]]":
-    """The endpoint's model, and the settings for each request; its connections are closed afterwards."""
+    """Return the model of an endpoint and the settings of each request; its connections are closed afterwards."""
     url = endpoint.url
     if url is None or not is_loopback(url):
         raise UsageError(
@@ -52,7 +56,7 @@ async def open_model(endpoint: Endpoint, *, quiet_s: float = QUIET_S) -> "AsyncI
     async with httpx2.AsyncClient(
         timeout=httpx2.Timeout(quiet_s, connect=CONNECT_S, pool=CONNECT_S),
         event_hooks={"request": [_stay_here]},
-        trust_env=False,  # a proxy would see the token, and what the repository says
+        trust_env=False,  # a proxy would see the token and the repository's content
     ) as client:
         try:
             model = _model(endpoint, url.rstrip("/"), client)
@@ -72,7 +76,7 @@ def _missing(extra: str, error: ImportError) -> NotReady:
 
 
 async def _stay_here(request: "httpx2.Request") -> None:
-    """The tripwire: runs before every request, those that follow a redirection included."""
+    """Refuse a request that leaves this machine; runs before every request, also after a redirect."""
     import httpx2
 
     if not is_loopback(str(request.url)):
@@ -100,19 +104,19 @@ def _model(endpoint: Endpoint, url: str, client: "httpx2.AsyncClient") -> "Model
             from pydantic_ai.models.google import GoogleModel
             from pydantic_ai.providers.google import GoogleProvider
 
-            # without retry options its client does not try again
+            # its client does not retry without retry options
             google = GoogleProvider(api_key=endpoint.token, base_url=url, http_client=client)
             return GoogleModel(endpoint.model, provider=google)
 
 
 def _most_tokens(model: "Model") -> int:
-    """What pydantic-ai would ask for: all that the model can say."""
+    """Return the limit that pydantic-ai would send: the longest output of the model."""
     most = model.profile.get("anthropic_max_output_tokens")
     return most if isinstance(most, int) else 0
 
 
 class ApiBackend:
-    """Reaches a model through the endpoint of each job."""
+    """Calls the model at the endpoint of each job."""
 
     def __init__(
         self,
@@ -122,16 +126,16 @@ class ApiBackend:
         waits: RetryWaits = no_retries,
         quiet_s: float = QUIET_S,
     ) -> None:
-        """`dialect` is what `probe` looks for; each job's endpoint says for itself which one it speaks."""
+        """Set the dialect that `probe` looks for; the endpoint of a job names its own."""
         self._name, self._dialect, self._waits, self._quiet_s = name, dialect, waits, quiet_s
 
     @property
     def name(self) -> str:
-        """As people choose it."""
+        """The name by which people choose it."""
         return self._name
 
     def probe(self) -> Probe:
-        """Looks for the packages and imports none of them: that alone takes seconds."""
+        """Look for the packages without importing them, which would take seconds."""
         missing = tuple(self._missing())
         return Probe(
             name=self._name,
@@ -148,11 +152,11 @@ class ApiBackend:
             yield "api"
         wanted = {EXTRAS[self._dialect]} if self._dialect is not None else set(EXTRAS.values())
         absent = sorted(extra for extra in wanted if not _is_there(PACKAGES[extra]))
-        if len(absent) == len(wanted):  # any one will do where none was named
+        if len(absent) == len(wanted):  # any of them is enough if no dialect was named
             yield absent[0]
 
     def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
-        """A conversation; `NotReady` names the extra that is missing, `UsageError` an address that is not ours."""
+        """Open a conversation; `NotReady` names a missing extra, `UsageError` an address that is not local."""
         return self._opened(job)
 
     @asynccontextmanager
@@ -160,7 +164,7 @@ class ApiBackend:
         if job.endpoint is None:
             raise UsageError("the api backend was given no endpoint", next_step="start the gateway, and name a model")
         async with open_model(job.endpoint, quiet_s=self._quiet_s) as (model, settings):
-            from fairwitness.agents.backends.api_session import ApiSession  # with it comes all of pydantic-ai
+            from fairwitness.agents.backends.api_session import ApiSession  # imports pydantic-ai
 
             session = ApiSession(model, settings, job, self._waits)
             try:
@@ -172,7 +176,7 @@ class ApiBackend:
 def _is_there(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # of a package above it
+    except ModuleNotFoundError:  # its parent package is missing
         return False
 
 

@@ -1,7 +1,7 @@
-"""A conversation with a model over its interface: it is asked, its calls go through our toolbox, until its last word.
+"""A conversation with a model: calls it, runs its tool calls in our toolbox, and repeats until it makes no more calls.
 
-The loop is ours and the library only speaks the dialects: how often a model is asked, what it is told of a bad call,
-and what ends a turn are this module's to decide, and every one of them is bounded.
+The library only speaks the dialects. This module decides how often a model is called, what it is shown after a bad
+call, and what ends a turn; each of these has a limit.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ _OVER_BUDGET = "over budget:"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no turn."""
+    """The reason why there is no turn."""
 
     stop: Stop
     cause: ErrorCause | None
@@ -70,21 +70,21 @@ class Failure:
 
 
 def failed(cause: ErrorCause, text: str) -> Failure:
-    """A failure that is nobody's limit and nobody's refusal."""
+    """Return a failure that is neither a limit nor a refusal."""
     return Failure(Stop.FAILED, cause, text)
 
 
 def failure_of(error: Exception) -> Failure:
-    """What an exception of pydantic-ai, of a provider's package or of HTTP means."""
+    """Return the failure that an exception of pydantic-ai, of a provider's package or of HTTP means."""
     text = visible(_words(error))[:_SHOWN]
     match error:
         case ContentFilterError():
             return Failure(Stop.REFUSED, None, text)
-        case ModelHTTPError(status_code=402):  # the gateway's own answer at the cap
+        case ModelHTTPError(status_code=402):  # the gateway's answer when the budget is spent
             return Failure(Stop.LIMIT, None, text)
-        case ModelAPIError(in_stream=True) if _OVER_BUDGET in text:  # a stream that was cut off there has no status
+        case ModelAPIError(in_stream=True) if _OVER_BUDGET in text:  # a stream that the gateway cut off has no status
             return Failure(Stop.LIMIT, None, text)
-        case ModelQuotaExceededError():  # waiting does not fill an account
+        case ModelQuotaExceededError():  # waiting does not help
             return failed(ErrorCause.PERMISSION_DENIED, text)
         case ModelHTTPError():
             return failed(_by_status(error.status_code), text)
@@ -94,7 +94,7 @@ def failure_of(error: Exception) -> Failure:
             return failed(ErrorCause.NETWORK, text)
         case ModelAPIError():
             return failed(ErrorCause.SERVER_ERROR, text)
-        case _:  # nonsense where an answer was due
+        case _:  # not a valid answer
             return failed(ErrorCause.AGENT_ERROR, text)
 
 
@@ -111,7 +111,7 @@ def _by_status(status: int) -> ErrorCause:
 
 
 def _words(error: Exception) -> str:
-    """The provider's own sentence where there is one; else what the exception says."""
+    """Return the message of the provider, or else of the exception."""
     if not isinstance(error, ModelHTTPError):
         return f"the model failed: {error}" if str(error) else f"the model failed: {type(error).__name__}"
     body: object = error.body
@@ -124,31 +124,31 @@ def _words(error: Exception) -> str:
 
 
 MOST_SIGNS = 1 << 20
-"""Of one turn, thoughts and arguments included; more is a flood, and is not listened to."""
+"""Characters of one turn, with thoughts and arguments; reading stops there."""
 MOST_CALLS = 64
-"""So many calls of one turn are carried out."""
+"""Calls of one turn that are run, at most."""
 _TOO_MANY = ToolReply(False, f"not done: more than {MOST_CALLS} calls in one turn")
 
 
 class ApiSession:
-    """One conversation; its history is what the model is told again each time."""
+    """A conversation; every request sends its whole history."""
 
     def __init__(self, model: Model, settings: ModelSettings, job: AgentJob, waits: RetryWaits) -> None:
         self._model, self._settings, self._job, self._waits = model, settings, job, waits
         self._asking = CancellableTurn()
         self._history: list[ModelMessage] = []
         self._unsaid: list[ModelRequestPart] = []
-        """What the model has not been told yet: prompts, and results of its calls."""
+        """Prompts and results of calls that were not sent yet."""
         self._offered = ModelRequestParameters(function_tools=_offered(job))
         self._requests = 0
         self._responses: list[ModelResponse] = []
 
     async def ask(self, prompt: str) -> AgentTurn:
-        """One prompt, to the model's last word or to what kept it from saying one."""
+        """Send a prompt and return the turn that ends it, or says why it failed."""
         return await self._asking.run(self._talk(prompt), lambda: self._turn(Stop.CANCELLED, error="it was cancelled"))
 
     async def cancel(self) -> None:
-        """Ends the request or the tool that is under way."""
+        """End the current request or tool call."""
         await self._asking.cancel()
 
     async def _talk(self, prompt: str) -> AgentTurn:
@@ -157,7 +157,7 @@ class ApiSession:
             response = await self._response()
             if isinstance(response, Failure):
                 return self._turn(response.stop, error=response.text, cause=response.cause)
-            self._tell(response)
+            self._report(response)
             acted = await self._act(response)
             if acted is None:
                 refused = response.finish_reason == "content_filter"
@@ -166,20 +166,20 @@ class ApiSession:
                 return self._turn(Stop.DONE, submitted=acted.submitted)
 
     async def _act(self, response: ModelResponse) -> TurnReplies | None:
-        """Carries out the calls of a response, and notes what the model is to be told of them; None without calls."""
+        """Run the calls of a response and keep their results for the next request; None if it has no calls."""
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
         if not calls:
             return None
         asked = [ToolRequest(call.tool_call_id, call.tool_name, _arguments(call)) for call in calls[:MOST_CALLS]]
         acted = await run_tools(self._job, asked)
-        answers = [*acted.answers, *[_TOO_MANY] * (len(calls) - len(asked))]  # a provider wants one for each call
+        answers = [*acted.answers, *[_TOO_MANY] * (len(calls) - len(asked))]  # a provider requires one for each call
         for call, answer in zip(calls, answers, strict=True):
             outcome: Literal["success", "failed"] = "success" if answer.ok else "failed"
             self._unsaid.append(ToolReturnPart(call.tool_name, answer.text, call.tool_call_id, outcome=outcome))
         return acted
 
     async def _response(self) -> ModelResponse | Failure:
-        """The next turn of the model; a request that failed is made again as often as the rule says."""
+        """Return the next response of the model; a failed request is retried as the retry rule says."""
         tries = 0
         while True:
             tokens = sum(response.usage.total_tokens for response in self._responses)
@@ -196,7 +196,7 @@ class ApiSession:
             waits = self._waits(response.cause) if response.cause is not None else ()
             if tries >= len(waits):
                 return response
-            self._job.happened(Kind.NOTE, f"{response.text}; asking again in {waits[tries]:g} s")
+            self._job.report(Kind.NOTE, f"{response.text}; asking again in {waits[tries]:g} s")
             await asyncio.sleep(waits[tries])
             tries += 1
 
@@ -213,21 +213,21 @@ class ApiSession:
                         await stream.cancel()
                         return failed(ErrorCause.AGENT_ERROR, f"the model said more than {MOST_SIGNS} signs at once")
                 response = stream.get()
-        except Exception as error:  # noqa: BLE001 -- whatever a provider's package makes of nonsense is the model's failure
+        except Exception as error:  # noqa: BLE001 -- any error of a provider's package is a failure of the model
             return failure_of(error)
         if response.state != "complete":
             return failed(ErrorCause.NETWORK, "the model's answer broke off")
         return replace(response, parts=[_mended(part) for part in response.parts])
 
-    def _tell(self, response: ModelResponse) -> None:
+    def _report(self, response: ModelResponse) -> None:
         thoughts = [part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content]
         if thoughts:
-            self._job.happened(Kind.THOUGHT, "\n".join(thoughts))
+            self._job.report(Kind.THOUGHT, "\n".join(thoughts))
         if response.text:
-            self._job.happened(Kind.TEXT, response.text)
+            self._job.report(Kind.TEXT, response.text)
         used = response.usage
         if _is_counted(used):
-            self._job.happened(
+            self._job.report(
                 Kind.USAGE,
                 f"{used.input_tokens} in, {used.output_tokens} out",
                 args={"tokens_in": used.input_tokens, "tokens_out": used.output_tokens},
@@ -254,17 +254,17 @@ class ApiSession:
 
 
 def _offered(job: AgentJob) -> list[ToolDefinition]:
-    """The tools of the role, and the one that takes the answer."""
+    """Return the tools of the role and the one that takes the answer."""
     tools = [(tool.name, tool.description, tool.schema) for tool in job.tools.offered()]
     return [
-        # not strict: providers differ in what they refuse to hold, and each call is checked here anyway
+        # not strict: providers differ in the schemas that they accept, and every call is validated here anyway
         ToolDefinition(name=name, description=words, parameters_json_schema=schema, strict=False)
         for name, words, schema in (*tools, (SUBMIT, SUBMIT_DESCRIPTION, job.form.schema))
     ]
 
 
 def _mended(part: ModelResponsePart) -> ModelResponsePart:
-    """What a model said without halves of characters, which nobody could write down or send again."""
+    """Return the part without halves of surrogate pairs, which cannot be stored or sent again."""
     match part:
         case TextPart() | ThinkingPart():
             return replace(part, content=_whole(part.content))
@@ -295,7 +295,7 @@ def _arguments(call: ToolCallPart) -> dict[str, Any]:
 
 
 def _size(event: ModelResponseStreamEvent) -> int:
-    """How much was said, whatever it was."""
+    """Return the number of characters in a stream event."""
     match event:
         case PartStartEvent(part=said) | PartDeltaEvent(delta=said):
             texts = (getattr(said, name, None) for name in ("content", "content_delta", "args", "args_delta"))
@@ -309,7 +309,7 @@ def _is_counted(used: RequestUsage) -> bool:
 
 
 def _usage(used: list[RequestUsage]) -> Usage:
-    """The sum; unknown as soon as one turn is, since what is missing is not nothing."""
+    """Return the sum; it is unknown if the usage of one turn is unknown."""
     if not used or not all(map(_is_counted, used)):
         return Usage(turns=len(used))
     return Usage(

@@ -1,7 +1,7 @@
-"""The `cassette` backend: recorded turns of a model, real tools in a real worktree; no model is asked.
+"""The `cassette` backend: replays recorded turns of a model with real tools in a real worktree, without a model.
 
-Before each turn it compares what the model would have been shown with what it was shown when this was recorded. A
-recording that no longer fits says at which turn, and stops there unless it was told to go on.
+Before each turn it compares the results that the model would be shown with those that were recorded. A strict replay
+stops at the first turn that differs; a lenient one reports it and goes on.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _NONE_DONE: Mapping[tuple[Role, str], int] = {}
 
 
 class CassetteBackend:
-    """Plays cassettes: one file, or the file of each role, instance and time it is dispatched from a folder."""
+    """Replays cassettes: one file, or from a folder the file for each role, instance and session number."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class CassetteBackend:
         speed: float = 0.0,
         done: Mapping[tuple[Role, str], int] = _NONE_DONE,
     ) -> None:
-        """`speed` is how much of the recorded time is waited for: 0 is none of it, 1 all of it. `done` says how many
-        sessions of a role and an instance came to their own end in an earlier process of the same run."""
+        """Set `speed`, the share of the recorded time to wait (0 to 1), and `done`, the number of sessions of each role
+        and instance that ended in an earlier process of the same run."""
         self._place, self._name, self._strict, self._speed = place, name, strict, speed
         self._done = Counter(done)
 
     @property
     def name(self) -> str:
-        """As people choose it."""
+        """The name by which people choose it."""
         return self._name
 
     def probe(self) -> Probe:
-        """Whether there is anything to play."""
+        """Return whether the recordings exist."""
         found = self._place.exists()
         return Probe(
             name=self._name,
@@ -76,7 +76,7 @@ class CassetteBackend:
         )
 
     def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
-        """A session of recorded turns; `NotReady` if there is no recording of it, `BadDocument` if it is none."""
+        """Open a session of recorded turns; `NotReady` if there is no recording, `BadDocument` if it is invalid."""
         return self._play(job)
 
     @asynccontextmanager
@@ -87,7 +87,7 @@ class CassetteBackend:
         finally:
             await player.cancel()
             player.leave()
-            if player.is_done:  # only such sessions are recorded
+            if player.is_done:  # only sessions that ended by themselves are recorded
                 self._done[job.spec.role, job.brief.instance] += 1
 
     def _find(self, job: AgentJob) -> Cassette:
@@ -111,35 +111,35 @@ class CassetteBackend:
 
 
 class _Player:
-    """One session, as far as it was played."""
+    """A session as far as it was replayed."""
 
     def __init__(self, job: AgentJob, cassette: Cassette, *, strict: bool, speed: float) -> None:
         self._job, self._cassette, self._strict, self._speed = job, cassette, strict, speed
         self._asking = CancellableTurn()
         self.is_done = False
-        """Whether every ask so far came to its own end."""
+        """Whether the last prompt ended by itself."""
         self._played: list[CassetteTurn] = []
         self._shown: list[tuple[bool, str]] = []
-        """Results since the last turn."""
+        """Results of calls since the last turn."""
         self._changed: list[str] = []
-        """Calls since the last turn that came out the other way when this was recorded."""
+        """Calls since the last turn that succeeded now and failed then, or the other way round."""
 
     async def ask(self, prompt: str) -> AgentTurn:
-        """Plays on to the end of the recorded answer."""
+        """Replay up to the end of the recorded answer."""
         self.is_done = False
         end = await self._asking.run(self._answer(prompt), lambda: self._turn(Stop.CANCELLED, error="it was cancelled"))
         self.is_done = end.stop is Stop.DONE
         return end
 
     async def cancel(self) -> None:
-        """Ends the wait or the tool that is under way."""
+        """End the current wait or tool call."""
         await self._asking.cancel()
 
     def leave(self) -> None:
-        """Says what was not played."""
+        """Report the turns that were not replayed."""
         left = len(self._cassette.turns) - len(self._played)
         if left:
-            self._job.happened(Kind.NOTE, f"{left} of {len(self._cassette.turns)} recorded turns were not played")
+            self._job.report(Kind.NOTE, f"{left} of {len(self._cassette.turns)} recorded turns were not played")
 
     async def _answer(self, prompt: str) -> AgentTurn:
         if not self._played:
@@ -154,21 +154,21 @@ class _Player:
             turn = self._cassette.turns[len(self._played)]
             await asyncio.sleep(turn.ms * self._speed / 1000)
             self._played.append(turn)
-            self._tell(turn)
+            self._report(turn)
             submitted = await self._act(turn)
             if submitted is not None or not turn.calls:
                 return self._turn(Stop.DONE, submitted=submitted)
 
     def _compare_header(self, prompt: str) -> None:
         header, root = self._cassette.header, self._job.worktree
-        # one that was written by hand was never asked anything
+        # a recording written by hand had no prompt
         if header.prompt != NO_PROMPT and header.prompt != prompt_digest(prompt, root):
-            self._job.happened(Kind.NOTE, "the prompt is not the one this was recorded with")
+            self._job.report(Kind.NOTE, "the prompt is not the one this was recorded with")
         if header.schema_digest is not None and header.schema_digest != schema_digest(self._job.form.schema):
-            self._job.happened(Kind.NOTE, "the answer's schema is not the one this was recorded with")
+            self._job.report(Kind.NOTE, "the answer's schema is not the one this was recorded with")
 
     def _problem(self) -> str | None:
-        """Why the next turn cannot be played; only told, and not a reason to stop, if the replay is lenient."""
+        """Return why the next turn cannot be replayed; a lenient replay only reports it."""
         number = len(self._played)
         if number >= len(self._cassette.turns):
             return f"diverged at turn {number}: the recording has no more turns"
@@ -179,14 +179,14 @@ class _Player:
         problem = f"diverged at turn {number}: {hint}; shown now: {summary_of_results(self._shown, self._job.worktree)}"
         if self._strict:
             return problem
-        self._job.happened(Kind.NOTE, problem)
+        self._job.report(Kind.NOTE, problem)
         return None
 
-    def _tell(self, turn: CassetteTurn) -> None:
+    def _report(self, turn: CassetteTurn) -> None:
         if turn.text:
-            self._job.happened(Kind.TEXT, self._here(turn.text))
+            self._job.report(Kind.TEXT, self._here(turn.text))
         used_in, used_out = turn.usage
-        self._job.happened(
+        self._job.report(
             Kind.USAGE, f"{used_in} in, {used_out} out", args={"tokens_in": used_in, "tokens_out": used_out}
         )
 

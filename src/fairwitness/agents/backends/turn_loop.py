@@ -1,4 +1,7 @@
-"""Asks that can be taken back: each runs in a task of its own, which `cancel` ends from anywhere."""
+"""What the api and cassette backends share: tool calls of a turn, the limits of a dispatch, and cancellation.
+
+Both run tools here, so that a replay does and reports exactly what the recorded session did and reported.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,18 +13,18 @@ from fairwitness.contracts.agents.dispatch import DispatchLimits, Kind
 from fairwitness.contracts.common.decisions import ErrorCause
 
 RetryWaits = Callable[[ErrorCause], Sequence[float]]
-"""The seconds to wait before each further try of what failed so; `rules.retry.retries_inside` gives them."""
+"""Returns the seconds to wait before each retry after a cause; see `rules.retry.retries_inside`."""
 GRACE_S = 4.0
-"""How long a cancelled ask may take to leave; the driver takes down what is slower."""
+"""Seconds that a cancelled turn may take to end; the driver kills what is slower."""
 
 
 def no_retries(_cause: ErrorCause) -> tuple[float, ...]:
-    """What failed is not tried again."""
+    """Return no waits: nothing is retried."""
     return ()
 
 
 def limit_problem(limits: DispatchLimits, turns: int, tokens: int) -> str | None:
-    """Which limit leaves no room for another turn; money is counted at the gateway."""
+    """Return which limit forbids another turn, or None; the gateway counts money."""
     if turns >= limits.turns:
         return f"all {limits.turns} turns of this dispatch are used"
     if limits.tokens is not None and tokens >= limits.tokens:
@@ -30,14 +33,14 @@ def limit_problem(limits: DispatchLimits, turns: int, tokens: int) -> str | None
 
 
 class CancellableTurn:
-    """One ask at a time; after `cancel` there are no more."""
+    """Runs one turn at a time in a task of its own; after `cancel` it runs none."""
 
     def __init__(self) -> None:
         self._task: asyncio.Future[AgentTurn] | None = None
         self._is_cancelled = False
 
     async def run(self, talk: Coroutine[Any, Any, AgentTurn], cancelled: Callable[[], AgentTurn]) -> AgentTurn:
-        """What came of the talk, or the turn that says it was cancelled; nothing of it runs on afterwards."""
+        """Return the turn, or the one that says it was cancelled; nothing of it runs afterwards."""
         if self._is_cancelled:
             talk.close()
             return cancelled()
@@ -45,13 +48,13 @@ class CancellableTurn:
         try:
             await asyncio.wait({task})
         finally:
-            if not task.done():  # whoever awaits us was cancelled, and the talk is no task of theirs
+            if not task.done():  # our caller was cancelled, which does not cancel this task
                 task.cancel()
                 await asyncio.wait({task}, timeout=GRACE_S)
         return cancelled() if task.cancelled() else task.result()
 
     async def cancel(self) -> None:
-        """Ends the ask that is under way, if there is one; returns when it has left."""
+        """End the current turn, if there is one, and wait until it has ended."""
         self._is_cancelled = True
         if self._task is not None and not self._task.done():
             self._task.cancel()
@@ -59,15 +62,15 @@ class CancellableTurn:
 
 
 SUBMIT = "submit_result"
-"""The tool that takes the answer; every other one is the toolbox's."""
+"""The tool that takes the answer; all others belong to the toolbox."""
 SUBMIT_DESCRIPTION = "Hands in the answer. Call it once, when everything is done; the session ends with it."
 UNPARSED = "unparsed_arguments"
-"""Arguments that are no JSON object are kept as `{UNPARSED: the text of them}`, which fits no tool."""
+"""Arguments that are not a JSON object are kept as `{UNPARSED: their text}`, which no tool accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A tool that the model asked for."""
+    """A tool call of a model."""
 
     id: str
     tool: str
@@ -76,7 +79,7 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What the model is shown of one call."""
+    """The result of a call that the model is shown."""
 
     ok: bool
     text: str
@@ -84,25 +87,25 @@ class ToolReply:
 
 @dataclass(frozen=True, slots=True)
 class TurnReplies:
-    """What came of a turn's calls."""
+    """The results of the calls of a turn."""
 
     answers: tuple[ToolReply, ...]
-    """One for each call, in order: a model must be told of all of them."""
+    """One for each call, in order: a model needs the result of every call."""
     submitted: dict[str, Any] | None
-    """The answer, if it was handed in; the last one if it was handed in twice."""
+    """The submitted answer, if there is one; the last of several."""
 
 
 async def run_tools(job: AgentJob, calls: Sequence[ToolRequest]) -> TurnReplies:
-    """Carries out a turn's calls, one after the other; refused and impossible ones are answered with a text."""
+    """Run the calls of a turn in order; a refused or impossible call gets a text that says why."""
     answers, submitted = [], None
     for call in calls:
         named: dict[str, Any] = {"tool": call.tool.strip() or "(nothing)", "call": call.id.strip() or None}
-        job.happened(Kind.CALL, args=call.args, **named)
+        job.report(Kind.CALL, args=call.args, **named)
         answer = await _answer(job, call)
         if call.tool == SUBMIT and answer.ok:
             submitted = call.args
         answers.append(answer)
-        job.happened(Kind.RESULT, answer.text, ok=answer.ok, **named)
+        job.report(Kind.RESULT, answer.text, ok=answer.ok, **named)
     return TurnReplies(tuple(answers), submitted)
 
 

@@ -105,7 +105,7 @@ async def driven(
         tools=parts.tools,
         runner=deps.runner,
         endpoint=connection.endpoint,
-        tell=_telling(deps, parts.transcript),
+        on_happening=_telling(deps, parts.transcript),
         began=time.monotonic(),
     )
     outcome = await drive(deps.backend, job, stop=stop, cut=cut)

@@ -1,4 +1,4 @@
-"""Starts an agent inside the outer sandbox, with a home of its own and no way out but the one to its model."""
+"""Starts an agent in the outer sandbox, with a private home and a connection to its model only."""
 
 import asyncio
 import contextlib
@@ -22,17 +22,17 @@ from fairwitness.sandbox.private import Private
 from fairwitness.sandbox.runner import Attached, Finished, Runner
 
 PORT = 8017
-"""Where the agent finds its model: on a loopback that it shares with nobody."""
+"""The port of the agent's model, on a loopback interface of its own."""
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 _WEAK = frozenset({EnforcementTier.C, EnforcementTier.D})
 _CORES = 16
-"""A process may use so many at once; its time is bounded by the clock and not by this."""
+"""Cores that a process may use at once; the wall clock bounds its time, not this."""
 _GRACE_S = 30.0
-"""The sandbox's own clock comes after ours, for the case that we are gone."""
+"""The time limit of the sandbox is later than ours: it is for the case that our process is gone."""
 
 
 def require_sandbox(profile: AgentProfile, job: AgentJob) -> None:
-    """`NotReady` where only the outer sandbox could hold the agent to its role, and there is none."""
+    """Raise `NotReady` if only the outer sandbox could hold the agent to its role, and there is none."""
     if job.runner.tier is SandboxTier.NAMESPACES:
         return
     if profile.tier in _WEAK:
@@ -50,7 +50,7 @@ def require_sandbox(profile: AgentProfile, job: AgentJob) -> None:
 
 
 def values_of(profile: AgentProfile, job: AgentJob, own: Private) -> ProfileValues:
-    """The values of this dispatch."""
+    """Return the values of the placeholders for this dispatch."""
     endpoint = job.endpoint or Endpoint(dialect=profile.dialect, token="none", model="none")
     return profile_values(
         profile,
@@ -65,7 +65,7 @@ def values_of(profile: AgentProfile, job: AgentJob, own: Private) -> ProfileValu
 
 
 def write_settings(profile: AgentProfile, fill: ProfileValues, own: Private) -> None:
-    """Writes the settings of the agent into its home."""
+    """Write the settings of the agent into its home."""
     for file in profile.files:
         replace_file(Path(own.home), file.path, fill.text(file.text).encode())
 
@@ -73,7 +73,7 @@ def write_settings(profile: AgentProfile, fill: ProfileValues, own: Private) -> 
 def agent_command(
     profile: AgentProfile, job: AgentJob, installed: InstalledAgent, fill: ProfileValues, own: Private
 ) -> Command:
-    """The agent as the sandbox is told to run it."""
+    """Return the command that runs the agent in the sandbox."""
     role = job.spec.role
     env = {
         "HOME": own.home,
@@ -114,22 +114,22 @@ def agent_command(
 
 
 class SandboxedRun:
-    """A agent_command that runs in a thread of its own: as many as there are dispatches, so no pool would do."""
+    """A command that runs in the sandbox, in a thread of its own: a pool would limit the number of dispatches."""
 
     def __init__(self, runner: Runner, task: Command, attached: Attached | None = None) -> None:
         self._runner, self._command, self._attached = runner, task, attached
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
         self.finished: asyncio.Future[Finished] = self._loop.create_future()
-        """What came of it; whatever the runner raised is raised here."""
+        """The result; raises what the runner raised."""
         threading.Thread(target=self._run, name=task.purpose, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends it and everything it started; the end comes soon, but not at once."""
+        """Request the end of the command and of everything it started; do not wait for it."""
         self._stop.set()
 
     async def reaped(self) -> None:
-        """Returns when nothing of it lives any more, however it ended."""
+        """Wait until all its processes have ended."""
         await asyncio.wait({self.finished})
         with contextlib.suppress(Exception):
             self.finished.result()
@@ -137,7 +137,7 @@ class SandboxedRun:
     def _run(self) -> None:
         try:
             ended = self._runner.run(self._command, cancel=self._stop, attached=self._attached)
-        except BaseException as error:  # noqa: BLE001 -- told to whoever waits
+        except BaseException as error:  # noqa: BLE001 -- passed to the waiting task
             self._tell(None, error)
         else:
             self._tell(ended, None)
@@ -147,16 +147,16 @@ class SandboxedRun:
             if self.finished.done():
                 return
             if ended is None:
-                self.finished.set_exception(error or RuntimeError("it ended without a word"))
+                self.finished.set_exception(error or RuntimeError("it ended without a result"))
             else:
                 self.finished.set_result(ended)
 
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it everybody who waited
+        with contextlib.suppress(RuntimeError):  # the loop has ended, so nothing waits
             self._loop.call_soon_threadsafe(settle)
 
 
 class AgentProcess(SandboxedRun):
-    """An agent that runs, and its two streams."""
+    """A running agent and its two streams."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -164,7 +164,7 @@ class AgentProcess(SandboxedRun):
 
     @classmethod
     async def start(cls, runner: Runner, task: Command) -> "AgentProcess":
-        """Starts it; the streams are there at once, the agent a little later."""
+        """Start the agent; the streams exist at once, the agent a little later."""
         ours, theirs = _pipes()
         try:
             streams = await _streams(*ours)
@@ -177,13 +177,13 @@ class AgentProcess(SandboxedRun):
         return process
 
     def hang_up(self) -> None:
-        """Closes our ends; whatever else is said goes nowhere."""
+        """Close our ends of the streams."""
         self.writer.close()
         self.output.close()
 
 
 def _pipes() -> tuple[tuple[int, int], tuple[int, int]]:
-    """Our ends (to read, to write), and the agent's."""
+    """Return our ends (to read, to write) and the agent's."""
     input_read, input_write = os.pipe()
     output_read, output_write = os.pipe()
     return (output_read, input_write), (input_read, output_write)
@@ -195,7 +195,7 @@ async def _streams(
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=FRAME_LIMIT)
     listening = asyncio.StreamReaderProtocol(reader)
-    flow = asyncio.StreamReaderProtocol(asyncio.StreamReader())  # only says when there is room again
+    flow = asyncio.StreamReaderProtocol(asyncio.StreamReader())  # only for flow control
     with contextlib.ExitStack() as opened:
         source = opened.enter_context(os.fdopen(to_read, "rb", 0))
         target = opened.enter_context(os.fdopen(to_write, "wb", 0))

@@ -1,9 +1,9 @@
-"""Takes an agent's answer as a call of a tool: a tool server of one tool, run by the agent inside its sandbox.
+"""A tool server with one tool, which takes an agent's answer; the agent runs it inside its sandbox.
 
-This file is run by itself, with the standard library alone: `python -I -S submit.py SCHEMA ANSWER`. SCHEMA is the JSON
-Schema of the answer, ANSWER the file it is put into. It speaks the Model Context Protocol, one JSON object a line.
-What is handed in is looked at only roughly here, so that a slip comes back at once; whether it counts is not decided
-by anything the agent could reach.
+This file runs alone, with the standard library only: `python -I -S answer_server.py SCHEMA ANSWER`. SCHEMA is the JSON
+Schema of the answer, ANSWER the file that it is written to. It speaks the Model Context Protocol, one JSON object a
+line. It checks an answer only roughly, so that the agent learns of a slip at once; the answer is validated outside the
+agent's reach.
 """
 
 import json
@@ -25,7 +25,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 def main(schema_path: str, answer_path: str) -> int:
-    """Answers until the agent closes its end."""
+    """Serve requests until the agent closes its end."""
     schema = json.loads(os.read(handle := os.open(schema_path, os.O_RDONLY), 16 << 20))
     os.close(handle)
     for line in sys.stdin.buffer:
@@ -61,7 +61,7 @@ def _answer(message: dict[str, Any], schema: dict[str, Any], answer_path: str) -
 
 
 def _problem(schema: dict[str, Any], answer: Any) -> str | None:
-    """The first thing at the top of an answer that cannot be right."""
+    """Return the first problem with the top-level fields of an answer, or None."""
     if not isinstance(answer, dict):
         return "it is not an object"
     missing = [name for name in schema.get("required", ()) if name not in answer]
@@ -76,7 +76,7 @@ def _problem(schema: dict[str, Any], answer: Any) -> str | None:
 
 
 def _store(path: str, answer: Any) -> None:
-    """Puts the answer there in one step, so that half of one is never found."""
+    """Write the answer and rename it into place, so that a partial answer is never read."""
     handle = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         data = memoryview(json.dumps(answer).encode())
@@ -84,7 +84,7 @@ def _store(path: str, answer: Any) -> None:
             data = data[os.write(handle, data) :]
     finally:
         os.close(handle)
-    os.rename(f"{path}.new", path)  # noqa: PTH104 -- pathlib would take longer to load than all of this
+    os.rename(f"{path}.new", path)  # noqa: PTH104 -- importing pathlib would take longer than all else here
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Lets an agent hand in its answer by a tool: sets the tool server up in its home, and takes the answer from there."""
+"""Lets an agent submit its answer with a tool: writes the tool server into its home and reads the answer from there."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ _ANSWER = "submit/answer.json"
 
 
 class AnswerTool:
-    """The tool server of one session."""
+    """The answer tool of one session."""
 
     def __init__(self, form: AnswerForm, own: Private) -> None:
         self._folder = Path(own.folder)
@@ -33,10 +33,10 @@ class AnswerTool:
         self.server = McpServerStdio(
             name=answer_server.SERVER, command=scratch.interpreter(), args=["-I", "-S", *words], env=[]
         )
-        """As the agent is told to start it, which it does inside its sandbox."""
+        """The command with which the agent starts the server inside its sandbox."""
 
-    def taken(self) -> dict[str, Any] | None:
-        """The answer that was handed in since we last asked; the agent can write there too, so it is only a claim."""
+    def take_answer(self) -> dict[str, Any] | None:
+        """Return the answer submitted since the last call; the agent can write the file, so it is only a claim."""
         try:
             answer = json_text.parse(read_plain(self._folder, _ANSWER, limit=_LIMIT).decode())
         except (FairWitnessError, ValueError):

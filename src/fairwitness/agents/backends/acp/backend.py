@@ -1,4 +1,4 @@
-"""Agents that speak the Agent Client Protocol, each behind the same promise as every other backend."""
+"""The backend for external agents that speak the Agent Client Protocol."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ _EXTRA = "pip install 'fairwitness[acp]'"
 
 
 class AcpBackend:
-    """One agent."""
+    """Runs one external agent."""
 
     def __init__(self, profile: AgentProfile, *, lookup: Lookup = installation.which) -> None:
         self.profile = profile
@@ -34,11 +34,11 @@ class AcpBackend:
 
     @property
     def name(self) -> str:
-        """The agent's name."""
+        """The name of the agent."""
         return self.profile.name
 
     def probe(self) -> Probe:
-        """Whether it is installed, and in which version; it is asked for nothing else."""
+        """Return whether the agent is installed, in which version, and what is missing."""
         profile = self.profile
         installed = installation.find(profile, self._lookup)
         missing, steps = [], []
@@ -50,7 +50,7 @@ class AcpBackend:
             missing.append(f"Node.js {profile.node} or newer ({'none' if node is None else node} is here)")
             steps.append(f"install Node.js {profile.node} or newer")
         if util.find_spec("acp") is None:
-            missing.append("the library of the protocol")
+            missing.append("the library of the Agent Client Protocol")
             steps.append(_EXTRA)
         return Probe(
             name=profile.name,
@@ -64,7 +64,7 @@ class AcpBackend:
         )
 
     def open(self, job: AgentJob) -> AbstractAsyncContextManager[Session]:
-        """A session with the agent in the sandbox; leaving it ends everything it started, and removes its home."""
+        """Open a session with the agent in the sandbox; leaving it ends everything it started and removes its home."""
         return self._open(job)
 
     @contextlib.asynccontextmanager
@@ -72,7 +72,7 @@ class AcpBackend:
         installed = self._installed(job)
         own = held.make("run")
         try:
-            session = await self._start(job, installed, _rooms(own))
+            session = await self._start(job, installed, _private_folders(own))
             try:
                 yield session
             finally:
@@ -81,7 +81,7 @@ class AcpBackend:
             await uninterrupted(asyncio.to_thread(own.remove))
 
     def _installed(self, job: AgentJob) -> InstalledAgent:
-        """Where the agent is, if this dispatch may use it at all."""
+        """Return where the agent is installed; raise if this dispatch may not use it."""
         profile = self.profile
         launching.require_sandbox(profile, job)
         if job.endpoint is not None and job.endpoint.dialect is not profile.dialect:
@@ -106,7 +106,7 @@ class AcpBackend:
         fill = launching.values_of(profile, job, own)
         launching.write_settings(profile, fill, own)
         for note in find_repo_settings(profile, job).notes(profile):
-            job.happened(Kind.NOTE, note)
+            job.report(Kind.NOTE, note)
         hand = AnswerTool(job.form, own) if profile.submit else None
         meta = fill.value(profile.meta.get(kind, {}))
         process = await launching.AgentProcess.start(
@@ -121,15 +121,15 @@ class AcpBackend:
             raise
 
 
-def _rooms(own: held.Held) -> Private:
-    """A home and a temporary folder beside each other: some agents mistrust a home that lies in the other."""
+def _private_folders(own: held.Held) -> Private:
+    """Create a home beside a temporary folder: some agents refuse a home inside a temporary folder."""
     for name in ("home", "tmp"):
         (own.path / name).mkdir(mode=0o700)
     return Private(str(own.path), str(own.path / "home"), str(own.path / "tmp"))
 
 
 async def uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Waits until the work is done, also if whoever waits is cancelled meanwhile; that is raised afterwards."""
+    """Wait until the work is done, even if the caller is cancelled meanwhile; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     disturbed: asyncio.CancelledError | None = None
     while not task.done():

@@ -1,4 +1,4 @@
-"""Reads and writes files for an agent that leaves that to us, with the tools that our own agents have."""
+"""Reads and writes files for an agent that delegates it to the client, with the tools of our own agents."""
 
 import asyncio
 import itertools
@@ -17,11 +17,11 @@ from fairwitness.contracts.common.tools import Refused, Tool, ToolCall
 
 _SHOWN = 2_000
 REFUSED = -32_000
-"""The code of an answer that says no."""
+"""The error code of a refusal."""
 
 
 class Files:
-    """The files of one session."""
+    """The file requests of one session."""
 
     def __init__(self, profile: AgentProfile, job: AgentJob, relative: MakeRelative) -> None:
         self._profile, self._job, self._relative = profile, job, relative
@@ -29,10 +29,10 @@ class Files:
         self._numbers = itertools.count(1)
 
     async def read(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`fs/read_text_file`: the text as it stands, or some lines of it."""
+        """Answer `fs/read_text_file`: a whole text, or some lines of it."""
         path = self._path(params)
         line, limit = _number(params, "line"), _number(params, "limit")
-        call = self._told(Tool.READ_FILE, {"path": path, "line": line, "limit": limit})
+        call = self._began(Tool.READ_FILE, {"path": path, "line": line, "limit": limit})
         answer = self._job.tools.judge(ToolCall(tool=Tool.READ_FILE.value, paths=(path,)))
         if isinstance(answer, Refused):
             self._ended(Tool.READ_FILE, call, answer.reason, ok=False)
@@ -51,11 +51,11 @@ class Files:
         return {"content": _lines(text, line, limit)}
 
     async def write(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`fs/write_text_file`: a whole file, new or over what stands there."""
+        """Answer `fs/write_text_file`: create or replace a file."""
         path, content = self._path(params), params.get("content")
         if not isinstance(content, str):
             raise RequestError.invalid_params({"content": "a text"})
-        call = self._told(Tool.CREATE_FILE, {"path": path, "content": content[:_SHOWN]})
+        call = self._began(Tool.CREATE_FILE, {"path": path, "content": content[:_SHOWN]})
         result = await self._job.tools.call(Tool.CREATE_FILE.value, {"path": path, "content": content})
         self._ended(Tool.CREATE_FILE, call, result.text, ok=result.ok)
         if not result.ok:
@@ -71,14 +71,14 @@ class Files:
             raise RequestError.invalid_params({"path": "the path of a file"})
         return self._relative(path)
 
-    def _told(self, tool: Tool, args: dict[str, Any]) -> str:
+    def _began(self, tool: Tool, args: dict[str, Any]) -> str:
         call = f"file-{next(self._numbers)}"
         said = {name: value for name, value in args.items() if value is not None}
-        self._job.happened(Kind.CALL, tool=tool.value, call=call, args=said)
+        self._job.report(Kind.CALL, tool=tool.value, call=call, args=said)
         return call
 
     def _ended(self, tool: Tool, call: str, text: str, *, ok: bool) -> None:
-        self._job.happened(Kind.RESULT, text, tool=tool.value, call=call, ok=ok)
+        self._job.report(Kind.RESULT, text, tool=tool.value, call=call, ok=ok)
 
 
 def _number(params: Mapping[str, Any], name: str) -> int | None:
@@ -91,7 +91,7 @@ def _number(params: Mapping[str, Any], name: str) -> int | None:
 
 
 def _lines(text: str, line: int | None, limit: int | None) -> str:
-    """From a line on (counted from 1; some begin with 0), so many lines."""
+    """Return `limit` lines beginning with `line`, counted from 1 (some agents begin with 0)."""
     if line is None and limit is None:
         return text
     lines = text.splitlines(keepends=True)

@@ -1,6 +1,6 @@
-"""What goes over an agent's two streams: one JSON object a line, everything else skipped, nothing without a bound.
+"""Reads and writes the frames of an agent's two streams: one JSON object a line, with limits; anything else is skipped.
 
-The agent's side is not trusted: a frame that the client's library would trip over does not get that far.
+The agent is not trusted: frames on which the protocol library would fail are dropped or repaired here.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any
 from fairwitness.kit.text import visible
 
 FRAME_LIMIT = 16 << 20
-"""Bytes of one frame; whoever sends more has lost the thread, and the session ends."""
+"""Bytes of one frame; a longer one ends the session."""
 TOTAL_LIMIT = 512 << 20
 """Bytes of a whole session."""
 _STRAYS_TOLD = 5
@@ -33,7 +33,7 @@ class Frames:
         total_limit: int = TOTAL_LIMIT,
     ) -> None:
         self.broken: str | None = None
-        """Why nothing more is read, unless the agent closed its end."""
+        """Why reading stopped; None if the agent closed its end."""
         self.strays = 0
         self.received = 0
         self._reader, self._writer, self._note = reader, writer, note
@@ -41,7 +41,7 @@ class Frames:
         self._sending = asyncio.Lock()
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Sends one frame; if the agent does not listen any more, nothing more is read from it either."""
+        """Send a frame; if the agent no longer reads, stop reading from it."""
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         try:
             async with self._sending:
@@ -54,12 +54,12 @@ class Frames:
         self.hang_up("it does not listen any more")
 
     def hang_up(self, why: str) -> None:
-        """Ends the talk from our side: whoever waits for an answer learns that there will be none."""
+        """Stop reading, so that pending requests fail."""
         self.broken = self.broken or why
         self._reader.set_exception(ConnectionResetError(self.broken))
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next frame that is one; None when there will be no more."""
+        """Return the next valid frame; None at the end."""
         while self.broken is None:
             try:
                 line = await self._reader.readuntil(b"\n")
@@ -84,7 +84,7 @@ class Frames:
         return None
 
     async def close(self) -> None:
-        """Closes the agent's input; its output may still be read."""
+        """Close the agent's input; its output can still be read."""
         with contextlib.suppress(ConnectionError, OSError):
             self._writer.close()
 
@@ -97,7 +97,7 @@ class Frames:
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
-    """A frame in a form that can be worked with, or None."""
+    """Return a frame that the protocol library can handle, or None."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -116,7 +116,7 @@ def _message(line: bytes) -> dict[str, Any] | None:
 
 
 def _error(told: Any) -> dict[str, Any]:
-    """An error with the number and the words that one has to have."""
+    """Return an error with the code and message that the protocol requires."""
     error = told if isinstance(told, dict) else {"message": told}
     code = error.get("code")
     is_number = isinstance(code, int) and not isinstance(code, bool)
@@ -124,7 +124,7 @@ def _error(told: Any) -> dict[str, Any]:
 
 
 def _whole(value: Any) -> Any:
-    """The same without halves of signs, which no text of ours can hold."""
+    """Return the value without halves of surrogate pairs, which cannot be encoded."""
     if isinstance(value, str):
         return _HALF_A_SIGN.sub("\ufffd", value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Where an agent is installed on this machine: its program, its version, and what it has to read to run at all."""
+"""Finds an installed agent: its program, its version, and the files that it needs to run."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from fairwitness.kit import json_text
 from fairwitness.kit.files import read_given
 
 Lookup = Callable[[str], str | None]
-"""Finds a program by its name, as the person who called us would."""
+"""Finds a program by its name, as the shell of the user does."""
 VERSION_S = 20.0
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?(?:[-+.][0-9A-Za-z.-]+)?")
 _MANIFEST_LIMIT = 1 << 20
@@ -26,25 +26,25 @@ _FIRST_LINE = 512
 
 @dataclass(frozen=True, slots=True)
 class InstalledAgent:
-    """An agent that was found."""
+    """An installed agent."""
 
     where: str
-    """As it was found."""
+    """The path on which it was found."""
     program: str
-    """With links resolved: the sandbox shows files, and a program finds its neighbours only from where it really is."""
+    """With links resolved: in the sandbox a program finds its neighbours only from its real path."""
     read: tuple[str, ...]
-    """What it must be shown beside the system's own."""
+    """Paths that the sandbox must show beside the system's own."""
     path: tuple[str, ...]
-    """Folders of programs that it starts."""
+    """Folders of the programs that it starts."""
 
 
 def which(name: str) -> str | None:
-    """The program of that name on the path of this process."""
+    """Return the program of that name on the PATH of this process."""
     return shutil.which(name)
 
 
 def find(profile: AgentProfile, lookup: Lookup) -> InstalledAgent | None:
-    """Where the agent is, if it is anywhere."""
+    """Return the installed agent, or None."""
     found = lookup(profile.program)
     if found is None:
         return None
@@ -63,7 +63,7 @@ def find(profile: AgentProfile, lookup: Lookup) -> InstalledAgent | None:
 
 
 def _belongings(where: str, real: str) -> set[str]:
-    """The folders that come with a program: the packages of Node.js beside it, or its virtual environment."""
+    """Return the folders that belong to a program: its Node.js packages or its virtual environment."""
     found = set()
     parts = Path(real).parts
     if "node_modules" in parts:
@@ -74,7 +74,7 @@ def _belongings(where: str, real: str) -> set[str]:
 
 
 def _environment(folder: Path) -> set[str]:
-    """A virtual environment, and the interpreter that it was made from."""
+    """Return a virtual environment and the interpreter that it was made from, if the folder is one."""
     try:
         lines = read_given(folder / "pyvenv.cfg", limit=_MANIFEST_LIMIT).decode(errors="replace").splitlines()
     except FairWitnessError:
@@ -84,13 +84,13 @@ def _environment(folder: Path) -> set[str]:
 
 
 def _prefix(interpreter: str) -> set[str]:
-    """An interpreter's library, if it does not belong to the system."""
+    """Return the library of an interpreter, unless it belongs to the system."""
     real = Path(os.path.realpath(interpreter))
     return _environment(Path(interpreter).parent.parent) if real.is_relative_to("/usr") else {str(real.parent.parent)}
 
 
 def _interpreter(real: str, lookup: Lookup) -> str | None:
-    """What a script is run by, as its first line says."""
+    """Return the interpreter that the first line of a script names, or None."""
     with contextlib.suppress(OSError), Path(real).open("rb") as file:
         first = file.readline(_FIRST_LINE)
         if not first.startswith(b"#!"):
@@ -104,7 +104,7 @@ def _interpreter(real: str, lookup: Lookup) -> str | None:
 
 
 def version(profile: AgentProfile, installed: InstalledAgent) -> str | None:
-    """What the agent says of itself, or what its package says; None if nobody does."""
+    """Return the version that the agent prints, or that of its package, or None."""
     if profile.version_args:
         said = _said([installed.where, *profile.version_args], installed.path)
         if said is not None:
@@ -113,14 +113,14 @@ def version(profile: AgentProfile, installed: InstalledAgent) -> str | None:
 
 
 def node_version(lookup: Lookup) -> int | None:
-    """The major version of Node.js, if there is one."""
+    """Return the major version of Node.js, or None."""
     node = lookup("node")
     said = _said([node, "--version"], ()) if node is not None else None
     return int(said.partition(".")[0]) if said is not None else None
 
 
 def _said(argv: list[str], path: tuple[str, ...]) -> str | None:
-    """A version in what a program prints; it gets a home of its own, nothing of ours, and little time."""
+    """Return the version that a program prints; it runs with an empty home, a clean environment and a time limit."""
     with tempfile.TemporaryDirectory(prefix="fairwitness-probe-", ignore_cleanup_errors=True) as home:
         env = {"HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "NO_COLOR": "1"}
         env["PATH"] = ":".join((*path, "/usr/local/bin", "/usr/bin", "/bin"))
@@ -149,7 +149,7 @@ def _said(argv: list[str], path: tuple[str, ...]) -> str | None:
 
 
 def _packaged(package: str, real: str) -> str | None:
-    """The version in the manifest of the package that a program belongs to."""
+    """Return the version in the manifest of the package that a program belongs to."""
     for folder in Path(real).parents:
         with contextlib.suppress(FairWitnessError, BadDocument):
             manifest = json_text.parse(

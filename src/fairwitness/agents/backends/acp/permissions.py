@@ -1,4 +1,4 @@
-"""Answers an agent that asks before it acts: yes to what its role may do, once; no to everything else."""
+"""Answers permission requests of an agent: allows once what its role may do, and refuses everything else."""
 
 import json
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ _TARGET = 2_000
 
 
 class Permissions:
-    """Decides for one session."""
+    """Decides the permission requests of one session."""
 
     def __init__(self, profile: AgentProfile, job: AgentJob, updates: Updates, relative: MakeRelative) -> None:
         self._profile, self._job, self._updates, self._relative = profile, job, updates, relative
 
     def decide(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to `session/request_permission`."""
+        """Return the answer to `session/request_permission`."""
         told = params.get("toolCall")
         call = self._updates.call(told if isinstance(told, Mapping) else {})
         offered = params.get("options")
@@ -46,18 +46,18 @@ class Permissions:
             return False
         if meant.is_submission:
             return True
-        # every part is judged, so that every refusal is on record
+        # check every part, so that every refusal is recorded
         return not [answer for answer in map(self._job.tools.judge, meant.calls) if isinstance(answer, Refused)]
 
 
 def unclear_denial(name: str, target: str, why: str) -> Denial:
-    """The refusal of a call that nobody can judge, by the name that the agent gives it."""
+    """Return the denial of an unclear call, under the agent's name of the tool."""
     tool, reason = visible(name).strip() or "(no name)", visible(why)
     return Denial(layer=Layer.DECISION, tool=tool, target=visible(target), reason=reason)
 
 
 def _told(call: Mapping[str, Any]) -> str:
-    """What a call says about itself beside its name."""
+    """Return what a call reports beside its name."""
     told = {name: call[name] for name in ("rawInput", "kind", "locations") if call.get(name)}
     return json.dumps(told, ensure_ascii=False, default=str)[:_TARGET] if told else ""
 

@@ -1,4 +1,4 @@
-"""A profile made definite for one dispatch: placeholders filled in, the tools of the role by the agent's own names."""
+"""Fills in the placeholders of a profile for one dispatch."""
 
 import json
 import re
@@ -12,44 +12,44 @@ from fairwitness.errors import UsageError
 
 _PLACEHOLDER = re.compile(f"\\{{({'|'.join(PLACEHOLDERS)})\\}}")
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\"'\\`$]")
-"""Signs that would end a text of a settings file, or mean something to a shell."""
+"""Characters that would end a string of a settings file, or mean something to a shell."""
 
 
 _NO_TOOL = "no-such-tool"
-"""For a role without tools: an option that names none would be taken for one that was left out."""
+"""For a role without tools: an agent takes an option with an empty list for an option that was left out."""
 
 
 def role_kind(role: Role) -> RoleKind:
-    """Which kind of role it is."""
+    """Return the kind of a role."""
     return RoleKind.BUILD if POLICIES[role].source else RoleKind.READ
 
 
 def tools_of(profile: AgentProfile, role: Role) -> tuple[str, ...]:
-    """The agent's names of the tools that the role has."""
+    """Return the agent's names of the tools that the role has."""
     allowed = POLICIES[role].tools
     return tuple(name for name, tool in profile.tools.items() if tool in allowed)
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileValues:
-    """The values of one dispatch."""
+    """The values of the placeholders for one dispatch."""
 
     values: Mapping[str, str]
     tools: tuple[str, ...]
 
     def text(self, template: str) -> str:
-        """A text with everything filled in; what is no placeholder stays as it is."""
+        """Return a text with its placeholders filled in."""
         return _PLACEHOLDER.sub(lambda found: self.values[found.group(1)], template)
 
     def words(self, templates: tuple[str, ...]) -> tuple[str, ...]:
-        """Arguments; one that is nothing but the tools becomes one for each."""
+        """Return arguments with their placeholders filled in; `{tools}` alone becomes one argument for each tool."""
         filled: list[str] = []
         for template in templates:
             filled += (self.tools or (_NO_TOOL,)) if template == "{tools}" else (self.text(template),)
         return tuple(filled)
 
     def value(self, template: Any) -> Any:
-        """A JSON value; a text that is nothing but the tools becomes a list."""
+        """Return a JSON value with its placeholders filled in; `{tools}` alone becomes a list."""
         if template == "{tools}":
             return list(self.tools)
         if isinstance(template, str):
@@ -62,7 +62,7 @@ class ProfileValues:
 
 
 def profile_values(profile: AgentProfile, role: Role, **values: str) -> ProfileValues:
-    """The values of one dispatch; `UsageError` for one that would break out of where it is put."""
+    """Return the values of one dispatch; `UsageError` for a value that could break out of a quoted string."""
     for name, value in values.items():
         if _UNFIT.search(value):
             raise UsageError(

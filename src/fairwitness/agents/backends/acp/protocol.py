@@ -1,4 +1,4 @@
-"""What is said to an agent, in order: who we are, a session in its worktree, its mode, a prompt, a stop."""
+"""Both directions of the Agent Client Protocol: our requests to an agent, and our answers to its requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,13 +40,13 @@ class ProfileMismatch(FairWitnessError):
 
 
 class AgentConnection:
-    """Speaks to one agent."""
+    """Sends requests to one agent."""
 
     def __init__(self, connection: Connection, profile: AgentProfile) -> None:
         self._connection, self._profile = connection, profile
 
     async def initialize(self) -> None:
-        """Tells what we can do for it, and authenticates where that is wanted."""
+        """Announce our capabilities, and authenticate if the profile says so."""
         told = await self._ask(
             "initialize",
             InitializeRequest(
@@ -64,7 +64,7 @@ class AgentConnection:
             await self._ask("authenticate", AuthenticateRequest(method_id=self._profile.authenticate))
 
     async def new_session(self, cwd: str, meta: dict[str, Any], server: McpServerStdio | None, mode: str | None) -> str:
-        """A session in a folder; answers its id."""
+        """Create a session in a folder, set its mode, and return its id."""
         servers = [] if server is None else [server]
         request = NewSessionRequest(cwd=cwd, mcp_servers=[*servers], field_meta=meta or None)
         told = await self._ask("session_new", request)
@@ -76,7 +76,7 @@ class AgentConnection:
         return session
 
     async def _set_mode(self, session: str, mode: str, told: Mapping[str, Any]) -> None:
-        """Puts the session into a mode; one that the agent does not have is a reason not to go on."""
+        """Set the session's mode; raise `ProfileMismatch` if the agent does not have it."""
         modes = _object(told.get("modes"))
         available = modes.get("availableModes")
         ids = [_object(each).get("id") for each in available] if isinstance(available, list) else []
@@ -96,12 +96,12 @@ class AgentConnection:
         raise ProfileMismatch(f"it has no session mode {mode!r} (it knows: {known})")
 
     async def prompt(self, session: str, text: str) -> Mapping[str, Any]:
-        """One prompt to its end."""
+        """Send a prompt and return the agent's response at the end of the turn."""
         block = TextContentBlock(type="text", text=text)
         return await self._ask("session_prompt", PromptRequest(session_id=session, prompt=[block]))
 
     async def cancel(self, session: str) -> None:
-        """Asks it to stop; whether it does is its own affair."""
+        """Ask the agent to stop; it may not comply."""
         params = _dumped(CancelNotification(session_id=session))
         await self._connection.send_notification(AGENT_METHODS["session_cancel"], params)
 
@@ -123,7 +123,7 @@ _UPDATE = CLIENT_METHODS["session_update"]
 
 
 class Client:
-    """Everything that one agent may ask, and the way its questions are answered."""
+    """The client's side of the protocol: answers the requests of one agent and refuses what its role may not do."""
 
     def __init__(self, profile: AgentProfile, job: AgentJob) -> None:
         relative = PathVeil(job.worktree).relative
@@ -132,7 +132,7 @@ class Client:
         self.terminals = Terminals(job, relative)
         self.session_id: str | None = None
         self.is_cancelled = False
-        """From then on nothing is allowed any more."""
+        """After this nothing is allowed."""
         self._permissions = Permissions(profile, job, self.updates, relative)
         files = Files(profile, job, relative)
         self._answers: dict[str, Answer] = {
@@ -147,7 +147,7 @@ class Client:
         }
 
     async def handle(self, method: str, params: Any, is_notification: bool) -> Any:
-        """One request or notification of the agent; nothing but a `RequestError` is ever raised."""
+        """Answer a request or take a notification of the agent; raises only `RequestError`."""
         told = params if isinstance(params, Mapping) else {}
         if is_notification:
             self._notified(method, told)
@@ -163,7 +163,7 @@ class Client:
             return dict(await answer(told))
         except (RequestError, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001 -- whatever a question trips over, the answer is no
+        except Exception as error:  # noqa: BLE001 -- any failure is a refusal
             self.updates.note(f"{method} failed: {type(error).__name__}: {visible(str(error))[:500]}")
             raise RequestError.internal_error() from None
 
@@ -177,5 +177,5 @@ class Client:
             return
         try:
             self.updates.take(update, is_ours=self.session_id in (None, params.get("sessionId")))
-        except Exception as error:  # noqa: BLE001 -- an odd update is worth a note and no more
+        except Exception as error:  # noqa: BLE001 -- an invalid update is only noted
             self.updates.note(f"an update failed: {type(error).__name__}: {visible(str(error))[:500]}")

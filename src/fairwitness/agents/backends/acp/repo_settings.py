@@ -1,7 +1,7 @@
-"""Settings that come with a repository and that an agent would follow: kept out of its sight, but for its task's own.
+"""Hides the settings in a repository that an agent would follow, except those that its task may write.
 
-Hooks, servers and permissions are commands from whoever wrote the repository. A task may have such a file as its
-subject: what the role may write stays in sight, and only that.
+Hooks, servers and permissions are commands of the repository's authors. A task may be about such a file: then the agent
+sees what the role may write, and only that.
 """
 
 import os
@@ -16,23 +16,23 @@ from fairwitness.contracts.common.tools import POLICIES
 from fairwitness.rules.tool_policy import may_write, may_write_within
 
 _PARTS = 50
-"""A folder of which more than so many parts would have to be hidden one by one is hidden as a whole."""
+"""A folder with more paths to hide than this is hidden as a whole."""
 _LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RepoSettings:
-    """What one agent would follow in one worktree."""
+    """The settings in a worktree that an agent would follow."""
 
     hidden: tuple[str, ...]
-    """What it does not get to see; also what is not there, where the sandbox can tell by itself."""
+    """Hidden paths; also missing ones, if the sandbox itself can tell which exist."""
     there: tuple[str, ...]
-    """What of it stands in the worktree."""
+    """Hidden paths that exist in the worktree."""
     seen: tuple[str, ...]
-    """What it sees, since its task may write it."""
+    """Visible paths: the task may write them."""
 
     def notes(self, profile: AgentProfile) -> Iterator[str]:
-        """What a person should know about it."""
+        """Yield the notes about them for a person."""
         if self.there:
             yield f"hidden from {profile.title}, which could take settings from it: {_listed(self.there)}"
         if self.seen and not profile.ignores_repo_settings:
@@ -43,7 +43,7 @@ class RepoSettings:
 
 
 def find_repo_settings(profile: AgentProfile, job: AgentJob) -> RepoSettings:
-    """Sorts what an agent would follow into what it sees and what it does not."""
+    """Return the settings that an agent would follow, split into hidden and visible ones."""
     hidden: list[str] = []
     seen: list[str] = []
     for path in profile.repo_settings:
@@ -55,13 +55,13 @@ def find_repo_settings(profile: AgentProfile, job: AgentJob) -> RepoSettings:
         hidden += unseen
         seen += [part for part, is_seen in parts if is_seen]
     there = tuple(path for path in hidden if os.path.lexists(job.worktree / path))
-    # whether a path is there in the agent's view is for the sandbox to say: a link may lead elsewhere there
+    # the sandbox decides whether a path exists in the agent's view: a link may lead elsewhere there
     is_told_all = job.runner.tier is SandboxTier.NAMESPACES
     return RepoSettings(tuple(hidden) if is_told_all else there, there, tuple(seen))
 
 
 def _parts(job: AgentJob, path: str) -> Iterator[tuple[str, bool]]:
-    """A path, or the paths below it where the task may write some of them; and whether each is to be seen."""
+    """Yield a path, or the paths below it if the task may write some of them, each with whether it is visible."""
     policy, scope = POLICIES[job.spec.role], job.brief.scope
     place = job.worktree / path
     if not may_write_within(policy, path, scope) or _leads_elsewhere(job.worktree, path):
@@ -74,7 +74,7 @@ def _parts(job: AgentJob, path: str) -> Iterator[tuple[str, bool]]:
 
 
 def _leads_elsewhere(worktree: Path, path: str) -> bool:
-    """Whether a link is in the way: what the task may write by that name is then something else."""
+    """Return whether the path leads through a link, so that the task would write another file."""
     return os.path.realpath(worktree / path) != os.path.join(os.path.realpath(worktree), path)  # noqa: PTH118
 
 

@@ -1,4 +1,4 @@
-"""One conversation with an agent that runs in the sandbox: asked, stopped, and reaped whatever happens."""
+"""A conversation with an external agent in the sandbox; closing it always ends the agent's processes."""
 
 import asyncio
 import contextlib
@@ -23,14 +23,14 @@ from fairwitness.kit.text import visible
 from fairwitness.sandbox.runner import Finished
 
 POLITE_S = 3.0
-"""How long an agent has to stop when it is asked to."""
+"""Seconds that an agent has to stop after `session/cancel`."""
 _CLOSE_S = 1.0
-"""How long it has to end when its input is closed."""
+"""Seconds that it has to end after its input is closed."""
 _DIED_S = 3.0
 _QUIET_S = 0.1
 _QUIET_MOST = 10
 _OVER_BUDGET = 402
-"""What the gateway answers at the cap, if the agent passes it on."""
+"""The gateway's status when the budget is spent, if the agent passes it on."""
 _SHOWN = 500
 _VIOLATIONS = 20
 _STOPS = {"end_turn": Stop.DONE, "refusal": Stop.REFUSED, "cancelled": Stop.CANCELLED}
@@ -39,13 +39,13 @@ _CAUSES = {
     403: ErrorCause.PERMISSION_DENIED,
     404: ErrorCause.NOT_FOUND,
     429: ErrorCause.RATE_LIMITED,
-    -32_000: ErrorCause.PERMISSION_DENIED,  # the protocol's own word for "log in first"
+    -32_000: ErrorCause.PERMISSION_DENIED,  # the protocol's code for "log in first"
 }
 _ENDS = {End.SANDBOX_ERROR: ErrorCause.SANDBOX_LOST, End.TIMEOUT: ErrorCause.TIMEOUT}
 
 
 class AcpSession:
-    """A session of `agents.base`, over the protocol."""
+    """A session (`agents.base.Session`) over the Agent Client Protocol."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class AcpSession:
         self._asking: asyncio.Task[AgentTurn] | None = None
 
     async def ask(self, prompt: str) -> AgentTurn:
-        """One prompt, to the agent's last word."""
+        """Send a prompt and return the finished turn."""
         if self._client.is_cancelled:
             return self._turn(Stop.CANCELLED)
         self._asking = asyncio.ensure_future(self._ask(prompt))
         try:
             await asyncio.wait({self._asking})
         finally:
-            if not self._asking.done():  # whoever awaits us was cancelled
+            if not self._asking.done():  # our caller was cancelled
                 self._asking.cancel()
         return self._turn(Stop.CANCELLED) if self._asking.cancelled() else self._asking.result()
 
@@ -95,11 +95,11 @@ class AcpSession:
         self._client.counted.answered(response)
         usage = self._client.counted.usage
         if usage.tokens is not None:
-            self._job.happened(Kind.USAGE, f"{usage.tokens_in} tokens in, {usage.tokens_out} out")
+            self._job.report(Kind.USAGE, f"{usage.tokens_in} tokens in, {usage.tokens_out} out")
         return self._ended(response, was_refused=len(self._job.tools.denials) > refused)
 
     async def _ready(self) -> str:
-        """The session's id; the first time, the agent is introduced to its work."""
+        """Return the session's id; the first call initializes the agent and creates the session."""
         if self._client.session_id is None:
             await self._protocol.initialize()
             server = self._hand.server if self._hand is not None else None
@@ -108,7 +108,7 @@ class AcpSession:
         return self._client.session_id
 
     async def _late(self) -> None:
-        """Some agents end a turn before they have passed on its last words."""
+        """Wait for the rest of a turn: some agents end it before they have sent its last text."""
         for _ in range(_QUIET_MOST):
             seen = self._frames.received
             await asyncio.sleep(_QUIET_S)
@@ -121,15 +121,15 @@ class AcpSession:
         if self._client.is_cancelled:
             stop = Stop.CANCELLED
         elif stop is Stop.CANCELLED and was_refused and self._profile.quirks.turn_ends_on_refusal:
-            stop = Stop.DONE  # it gave up on a call of its own; it can still be asked for its answer
+            stop = Stop.DONE  # it gave up after a refused call; the driver can still ask for its answer
         if stop is Stop.FAILED:
             return self._failed(ErrorCause.AGENT_ERROR, f"it stopped by itself: {visible(str(reason))[:_SHOWN]}")
         return self._turn(
-            stop, submitted=self._hand.taken() if self._hand is not None else None, model=model_of(response)
+            stop, submitted=self._hand.take_answer() if self._hand is not None else None, model=model_of(response)
         )
 
     async def _broken(self, error: Exception) -> AgentTurn:
-        """What to say when an answer did not come, or said that there is none."""
+        """Return the turn for a request that failed or got no answer."""
         if self._client.is_cancelled:
             return self._turn(Stop.CANCELLED)
         if isinstance(error, RequestError) and error.code == _OVER_BUDGET:
@@ -144,11 +144,11 @@ class AcpSession:
             return self._failed(ErrorCause.AGENT_ERROR, self._frames.broken or "it closed its output and lives on")
         try:
             ended = self._process.finished.result()
-        except Exception as lost:  # noqa: BLE001 -- whatever the runner tripped over
+        except Exception as lost:  # noqa: BLE001 -- any error of the runner
             return self._failed(ErrorCause.SANDBOX_LOST, f"it was not run: {visible(str(lost))[:_SHOWN]}")
-        return self._failed(_ENDS.get(ended.result.end, ErrorCause.AGENT_ERROR), self._epitaph(ended))
+        return self._failed(_ENDS.get(ended.result.end, ErrorCause.AGENT_ERROR), self._exit_text(ended))
 
-    def _epitaph(self, ended: Finished) -> str:
+    def _exit_text(self, ended: Finished) -> str:
         result = ended.result
         if result.sandbox_error is not None:
             return f"the sandbox was lost: {visible(result.sandbox_error)[:_SHOWN]}"
@@ -169,7 +169,7 @@ class AcpSession:
         return AgentTurn(updates.last_message, Stop.FAILED, self._client.counted.usage, cause=cause, error=error)
 
     async def cancel(self) -> None:
-        """Asks politely, waits briefly, closes its input, kills; nothing of it lives afterwards."""
+        """Ask the agent to stop, wait briefly, close its input, and kill it with everything it started."""
         self._client.is_cancelled = True
         if self._asking is not None and not self._asking.done():
             if self._client.session_id is not None and self._frames.broken is None:
@@ -182,7 +182,7 @@ class AcpSession:
         assert self._asking is not None
         with contextlib.suppress(ConnectionError, TimeoutError):
             await asyncio.wait_for(self._protocol.cancel(session), 0.5)
-        await self._client.terminals.close()  # it may be waiting for a command
+        await self._client.terminals.close()  # it may wait for a command
         patience = 0.1 if self._profile.quirks.ignores_cancel else POLITE_S
         await asyncio.wait({self._asking}, timeout=patience)
 
@@ -193,7 +193,7 @@ class AcpSession:
         await self._process.reaped()
 
     async def close(self) -> None:
-        """Leaves nothing behind, whatever goes wrong on the way."""
+        """End the agent and everything it started, whatever fails on the way."""
         self._client.is_cancelled = True
         try:
             await self._client.terminals.close()
@@ -203,9 +203,9 @@ class AcpSession:
             await self._kill(_CLOSE_S)
             self._process.hang_up()
         self._client.updates.flush()
-        self._tell_violations()
+        self._report_violations()
 
-    def _tell_violations(self) -> None:
+    def _report_violations(self) -> None:
         if self._process.finished.exception() is not None:
             return
         for each in self._process.finished.result().result.violations[:_VIOLATIONS]:
@@ -219,5 +219,5 @@ def _details(error: RequestError) -> str:
 
 
 def _cause(error: RequestError) -> ErrorCause:
-    """From the number of an error; some agents pass on what their model's server answered."""
+    """Return the cause for an error code; some agents pass on the HTTP status of their model."""
     return _CAUSES.get(error.code, ErrorCause.SERVER_ERROR if 500 <= error.code < 600 else ErrorCause.AGENT_ERROR)

@@ -1,4 +1,4 @@
-"""Runs commands for an agent that leaves that to us: judged word by word, in the sandbox, and never by a shell."""
+"""Runs commands for an agent that delegates it to the client: checked by policy, in the sandbox, without a shell."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from fairwitness.contracts.agents.dispatch import Kind
 from fairwitness.contracts.common.tools import Refused, Tool, ToolCall
 
 TERMINALS = 64
-"""So many may be open at once."""
+"""Terminals that may be open at once."""
 _EXIT = re.compile(r"exit code (\d{1,3})\b")
 _SIGNAL = re.compile(r"ended by signal \d+ \((SIG[A-Z0-9]+)\)")
 
@@ -33,7 +33,7 @@ class _Terminal:
 
 
 class Terminals:
-    """The terminals of one session."""
+    """The terminal requests of one session."""
 
     def __init__(self, job: AgentJob, relative: MakeRelative) -> None:
         self._job, self._relative = job, relative
@@ -42,10 +42,10 @@ class Terminals:
         self._numbers = itertools.count(1)
 
     async def create(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`terminal/create`: starts a command that the role may run."""
+        """Answer `terminal/create`: start a command that the role may run."""
         argv = self._argv(params)
         number = f"terminal-{next(self._numbers)}"
-        self._job.happened(Kind.CALL, tool=Tool.RUN_IN_TERMINAL.value, call=number, args={"command": shlex.join(argv)})
+        self._job.report(Kind.CALL, tool=Tool.RUN_IN_TERMINAL.value, call=number, args={"command": shlex.join(argv)})
         answer = self._job.tools.judge(ToolCall(tool=Tool.RUN_IN_TERMINAL.value, argv=argv))
         if isinstance(answer, Refused):
             self._ended(number, ToolResult(False, f"refused: {answer.reason}"))
@@ -58,7 +58,7 @@ class Terminals:
         return {"terminalId": number}
 
     async def output(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`terminal/output`: nothing before the end, everything after it."""
+        """Answer `terminal/output`: the output after the command has ended, nothing before."""
         terminal = self._found(params)
         if not terminal.work.done():
             return {"output": "", "truncated": False}
@@ -66,18 +66,18 @@ class Terminals:
         return {"output": text, "truncated": is_cut, "exitStatus": _status(terminal)}
 
     async def wait(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`terminal/wait_for_exit`."""
+        """Answer `terminal/wait_for_exit`."""
         terminal = self._found(params)
         await asyncio.wait({terminal.work})
         return _status(terminal)
 
     async def kill(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`terminal/kill`: ends the command; what it said can still be asked for."""
+        """Answer `terminal/kill`: end the command and keep its output."""
         await _end(self._found(params))
         return {}
 
     async def release(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`terminal/release`: ends the command and forgets it."""
+        """Answer `terminal/release`: end the command and drop its output."""
         terminal, number = self._found(params), str(params.get("terminalId"))
         await _end(terminal)
         self._ended(number, _result(terminal))
@@ -85,7 +85,7 @@ class Terminals:
         return {}
 
     async def close(self) -> None:
-        """Ends everything that still runs."""
+        """End every command that still runs."""
         for number, terminal in list(self._open.items()):
             await _end(terminal)
             self._ended(number, _result(terminal))
@@ -100,14 +100,14 @@ class Terminals:
         return result
 
     def _ended(self, number: str, result: ToolResult) -> None:
-        """Tells how a command ended, once; one that was stopped before it began cannot do so by itself."""
+        """Report once how a command ended; one that was stopped before it began does not report itself."""
         if number not in self._told:
             self._told.add(number)
             tool = Tool.RUN_IN_TERMINAL.value
-            self._job.happened(Kind.RESULT, result.text, tool=tool, call=number, ok=result.ok)
+            self._job.report(Kind.RESULT, result.text, tool=tool, call=number, ok=result.ok)
 
     def _argv(self, params: Mapping[str, Any]) -> tuple[str, ...]:
-        """The words of the one command that is meant; what could be more than one is refused."""
+        """Return the words of the command; refuse what could be more than one command."""
         command, more, folder = params.get("command"), params.get("args") or [], params.get("cwd")
         if (
             not isinstance(command, str)
@@ -135,7 +135,7 @@ class Terminals:
 
 
 async def _end(terminal: _Terminal) -> None:
-    """A call that is cancelled has ended its command before it returns."""
+    """End the command and wait for it; a cancelled call returns only after its command has ended."""
     if not terminal.work.done():
         terminal.killed = True
         terminal.work.cancel()
@@ -149,7 +149,7 @@ def _result(terminal: _Terminal) -> ToolResult:
 
 
 def _status(terminal: _Terminal) -> dict[str, Any]:
-    """How it ended; what has no exit code of its own did not end well."""
+    """Return how the command ended; without an exit code of its own it counts as failed."""
     result = _result(terminal)
     head = result.text.partition("\n")[0]
     if terminal.killed:
@@ -162,7 +162,7 @@ def _status(terminal: _Terminal) -> dict[str, Any]:
 
 
 def _bounded(text: str, limit: int | None) -> tuple[str, bool]:
-    """The end of a text, within so many bytes."""
+    """Return the end of a text within a number of bytes, and whether it was cut."""
     data = text.encode()
     if limit is None or len(data) <= limit:
         return text, False

@@ -1,7 +1,7 @@
-"""What an agent's tool call means to us: one call or several that can be judged, or a reason why nobody can tell.
+"""Interprets an agent's tool call as calls that a policy can decide on, or says why it is unclear.
 
-A name counts only where the profile says that names are told; otherwise the arguments speak for themselves. What
-looks like two things at once, or like nothing we know, is not understood, and what is not understood is refused.
+The name of a tool counts only where the profile says that names are reported; otherwise the arguments decide. A call
+that looks like two things at once, or like nothing known, is unclear, and an unclear call is refused.
 """
 
 import json
@@ -15,7 +15,7 @@ from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.tools import Tool, ToolCall
 
 MakeRelative = Callable[[str], str]
-"""Makes a path one from the worktree on; what leads elsewhere stays as it is."""
+"""Makes a path relative to the worktree; a path that leads elsewhere is not changed."""
 _PATHS = frozenset(
     {"path", "filepath", "absolutepath", "abspath", "targetfile", "file", "filename", "notebookpath", "relativepath"}
     | {"dirpath", "directory", "dir", "folder", "movepath", "newpath", "destination", "source", "parentdir", "uri"}
@@ -36,7 +36,7 @@ _NEW_TEXT = _WHOLE_TEXT | {
 }
 _CHANGES = _NEW_TEXT | {"diff", "patch", "patchtext", "edits", "changes", "replacements"}
 _MAYBE_CHANGES = _CHANGES | {"text", "before", "after"}
-"""The last three are also the names of harmless arguments of tools that look."""
+"""The last three are also arguments of tools that only read."""
 _SOUGHT = frozenset({"pattern", "query", "regex", "glob"})
 _PATCHES = frozenset({"patch", "patchtext", "input", "diff"})
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
@@ -49,19 +49,19 @@ _DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class InterpretedCall:
-    """A call that can be judged."""
+    """A call that a policy can decide on."""
 
     name: str
-    """What the agent calls the tool, or what we do."""
+    """The agent's name of the tool, or ours."""
     calls: tuple[ToolCall, ...]
     """All of these must be allowed."""
     is_submission: bool = False
-    """Whether it only hands in an answer, which every role may."""
+    """Whether it only submits an answer, which every role may do."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnclearCall:
-    """A call that nobody can judge."""
+    """A call that no policy can decide on."""
 
     name: str
     why: str
@@ -70,7 +70,7 @@ class UnclearCall:
 def interpret_call(
     profile: AgentProfile, call: Mapping[str, Any], relative: MakeRelative
 ) -> InterpretedCall | UnclearCall:
-    """What a call means, from everything that was told about it."""
+    """Return the meaning of a call, from everything that was reported about it."""
     name = _name(profile, call)
     if name is not None and name in profile.submit_names:
         return InterpretedCall(name, (), is_submission=True)
@@ -95,7 +95,7 @@ def interpret_call(
 
 
 def argv_of(words: Iterable[str]) -> tuple[str, ...]:
-    """The one command that a line or a call of a shell would run; `ValueError` if it could be more than one.
+    """Return the one command that a line or a call of a shell would run; `ValueError` if it could be several.
 
     >>> argv_of(["bash", "-lc", "git diff 'a b'"]), argv_of(["git log"])
     (('git', 'diff', 'a b'), ('git', 'log'))
@@ -109,7 +109,7 @@ def argv_of(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _split(line: str) -> tuple[str, ...]:
-    # to a shell each of these signs can begin another command, and to the splitter some are only room between words
+    # for a shell each of these characters can begin another command, while shlex takes some for white space
     if any(ord(sign) < 32 for sign in line.strip()):
         raise ValueError("a command line must be one line")
     try:
@@ -122,7 +122,7 @@ def _split(line: str) -> tuple[str, ...]:
 
 
 def _name(profile: AgentProfile, call: Mapping[str, Any]) -> str | None:
-    """The name of the tool, if one that is known is told where names are told."""
+    """Return the name of the tool, if a known one is where the profile says names are."""
     for way in profile.names:
         value: Any = call
         for part in way.split("."):
@@ -138,7 +138,7 @@ def _shown(call: Mapping[str, Any]) -> str:
 
 
 def _arguments(raw: Any) -> dict[str, Any] | None:
-    """The arguments by names that are spelled alike for every agent: `file_path`, `filePath` and `filepath` are one."""
+    """Return the arguments with normalized names: `file_path`, `filePath` and `filepath` are one."""
     if isinstance(raw, str):
         try:
             raw = json.loads(raw)
@@ -150,7 +150,7 @@ def _arguments(raw: Any) -> dict[str, Any] | None:
 
 
 def _alike(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """None if two spellings of one name say two things."""
+    """Return None if two spellings of one name have different values."""
     found: dict[str, Any] = {}
     for name, value in raw.items():
         plain = name.replace("_", "").replace("-", "").lower()
@@ -161,14 +161,14 @@ def _alike(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _diffs(call: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The changes of files that a call shows."""
+    """Return the file changes that a call shows."""
     content = call.get("content")
     blocks = content if isinstance(content, list) else []
     return [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "diff"]
 
 
 def _by_shape(profile: AgentProfile, arguments: Mapping[str, Any], call: Mapping[str, Any]) -> Tool | None:
-    """What arguments are for, where no name is told."""
+    """Return the tool that arguments are for, if no name is known."""
     keys = set(arguments)
     if keys & _COMMANDS:
         return Tool.RUN_IN_TERMINAL
@@ -182,7 +182,7 @@ def _by_shape(profile: AgentProfile, arguments: Mapping[str, Any], call: Mapping
 
 
 def _contradiction(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """Why arguments cannot be those of a tool."""
+    """Return why arguments cannot be those of a tool, or None."""
     keys = set(arguments)
     commands = keys & _COMMANDS
     if tool is Tool.RUN_IN_TERMINAL:
@@ -220,7 +220,7 @@ def _calls(
 
 
 def _refuse_elsewhere(arguments: Mapping[str, Any], relative: MakeRelative) -> None:
-    """A command that is run in another folder means other files than it says."""
+    """Raise `ValueError` for a command in another folder: its paths would mean other files."""
     for key in _FOLDERS & set(arguments):
         folder = arguments[key]
         if folder is not None and (not isinstance(folder, str) or relative(folder) not in ("", ".")):
@@ -228,7 +228,7 @@ def _refuse_elsewhere(arguments: Mapping[str, Any], relative: MakeRelative) -> N
 
 
 def _paths(arguments: Mapping[str, Any], depth: int = 0) -> list[str]:
-    """Every path that arguments name, however deep."""
+    """Return every path in the arguments, also in nested ones."""
     if depth > _DEPTH:
         raise ValueError("its arguments are nested too deep")
     found: list[str] = []
@@ -264,7 +264,7 @@ def _inner(item: dict[str, Any], depth: int) -> list[str]:
 
 
 def _patched(arguments: Mapping[str, Any]) -> list[str]:
-    """The files that a patch names."""
+    """Return the files that a patch names."""
     texts = [arguments[key] for key in sorted(_PATCHES & set(arguments)) if isinstance(arguments[key], str)]
     return [path.strip() for text in texts for path in _PATCHED.findall(text)]
 

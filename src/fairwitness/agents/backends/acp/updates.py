@@ -1,7 +1,7 @@
-"""What an agent tells while it works: pieces joined to messages, calls put together, all of it passed on.
+"""Collects what an agent reports while it works: joins chunks to messages, merges updates of calls, and reports them.
 
-Everything here was said by the agent, so nothing of it decides anything; but a question about a call is understood
-only with what was told of that call before.
+These are claims of the agent, so they decide nothing; but a permission request is understood only with the earlier
+updates of its call.
 """
 
 import json
@@ -14,7 +14,7 @@ from fairwitness.contracts.agents.dispatch import Kind
 
 CALLS_KEPT = 2_000
 MESSAGE_LIMIT = 2 << 20
-"""Characters of one message; of a longer one the end is kept."""
+"""Characters of one message; only the end of a longer one is kept."""
 _SHOWN = 24_000
 _NOTES = 200
 _PIECES = {"agent_message_chunk": Kind.TEXT, "agent_thought_chunk": Kind.THOUGHT}
@@ -23,7 +23,7 @@ _MERGED = ("title", "kind", "rawInput", "content", "locations", "status", "rawOu
 
 
 class Updates:
-    """One session's updates."""
+    """The updates of one session."""
 
     def __init__(self, job: AgentJob, counted: UsageCounter) -> None:
         self._job, self._counted = job, counted
@@ -38,24 +38,24 @@ class Updates:
         self._notes = 0
 
     def begin(self) -> None:
-        """A turn begins: what was said before does not answer it."""
+        """Begin a turn: earlier messages do not answer it."""
         self.flush()
         self._last = ""
 
     @property
     def last_message(self) -> str:
-        """The last thing said in this turn that says anything."""
+        """The last message of this turn that is not blank."""
         self.flush()
         return self._last
 
     def note(self, text: str) -> None:
-        """Something worth a line in the transcript; a flood of them is not."""
+        """Add a note to the transcript, up to a limit."""
         self._notes += 1
         if self._notes <= _NOTES:
-            self._job.happened(Kind.NOTE, text[:_SHOWN])
+            self._job.report(Kind.NOTE, text[:_SHOWN])
 
     def take(self, update: Mapping[str, Any], *, is_ours: bool) -> None:
-        """One update; of a session within the session, words are noted and are no answer."""
+        """Take an update; the text of another session is a thought and never an answer."""
         name = update.get("sessionUpdate")
         kind = _PIECES.get(name) if isinstance(name, str) else None
         if kind is not None:
@@ -65,14 +65,14 @@ class Updates:
             self.call(update)
         elif name == "usage_update":
             if self._counted.updated(update):
-                self._job.happened(Kind.USAGE, _plain({"cost": update.get("cost")}))
+                self._job.report(Kind.USAGE, _plain({"cost": update.get("cost")}))
         elif name != "user_message_chunk":
             self.note(
                 f"{name}: {_plain({key: value for key, value in update.items() if key != 'sessionUpdate'})}"[:500]
             )
 
     def call(self, update: Mapping[str, Any]) -> dict[str, Any]:
-        """Everything that is known of a call, with what this update adds to it."""
+        """Return everything known about a call, including this update."""
         number = update.get("toolCallId")
         if not isinstance(number, str) or not number:
             return dict(update)
@@ -83,23 +83,23 @@ class Updates:
         known["_meta"] = {**known.get("_meta", {}), **_object(update.get("_meta"))}
         ended = _ENDED.get(str(known.get("status")))
         if known.get("rawInput") or ended is not None:
-            self._tell_call(number, known)
+            self._report_call(number, known)
         if ended is not None and number not in self._ended:
             self._ended.add(number)
-            self._job.happened(Kind.RESULT, _result(known), tool=_named(known), call=number, ok=ended)
+            self._job.report(Kind.RESULT, _result(known), tool=_named(known), call=number, ok=ended)
         return known
 
-    def _tell_call(self, number: str, known: dict[str, Any]) -> None:
+    def _report_call(self, number: str, known: dict[str, Any]) -> None:
         if number not in self._told:
             self._told.add(number)
-            self._job.happened(Kind.CALL, tool=_named(known), call=number, args=_bounded(known.get("rawInput")))
+            self._job.report(Kind.CALL, tool=_named(known), call=number, args=_bounded(known.get("rawInput")))
 
     def flush(self) -> None:
-        """Passes on the message that was being put together."""
+        """Report the message that was being collected."""
         if self._kind is None:
             return
         text = "".join(self._pieces)
-        self._job.happened(self._kind, text)
+        self._job.report(self._kind, text)
         if self._kind is Kind.TEXT and text.strip():
             self._last = text
         self._kind, self._message, self._pieces, self._size = None, None, [], 0
@@ -128,7 +128,7 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _named(call: Mapping[str, Any]) -> str:
-    """What a person reads; titles are the agent's own words."""
+    """Return a name for people; titles are the agent's own text."""
     for name in (call.get("title"), call.get("kind")):
         if isinstance(name, str) and name.strip():
             return name.strip()[:200]
@@ -136,7 +136,7 @@ def _named(call: Mapping[str, Any]) -> str:
 
 
 def _bounded(raw: Any) -> dict[str, Any]:
-    """Arguments as they are told; very long ones only in part."""
+    """Return arguments for the transcript, shortened if they are very long."""
     args = raw if isinstance(raw, dict) else {} if raw is None else {"input": raw}
     text = _plain(args)
     return args if len(text) <= _SHOWN else {"shortened": text[:_SHOWN]}
@@ -147,7 +147,7 @@ def _plain(value: Any) -> str:
 
 
 def _result(call: Mapping[str, Any]) -> str:
-    """What came of a call, as far as it is text."""
+    """Return the result of a call, as far as it is text."""
     parts = []
     content = call.get("content")
     for block in content if isinstance(content, list) else ():

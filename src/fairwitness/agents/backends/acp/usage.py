@@ -1,4 +1,4 @@
-"""What an agent says it used, read where its profile says that it can be read."""
+"""Reads the usage that an agent reports, where its profile says it is."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,22 +8,22 @@ from fairwitness.contracts.agents.profile import UsageFrom, UsageWay
 
 _MICROS = 1_000_000
 _MOST = 1 << 53
-"""Larger numbers are no count of anything."""
+"""Larger numbers are not plausible counts."""
 
 
 class UsageCounter:
-    """Adds up what comes of the turns of one session."""
+    """Adds up the usage of the turns of one session."""
 
     def __init__(self, way: UsageWay) -> None:
         self._way = way
         self._tokens: tuple[int, int, int | None] | None = None
         self._is_whole = True
-        """False once a turn did not say what it used: the rest is no total then."""
+        """False once a turn did not report its usage: the sum is not a total then."""
         self._cost: int | None = None
         self._turns = 0
 
     def answered(self, response: Mapping[str, Any]) -> None:
-        """A turn ended with this answer."""
+        """Take the response that ended a turn."""
         self._turns += 1
         found = self._found(response)
         if found is None:
@@ -35,7 +35,7 @@ class UsageCounter:
             self._tokens = (self._tokens[0] + found[0], self._tokens[1] + found[1], sum(cached) if cached else None)
 
     def updated(self, update: Mapping[str, Any]) -> bool:
-        """The agent told what the session has cost so far; false if it did not."""
+        """Take the cost of the session from an update; return False if it has none."""
         cost = _object(update.get("cost"))
         amount = cost.get("amount")
         if not self._way.cost or cost.get("currency") != "USD":
@@ -47,7 +47,7 @@ class UsageCounter:
 
     @property
     def usage(self) -> Usage:
-        """Everything so far; nothing is said where it is not known."""
+        """The usage of the session so far; unknown parts are None."""
         tokens = self._tokens if self._is_whole or self._way.is_of_session else None
         if tokens is None and self._cost is None:
             return Usage()
@@ -60,7 +60,7 @@ class UsageCounter:
         )
 
     def _found(self, response: Mapping[str, Any]) -> tuple[int, int, int | None] | None:
-        """Tokens in, out and from a cache, of one answer."""
+        """Return the tokens in, out and from a cache of one response."""
         if self._way.last_call_only:
             return None
         if self._way.found is UsageFrom.RESPONSE:
@@ -80,14 +80,14 @@ class UsageCounter:
 def _with_cache(
     fresh: int, cached: int | None, written: int | None, said: int, total: int | None
 ) -> tuple[int, int, int | None]:
-    """Some count what came from a cache as sent, some beside it; where the total is told, it shows which."""
+    """Return the tokens in, out and cached; the total shows whether the agent counts cached tokens as input."""
     beside = fresh + (cached or 0) + (written or 0)
     is_inside = total is not None and total <= fresh + said
     return (fresh if is_inside else beside), said, cached
 
 
 def model_of(response: Mapping[str, Any]) -> str | None:
-    """The model that answered, where the agent says so."""
+    """Return the model that answered, if the agent reports it."""
     models = _object(_object(response.get("_meta")).get("quota")).get("model_usage")
     names = [_object(item).get("model") for item in models] if isinstance(models, list) else []
     return next((name for name in reversed(names) if isinstance(name, str) and name.strip()), None)
