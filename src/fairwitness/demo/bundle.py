@@ -12,7 +12,7 @@ from fairwitness.demo.repository import commit_files
 from fairwitness.demo.sessions import RecordedSession, read_session
 
 DATA = Path(__file__).parent / "data"
-FEATURE, FORGE, AUTOPILOT = "feature", "forge", "autopilot"
+FORGE, AUTOPILOT = "forge", "autopilot"
 HONEST, LYING = "honest", "lying"
 _COMPILED = "__pycache__"
 

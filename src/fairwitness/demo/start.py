@@ -16,15 +16,14 @@ RECORDINGS = "recordings"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class StartedDemo:
     """A demo run that has begun and can be driven to its end."""
 
-    folder: Path
     repository: Path
     run_id: str
 
 
-def prepare(name: str, folder: Path | None, *, lie: bool = False) -> Prepared:
+def start(name: str, folder: Path | None, *, lie: bool = False) -> StartedDemo:
     """Unpack a demo into an empty folder and begin its run; with `lie`, an implementer reports failing tests as passed.
 
     Without a folder a temporary one is made; a folder that is not empty is a `UsageError`.
@@ -33,10 +32,10 @@ def prepare(name: str, folder: Path | None, *, lie: bool = False) -> Prepared:
     place = _empty_folder(folder)
     cassettes = demo.write_cassettes(place / RECORDINGS, LYING if lie else HONEST)
     root = demo.lay_out(place / demo.repository.folder)
-    return Prepared(place, root, _begin(demo, root, cassettes))
+    return StartedDemo(root, _begin(demo, root, cassettes))
 
 
-def say_verdict(root: Path, run_id: str) -> str:
+def give_demo_verdict(root: Path, run_id: str) -> str:
     """Pass the phase that waits for a person, and return the command that does the same."""
     phase = _plan().verdict_phase
     give_verdict(root, phase, "pass", (), run_id)

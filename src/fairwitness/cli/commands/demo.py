@@ -1,4 +1,4 @@
-"""`fairwitness demo`: a whole run, from a request to a commit, with a recorded team."""
+"""`fairwitness demo`: a whole run, from a request to a commit, with recorded agents."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,57 +9,64 @@ from fairwitness.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from fairwitness.cli.screens.run import OutputMode
-    from fairwitness.demo.start import Prepared
+    from fairwitness.demo.start import StartedDemo
 
 
 @click.command(name="demo", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--dir", "folder", type=click.Path(file_okay=False, path_type=Path), help="Unpack here; without it, somewhere new."
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Unpack into this empty folder instead of a temporary one.",
 )
-@click.option("--lie", is_flag=True, help="With an implementer that claims green on red tests.")
-@click.option("--forge", is_flag=True, help="A captain, workers and refineries instead of the feature pipeline.")
-@click.option("--autopilot", is_flag=True, help="A roadmap of five phases, one of which fails and one asks a person.")
+@click.option("--lie", is_flag=True, help="Use an implementer that reports failing tests as passed.")
+@click.option("--forge", is_flag=True, help="Run a forge: a captain, workers and refineries.")
+@click.option("--autopilot", is_flag=True, help="Run a roadmap of five phases: one fails, one waits for a person.")
 @click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(
     folder: Path | None, lie: bool, forge: bool, autopilot: bool, plain: bool, as_lines: bool, as_json: bool
 ) -> int:
-    """Play a whole feature run on a small library with tests and a linter, or a graph of tasks, or a roadmap.
+    """Run a whole feature pipeline on a small bundled library, without an API key and without network.
 
-    The models are recorded; repository, tools, sandbox, checks, gates and commit are real. No key, no network. The
-    folder is kept; killed, it goes on with `fairwitness resume` in it. With --lie the gates stop it: exit code 1.
+    Only the answers of the models are recorded: repository, tools, sandbox, checks, gates and commit are real. The
+    folder is kept. If you interrupt the demo, continue with `fairwitness resume` in that folder. With --lie the gates
+    block the commit and the exit code is 1.
     """
     from fairwitness.cli.foreground import drive_here
     from fairwitness.cli.screens.run import output_mode
-    from fairwitness.demo.start import prepare
+    from fairwitness.demo.start import start
 
-    asked = output_mode(plain, as_lines, as_json)
+    mode = output_mode(plain, as_lines, as_json)
     if lie + forge + autopilot > 1:
         raise click.UsageError("--lie, --forge and --autopilot are three demos; choose one")
-    prepared = prepare("autopilot" if autopilot else "forge" if forge else "feature", folder, lie=lie)
-    is_told = not (as_lines or as_json)
-    if is_told:
-        click.echo(f"unpacked in {prepared.repository}")
+    demo = start("autopilot" if autopilot else "forge" if forge else "feature", folder, lie=lie)
+    is_text = not (as_lines or as_json)
+    if is_text:
+        click.echo(f"unpacked in {demo.repository}")
         if lie:
-            click.echo("one implementer of this team claims green on red tests")
-    code = _roadmap(prepared, asked) if autopilot else drive_here(prepared.repository, prepared.run_id, asked)
-    if is_told and code in (ExitCode.REACHED, ExitCode.GATE_SHUT):
-        click.echo(f"       cd {prepared.repository} to look around", err=True)
+            click.echo("one implementer of this team reports failing tests as passed")
+    code = _drive_roadmap(demo, mode) if autopilot else drive_here(demo.repository, demo.run_id, mode)
+    if is_text and code in (ExitCode.REACHED, ExitCode.GATE_SHUT):
+        click.echo(f"       cd {demo.repository} to look around", err=True)
     return code
 
 
-def _roadmap(prepared: "Prepared", asked: "OutputMode") -> int:
-    """The roadmap up to the person it asks; then with that person's verdict to its end, which is a failed phase."""
-    from fairwitness.cli.foreground import drive_here
-    from fairwitness.demo.start import ends_as_scripted, say_verdict
+def _drive_roadmap(demo: "StartedDemo", mode: "OutputMode") -> int:
+    """Drive the roadmap until it waits for a person, give that person's verdict, and drive it to its end.
 
-    root, run_id = prepared.repository, prepared.run_id
-    code = drive_here(root, run_id, asked, is_asking=False)
+    One phase of the roadmap fails on purpose; the demo succeeds if all phases end as its recordings have it.
+    """
+    from fairwitness.cli.foreground import drive_here
+    from fairwitness.demo.start import ends_as_scripted, give_demo_verdict
+
+    root, run_id = demo.repository, demo.run_id
+    code = drive_here(root, run_id, mode, is_asking=False)
     if code is not ExitCode.WAITS_FOR_PERSON:
         return code
-    told = say_verdict(root, run_id)
-    if not (asked.as_json or asked.as_lines):
-        click.echo(f"the person of this demo says: {told}")
-    code = drive_here(root, run_id, asked)
+    verdict = give_demo_verdict(root, run_id)
+    if not (mode.as_json or mode.as_lines):
+        click.echo(f"the person of this demo says: {verdict}")
+    code = drive_here(root, run_id, mode)
     return ExitCode.REACHED if code is ExitCode.GATE_SHUT and ends_as_scripted(root, run_id) else code
