@@ -12,7 +12,7 @@ from fairwitness.app.run_records.feature import feature_context, order_of
 from fairwitness.app.state import state_of
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import plan_of, task_of
 
@@ -111,7 +111,7 @@ def _ratios(context: FeatureContext) -> bool:
     ]
     whole = sum(map(len, documents))
     print(f"\nwhat an implementer is given to read  (baseline: the documents themselves, {whole} bytes)")
-    briefs = Briefs(context)
+    briefs = FeatureBriefs(context)
     ratios = []
     for task in tasks:
         brief = briefs.implementer(f"bench-{task}", task_of(context, task), before=())

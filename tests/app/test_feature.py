@@ -18,7 +18,7 @@ from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.feature_events import events_of
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.decisions import take
+from fairwitness.runs.feature.decisions import take_decision
 from fairwitness.sandbox.probe import probe
 from runs.feature.run_events import enter
 from support import demo_feature as demo
@@ -151,7 +151,7 @@ def test_a_budget_is_the_runs_own(budget: BudgetTable, caps: tuple[int | None, .
 
 def _halt(context: FeatureContext) -> None:
     halt = Halt(reason="no", outcome=HaltOutcome.ERROR, resumable=True)
-    context.tell(*events_of(context.state(), halt, 1, raised=None))
+    context.write_event(*events_of(context.state(), halt, 1, raised=None))
 
 
 @pytest.mark.req("P16")
@@ -166,7 +166,7 @@ def test_a_run_that_ended_goes_on_in_the_step_that_it_ended_in(till: Path) -> No
     _halt(context)
     resume_feature(factory.repository, factory.ledger, begun.run_id)
     assert (context.state().resumed, context.state().current_step) == (1, Step.RESEARCH.value)
-    assert take(context, 0).decision.kind == "advance"
+    assert take_decision(context, 0).decision.kind == "advance"
     factory.ledger.close()
 
 
@@ -195,7 +195,7 @@ def test_whoever_goes_on_with_a_run_that_ran_out_of_budget_may_have_raised_it(ti
         context = feature_context(factory.repository, factory.ledger, begun.run_id, begun.order)
         (till / "fairwitness.toml").write_text("[budget]\ntokens = 20\n")
         assert order_of(factory.ledger, begun.run_id)[1].tokens == 10  # it holds while the run goes on
-        context.tell(RunFinished(outcome=RunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))
+        context.write_event(RunFinished(outcome=RunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))
         resume_feature(factory.repository, factory.ledger, begun.run_id)
         assert order_of(factory.ledger, begun.run_id)[1].tokens == 20
     finally:

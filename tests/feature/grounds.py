@@ -46,7 +46,7 @@ from fairwitness.runs.dispatch import DispatchDeps
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.dispatch.events import FeatureEvents
 from fairwitness.runs.dispatch.records import ended
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import DECISION, read
@@ -367,7 +367,7 @@ class OwnFactory(RunnerFactory):
 
         roles = {**ROLES, **self._otherwise.roles}
         caller = Caller(context, maker.context, deps, worktrees, identity, roles=roles)
-        briefs = Briefs(context, commands_of(parts, order.base_commit))
+        briefs = FeatureBriefs(context, commands_of(parts, order.base_commit))
         return FeatureRunner(context, world, caller, briefs, parts, prover(parts, run_id))
 
 

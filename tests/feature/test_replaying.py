@@ -64,7 +64,7 @@ def test_a_decision_that_does_not_follow_from_its_facts_is_named(context: Featur
 
 
 def test_an_event_that_does_not_follow_from_its_decision_is_named(context: FeatureContext) -> None:
-    context.tell(StepStarted(step="step-9"))
+    context.write_event(StepStarted(step="step-9"))
     (flip,) = _again(context)[-1].flips
     assert flip.what == "events"
     assert {"type": "step_started", "step": "step-9"} in flip.stood
@@ -125,7 +125,7 @@ def _forge(
     told = Decided(number=3, kind="halt", reason=str(detail["decision"]["reason"]))
 
     def write(record: Record) -> None:
-        record.observation(context.seen(f"{DECISION}:3", DECISION, "halt", detail))
+        record.observation(context.new_observation(f"{DECISION}:3", DECISION, "halt", detail))
         if tells:
             write_events(record, (told,), context.now())
 

@@ -14,38 +14,38 @@ _MACHINE = frozenset({"NotReady", "DatabaseUnusable", "DatabaseBusy", "DiskRefus
 _FULL = "No space left on device"
 
 
-async def attempt(flow: Flow, bench: AttemptPort, order: AttemptOrder) -> AttemptResult:
+async def attempt(flow: Flow, attempts: AttemptPort, order: AttemptOrder) -> AttemptResult:
     """Makes the attempt. A step that raises ends it; where the machine is at fault, nothing else is started either."""
     try:
-        result = await _made(flow, bench, order)
+        result = await _made(flow, attempts, order)
     except StepError as error:
         reason = f"{error.key}: {error.message or error.kind}"
         is_machine = error.kind in _MACHINE or _FULL in error.message
         result = AttemptResult(verified=False, reason=reason, halt=reason if is_machine else None)
 
     async def leave() -> Json:
-        await bench.leave(order, keep=result.verified)
+        await attempts.leave(order, keep=result.verified)
         return None
 
     await flow.step("leave", leave)
     return result
 
 
-async def _made(flow: Flow, bench: AttemptPort, order: AttemptOrder) -> AttemptResult:
+async def _made(flow: Flow, attempts: AttemptPort, order: AttemptOrder) -> AttemptResult:
     async def prepare() -> Json:
-        return (await bench.prepare(order)).plain()
+        return (await attempts.prepare(order)).plain()
 
     prepared = Prepared.model_validate(await flow.step("prepare", prepare))
 
     async def work() -> Json:
-        return (await bench.work(order, prepared)).plain()
+        return (await attempts.work(order, prepared)).plain()
 
     worked = Worked.model_validate(await flow.step("work", work))
     if not worked.done:
         return AttemptResult(verified=False, reason=worked.reason or "the agent did not finish", halt=worked.halt)
 
     async def commit() -> Json:
-        made = await bench.commit(order, prepared, worked)
+        made = await attempts.commit(order, prepared, worked)
         return None if made is None else made.plain()
 
     committed = await flow.step("commit", commit)
@@ -54,7 +54,7 @@ async def _made(flow: Flow, bench: AttemptPort, order: AttemptOrder) -> AttemptR
     candidate = Candidate.model_validate(committed)
 
     async def prove() -> Json:
-        return (await bench.prove(order, prepared, candidate)).plain()
+        return (await attempts.prove(order, prepared, candidate)).plain()
 
     proof = Proof.model_validate(await flow.step("prove", prove))
     if not proof.holds:

@@ -11,7 +11,7 @@ from fairwitness.contracts.agents.dispatch import Change, Layer
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.git.call import GitFailed
 from fairwitness.runs.dispatch.audit import Audit, audit
-from fairwitness.runs.dispatch.worktree_snapshot import FILE_LIMIT, ODD, Seen, restore, see
+from fairwitness.runs.dispatch.worktree_snapshot import FILE_LIMIT, ODD, WorktreeSnapshot, restore, take_snapshot
 from runs.dispatch.world import SCOPE, World
 
 pytestmark = pytest.mark.req("X3")
@@ -21,7 +21,7 @@ Act = Callable[[Path], object]
 
 def audited(world: World, *acts: Act, role: Role = Role.IMPLEMENTER, scope: Scope = SCOPE) -> Audit:
     """What is found after these things were done."""
-    start = see(world.shadow, world.folder)
+    start = take_snapshot(world.shadow, world.folder)
     for act in acts:
         act(world.folder)
     return audit(world.shadow, world.folder, start, role=role, scope=scope, base_tree=world.base_tree)
@@ -196,11 +196,11 @@ def test_the_tree_that_was_left_holds_everything(world: World) -> None:
 
 def test_what_is_too_large_or_too_many_cannot_be_vouched_for(world: World) -> None:
     with pytest.raises(GitFailed, match="holds more than 3 files"):
-        see(world.shadow, world.folder, most=3)
+        take_snapshot(world.shadow, world.folder, most=3)
     for number in range(ODD + 1):
         os.mkfifo(world.folder / f"pipe-{number}")
     with pytest.raises(GitFailed, match="things that are no files"):
-        see(world.shadow, world.folder)
+        take_snapshot(world.shadow, world.folder)
     found = audited_large(world)
     assert "more than the" in found.denials[0].reason
 
@@ -219,13 +219,13 @@ def audited_large(world: World) -> Audit:
 
 def test_an_empty_worktree_can_be_seen(world: World, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert see(world.shadow, tmp_path / "empty").tree == world.shadow.empty_tree()
+    assert take_snapshot(world.shadow, tmp_path / "empty").tree == world.shadow.empty_tree()
 
 
 def test_a_picture_of_a_worktree_survives_the_ledger(world: World) -> None:
     os.mkfifo(world.folder / "pipe")
-    seen = see(world.shadow, world.folder)
-    assert Seen.of(seen.plain()) == seen
+    seen = take_snapshot(world.shadow, world.folder)
+    assert WorktreeSnapshot.of(seen.plain()) == seen
 
 
 def test_a_worktree_is_put_back_to_its_start(world: World) -> None:
@@ -233,7 +233,7 @@ def test_a_worktree_is_put_back_to_its_start(world: World) -> None:
     (world.folder / "run.sh").chmod(0o755)
     (world.folder / "here").symlink_to("run.sh")
     (world.folder / ".gitattributes").write_text("* text eol=crlf\n")
-    start = see(world.shadow, world.folder)
+    start = take_snapshot(world.shadow, world.folder)
     shutil.rmtree(world.folder / "src")
     (world.folder / "src").symlink_to("/tmp")
     (world.folder / "run.sh").unlink()
@@ -241,13 +241,13 @@ def test_a_worktree_is_put_back_to_its_start(world: World) -> None:
     (world.folder / "run.sh" / "deep").write_text("x")
     (world.folder / "here").unlink()
     left = restore(world.shadow, world.folder, start)
-    assert see(world.shadow, world.folder) == start
+    assert take_snapshot(world.shadow, world.folder) == start
     assert world.shadow.read(left, "run.sh/deep") == b"x"
     assert not (world.folder / "src").is_symlink()
 
 
 def test_what_stands_in_the_way_is_taken_away(world: World) -> None:
-    start = see(world.shadow, world.folder)
+    start = take_snapshot(world.shadow, world.folder)
     (world.folder / "src/shop.py").unlink()
     os.mkfifo(world.folder / "src/shop.py")
     restore(world.shadow, world.folder, start)
@@ -256,7 +256,7 @@ def test_what_stands_in_the_way_is_taken_away(world: World) -> None:
 
 def test_what_cannot_be_put_back_is_said(world: World) -> None:
     os.mkfifo(world.folder / "pipe")
-    start = see(world.shadow, world.folder)
+    start = take_snapshot(world.shadow, world.folder)
     (world.folder / "pipe").unlink()
     (world.folder / "more").write_text("x\n")
     with pytest.raises(GitFailed, match="cannot be put back to its start"):

@@ -11,8 +11,8 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.objects import FILE, TreeEntry
 from fairwitness.runs.dispatch.audit import audit
-from fairwitness.runs.dispatch.stored_blobs import Known, read
-from fairwitness.runs.dispatch.worktree_snapshot import see
+from fairwitness.runs.dispatch.stored_blobs import StoredContents, read
+from fairwitness.runs.dispatch.worktree_snapshot import take_snapshot
 from runs.dispatch.world import SCOPE, World, builder, writes
 
 
@@ -26,14 +26,14 @@ def _filled(world: World) -> Path:
 
 
 def test_the_same_content_is_the_same_tree_without_asking_git(world: World) -> None:
-    folder, known = _filled(world), Known()
-    first = see(world.shadow, folder, known=known)
-    assert first == see(world.shadow, folder), "as git alone sees it"
+    folder, known = _filled(world), StoredContents()
+    first = take_snapshot(world.shadow, folder, stored_contents=known)
+    assert first == take_snapshot(world.shadow, folder), "as git alone sees it"
     shutil.rmtree(world.shadow.git.path)
-    assert see(world.shadow, folder, known=known) == first
+    assert take_snapshot(world.shadow, folder, stored_contents=known) == first
     (folder / "README.md").write_text("another shop\n")
     with pytest.raises(FairWitnessError):
-        see(world.shadow, folder, known=known)
+        take_snapshot(world.shadow, folder, stored_contents=known)
 
 
 def _rewrite_in_place(folder: Path) -> None:
@@ -74,19 +74,19 @@ def _file_for_link(folder: Path) -> None:
     ],
 )
 def test_any_other_content_is_another_tree(world: World, change: Callable[[Path], object]) -> None:
-    folder, known = _filled(world), Known()
-    start = see(world.shadow, folder, known=known)
+    folder, known = _filled(world), StoredContents()
+    start = take_snapshot(world.shadow, folder, stored_contents=known)
     change(folder)
-    now = see(world.shadow, folder, known=known)
-    assert now == see(world.shadow, folder)
+    now = take_snapshot(world.shadow, folder, stored_contents=known)
+    assert now == take_snapshot(world.shadow, folder)
     assert now.tree != start.tree
-    found = audit(world.shadow, folder, start, role=Role.SPEC, scope=SCOPE, base_tree=None, known=known)
+    found = audit(world.shadow, folder, start, role=Role.SPEC, scope=SCOPE, base_tree=None, stored_contents=known)
     assert found.denials
     assert found == audit(world.shadow, folder, start, role=Role.SPEC, scope=SCOPE, base_tree=None)
 
 
 def test_what_git_read_otherwise_than_we_did_is_not_remembered(world: World) -> None:
-    known = Known()
+    known = StoredContents()
     content = read(str(world.folder), {"README.md": FILE}, {}, "sha1")
     blob = world.shadow.add_blob(b"a shop\n")
     tree = world.shadow.compose(world.shadow.empty_tree(), {"README.md": TreeEntry(FILE, blob)})
@@ -98,10 +98,10 @@ def test_what_git_read_otherwise_than_we_did_is_not_remembered(world: World) -> 
 
 
 def test_dispatches_in_one_worktree_find_what_those_before_them_left(world: World) -> None:
-    known = Known()
-    first = world.run(builder(writes("src/new.py")), known=known)
-    second = world.run(builder(), dispatch_id="d-2", known=known)
-    third = world.run(builder(writes("src/new.py", "x = 2\n")), dispatch_id="d-3", known=known)
+    known = StoredContents()
+    first = world.run(builder(writes("src/new.py")), stored_contents=known)
+    second = world.run(builder(), dispatch_id="d-2", stored_contents=known)
+    third = world.run(builder(writes("src/new.py", "x = 2\n")), dispatch_id="d-3", stored_contents=known)
     assert first.start_tree != first.tree == second.start_tree == second.tree == third.start_tree != third.tree
     assert [[each.path for each in done.changed] for done in (first, second, third)] == [
         ["src/new.py"],

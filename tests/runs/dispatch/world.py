@@ -29,9 +29,9 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktree, Worktrees
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.events import FeatureEvents
-from fairwitness.runs.dispatch.model import Connection
+from fairwitness.runs.dispatch.model import ModelConnection
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store
 from git.person import Person
@@ -122,17 +122,17 @@ class NoModels:
 
     def connect(
         self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
-    ) -> AbstractAsyncContextManager[Connection]:
+    ) -> AbstractAsyncContextManager[ModelConnection]:
         return self._connected(dispatch_id, limits, cut)
 
     @asynccontextmanager
     async def _connected(
         self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
-    ) -> AsyncIterator[Connection]:
+    ) -> AsyncIterator[ModelConnection]:
         self.connected.append((dispatch_id, limits))
         if self.refusal is not None:
             cut(self.refusal)
-        yield Connection(None, lambda: self.used)
+        yield ModelConnection(None, lambda: self.used)
 
 
 class Ticking:
@@ -201,9 +201,9 @@ class World:
     def folder(self) -> Path:
         return self.worktree.folder
 
-    def context(self, **more: Any) -> Context:
+    def context(self, **more: Any) -> DispatchContext:
         given: dict[str, Any] = {"caps": self.caps, "recorder": FeatureEvents(), "clock": Ticking(), **more}
-        return Context(ledger=self.ledger, store=self.store, shadow=self.shadow, **given)
+        return DispatchContext(ledger=self.ledger, store=self.store, shadow=self.shadow, **given)
 
     def deps(
         self, backend: Scripted, *, models: NoModels | None = None, tier: SandboxTier | None = None

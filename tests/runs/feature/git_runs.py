@@ -15,7 +15,7 @@ from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.feature.commit import Landed, commit
+from fairwitness.runs.feature.commit import CommittedWork, commit
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.rollback import RolledBack, rollback
 from fairwitness.store.artifacts import Store
@@ -75,7 +75,7 @@ class Land:
         finally:
             ledger.close()
 
-    def commit(self) -> Landed:
+    def commit(self) -> CommittedWork:
         """Commits the work, as a new process does."""
         with self.context() as context:
             return commit(

@@ -39,19 +39,19 @@ _USAGE = {"tokens_in": 1, "tokens_out": 1, "source": "agent"}
 def enter(context: FeatureContext, step: Step) -> None:
     """Begins a step; one that is under way is over then."""
     leave(context)
-    context.tell(StepStarted(step=step.value))
+    context.write_event(StepStarted(step=step.value))
 
 
 def leave(context: FeatureContext, outcome: StepOutcome = StepOutcome.ADVANCED) -> None:
     """Ends the step at hand, if there is one."""
     step = context.state().current_step
     if step is not None:
-        context.tell(StepFinished(step=step, outcome=outcome))
+        context.write_event(StepFinished(step=step, outcome=outcome))
 
 
 def resume(context: FeatureContext, step: Step) -> None:
     """The run goes on in a step."""
-    context.tell(RunResumed(from_step=step.value))
+    context.write_event(RunResumed(from_step=step.value))
 
 
 def outcome_of(answer: Mapping[str, Any] | None, **differs: Any) -> Outcome:
@@ -82,7 +82,7 @@ def call(
 ) -> Dispatched:
     """A call that began, and ended unless its status is None; its answer stands where that of any dispatch does."""
     begun = DispatchStarted(dispatch_id=dispatch_id, step=step.value, agent=role, instance=instance)
-    context.tell(begun, attempt=attempt)
+    context.write_event(begun, attempt=attempt)
     outcome = outcome_of(answer)
     done = Dispatched(outcome=outcome, tree=tree)
     if status is None:
@@ -113,7 +113,7 @@ def call(
     ended = DispatchFinished(dispatch_id=dispatch_id, status=status, duration_ms=5, tokens=2, cause=cause)
 
     def write(record: Record) -> None:
-        record.observation(context.seen(key, "dispatch-ended", dispatch_id, detail, tree=tree))
+        record.observation(context.new_observation(key, "dispatch-ended", dispatch_id, detail, tree=tree))
         record.claim(claim)
         write_events(record, (ended,), context.now(), attempt=attempt)
 
@@ -157,9 +157,9 @@ def tree_with(context: FeatureContext, files: Mapping[str, str | bytes]) -> str:
 
 def ask(context: FeatureContext, gate: HumanGate, answer: Choice | None = None) -> None:
     """A question, and its answer if there is one."""
-    context.tell(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
+    context.write_event(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
     if answer is not None:
-        context.tell(
+        context.write_event(
             ApprovalAnswered(gate_id=gate.value, selected_option=answer.value, auto_selected=False, actor="ada")
         )
 
@@ -173,16 +173,16 @@ def attempt(context: FeatureContext, task: str, number: int, *, merged: bool | N
         )
 
     branch = f"fairwitness/{task}/attempt-{number}"
-    context.tell(
+    context.write_event(
         change(NodeState.PENDING, NodeState.RUNNING),
         graph.TaskStarted(nodeId=task, attemptId=number, branch=branch, agent="type 2"),
     )
     head = context.order.base_commit
     if merged:
-        context.tell(graph.TaskVerified(nodeId=task, attemptId=number, commit=head, tree=head))
-        context.tell(graph.BranchMerged(nodeId=task, commit=head))
+        context.write_event(graph.TaskVerified(nodeId=task, attemptId=number, commit=head, tree=head))
+        context.write_event(graph.BranchMerged(nodeId=task, commit=head))
     elif merged is False:
-        context.tell(change(NodeState.RUNNING, NodeState.FAILED))
+        context.write_event(change(NodeState.RUNNING, NodeState.FAILED))
 
 
 def reopened(folder: Path) -> FeatureContext:

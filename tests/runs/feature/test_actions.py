@@ -15,9 +15,9 @@ from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.feature.actions import Carry
-from fairwitness.runs.feature.decisions import Taken
+from fairwitness.runs.feature.decisions import TakenDecision
 from fairwitness.runs.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of
-from support.paper.run import Ground, PaperActing, PaperRun
+from support.paper.run import Ground, PaperActions, PaperRun
 from support.paper.script import Rows, Script, error, fails, finds
 
 _WRONG = finds((Category.CORRECTNESS, Severity.MAJOR))
@@ -25,14 +25,14 @@ _FAILING = {f"step-7-2-{Perspective.SECURITY.value}-{number}": error() for numbe
 _OBJECTING = {f"step-7-1-{each.value}-1": _WRONG for each in (Perspective.ARCHITECTURE, Perspective.PRAGMATIC)}
 
 
-class Twice(PaperActing):
+class Twice(PaperActions):
     """Does everything once more, as whoever is killed before it could say that it was done."""
 
     def __init__(self, run: PaperRun) -> None:
-        super().__init__(run.context, run._caller, run._briefs, run._parts, run.script)
+        super().__init__(run.context, run._caller, run._briefs, run._verify_deps, run.script)
         self.acted = 0
 
-    async def act(self, taken: Taken, carry: Carry) -> None:
+    async def act(self, taken: TakenDecision, carry: Carry) -> None:
         await super().act(taken, carry)
         before = self._context.ledger.head(self._context.run_id)
         await super().act(taken, carry)
@@ -61,10 +61,10 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_whatever_is_done_twice_is_written_once(ground: Ground, tmp_path: Path, name: str) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS[name])
-    run._acting = Twice(run)
+    run._actions = Twice(run)
     taken = run.play()
     assert isinstance(taken[-1].decision, Halt | Finish)
-    assert run._acting.acted == sum(not isinstance(each.decision, Halt | Finish | Wait) for each in taken)
+    assert run._actions.acted == sum(not isinstance(each.decision, Halt | Finish | Wait) for each in taken)
     assert verify(run.context.ledger.database, run.context.run_id) == []
     run.close()
 
@@ -85,7 +85,7 @@ def test_an_attempt_that_the_merged_tree_speaks_against_has_a_row_that_says_so(g
 @pytest.mark.req("P9")
 def test_a_task_that_is_reverted_has_its_row_and_its_event_once(ground: Ground, tmp_path: Path) -> None:
     run = PaperRun(ground, tmp_path / "run", SCRIPTS["a task fails for good and is reverted"])
-    run._acting = Twice(run)
+    run._actions = Twice(run)
     run.play()
     context = run.context
     told = [event for event in context.ledger.events(context.run_id) if event.type == "task_reverted"]
@@ -118,12 +118,12 @@ def test_a_fix_that_cannot_be_merged_has_its_row_also_after_one_that_was(ground:
     run.play()
     context = run.context
     assert context.state().tasks[FIX_NODE].merged_attempt == 2
-    context.tell(RunResumed(from_step=Step.CODE_REVIEW.value))
+    context.write_event(RunResumed(from_step=Step.CODE_REVIEW.value))
     assert begin_graph(context, FIX, [fix_node(["till/vouchers.py"])], 2, ("it is wrong",)) == 3
     asyncio.run(run._carry(3))
     for _ in range(2):
-        run._acting._note_red_merges(2)
-        run._acting._note_red_merges(3)
+        run._actions._note_red_merges(2)
+        run._actions._note_red_merges(3)
     for number, told in ((2, []), (3, ["merged"])):
         rows = context.ledger.tally(context.run_id, FIX_NODE, Phase.AFTER, number).rows
         assert [row.instance for row in rows if row.check_name == "regressions" and not row.passed] == told
@@ -154,17 +154,17 @@ def test_nothing_can_be_done_about_a_wait(ground: Ground, tmp_path: Path) -> Non
     run = PaperRun(ground, tmp_path / "run", Script())
     wait = Wait(reason="...", waits_for=WaitsFor.PERSON, what=("x",))
     with pytest.raises(UsageError, match="nothing can be done about wait"):
-        asyncio.run(run._acting.act(Taken(1, wait, ()), _never))
+        asyncio.run(run._actions.act(TakenDecision(1, wait, ()), _never))
     run.close()
 
 
 def test_a_graph_that_the_machine_held_up_has_not_failed(ground: Ground, tmp_path: Path) -> None:
-    class HeldUp(PaperActing):
-        async def act(self, taken: Taken, carry: Carry) -> None:
+    class HeldUp(PaperActions):
+        async def act(self, taken: TakenDecision, carry: Carry) -> None:
             await super().act(taken, _held_up)
 
     run = PaperRun(ground, tmp_path / "run", Script())
-    run._acting = HeldUp(run.context, run._caller, run._briefs, run._parts, run.script)
+    run._actions = HeldUp(run.context, run._caller, run._briefs, run._verify_deps, run.script)
     with pytest.raises(Exception, match="the disk is full") as caught:
         run.play()
     assert isinstance(caught.value.__cause__, NotReady)

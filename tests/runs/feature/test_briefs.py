@@ -20,7 +20,7 @@ from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.demo.sessions import RecordedSession
 from fairwitness.rules.tool_policy import may_call
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
 from runs.feature.contexts import context as new_context
 from runs.feature.contexts import prompt_of, shown, store
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FeatureContext, tuple[Asked, ...]]]:
     """The whole recorded run: each brief made when its time came, each answer stored as the harness does."""
     made = new_context(tmp_path_factory.mktemp("story"))
-    briefs = Briefs(made, demo.CHECKS, memories=(MEMORY,))
+    briefs = FeatureBriefs(made, demo.CHECKS, memories=(MEMORY,))
     with closing(made.ledger):
         asked = []
         for session in demo.HONEST_TEAM:
@@ -52,7 +52,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FeatureCon
         yield made, tuple(asked)
 
 
-def brief_for(briefs: Briefs, context: FeatureContext, session: RecordedSession) -> Brief:
+def brief_for(briefs: FeatureBriefs, context: FeatureContext, session: RecordedSession) -> Brief:
     """What the run asks at this point of its story."""
     name, answer = f"d-{session.role.value}-{session.instance}-{session.number}", session.answer
     again = session.number > 1
@@ -214,7 +214,7 @@ def test_only_those_who_build_or_prove_get_the_project_s_commands_and_only_build
 def test_making_a_brief_again_makes_the_same_and_writes_nothing(story: Story) -> None:
     context, asked = story
     before = context.state().seq
-    briefs = Briefs(context, demo.CHECKS, memories=(MEMORY,))
+    briefs = FeatureBriefs(context, demo.CHECKS, memories=(MEMORY,))
     last = asked[-1]
     assert brief_for(briefs, context, last.session) == last.brief
     assert context.state().seq == before
@@ -223,7 +223,7 @@ def test_making_a_brief_again_makes_the_same_and_writes_nothing(story: Story) ->
 @pytest.mark.req("P5")
 def test_what_a_person_said_is_shown_to_whoever_is_asked_next(story: Story) -> None:
     context, _ = story
-    briefs, said = Briefs(context), "Only vouchers of this shop."
+    briefs, said = FeatureBriefs(context), "Only vouchers of this shop."
     for brief in (
         briefs.intake("d", said=said),
         briefs.researcher("d", Focus.IMPACT, said=said),

@@ -13,7 +13,7 @@ from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.kit import yaml_text
 from fairwitness.rules.feature_plan import Found, resolve_pointer
 from fairwitness.rules.tool_policy import may_write
-from fairwitness.runs.feature.briefs import Briefs, implementer_boxes
+from fairwitness.runs.feature.briefs import FeatureBriefs, implementer_boxes
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import writes_of
 from runs.feature.contexts import context as new_context
@@ -53,7 +53,7 @@ def size(brief: Brief) -> int:
 def test_an_implementer_sees_its_task_and_exactly_the_sections_it_points_to(
     context: FeatureContext, task: demo.Task
 ) -> None:
-    brief = Briefs(context).implementer("d", document(task), before=())
+    brief = FeatureBriefs(context).implementer("d", document(task), before=())
     own, pointed = brief.inputs
     without = edited(
         edited(task.document(), f"{CONTEXT}.design_sections", DELETE), f"{CONTEXT}.spec_requirements", DELETE
@@ -85,7 +85,7 @@ def test_an_implementer_is_shown_a_fifth_of_the_documents_at_most(context: Featu
     whole = sum(len(context.get(path) or b"") for path in paths)
     assert whole > 10_000
     for task in demo.TASKS_AGAIN:
-        brief = Briefs(context).implementer("d", document(task), before=())
+        brief = FeatureBriefs(context).implementer("d", document(task), before=())
         assert 5 * size(brief) <= whole, (task.id, size(brief), whole)
 
 
@@ -118,7 +118,7 @@ def test_a_section_is_shown_once_and_a_pointer_stands_in_no_title() -> None:
 
 @pytest.mark.req("P10")
 def test_notes_and_the_attempt_before_are_boxed(context: FeatureContext, tmp_path: Path) -> None:
-    briefs = Briefs(context, memories=("all-tests: run them all", "receipts: read by machine"))
+    briefs = FeatureBriefs(context, memories=("all-tests: run them all", "receipts: read by machine"))
     brief = briefs.implementer("d", document(), before=("tests: 2 failed", "ac-1: not met"))
     assert [(box.title, box.text) for box in brief.inputs[-3:]] == [
         ("What happened to the attempt before", "tests: 2 failed"),

@@ -15,7 +15,7 @@ from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.feature_routes import CALLS_OF
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.call_briefs import CHANGE, brief_of, change_text, code_findings, said_so_far, summary_of
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.decisions import DECISION, answered
@@ -39,11 +39,11 @@ def _call(step: Step, instance: str, visit: int = 1, number: int = 1) -> Planned
 
 
 def _brief(context: FeatureContext, call: PlannedCall) -> object:
-    return brief_of(context, Briefs(context), call, context.order.base_commit)
+    return brief_of(context, FeatureBriefs(context), call, context.order.base_commit)
 
 
 def _titles(context: FeatureContext, call: PlannedCall) -> list[str]:
-    return [box.title for box in brief_of(context, Briefs(context), call, context.order.base_commit).inputs]
+    return [box.title for box in brief_of(context, FeatureBriefs(context), call, context.order.base_commit).inputs]
 
 
 ROLES = {
@@ -63,7 +63,7 @@ ROLES = {
 def test_every_call_of_the_table_is_an_agents_or_our_own(context: FeatureContext, step: Step) -> None:
     for name in CALLS_OF[step]:
         if step in ROLES:
-            brief = brief_of(context, Briefs(context), _call(step, name), context.order.base_commit)
+            brief = brief_of(context, FeatureBriefs(context), _call(step, name), context.order.base_commit)
             assert brief.role is ROLES[step]
             assert brief.dispatch_id == _call(step, name).dispatch_id
         else:
@@ -100,7 +100,8 @@ def test_what_people_said_is_passed_on_in_its_order(context: FeatureContext) -> 
         (Step.PLAN, "planner"),
     ):
         texts = [
-            box.text for box in brief_of(context, Briefs(context), _call(step, name), context.order.base_commit).inputs
+            box.text
+            for box in brief_of(context, FeatureBriefs(context), _call(step, name), context.order.base_commit).inputs
         ]
         assert sum(said in text for text in texts) == 1
 
@@ -121,17 +122,20 @@ def test_a_reviewer_is_shown_its_own_findings_of_the_round_before(context: Featu
     for session in demo.DESIGN_REVIEWS:
         played(context, session)
     first = brief_of(
-        context, Briefs(context), _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value), context.order.base_commit
+        context,
+        FeatureBriefs(context),
+        _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value),
+        context.order.base_commit,
     )
     again = brief_of(
         context,
-        Briefs(context),
+        FeatureBriefs(context),
         _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value, visit=2),
         context.order.base_commit,
     )
     third = brief_of(
         context,
-        Briefs(context),
+        FeatureBriefs(context),
         _call(Step.DESIGN_REVIEW, Perspective.SECURITY.value, visit=3),
         context.order.base_commit,
     )
@@ -151,11 +155,11 @@ def test_a_planner_whose_plan_was_refused_is_told_why(context: FeatureContext) -
     texts = "".join(
         box.text
         for box in brief_of(
-            context, Briefs(context), _call(Step.PLAN, "planner", number=2), context.order.base_commit
+            context, FeatureBriefs(context), _call(Step.PLAN, "planner", number=2), context.order.base_commit
         ).inputs
     )
     assert "Your last plan was refused. plan-output.yaml: agent_output.payload.total_tasks" in texts
-    fresh = brief_of(context, Briefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)
+    fresh = brief_of(context, FeatureBriefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)
     assert "was refused" not in "".join(box.text for box in fresh.inputs)
     assert fresh.parameters["mode"] == "initial"
 
@@ -168,18 +172,18 @@ def test_what_the_review_left_open_binds_the_planner(context: FeatureContext) ->
         detail: dict[str, object] = {"decision": each.plain()}
         context.write(
             lambda record, number=number, detail=detail: record.observation(  # type: ignore[misc]  # defaults bind the loop's values
-                context.seen(f"{DECISION}:{number}", DECISION, "advance", detail)
+                context.new_observation(f"{DECISION}:{number}", DECISION, "advance", detail)
             )
         )
-    brief = brief_of(context, Briefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)
+    brief = brief_of(context, FeatureBriefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)
     assert "Mask every code." in "".join(box.text for box in brief.inputs)
 
 
 @pytest.mark.req("P9")
 def test_who_plans_anew_is_told_which_tasks_failed_and_why(context: FeatureContext) -> None:
     attempt(context, "task-01", 1, merged=False)
-    context.tell(ReplanStarted(iteration=2, failing=("task-01", "task-03")))
-    brief = brief_of(context, Briefs(context), _call(Step.PLAN, "planner", visit=2), context.order.base_commit)
+    context.write_event(ReplanStarted(iteration=2, failing=("task-01", "task-03")))
+    brief = brief_of(context, FeatureBriefs(context), _call(Step.PLAN, "planner", visit=2), context.order.base_commit)
     assert brief.parameters["mode"] == "replan"
     told = [box.text for box in brief.inputs if "task-0" in box.text and "failed" in box.title]
     assert len(told) == 2
@@ -199,7 +203,7 @@ def test_a_change_is_shown_as_people_read_one_and_cut_where_it_is_too_long(
     assert cut.startswith("diff --git")
     assert told.startswith("\n(cut: ")
     assert told.endswith(" more letters; read the files)")
-    brief = brief_of(context, Briefs(context), _call(Step.CODE_REVIEW, Perspective.PRAGMATIC.value), tree)
+    brief = brief_of(context, FeatureBriefs(context), _call(Step.CODE_REVIEW, Perspective.PRAGMATIC.value), tree)
     assert shown(brief, "The change") == text
 
 
@@ -210,7 +214,7 @@ def test_a_run_is_summed_up_from_its_events(context: FeatureContext) -> None:
     attempt(context, "task-03", 1, merged=None)
     for session in demo.DESIGN_REVIEWS[:1]:
         played(context, session)
-    context.tell(Degraded(kind=Degradation.SINGLE_MODEL, detail="one model for all"))
+    context.write_event(Degraded(kind=Degradation.SINGLE_MODEL, detail="one model for all"))
     lines = summary_of(context.state()).splitlines()
     assert lines == [
         f"Run {context.run_id}, feature {context.order.slug}, autonomous.",

@@ -15,10 +15,10 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.dispatch.model import DispatchDeps
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.call_briefs import brief_of
-from fairwitness.runs.feature.calls import Ask, Caller
-from fairwitness.runs.feature.decisions import take
+from fairwitness.runs.feature.calls import AgentCall, Caller
+from fairwitness.runs.feature.decisions import take_decision
 from support.paper.run import Ground, PaperRun
 from support.paper.script import Ending, How, Script, error
 
@@ -31,16 +31,16 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
 @pytest.fixture
 def run(ground: Ground, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PaperRun]:
     made = PaperRun(ground, tmp_path / "run", getattr(request, "param", Script()))
-    take(made.context, 0)
+    take_decision(made.context, 0)
     yield made
     made.close()
 
 
-def _asks(run: PaperRun, step: Step = Step.RESEARCH, number: int = 1) -> list[Ask]:
+def _asks(run: PaperRun, step: Step = Step.RESEARCH, number: int = 1) -> list[AgentCall]:
     context = run.context
     base = context.order.base_commit
     calls = [PlannedCall(f"{step.value}-1-{name}-{number}", step, 1, name, number) for name in CALLS_OF[step]]
-    return [Ask(call, brief_of(context, Briefs(context), call, base), base) for call in calls]
+    return [AgentCall(call, brief_of(context, FeatureBriefs(context), call, base), base) for call in calls]
 
 
 def _dispatched(run: PaperRun) -> list[str]:
@@ -54,15 +54,15 @@ def _dispatched(run: PaperRun) -> list[str]:
 @pytest.mark.req("P4", "P16")
 def test_calls_that_ended_are_adopted_and_only_the_others_are_made(run: PaperRun) -> None:
     asks = _asks(run)
-    asyncio.run(run._caller.ask_all(asks[:2]))
+    asyncio.run(run._caller.call_all(asks[:2]))
     assert len(_dispatched(run)) == 2
-    asyncio.run(run._caller.ask_all(asks))
+    asyncio.run(run._caller.call_all(asks))
     assert _dispatched(run) == [ask.call.dispatch_id for ask in asks]
     assert {path for path in run.context.state().artifacts if "/research/" in path} == {
         run.context.layout.research(name) for name in CALLS_OF[Step.RESEARCH]
     }
     head = run.context.ledger.head(run.context.run_id)
-    asyncio.run(run._caller.ask_all(asks))
+    asyncio.run(run._caller.call_all(asks))
     assert run.context.ledger.head(run.context.run_id) == head
 
 
@@ -73,7 +73,7 @@ def test_calls_that_ended_are_adopted_and_only_the_others_are_made(run: PaperRun
     indirect=True,
 )
 def test_a_call_that_brought_nothing_leaves_no_document(run: PaperRun) -> None:
-    asyncio.run(run._caller.ask_all(_asks(run)[1:2]))
+    asyncio.run(run._caller.call_all(_asks(run)[1:2]))
     assert not [path for path in run.context.state().artifacts if "/research/" in path]
     assert not run.context.ledger.observations(run.context.run_id, "stored")
 
@@ -90,6 +90,6 @@ def test_what_the_machine_lacks_is_told_as_itself_and_nothing_is_taken_for_an_an
     shared: Any = run._caller._shared
     caller = Caller(context, shared, no_means, worktrees, read_identity(context.repository))
     with pytest.raises(NotReady, match="there is no agent for researcher-"):
-        asyncio.run(caller.ask_all(_asks(run)))
+        asyncio.run(caller.call_all(_asks(run)))
     assert _dispatched(run) == []
     assert not context.ledger.observations(context.run_id, "stored")

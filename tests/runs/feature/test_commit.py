@@ -10,7 +10,7 @@ from fairwitness.errors import UsageError
 from fairwitness.git.call import GitFailed
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.commit import SUBJECT_LIMIT, Landed, subject_of
+from fairwitness.runs.feature.commit import SUBJECT_LIMIT, CommittedWork, subject_of
 from fairwitness.runs.feature.setup import begin_files
 from git.person import Person, picture
 from runs.feature.contexts import RUN
@@ -20,7 +20,7 @@ BRANCH = "feature/gift-vouchers"
 FOLDER = "docs/feature/gift-vouchers"
 
 
-def check_landed(run: Land, landed: Landed, branch: str = BRANCH) -> None:
+def check_landed(run: Land, landed: CommittedWork, branch: str = BRANCH) -> None:
     """One commit on the branch, with the tree of the work, on the base."""
     git = run.person.git
     assert landed.branch == branch
@@ -44,7 +44,7 @@ def test_the_work_is_one_commit_and_the_checkout_is_on_it(tmp_path: Path) -> Non
     run = land(tmp_path)
     run.person.write("debug.log", "ignored\n")
     landed = run.commit()
-    assert landed == Landed(run.person.git("rev-parse", BRANCH), BRANCH, True, None, f"git switch {BRANCH}")
+    assert landed == CommittedWork(run.person.git("rev-parse", BRANCH), BRANCH, True, None, f"git switch {BRANCH}")
     check_landed(run, landed)
     check_switched(run)
     assert (run.person.folder / "debug.log").read_text() == "ignored\n"
@@ -293,7 +293,7 @@ def artifacts(root: Path) -> Land:
     return run
 
 
-def check_artifacts(run: Land, landed: Landed) -> None:
+def check_artifacts(run: Land, landed: CommittedWork) -> None:
     """The documents and the ledger stand in a second commit, and nothing else."""
     git = run.person.git
     assert landed.switched, landed.why_not

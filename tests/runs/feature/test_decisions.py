@@ -22,7 +22,7 @@ from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
 from fairwitness.rules.feature_decision import decide
 from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.decisions import DECISION, Taken, answered, facts_behind, read, take
+from fairwitness.runs.feature.decisions import DECISION, TakenDecision, answered, facts_behind, read, take_decision
 from runs.feature.contexts import context as made
 from runs.feature.git_runs import dies, points
 from runs.feature.run_events import ask, call, reopened
@@ -40,7 +40,7 @@ def _types(context: FeatureContext) -> list[str]:
     return [event.type for event in context.ledger.events(context.run_id)]
 
 
-def _weigh(context: FeatureContext, taken: Taken, status: DispatchStatus = DispatchStatus.DONE) -> None:
+def _weigh(context: FeatureContext, taken: TakenDecision, status: DispatchStatus = DispatchStatus.DONE) -> None:
     """The intake's call, as it was planned."""
     (planned,) = taken.calls
     failed = status is not DispatchStatus.DONE
@@ -56,7 +56,7 @@ def _weigh(context: FeatureContext, taken: Taken, status: DispatchStatus = Dispa
     )
 
 
-def _research(context: FeatureContext, taken: Taken) -> None:
+def _research(context: FeatureContext, taken: TakenDecision) -> None:
     for planned in taken.calls:
         call(context, planned.dispatch_id, Step.RESEARCH, Role.RESEARCHER, f"researcher-{planned.instance}")
 
@@ -68,22 +68,22 @@ def _approvals(context: FeatureContext) -> list[tuple[object, ...]]:
 
 @pytest.mark.req("P14", "P16")
 def test_a_decision_that_is_asked_for_again_is_the_same_and_is_told_once(context: FeatureContext) -> None:
-    first = take(context, 0)
+    first = take_decision(context, 0)
     assert isinstance(first.decision, Advance)
     assert [each.dispatch_id for each in first.calls] == ["step-0-1-intake-1"]
     told = _types(context)
     assert told == ["run_started", "decided", "step_started"]
-    assert take(context, 0) == first
+    assert take_decision(context, 0) == first
     _weigh(context, first)
-    assert take(context, 0) == first, "also when the facts have changed since"
+    assert take_decision(context, 0) == first, "also when the facts have changed since"
     assert _types(context) == [*told, "dispatch_started", "dispatch_finished"]
 
 
 @pytest.mark.req("P14")
 def test_another_process_finds_the_same_decision(context: FeatureContext, tmp_path: Path) -> None:
-    first = take(context, 0)
+    first = take_decision(context, 0)
     other = reopened(tmp_path)
-    assert take(other, 0) == first
+    assert take_decision(other, 0) == first
     other.ledger.close()
 
 
@@ -91,7 +91,7 @@ def test_another_process_finds_the_same_decision(context: FeatureContext, tmp_pa
 def test_whoever_takes_the_facts_of_a_decision_comes_to_the_same(context: FeatureContext) -> None:
     number = 0
     for work in (_weigh, _research, None, None):
-        taken = take(context, number)
+        taken = take_decision(context, number)
         number = taken.number
         if work is not None:
             work(context, taken)
@@ -105,7 +105,7 @@ def test_whoever_takes_the_facts_of_a_decision_comes_to_the_same(context: Featur
 def test_decisions_are_numbered_one_by_one_as_their_events_say(context: FeatureContext) -> None:
     numbers: list[int] = []
     for _ in range(2):
-        taken = take(context, numbers[-1] if numbers else 0)
+        taken = take_decision(context, numbers[-1] if numbers else 0)
         numbers.append(taken.number)
         _weigh(context, taken) if taken.number == 1 else None
     assert numbers == [1, 2]
@@ -121,7 +121,7 @@ def test_a_decision_that_was_killed_between_record_and_return_is_found(tmp_path:
         return folder
 
     def decide_in(folder: Path) -> None:
-        take(reopened(folder), 0)
+        take_decision(reopened(folder), 0)
 
     first = begin("first")
     passed = points(lambda: decide_in(first), tmp_path / "log", of=("feature.",))
@@ -130,20 +130,20 @@ def test_a_decision_that_was_killed_between_record_and_return_is_found(tmp_path:
         folder = begin(str(number))
         assert dies(lambda folder=folder: decide_in(folder), at=point), point  # type: ignore[misc]  # a default binds the loop's value
         context = reopened(folder)
-        assert take(context, 0).number == 1
+        assert take_decision(context, 0).number == 1
         assert _types(context) == ["run_started", "decided", "step_started"]
         context.ledger.close()
 
 
-def _halted(context: FeatureContext) -> Taken:
+def _halted(context: FeatureContext) -> TakenDecision:
     """The intake fails twice, which is for good."""
-    first = take(context, 0)
+    first = take_decision(context, 0)
     _weigh(context, first, DispatchStatus.ERROR)
-    again = take(context, 1)
+    again = take_decision(context, 1)
     assert isinstance(again.decision, Retry)
     assert [each.dispatch_id for each in again.calls] == ["step-0-1-intake-2"]
     _weigh(context, again, DispatchStatus.ERROR)
-    end = take(context, 2)
+    end = take_decision(context, 2)
     assert isinstance(end.decision, Halt)
     assert (end.decision.outcome, end.number) == (HaltOutcome.ERROR, 3)
     return end
@@ -152,16 +152,16 @@ def _halted(context: FeatureContext) -> Taken:
 @pytest.mark.req("P16")
 def test_an_end_stands_until_the_run_is_resumed_and_numbers_count_on(context: FeatureContext) -> None:
     end = _halted(context)
-    assert take(context, 2) == end
+    assert take_decision(context, 2) == end
     assert _types(context)[-3:] == ["decided", "step_finished", "run_finished"]
-    context.tell(RunResumed(from_step=Step.SETUP.value))
-    on = take(context, 2)
+    context.write_event(RunResumed(from_step=Step.SETUP.value))
+    on = take_decision(context, 2)
     assert on.number == 4
     assert isinstance(on.decision, Advance)
     assert [each.dispatch_id for each in on.calls] == ["step-0-1-intake-3"], "no id is used twice"
-    assert take(context, 2) == on == take(context, 3)
+    assert take_decision(context, 2) == on == take_decision(context, 3)
     _weigh(context, on)
-    further = take(context, 4)
+    further = take_decision(context, 4)
     assert isinstance(further.decision, Advance)
     assert (further.number, further.decision.to) == (5, Step.RESEARCH.value)
     assert context.state().current_step == Step.RESEARCH.value
@@ -172,12 +172,12 @@ def test_a_run_may_be_resumed_more_than_once(context: FeatureContext) -> None:
     _halted(context)
     number = 3
     for life in (1, 2):
-        context.tell(RunResumed(from_step=Step.SETUP.value))
+        context.write_event(RunResumed(from_step=Step.SETUP.value))
         for _ in range(2):
-            taken = take(context, number)
+            taken = take_decision(context, number)
             number = taken.number
             _weigh(context, taken, DispatchStatus.ERROR)
-        end = take(context, number)
+        end = take_decision(context, number)
         assert isinstance(end.decision, Halt)
         assert end.number == number + 1
         number = end.number
@@ -186,15 +186,15 @@ def test_a_run_may_be_resumed_more_than_once(context: FeatureContext) -> None:
 
 
 def _to_the_first_gate(context: FeatureContext) -> Decision:
-    first = take(context, 0)
+    first = take_decision(context, 0)
     _weigh(context, first)
-    second = take(context, 1)
+    second = take_decision(context, 1)
     assert len(second.calls) == len(CALLS_OF[Step.RESEARCH])
     _research(context, second)
-    third = take(context, 2)
+    third = take_decision(context, 2)
     assert isinstance(third.decision, Advance)
     assert third.decision.to == Step.RESEARCH_GATE.value
-    return take(context, 3).decision
+    return take_decision(context, 3).decision
 
 
 @pytest.mark.req("P5")
@@ -203,7 +203,7 @@ def test_where_nobody_is_asked_the_answer_is_a_row_all_the_same(context: Feature
     assert isinstance(decision, Advance)
     assert decision.to == Step.SPEC.value
     assert _approvals(context) == [("gate-post-research", "proceed", 1, "pipeline")]
-    take(context, 3)
+    take_decision(context, 3)
     assert len(_approvals(context)) == 1
 
 
@@ -211,9 +211,9 @@ def test_where_nobody_is_asked_the_answer_is_a_row_all_the_same(context: Feature
 def test_a_person_is_asked_once_and_waited_for(tmp_path: Path) -> None:
     context = made(tmp_path, mode=ApprovalMode.INTERACTIVE)
     assert isinstance(_to_the_first_gate(context), AskHuman)
-    assert isinstance(take(context, 4).decision, Wait)
+    assert isinstance(take_decision(context, 4).decision, Wait)
     assert _types(context).count("approval_requested") == 1
-    assert take(context, 4) == take(context, 4)
+    assert take_decision(context, 4) == take_decision(context, 4)
     event = ApprovalAnswered(
         gate_id=HumanGate.RESEARCH.value, selected_option=Choice.PROCEED.value, auto_selected=False, actor="ada"
     )
@@ -224,8 +224,8 @@ def test_a_person_is_asked_once_and_waited_for(tmp_path: Path) -> None:
         "ada",
         "Go on.",
     )
-    context.tell(event)
-    on = take(context, 5)
+    context.write_event(event)
+    on = take_decision(context, 5)
     assert isinstance(on.decision, Advance)
     assert (on.number, on.decision.to) == (6, Step.SPEC.value)
     context.ledger.close()
@@ -236,21 +236,21 @@ def test_a_person_is_asked_once_and_waited_for(tmp_path: Path) -> None:
 def test_work_is_sent_back_once_for_each_option_and_its_calls_are_new(tmp_path: Path, choice: Choice) -> None:
     context = made(tmp_path, mode=ApprovalMode.INTERACTIVE)
     _to_the_first_gate(context)
-    context.tell(
+    context.write_event(
         ApprovalAnswered(
             gate_id=HumanGate.RESEARCH.value, selected_option=choice.value, auto_selected=False, actor="ada"
         )
     )
-    back = take(context, 4)
+    back = take_decision(context, 4)
     assert back.decision.kind == "revise"
-    again = take(context, 5)
+    again = take_decision(context, 5)
     assert {each.visit for each in again.calls} == {2}
     assert all(each.dispatch_id.startswith("step-1-2-researcher-") for each in again.calls)
     _research(context, again)
-    take(context, 6)
-    asked = take(context, 7).decision
+    take_decision(context, 6)
+    asked = take_decision(context, 7).decision
     assert isinstance(asked, AskHuman)
     assert choice.value not in asked.options
     ask(context, HumanGate.PLAN)  # another gate's question says nothing here
-    assert isinstance(take(context, 8).decision, Wait)
+    assert isinstance(take_decision(context, 8).decision, Wait)
     context.ledger.close()

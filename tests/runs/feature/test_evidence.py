@@ -19,7 +19,7 @@ from fairwitness.runs.feature import reports
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import LINES, AttemptEvidence
 from fairwitness.runs.feature.facts import attempt_facts
-from fairwitness.runs.feature.tasks import Attempted, note_attempt, task_of, writes_of
+from fairwitness.runs.feature.tasks import RecordedAttempt, note_attempt, task_of, writes_of
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.verify.subject import VerifyDeps
 from runs.feature.contexts import context as made
@@ -66,7 +66,7 @@ def _order(attempt: int = 1) -> AttemptOrder:
     )
 
 
-def _attempt(context: FeatureContext, files: Mapping[str, str], number: int = 1) -> Attempted:
+def _attempt(context: FeatureContext, files: Mapping[str, str], number: int = 1) -> RecordedAttempt:
     """A commit on top of the base with these files."""
     top, base = context.repository.top, context.order.base_commit
     assert top is not None
@@ -81,7 +81,7 @@ def _attempt(context: FeatureContext, files: Mapping[str, str], number: int = 1)
     return note_attempt(context, TASK, number, base, head)
 
 
-def _conclude(context: FeatureContext, attempt: Attempted, report: VerificationReport | None = None) -> None:
+def _conclude(context: FeatureContext, attempt: RecordedAttempt, report: VerificationReport | None = None) -> None:
     _evidence(context).conclude(_order(), attempt, task_of(context, TASK), report, ())
 
 

@@ -302,18 +302,18 @@ def test_a_review_is_told_by_the_round_that_its_step_is_in(
 
 
 def test_the_budget_holds_a_run_until_somebody_lets_it_go_on(context: FeatureContext) -> None:
-    context.tell(BudgetExhausted(what="tokens of the run", cap=5, used=6))
+    context.write_event(BudgetExhausted(what="tokens of the run", cap=5, used=6))
     facts = facts_of(context)
     assert (facts.can_start, facts.held_by) == (CanStart.NEVER, "the budget: tokens of the run")
     resume(context, Step.SETUP)
     assert (facts_of(context).can_start, facts_of(context).held_by) == (CanStart.YES, None)
-    context.tell(BudgetExhausted(what="money of the run", cap=5, used=6))
+    context.write_event(BudgetExhausted(what="money of the run", cap=5, used=6))
     assert facts_of(context).held_by == "the budget: money of the run"
 
 
 def test_what_a_run_goes_on_without_is_named_once(context: FeatureContext) -> None:
     for detail in ("one", "two"):
-        context.tell(Degraded(kind=Degradation.SINGLE_MODEL, detail=detail))
+        context.write_event(Degraded(kind=Degradation.SINGLE_MODEL, detail=detail))
     assert facts_of(context).degradations == (Degradation.SINGLE_MODEL,)
 
 
@@ -369,7 +369,7 @@ def test_what_is_still_open_is_tried_again_in_the_next_iteration_under_the_next_
     attempt(planned, "task-01", 1, merged=True)
     attempt(planned, "task-02", 1, merged=False)
     assert _tasks(planned)["task-02"] == (1, 1, True, 2)
-    planned.tell(ReplanStarted(iteration=2, failing=("task-02",)))
+    planned.write_event(ReplanStarted(iteration=2, failing=("task-02",)))
     assert facts_of(planned).iteration == 2
     assert _tasks(planned) == {
         "task-01": (1, 1, True, 2),
@@ -380,7 +380,7 @@ def test_what_is_still_open_is_tried_again_in_the_next_iteration_under_the_next_
     assert begin_graph(planned, TASKS, _nodes(planned), 2) == 2
     attempt(planned, "task-02", 2, merged=True)
     assert _tasks(planned)["task-02"] == (2, 2, True, 2)
-    planned.tell(TaskReverted(task="task-01", files=()))
+    planned.write_event(TaskReverted(task="task-01", files=()))
     assert _tasks(planned)["task-01"] == (2, 3, True, 0)
 
 
@@ -406,7 +406,7 @@ def test_implementers_and_verifiers_are_those_of_the_iteration_at_hand(planned: 
     assert set(_calls(planned)) == {"task-02", "task-03", "task-04"}, "of nothing there is nothing to look at"
     call(planned, "step-6-1-task-01-1", Step.VERIFY, Role.VERIFIER, "task-01", attempt=1)
     assert _calls(planned) == dict.fromkeys(NAMES, (1, "DONE", None))
-    planned.tell(ReplanStarted(iteration=2, failing=("task-02",)))
+    planned.write_event(ReplanStarted(iteration=2, failing=("task-02",)))
     assert _calls(planned) == {}
     enter(planned, Step.IMPLEMENT)
     assert _calls(planned) == {}
@@ -471,7 +471,7 @@ def test_the_whole_change_is_what_was_proven_last(context: FeatureContext) -> No
             "commit": context.order.base_commit,
             "files": files,
         }
-        seen = context.seen(f"{WHOLE}:{life}", WHOLE, WHOLE, detail, tree=tree)
+        seen = context.new_observation(f"{WHOLE}:{life}", WHOLE, WHOLE, detail, tree=tree)
         context.write(lambda record, seen=seen: record.observation(seen))  # type: ignore[misc]  # a default binds the loop's value
         whole = facts_of(context).whole
         assert whole is not None

@@ -12,12 +12,12 @@ from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, V
 from fairwitness.kit import yaml_text
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.validation import verification_problems
-from fairwitness.runs.feature.reports import NO_ROWS, Shown, When, filled, shown
+from fairwitness.runs.feature.reports import NO_ROWS, CheckDetail, ReportTimes, filled, shown
 from rules.build import baseline, claimed, failed, nothing, observed, row, tally, task
 from runs.feature.ledger_rows import RUN, check, task_of
 
 PATH = "docs/feature/x/verification-reports/task-01.yaml"
-WHEN = When("2026-02-26T14:30:00Z", "2026-02-26T14:31:00Z")
+WHEN = ReportTimes("2026-02-26T14:30:00Z", "2026-02-26T14:31:00Z")
 BOTH = ("syntax-check", "tests")
 
 
@@ -62,7 +62,7 @@ def facts(*rows: CheckRow, before: tuple[CheckRow, ...] = (), **differs: Any) ->
 
 def made(report: VerificationReport | None, of: TaskFacts, **differs: Any) -> VerificationReport:
     """The report, which validates again after it was written and read, and does not contradict itself."""
-    rows = {each.id: Shown("sh", "sh x", 0 if each.passed else 1, "said so") for each in of.after.rows}
+    rows = {each.id: CheckDetail("sh", "sh x", 0 if each.passed else 1, "said so") for each in of.after.rows}
     found = filled(report, of, RUN, differs.pop("rows", rows), policy=Policy(), path=PATH, when=WHEN, **differs)
     again = VerificationReport.model_validate(yaml_text.parse(yaml_text.render(found.plain())))
     assert again == found
@@ -178,7 +178,9 @@ def test_what_was_red_before_is_named_beside_the_counts_and_what_got_worse_in_it
     assert found.agent_output.payload.evidence_gate.failed == 0
     assert extra(found, "not_counted") == ["tests (failed before the change too)"]
     worse = observed("regressions", False, instance="pytest")
-    again = made(None, facts(*still, worse, before=before), rows={worse.id: Shown("proof", None, None, "a::b broken")})
+    again = made(
+        None, facts(*still, worse, before=before), rows={worse.id: CheckDetail("proof", None, None, "a::b broken")}
+    )
     assert again.agent_output.payload.regressions is not None
     assert [(each.check_name, each.detail) for each in again.agent_output.payload.regressions] == [
         ("pytest", "a::b broken")

@@ -168,7 +168,7 @@ def left_over(run: Land) -> Land:
         context.put(context.layout.spec, "a: 1\n")
         context.put(context.layout.task("task-01"), "b: 1\n")
         context.put(context.layout.design, "c: 1\n")
-        context.tell(ArtifactWritten(path=context.layout.plan, sha256="sha256:" + "1" * 64))
+        context.write_event(ArtifactWritten(path=context.layout.plan, sha256="sha256:" + "1" * 64))
     run.person.write(f"{FOLDER}/design-output.yaml", "c: changed\n")
     run.person.write(f"{FOLDER}/notes/mine.md", "mine\n")
     return run

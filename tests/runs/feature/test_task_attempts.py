@@ -12,7 +12,7 @@ from fairwitness.contracts.common.policy import Policy, RetryPolicy
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Worked
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.task_attempts import FeatureGraphDesk, Implementing
+from fairwitness.runs.feature.task_attempts import FeatureGraphRunner, TaskImplementer
 from fairwitness.runs.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of, nodes_of, plan_of
 from runs.feature.run_events import enter, played
 from support import demo_feature as demo
@@ -60,13 +60,13 @@ class Bench:
 
     def work(self, order: AttemptOrder, *conflicts: str) -> Worked:
         graph = graphs_of(self.context)[1 if order.node == FIX_NODE else 0]
-        work = Implementing(self.context, graph, self.run._caller, self.run._briefs)
+        work = TaskImplementer(self.context, graph, self.run._caller, self.run._briefs)
         return asyncio.run(work(order, self.prepared(*conflicts), Path()))
 
-    def runner(self, node: str = TASK) -> FeatureGraphDesk:
+    def runner(self, node: str = TASK) -> FeatureGraphRunner:
         graph, run = graphs_of(self.context)[1 if node == FIX_NODE else 0], self.run
-        evidence = PaperEvidence(self.context, run._parts, run.script)
-        return FeatureGraphDesk(run._world, self.context, graph, run._caller, run._briefs, _no_proof, evidence)
+        evidence = PaperEvidence(self.context, run._verify_deps, run.script)
+        return FeatureGraphRunner(run._world, self.context, graph, run._caller, run._briefs, _no_proof, evidence)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def _prove(bench: Bench, node: str = TASK) -> Any:
     }
     key = f"attempt:{node}:{order.attempt}"
     if bench.context.ledger.observation(bench.context.run_id, key) is None:
-        seen = bench.context.seen(key, "attempt", node, detail, task_id=node, tree=tree)
+        seen = bench.context.new_observation(key, "attempt", node, detail, task_id=node, tree=tree)
         bench.context.write(lambda record: record.observation(seen))
     candidate = Candidate(node=node, commit=hash_of(node), tree=tree)
     return asyncio.run(bench.runner(node).prove(order, bench.prepared(), candidate))

@@ -18,7 +18,6 @@ from fairwitness.runs.feature.tasks import (
     FIX,
     FIX_NODE,
     TASKS,
-    attempted,
     begin_graph,
     changed_files,
     fix_node,
@@ -29,6 +28,7 @@ from fairwitness.runs.feature.tasks import (
     note_attempt,
     open_tasks,
     plan_of,
+    recorded_attempt,
     task_of,
     waiver_of,
 )
@@ -95,7 +95,7 @@ def test_what_is_merged_is_no_node_any_more_and_nobody_waits_for_it(context: Fea
         ("task-03", ("task-02",)),
         ("task-04", ("task-03",)),
     ]
-    context.tell(TaskReverted(task="task-01", files=()))
+    context.write_event(TaskReverted(task="task-01", files=()))
     assert _open(context) == NAMES
 
 
@@ -103,7 +103,7 @@ def test_what_is_merged_is_no_node_any_more_and_nobody_waits_for_it(context: Fea
 def test_graphs_of_a_run_are_numbered_on_and_found_again(context: FeatureContext) -> None:
     assert begin_graph(context, TASKS, _nodes(context), 1) == 1
     assert begin_graph(context, TASKS, _nodes(context), 1) == 1, "asked again it is the same"
-    context.tell(ReplanStarted(iteration=2, failing=("task-01",)))
+    context.write_event(ReplanStarted(iteration=2, failing=("task-01",)))
     assert iteration_of(context.state()) == 2
     assert begin_graph(context, TASKS, _nodes(context)[1:], 2) == 2
     assert begin_graph(context, FIX, [fix_node(["b.py", "a.py"])], 1, ("a finding",)) == 3
@@ -153,7 +153,7 @@ def test_an_attempt_is_noted_once_and_with_what_it_changed(context: FeatureConte
     base = context.order.base_commit
     top = context.repository.top
     assert top is not None
-    assert attempted(context, "task-01", 1) is None
+    assert recorded_attempt(context, "task-01", 1) is None
     (top / "new.txt").write_text("new\n")
     (top / "README.md").unlink()
     _git(context, "add", "-A", "--", "new.txt", "README.md")
@@ -166,8 +166,8 @@ def test_an_attempt_is_noted_once_and_with_what_it_changed(context: FeatureConte
     ]
     assert done.tree == context.repository.tree_of(head)
     assert note_attempt(context, "task-01", 1, base, base) == done, "what was noted first stands"
-    assert attempted(context, "task-01", 1) == done
-    assert attempted(context, "task-01", 2) is None
+    assert recorded_attempt(context, "task-01", 1) == done
+    assert recorded_attempt(context, "task-01", 2) is None
 
 
 def _git(context: FeatureContext, *arguments: str) -> None:
@@ -215,8 +215,8 @@ def test_a_test_is_waived_only_where_a_person_approved_the_very_document_that_sa
 def test_nothing_is_waived_by_a_run_that_answers_itself(context: FeatureContext) -> None:
     document = _replaced(context, WAIVER)
     gate = HumanGate.PLAN
-    context.tell(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
-    context.tell(
+    context.write_event(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
+    context.write_event(
         ApprovalAnswered(gate_id=gate.value, selected_option=Choice.APPROVE.value, auto_selected=True, actor="pipeline")
     )
     assert not is_waived(context, document)

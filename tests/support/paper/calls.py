@@ -14,12 +14,12 @@ from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import instance_of, visit_of
-from fairwitness.runs.dispatch.budget_account import STARTED, Standing
-from fairwitness.runs.dispatch.model import Context, DispatchDeps, Dispatched, DispatchPosition
-from fairwitness.runs.dispatch.records import Begun, ended, write_end
-from fairwitness.runs.dispatch.worktree_snapshot import Seen
+from fairwitness.runs.dispatch.budget_account import STARTED, DispatchHistory
+from fairwitness.runs.dispatch.model import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
+from fairwitness.runs.dispatch.records import StartedDispatch, ended, write_end
+from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot
 from fairwitness.runs.feature.answers import store
-from fairwitness.runs.feature.calls import Ask, Caller
+from fairwitness.runs.feature.calls import AgentCall, Caller
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import facts_of
 from fairwitness.sandbox.dotgit import DotGit
@@ -28,7 +28,7 @@ from support.paper.team import answer_of
 
 AGENT = "paper"
 NOTHING = "0" * 40
-_SEEN = Seen(NOTHING, {}, DotGit(("missing",), {}, complete=True))
+_SEEN = WorktreeSnapshot(NOTHING, {}, DotGit(("missing",), {}, complete=True))
 _FAILED = {How.ERROR: OutcomeStatus.AGENT_ERROR, How.TIMEOUT: OutcomeStatus.TIMED_OUT}
 
 
@@ -36,13 +36,13 @@ class PaperCaller(Caller):
     """Ends every call as the script says; whoever calls tries again by the product's own rule."""
 
     def __init__(
-        self, context: FeatureContext, shared: Context, script: Script, worktrees: Worktrees, identity: Identity
+        self, context: FeatureContext, shared: DispatchContext, script: Script, worktrees: Worktrees, identity: Identity
     ) -> None:
         """The worktrees are never made."""
         super().__init__(context, shared, _no_means, worktrees, identity)
         self._script = script
 
-    async def ask_all(self, asks: Sequence[Ask]) -> None:
+    async def call_all(self, asks: Sequence[AgentCall]) -> None:
         """One after the other, so that the same script leaves the same ledger."""
         context = self._context
         for ask in asks:
@@ -104,7 +104,7 @@ class PaperCaller(Caller):
             duration_ms=1,
         )
 
-    def _begin(self, brief: Brief, position: DispatchPosition) -> Begun:
+    def _begin(self, brief: Brief, position: DispatchPosition) -> StartedDispatch:
         now = self._context.now()
         reservation = Reservation(id=brief.dispatch_id, phase=position.phase, asked=ROLES[brief.role].budget)
         row = Observation(
@@ -129,7 +129,7 @@ class PaperCaller(Caller):
             self._shared.recorder.started(record, brief, position, timestamp=now)
 
         self._shared.ledger.record(brief.run_id, write)
-        return Begun(Standing(started=(row,)), reservation, _SEEN, now)
+        return StartedDispatch(DispatchHistory(started=(row,)), reservation, _SEEN, now)
 
     def _over_budget(self, brief: Brief, position: DispatchPosition) -> Dispatched:
         refused = OverBudget(level=Level.RUN, what=Resource.TOKENS, cap=1000, used=1000, asked=1)

@@ -27,8 +27,8 @@ from fairwitness.rules import graph_events
 from fairwitness.rules.criteria import required_checks
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import AttemptEvidence
-from fairwitness.runs.feature.task_attempts import FeatureGraphDesk, Implementing
-from fairwitness.runs.feature.tasks import ATTEMPT, Attempted
+from fairwitness.runs.feature.task_attempts import FeatureGraphRunner, TaskImplementer
+from fairwitness.runs.feature.tasks import ATTEMPT, RecordedAttempt
 from fairwitness.verify.subject import VerifyDeps
 from support.paper.script import Rows, Script
 
@@ -61,10 +61,10 @@ def write_rows(
         for name, assessment in said.items():
             ran = _ran(context, task, f"after/{number}/{name}", tree, assessment)
             record.executed(ran, phase=Phase.AFTER, check_name=name, round_=number, instance=name)
-        secrets = context.seen(f"{task}/secrets/{number}", "proof", task, {}, task_id=task, tree=tree)
+        secrets = context.new_observation(f"{task}/secrets/{number}", "proof", task, {}, task_id=task, tree=tree)
         record.observed(secrets, phase=Phase.AFTER, check_name="readiness-secrets", round_=number)
         if not rows.can_run:
-            told = context.seen(f"{task}/tier3/{number}", "proof", task, {}, task_id=task, tree=tree)
+            told = context.new_observation(f"{task}/tier3/{number}", "proof", task, {}, task_id=task, tree=tree)
             record.observed(told, phase=Phase.AFTER, check_name="tier3-infeasible", round_=number)
 
     if context.ledger.execution_id(context.run_id, f"{task}/after/{number}/{CHECKS[0]}") is None:
@@ -108,7 +108,7 @@ class PaperEvidence(AttemptEvidence):
         self._script, self._paper = script, context
 
     def run(
-        self, order: AttemptOrder, attempt: Attempted, *, declared: tuple[str, ...] | None, stop: threading.Event
+        self, order: AttemptOrder, attempt: RecordedAttempt, *, declared: tuple[str, ...] | None, stop: threading.Event
     ) -> None:
         """Criteria follow with the verifier's report; a fix has none."""
         if declared is None:
@@ -118,7 +118,7 @@ class PaperEvidence(AttemptEvidence):
     def judge(
         self,
         order: AttemptOrder,
-        attempt: Attempted,
+        attempt: RecordedAttempt,
         document: TaskDocument,
         report: VerificationReport | None,
         stop: threading.Event,
@@ -134,7 +134,7 @@ class PaperEvidence(AttemptEvidence):
     def conclude(
         self,
         order: AttemptOrder,
-        attempt: Attempted,
+        attempt: RecordedAttempt,
         document: TaskDocument,
         report: VerificationReport | None,
         unmet: tuple[str, ...],
@@ -145,7 +145,9 @@ class PaperEvidence(AttemptEvidence):
 class PaperGraph:
     """Carries out one graph, a node at a time."""
 
-    def __init__(self, context: FeatureContext, runner: FeatureGraphDesk, work: Implementing, script: Script) -> None:
+    def __init__(
+        self, context: FeatureContext, runner: FeatureGraphRunner, work: TaskImplementer, script: Script
+    ) -> None:
         self._context, self._runner, self._work, self._script = context, runner, work, script
         self._tip = context.order.base_commit
 
@@ -211,7 +213,7 @@ class PaperGraph:
                 "tree": tree,
                 "files": [changed_by(order.node).plain()],
             }
-            seen = context.seen(key, ATTEMPT, order.node, detail, task_id=order.node, tree=tree)
+            seen = context.new_observation(key, ATTEMPT, order.node, detail, task_id=order.node, tree=tree)
             context.write(lambda record: record.observation(seen))
         proof = await self._runner.prove(order, prepared, Candidate(node=order.node, commit=commit, tree=tree))
         if not proof.holds:

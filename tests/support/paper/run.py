@@ -27,15 +27,15 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch.events import FeatureEvents
-from fairwitness.runs.dispatch.model import Context
-from fairwitness.runs.feature.actions import Acting
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.dispatch.model import DispatchContext
+from fairwitness.runs.feature.actions import ActionRunner
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext, write_beginning
-from fairwitness.runs.feature.decisions import take
+from fairwitness.runs.feature.decisions import take_decision
 from fairwitness.runs.feature.facts import WHOLE
 from fairwitness.runs.feature.questions import WANTS_WORDS, answer, open_question
-from fairwitness.runs.feature.task_attempts import FeatureGraphDesk, Implementing
+from fairwitness.runs.feature.task_attempts import FeatureGraphRunner, TaskImplementer
 from fairwitness.runs.feature.tasks import graphs_of
 from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.scripted import ScriptedRunner
@@ -80,11 +80,11 @@ class Ground:
         return cls(repository, Shadow.open(folder / "shadow", repository))
 
 
-class PaperActing(Acting):
+class PaperActions(ActionRunner):
     """Does what was decided; what would need a repository is written down as if it had been done."""
 
     def __init__(
-        self, context: FeatureContext, caller: Caller, briefs: Briefs, parts: VerifyDeps, script: Script
+        self, context: FeatureContext, caller: Caller, briefs: FeatureBriefs, parts: VerifyDeps, script: Script
     ) -> None:
         super().__init__(context, caller, briefs, parts, lambda: context.order.base_commit)
         self._script = script
@@ -103,14 +103,16 @@ class PaperActing(Acting):
                 "commit": hash_of("tip", life),
                 "files": [changed_by(task).plain() for task in merged],
             }
-            context.write(lambda record: record.observation(context.seen(key, WHOLE, WHOLE, detail, tree=tree)))
+            context.write(
+                lambda record: record.observation(context.new_observation(key, WHOLE, WHOLE, detail, tree=tree))
+            )
         self._fail_if_told("step-8b", "evidence-bundle")
         context.put(context.layout.evidence_bundle, f"# Evidence of {context.run_id}\n")
 
     def _commit(self) -> None:
         self._fail_if_told("step-9", "commit")
         if self._context.state().commit is None:
-            self._context.tell(Committed(commit=hash_of("commit"), rollback_command="fairwitness rollback"))
+            self._context.write_event(Committed(commit=hash_of("commit"), rollback_command="fairwitness rollback"))
 
     def _fail_if_told(self, step: str, instance: str) -> None:
         """The last call that was begun and has not ended is the one at hand."""
@@ -131,11 +133,11 @@ class PaperRun:
         worktrees = Worktrees(repository, ground.shadow, folder / "worktrees", prefix="fairwitness")
         identity = read_identity(repository)
         caps = BudgetCaps(dispatch=_UNLIMITED, phase=_UNLIMITED, run=_UNLIMITED)
-        shared = Context(context.ledger, context.kept, ground.shadow, caps, FeatureEvents(), context.clock)
+        shared = DispatchContext(context.ledger, context.kept, ground.shadow, caps, FeatureEvents(), context.clock)
         self._caller = PaperCaller(context, shared, script, worktrees, identity)
         candidates = Candidates(repository, ground.shadow)
         self._world = RepoContext(repository, worktrees, candidates, folder / "locks", identity)
-        self._parts = VerifyDeps(
+        self._verify_deps = VerifyDeps(
             repository=repository,
             runner=ScriptedRunner((), tier=script.sandbox),
             shadow=ground.shadow,
@@ -146,8 +148,8 @@ class PaperRun:
             digest="0" * 64,
             clock=context.clock,
         )
-        self._briefs = Briefs(context)
-        self._acting = PaperActing(context, self._caller, self._briefs, self._parts, script)
+        self._briefs = FeatureBriefs(context)
+        self._actions = PaperActions(context, self._caller, self._briefs, self._verify_deps, script)
         self._answered: dict[str, int] = {}
 
     def play(self) -> tuple[Step, ...]:
@@ -159,7 +161,7 @@ class PaperRun:
         number, resumes = 0, self.script.resumes
         while True:
             before = self.context.state().current_step
-            next_ = take(self.context, number)
+            next_ = take_decision(self.context, number)
             number, decision = next_.number, next_.decision
             taken.append(Step(number, before, decision))
             if len(taken) > MOST:
@@ -176,14 +178,14 @@ class PaperRun:
                     raise Stuck(f"decision {number} waits for {', '.join(decision.what)}, and nothing is under way")
                 case _:
                     try:
-                        await self._acting.act(next_, self._carry)
+                        await self._actions.act(next_, self._carry)
                     except FairWitnessError as error:
                         raise Stuck(f"decision {number} ({decision.kind}: {decision.reason}): {error}") from error
 
     def _resume(self) -> None:
         last = self.context.ledger.last_event(self.context.run_id, "step_started")
         assert last is not None
-        self.context.tell(RunResumed(from_step=last.data["step"]))
+        self.context.write_event(RunResumed(from_step=last.data["step"]))
 
     def _answer(self) -> None:
         question = open_question(self.context)
@@ -200,9 +202,9 @@ class PaperRun:
     async def _carry(self, number: int) -> GraphEnd:
         context = self.context
         graph = next(graph for graph in graphs_of(context) if graph.number == number)
-        evidence = PaperEvidence(context, self._parts, self.script)
-        runner = FeatureGraphDesk(self._world, context, graph, self._caller, self._briefs, _no_proof, evidence)
-        work = Implementing(context, graph, self._caller, self._briefs)
+        evidence = PaperEvidence(context, self._verify_deps, self.script)
+        runner = FeatureGraphRunner(self._world, context, graph, self._caller, self._briefs, _no_proof, evidence)
+        work = TaskImplementer(context, graph, self._caller, self._briefs)
         return await PaperGraph(context, runner, work, self.script).carry(number)
 
     def close(self) -> None:

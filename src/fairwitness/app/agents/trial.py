@@ -33,7 +33,7 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.budget_account import budget_of, of_dispatches
 from fairwitness.runs.dispatch.events import NoEvents
 from fairwitness.runs.dispatch.git_reader import git_reader
@@ -258,7 +258,7 @@ def _tried(request: TrialRequest, folder: Path, watcher: OnHappening | None, clo
     commit = repository.commit("HEAD")
     worktree = Worktrees(repository, shadow, folder / "worktrees").create(run_id, spec.role.value, 1, commit)
     with closing(Ledger.open_file(folder / "state" / "evidence.db", clock=clock)) as ledger:
-        context = Context(
+        context = DispatchContext(
             ledger=ledger,
             store=Store(folder / "state"),
             shadow=shadow,

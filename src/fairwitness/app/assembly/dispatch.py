@@ -22,7 +22,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch import Context, DispatchDeps
+from fairwitness.runs.dispatch import DispatchContext, DispatchDeps
 from fairwitness.runs.dispatch.budget_account import ENDED, budget_of, of_dispatches
 from fairwitness.runs.dispatch.events import NoEvents
 from fairwitness.runs.dispatch.git_reader import git_reader
@@ -60,7 +60,7 @@ class DispatchDepsFactory:
     ) -> None:
         self._repository, self._shadow, self._ledger, self._runner = repository, shadow, ledger, runner
         self._run_id, self._agents, self._cassettes = run_id, settings["agents"], settings["cassettes"]
-        self.context = Context(
+        self.context = DispatchContext(
             ledger=ledger,
             store=Store(state),
             shadow=shadow,

@@ -35,7 +35,7 @@ def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clo
     from fairwitness.git.candidates import Candidates
     from fairwitness.git.worktrees import Worktrees
     from fairwitness.runs.dispatch.events import FeatureEvents
-    from fairwitness.runs.feature.briefs import Briefs
+    from fairwitness.runs.feature.briefs import FeatureBriefs
     from fairwitness.runs.feature.calls import Caller
     from fairwitness.runs.feature.memory import Memory
     from fairwitness.runs.feature.runner import FeatureRunner
@@ -75,7 +75,7 @@ def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clo
         digest=order.settings_hash.removeprefix("sha256:"),
         clock=clock,
     )
-    briefs = Briefs(context, commands_of(parts, order.base_commit), Memory(context.kept).boxed())
+    briefs = FeatureBriefs(context, commands_of(parts, order.base_commit), Memory(context.kept).boxed())
     caller = Caller(context, maker.context, maker.deps, worktrees, identity)
     return FeatureRunner(context, repo, caller, briefs, parts, prover(parts, run_id))
 

@@ -22,7 +22,7 @@ from fairwitness.contracts.agents.model import Dialect, ModelUsage
 from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, ProviderKind
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.runs.dispatch.meter import RunMeter
-from fairwitness.runs.dispatch.model import Connection
+from fairwitness.runs.dispatch.model import ModelConnection
 
 
 class Seller(NamedTuple):
@@ -126,14 +126,14 @@ class GatewayModels:
 
     def connect(
         self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
-    ) -> AbstractAsyncContextManager[Connection]:
+    ) -> AbstractAsyncContextManager[ModelConnection]:
         """See `Models`."""
         return self._connected(dispatch_id, limits, cut)
 
     @asynccontextmanager
     async def _connected(
         self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
-    ) -> AsyncIterator[Connection]:
+    ) -> AsyncIterator[ModelConnection]:
         try:
             from fairwitness.agents.gateway.app import gateway
             from fairwitness.agents.gateway.metered import MeteredMode
@@ -164,7 +164,7 @@ class GatewayModels:
                         url=served.url,
                         socket=served.socket,
                     )
-                    yield Connection(endpoint, lambda: self._meter.close(name))
+                    yield ModelConnection(endpoint, lambda: self._meter.close(name))
         finally:
             self._meter.close(name)
             await passing.aclose()
@@ -191,14 +191,14 @@ class NoModels:
 
     def connect(
         self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
-    ) -> AbstractAsyncContextManager[Connection]:
+    ) -> AbstractAsyncContextManager[ModelConnection]:
         """See `Models`."""
         return _nobody()
 
 
 @asynccontextmanager
-async def _nobody() -> AsyncIterator[Connection]:
-    yield Connection(None, _nothing)
+async def _nobody() -> AsyncIterator[ModelConnection]:
+    yield ModelConnection(None, _nothing)
 
 
 def _nothing() -> Usage | None:

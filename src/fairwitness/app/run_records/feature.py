@@ -77,7 +77,7 @@ def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
         resumed = RunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"]))
         # the one setting that may change: whoever goes on with a run that stopped there may have raised it
         budget = feature_settings(repository.top).budget
-        seen = context.seen(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
+        seen = context.new_observation(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
 
         def write(record: Record) -> None:
             record.observation(seen)

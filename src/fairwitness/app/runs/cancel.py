@@ -121,7 +121,7 @@ def _cancel_feature(factory: RunnerFactory, root: Path, run_id: str) -> Cancelle
     if context.state().ending is not None:
         return None
     reason = f"{CANCELLED} {identity.author}"
-    context.tell(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
+    context.write_event(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
     kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
     return Cancelled(reason, None if target is None else order.target, kept, left)
 

@@ -24,10 +24,10 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.feature_retry import may_retry
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
-from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.records import adopt
 from fairwitness.runs.dispatch.telemetry import status_of
-from fairwitness.runs.dispatch.worktree_snapshot import Seen, restore
+from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore
 from fairwitness.runs.graph.agent_work import DepsFor
 from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.runs.shared.call_facts import call_facts
@@ -60,7 +60,7 @@ class AgentCaller:
     def __init__(
         self,
         log: AutopilotLog,
-        context: Context,
+        context: DispatchContext,
         deps_for: DepsFor,
         worktrees: Worktrees,
         identity: Identity,
@@ -88,10 +88,10 @@ class AgentCaller:
         """Call any read-only agent in a checkout of the commit `at`; files that it leaves there are discarded."""
 
         async def once(brief: Brief, times: int) -> Dispatched:
-            async with self._readers.at(at) as lane:
-                done = await self._dispatch(brief, position, times, lane.folder, at, is_fresh=True)
+            async with self._readers.at(at) as worktree:
+                done = await self._dispatch(brief, position, times, worktree.folder, at, is_fresh=True)
                 if done.tree is None or done.tree != done.start_tree or done.byproducts:
-                    lane.is_spoilt()
+                    worktree.mark_changed()
                 return done
 
         return await self._persist(brief, once)
@@ -135,7 +135,7 @@ class AgentCaller:
         row = self._log.ledger.observation(self._log.run_id, f"dispatch:{dispatch_id}:try-1")
         if row is None:
             raise LedgerTampered(f"nothing tells how {dispatch_id} began", next_step="fairwitness ledger verify")
-        return restore(self._context.shadow, folder, Seen.of(row.detail["seen"]))
+        return restore(self._context.shadow, folder, WorktreeSnapshot.of(row.detail["seen"]))
 
     def _undo(self, brief: Brief, done: Dispatched, folder: Path) -> None:
         """Undo changes that must not be built on, exactly once, so that later changes of other agents survive.

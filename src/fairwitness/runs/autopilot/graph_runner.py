@@ -17,7 +17,7 @@ from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event,
 from fairwitness.runs.autopilot.revert import left_at
 from fairwitness.runs.autopilot.task_checks import failure_of
 from fairwitness.runs.autopilot.task_graphs import PlannedGraph, PlannedNode, attempted, commit_of
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work
+from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
 from fairwitness.runs.shared.blocking import run_blocking
 
@@ -29,7 +29,9 @@ OTHERS = "what was committed is not what was checked"
 class AutopilotGraphRunner(ExclusiveTargetGraph):
     """Runs one graph of a run."""
 
-    def __init__(self, repo: RepoContext, log: AutopilotLog, graph: PlannedGraph, work: Work, prove: Prove) -> None:
+    def __init__(
+        self, repo: RepoContext, log: AutopilotLog, graph: PlannedGraph, work: AgentWork, prove: Prove
+    ) -> None:
         super().__init__(
             repo,
             log.ledger,

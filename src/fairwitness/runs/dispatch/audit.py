@@ -18,8 +18,8 @@ from fairwitness.git.objects import SYMLINK, TreeEntry
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.text import visible
 from fairwitness.rules.tool_policy import may_write, path_problem
-from fairwitness.runs.dispatch.stored_blobs import Known
-from fairwitness.runs.dispatch.worktree_snapshot import Seen, see
+from fairwitness.runs.dispatch.stored_blobs import StoredContents
+from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, take_snapshot
 from fairwitness.sandbox.dotgit import changes as dotgit_changes
 
 TOOL = "worktree"
@@ -52,19 +52,19 @@ class _Moved(NamedTuple):
 def audit(
     shadow: Shadow,
     folder: Path,
-    start: Seen,
+    start: WorktreeSnapshot,
     *,
     role: Role,
     scope: Scope,
     base_tree: str | None,
-    known: Known | None = None,
+    stored_contents: StoredContents | None = None,
 ) -> Audit:
     """Compares a worktree with its start. What cannot be seen counts as broken, not as unchanged.
 
     `base_tree` is what the worktree was made from: nothing in it is ever a by-product, and without it nothing is.
     """
     try:
-        now = see(shadow, folder, known=known)
+        now = take_snapshot(shadow, folder, stored_contents=stored_contents)
         return _judged(shadow, folder, start, now, POLICIES[role], scope, base_tree)
     except (FairWitnessError, OSError) as error:
         reason = visible(f"the worktree cannot be compared with its start: {error}")
@@ -72,7 +72,13 @@ def audit(
 
 
 def _judged(
-    shadow: Shadow, folder: Path, start: Seen, now: Seen, policy: Policy, scope: Scope, base_tree: str | None
+    shadow: Shadow,
+    folder: Path,
+    start: WorktreeSnapshot,
+    now: WorktreeSnapshot,
+    policy: Policy,
+    scope: Scope,
+    base_tree: str | None,
 ) -> Audit:
     before: dict[str, TreeEntry] = {}
     moved: tuple[_Moved, ...] = ()
@@ -151,7 +157,7 @@ def _byproducts(shadow: Shadow, before: dict[str, TreeEntry], paths: Collection[
     return frozenset(caches | ignored)
 
 
-def _odd(start: Seen, now: Seen) -> list[str]:
+def _odd(start: WorktreeSnapshot, now: WorktreeSnapshot) -> list[str]:
     return sorted(path for path in start.odd.keys() | now.odd.keys() if start.odd.get(path) != now.odd.get(path))
 
 

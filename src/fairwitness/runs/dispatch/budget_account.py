@@ -22,7 +22,7 @@ def of_dispatches(observations: Callable[[str], tuple[Observation, ...]]) -> tup
     return tuple(row for kind in (STARTED, CANCELLED, ENDED) for row in observations(kind))
 
 
-class Standing(NamedTuple):
+class DispatchHistory(NamedTuple):
     """How far a dispatch has got, over all its tries."""
 
     started: tuple[Observation, ...] = ()
@@ -40,10 +40,10 @@ class Standing(NamedTuple):
         return Reservation.model_validate(self.started[0].detail["reservation"]) if self.started else None
 
 
-def standing(observations: Iterable[Observation], dispatch_id: str) -> Standing:
+def history_of(observations: Iterable[Observation], dispatch_id: str) -> DispatchHistory:
     """What the rows say of one dispatch."""
     own = [row for row in observations if row.subject == dispatch_id]
-    return Standing(
+    return DispatchHistory(
         started=tuple(row for row in own if row.kind == STARTED),
         cancelled=tuple(row for row in own if row.kind == CANCELLED),
         ended=next((row for row in own if row.kind == ENDED), None),
@@ -105,7 +105,7 @@ def used_by(outcome: Outcome, asked: Amounts) -> Amounts:
     )
 
 
-def spending_of(outcome: Outcome, before: Standing, reservation: Reservation) -> Spending:
+def spending_of(outcome: Outcome, before: DispatchHistory, reservation: Reservation) -> Spending:
     """What a dispatch used up in all its tries; a try that was killed told nothing, so it counts as promised."""
     asked = reservation.asked
     parts = [used_by(outcome, asked), *(Amounts.model_validate(row.detail["used"]) for row in before.cancelled)]

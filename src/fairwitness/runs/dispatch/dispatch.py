@@ -33,7 +33,7 @@ from fairwitness.errors import UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.dispatch.audit import Audit, audit
 from fairwitness.runs.dispatch.budget_account import limits_of, sized
-from fairwitness.runs.dispatch.model import Connection, Context, DispatchDeps, Dispatched, DispatchPosition
+from fairwitness.runs.dispatch.model import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, ModelConnection
 from fairwitness.runs.dispatch.records import adopt, begin, write_cancelled, write_end
 from fairwitness.runs.dispatch.transcript import Transcript, clean, keep
 
@@ -86,7 +86,7 @@ def _telling(deps: DispatchDeps, transcript: Transcript) -> OnHappening:
 
 
 async def driven(
-    deps: DispatchDeps, parts: JobParts, connection: Connection, *, stop: asyncio.Event | None, cut: BudgetCut
+    deps: DispatchDeps, parts: JobParts, connection: ModelConnection, *, stop: asyncio.Event | None, cut: BudgetCut
 ) -> Outcome:
     """The driver's outcome, with what was counted nearest to the model."""
     if deps.probe.tier in _WEAK and deps.runner.tier is not SandboxTier.NAMESPACES:
@@ -119,7 +119,7 @@ def unasked(status: OutcomeStatus, cause: ErrorCause | None, problem: str) -> Ou
 
 
 async def dispatch(
-    context: Context,
+    context: DispatchContext,
     spec: RoleSpec,
     brief: Brief,
     position: DispatchPosition,
@@ -143,12 +143,12 @@ async def dispatch(
         )
         cut = BudgetCut()
         async with deps.models.connect(brief.dispatch_id, limits_of(spec), cut.make) as connection:
-            begun = await begin(context, spec, brief, position, deps)
-            if isinstance(begun, OverBudget):
-                return Dispatched(outcome=_never_began(begun))
+            started = await begin(context, spec, brief, position, deps)
+            if isinstance(started, OverBudget):
+                return Dispatched(outcome=_never_began(started))
             killpoint("dispatch.started")
-            parts = JobParts(spec, brief, prompt, form, tools, transcript)
-            outcome = await driven(deps, parts, connection, stop=stop, cut=cut)
+            job = JobParts(spec, brief, prompt, form, tools, transcript)
+            outcome = await driven(deps, job, connection, stop=stop, cut=cut)
             killpoint("dispatch.driven")
     finally:
         await tools.close()
@@ -156,24 +156,24 @@ async def dispatch(
         audit,
         context.shadow,
         deps.worktree,
-        begun.seen,
+        started.snapshot,
         role=brief.role,
         scope=brief.scope,
         base_tree=deps.base_tree,
-        known=context.known,
+        stored_contents=context.stored_contents,
     )
     killpoint("dispatch.audited")
     dispatched = Dispatched(
         outcome=_storable(_judged(outcome, found)),
         changed=found.changed,
         byproducts=found.byproducts,
-        start_tree=begun.seen.tree,
+        start_tree=started.snapshot.tree,
         tree=found.tree,
         transcript=keep(context.store, transcript.content()),
     )
     killpoint("dispatch.kept")
     write = write_cancelled if dispatched.outcome.status is OutcomeStatus.CANCELLED else write_end
-    write(context, brief, position, begun, dispatched, agent=deps.probe.name)
+    write(context, brief, position, started, dispatched, agent=deps.probe.name)
     killpoint("dispatch.finished")
     return dispatched
 

@@ -14,7 +14,7 @@ from fairwitness.contracts.agents.model import ModelUsage
 from fairwitness.contracts.common.budgets import Amounts, Budget, OverBudget, Resource, Spending
 from fairwitness.rules.budgets import exhausted
 
-Told = Callable[[BudgetRefusal], None]
+RefusalListener = Callable[[BudgetRefusal], None]
 _CAPPED = {Resource.TOKENS: Capped.TOKENS, Resource.MONEY: Capped.MONEY}
 
 
@@ -26,10 +26,10 @@ class RunMeter:
         self._account = account
         self._calls = CappedMeter()
         self._lock = threading.Lock()
-        self._open: dict[str, Told | None] = {}
+        self._open: dict[str, RefusalListener | None] = {}
         self._refused: dict[str, BudgetRefusal] = {}
 
-    def open(self, dispatch_id: str, limits: DispatchLimits, told: Told | None = None) -> None:
+    def open(self, dispatch_id: str, limits: DispatchLimits, told: RefusalListener | None = None) -> None:
         """From now on the dispatch may call models; `told` hears of the first refusal, at once."""
         self._calls.open(dispatch_id, limits, lambda refusal: self._note(dispatch_id, refusal))
         with self._lock:

@@ -15,7 +15,7 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.runs.dispatch.stored_blobs import Known
+from fairwitness.runs.dispatch.stored_blobs import StoredContents
 from fairwitness.sandbox.runner import Runner
 from fairwitness.store.artifacts import Store
 
@@ -48,7 +48,7 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ModelConnection:
     """What one dispatch reaches its model by, while it is open."""
 
     endpoint: Endpoint | None
@@ -62,7 +62,7 @@ class Models(Protocol):
 
     def connect(
         self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
-    ) -> AbstractAsyncContextManager[Connection]:
+    ) -> AbstractAsyncContextManager[ModelConnection]:
         """For one try of a dispatch, which may be followed by another; `NotReady` if there is no way, before anything
         is reserved. `cut` is called with the reason, from any thread, when a limit is reached."""
         ...
@@ -83,7 +83,7 @@ class DispatchPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class DispatchContext:
     """What all dispatches of a run share."""
 
     ledger: Ledger
@@ -93,7 +93,7 @@ class Context:
     caps: BudgetCaps
     recorder: Recorder
     clock: Clock
-    known: Known = field(default_factory=Known)
+    stored_contents: StoredContents = field(default_factory=StoredContents)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,44 +17,46 @@ from fairwitness.runs.dispatch.budget_account import (
     CANCELLED,
     ENDED,
     STARTED,
-    Standing,
+    DispatchHistory,
     budget_of,
+    history_of,
     of_dispatches,
     spending_of,
-    standing,
     used_by,
 )
-from fairwitness.runs.dispatch.model import Context, DispatchDeps, Dispatched, DispatchPosition
+from fairwitness.runs.dispatch.model import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.telemetry import telemetry
-from fairwitness.runs.dispatch.worktree_snapshot import Seen, restore, see
+from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore, take_snapshot
 
 
-class Begun(NamedTuple):
+class StartedDispatch(NamedTuple):
     """A dispatch whose beginning stands on record."""
 
-    standing: Standing
+    history: DispatchHistory
     """This try included."""
     reservation: Reservation
-    seen: Seen
+    snapshot: WorktreeSnapshot
     """Before its first try."""
     started_at: str
     """Of this try."""
 
 
 async def begin(
-    context: Context, spec: RoleSpec, brief: Brief, position: DispatchPosition, deps: DispatchDeps
-) -> Begun | OverBudget:
+    context: DispatchContext, spec: RoleSpec, brief: Brief, position: DispatchPosition, deps: DispatchDeps
+) -> StartedDispatch | OverBudget:
     """Reserves and says so in one transaction: between looking at the account and taking from it, nobody else can."""
     id_ = brief.dispatch_id
     own = of_dispatches(lambda kind: context.ledger.observations(brief.run_id, kind, subject=id_))
-    before = standing(own, id_)
+    before = history_of(own, id_)
     left: str | None = None
     if before.started and not deps.is_fresh:
-        seen = Seen.of(before.started[0].detail["seen"])
-        left = await asyncio.to_thread(restore, context.shadow, deps.worktree, seen)
+        snapshot = WorktreeSnapshot.of(before.started[0].detail["seen"])
+        left = await asyncio.to_thread(restore, context.shadow, deps.worktree, snapshot)
         killpoint("dispatch.restored")
     else:
-        seen = await asyncio.to_thread(see, context.shadow, deps.worktree, known=context.known)
+        snapshot = await asyncio.to_thread(
+            take_snapshot, context.shadow, deps.worktree, stored_contents=context.stored_contents
+        )
     started_at = spell(context.clock())
     wanted = before.reservation or Reservation(id=brief.dispatch_id, phase=position.phase, asked=spec.budget)
     number = before.tries + 1
@@ -79,10 +81,10 @@ async def begin(
                 "agent": deps.probe.plain(),
                 "sandbox": deps.runner.tier.value,
                 "reservation": wanted.plain(),
-                "seen": seen.plain(),
+                "seen": snapshot.plain(),
                 **({"left_by_killed_try": left} if left is not None else {}),
             },
-            tree=seen.tree,
+            tree=snapshot.tree,
             observed_at=started_at,
         )
         record.observation(row)
@@ -92,14 +94,14 @@ async def begin(
     written = context.ledger.record(brief.run_id, write)
     if isinstance(written, OverBudget):
         return written
-    return Begun(before._replace(started=(*before.started, written)), wanted, seen, started_at)
+    return StartedDispatch(before._replace(started=(*before.started, written)), wanted, snapshot, started_at)
 
 
 _SAID = ("answer", "raw_text")
 """What an agent said: a claim, and no observation of ours."""
 
 
-def adopt(context: Context, brief: Brief) -> Dispatched | None:
+def adopt(context: DispatchContext, brief: Brief) -> Dispatched | None:
     """What came of a dispatch that ended before, as it was then; None if it did not."""
     row = context.ledger.observation(brief.run_id, _key(brief.dispatch_id, "ended"))
     if row is None:
@@ -135,10 +137,10 @@ def ended(ledger: Ledger, run_id: str, dispatch_id: str) -> Dispatched | None:
 
 
 def write_end(
-    context: Context,
+    context: DispatchContext,
     brief: Brief,
     position: DispatchPosition,
-    begun: Begun,
+    started: StartedDispatch,
     dispatched: Dispatched,
     *,
     agent: str,
@@ -146,7 +148,7 @@ def write_end(
     """Everything that is known of a dispatch that ended, in one record: after this it is never made again."""
     outcome = dispatched.outcome
     now = spell(context.clock())
-    spending = spending_of(outcome, begun.standing, begun.reservation)
+    spending = spending_of(outcome, started.history, started.reservation)
     said = {name: value for name, value in outcome.plain().items() if name in _SAID}
     observation = Observation(
         run_id=brief.run_id,
@@ -155,7 +157,7 @@ def write_end(
         kind=ENDED,
         subject=brief.dispatch_id,
         holds=outcome.status is OutcomeStatus.OK,
-        detail={**_seen(brief, dispatched), "tries": begun.standing.tries, "spending": spending.plain()},
+        detail={**_outcome_detail(brief, dispatched), "tries": started.history.tries, "spending": spending.plain()},
         tree=dispatched.tree,
         observed_at=now,
     )
@@ -169,7 +171,7 @@ def write_end(
         body=said,
         claimed_at=now,
     )
-    row = telemetry(brief, position, outcome, agent=agent, started_at=begun.started_at, completed_at=now)
+    row = telemetry(brief, position, outcome, agent=agent, started_at=started.started_at, completed_at=now)
 
     def write(record: Record) -> None:
         record.observation(observation)
@@ -181,10 +183,10 @@ def write_end(
 
 
 def write_cancelled(
-    context: Context,
+    context: DispatchContext,
     brief: Brief,
     position: DispatchPosition,
-    begun: Begun,
+    started: StartedDispatch,
     dispatched: Dispatched,
     *,
     agent: str,
@@ -195,15 +197,15 @@ def write_cancelled(
     observation = Observation(
         run_id=brief.run_id,
         task_id=position.task,
-        key=_key(brief.dispatch_id, f"cancelled-{begun.standing.tries}"),
+        key=_key(brief.dispatch_id, f"cancelled-{started.history.tries}"),
         kind=CANCELLED,
         subject=brief.dispatch_id,
         holds=False,
-        detail={**_seen(brief, dispatched), "used": used_by(outcome, begun.reservation.asked).plain()},
+        detail={**_outcome_detail(brief, dispatched), "used": used_by(outcome, started.reservation.asked).plain()},
         tree=dispatched.tree,
         observed_at=now,
     )
-    row = telemetry(brief, position, outcome, agent=agent, started_at=begun.started_at, completed_at=now)
+    row = telemetry(brief, position, outcome, agent=agent, started_at=started.started_at, completed_at=now)
 
     def write(record: Record) -> None:
         record.observation(observation)
@@ -212,7 +214,7 @@ def write_cancelled(
     context.ledger.record(brief.run_id, write)
 
 
-def _seen(brief: Brief, dispatched: Dispatched) -> dict[str, Any]:
+def _outcome_detail(brief: Brief, dispatched: Dispatched) -> dict[str, Any]:
     outcome = dispatched.outcome.plain()
     return {
         "role": brief.role.value,

@@ -25,7 +25,7 @@ class Content(NamedTuple):
     """Of all paths, what stands there and its bytes."""
 
 
-class Known:
+class StoredContents:
     """The contents that one process has stored in one shadow, which loses nothing while a run lasts."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from fairwitness.git.objects import EXECUTABLE, FILE, SYMLINK, TreeEntry, path_p
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.files import replace_file
 from fairwitness.kit.text import visible
-from fairwitness.runs.dispatch.stored_blobs import Known, read
+from fairwitness.runs.dispatch.stored_blobs import StoredContents, read
 from fairwitness.sandbox.dotgit import DotGit, look
 
 ENTRIES = 1_000_000
@@ -27,7 +27,7 @@ _TIMEOUT_S = 600.0
 _PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\')
 
 
-class Seen(NamedTuple):
+class WorktreeSnapshot(NamedTuple):
     """A worktree at one moment."""
 
     tree: str
@@ -41,19 +41,21 @@ class Seen(NamedTuple):
         return {"tree": self.tree, "odd": self.odd, "dotgit": marks}
 
     @classmethod
-    def of(cls, kept: dict[str, Any]) -> "Seen":
+    def of(cls, kept: dict[str, Any]) -> "WorktreeSnapshot":
         """As it was read from there."""
         marks = kept["dotgit"]
         nested = {path: tuple(mark) for path, mark in marks["nested"].items()}
         return cls(kept["tree"], dict(kept["odd"]), DotGit(tuple(marks["top"]), nested, marks["complete"]))
 
 
-class _Found(NamedTuple):
+class _WalkedEntry(NamedTuple):
     path: str
     status: os.stat_result
 
 
-def see(shadow: Shadow, folder: Path, *, most: int = ENTRIES, known: Known | None = None) -> Seen:
+def take_snapshot(
+    shadow: Shadow, folder: Path, *, most: int = ENTRIES, stored_contents: StoredContents | None = None
+) -> WorktreeSnapshot:
     """Looks at a worktree; `GitFailed` if it cannot be seen whole. What is `known` is read, and not stored again."""
     top = str(folder.absolute())
     files: dict[str, str] = {}
@@ -69,29 +71,33 @@ def see(shadow: Shadow, folder: Path, *, most: int = ENTRIES, known: Known | Non
             else:
                 odd[visible(path)] = _mark(status)
         targets = {path: os.fsencode(os.readlink(f"{top}/{path}")) for path in links}  # noqa: PTH115 - as above
-        content = None if known is None else read(top, files, targets, shadow.object_format)
+        content = None if stored_contents is None else read(top, files, targets, shadow.object_format)
     except OSError as error:
         where = visible(str(error.filename))
-        raise GitFailed(f"{where} cannot be looked at: {error.strerror}", next_step="see what shut it") from None
+        raise GitFailed(
+            f"{where} cannot be looked at: {error.strerror}", next_step="take_snapshot what shut it"
+        ) from None
     if len(odd) > ODD:
-        raise GitFailed(f"{visible(top)} holds {len(odd)} things that are no files", next_step="see what made them")
-    tree = None if known is None or content is None else known.tree(content)
+        raise GitFailed(
+            f"{visible(top)} holds {len(odd)} things that are no files", next_step="take_snapshot what made them"
+        )
+    tree = None if stored_contents is None or content is None else stored_contents.tree(content)
     if tree is None:
         entries = {path: TreeEntry(SYMLINK, shadow.add_blob(target)) for path, target in targets.items()}
         entries |= _hashed(shadow, folder.absolute(), files)
         with shadow.index() as git:
             set_entries(git, entries, shadow.null)
             tree = write_tree(git)
-        if known is not None and content is not None:
-            known.keep(content, entries, tree)
-    return Seen(tree, odd, look(top))
+        if stored_contents is not None and content is not None:
+            stored_contents.keep(content, entries, tree)
+    return WorktreeSnapshot(tree, odd, look(top))
 
 
 def _mark(status: os.stat_result) -> str:
     return f"{stat.S_IFMT(status.st_mode):o} {status.st_ino} {status.st_size} {status.st_ctime_ns}"
 
 
-def _walk(top: str, most: int) -> Iterator[_Found]:
+def _walk(top: str, most: int) -> Iterator[_WalkedEntry]:
     """Everything beneath a folder that is no folder, and no `.git`; links are named and not followed."""
     front = [""]
     left = most
@@ -101,14 +107,16 @@ def _walk(top: str, most: int) -> Iterator[_Found]:
             for entry in found:
                 left -= 1
                 if left < 0:
-                    raise GitFailed(f"{visible(top)} holds more than {most} files", next_step="see what made so many")
+                    raise GitFailed(
+                        f"{visible(top)} holds more than {most} files", next_step="take_snapshot what made so many"
+                    )
                 path = f"{inner}/{entry.name}" if inner else entry.name
                 if entry.name == ".git":
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     front.append(path)
                 else:
-                    yield _Found(path, entry.stat(follow_symlinks=False))
+                    yield _WalkedEntry(path, entry.stat(follow_symlinks=False))
 
 
 def _hashed(shadow: Shadow, folder: Path, files: dict[str, str]) -> dict[str, TreeEntry]:
@@ -133,16 +141,17 @@ def _quoted(path: str) -> bytes:
 def _refuse_large(path: str, size: int) -> None:
     if size > FILE_LIMIT:
         raise GitFailed(
-            f"{visible(path)} has {size} bytes, more than the {FILE_LIMIT} allowed", next_step="see what wrote it"
+            f"{visible(path)} has {size} bytes, more than the {FILE_LIMIT} allowed",
+            next_step="take_snapshot what wrote it",
         )
 
 
 _NEXT = "take the worktree away and begin a new attempt"
 
 
-def restore(shadow: Shadow, folder: Path, start: Seen) -> str:
+def restore(shadow: Shadow, folder: Path, start: WorktreeSnapshot) -> str:
     """Makes the folder what it was; answers the tree of what had been left in it. Whatever wrote it must be dead."""
-    left = see(shadow, folder)
+    left = take_snapshot(shadow, folder)
     before, after = shadow.entries(start.tree), shadow.entries(left.tree)
     differing = [path for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
     odd = [path for path, mark in left.odd.items() if start.odd.get(path) != mark]
@@ -155,7 +164,7 @@ def restore(shadow: Shadow, folder: Path, start: Seen) -> str:
     except (OSError, StoreError) as error:
         raise GitFailed(f"the worktree cannot be put back: {visible(str(error))}", next_step=_NEXT) from None
     if differing or odd:
-        now = see(shadow, folder)
+        now = take_snapshot(shadow, folder)
         if (now.tree, now.odd) != (start.tree, start.odd):
             raise GitFailed(f"{visible(str(folder))} cannot be put back to its start", next_step=_NEXT)
     return left.tree

@@ -26,25 +26,25 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.gates import is_verified
 from fairwitness.runs.dispatch.records import ended
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.bundle import prove_whole, write_bundle
 from fairwitness.runs.feature.call_briefs import SCOPES, brief_of, code_findings
-from fairwitness.runs.feature.calls import Ask, Caller
+from fairwitness.runs.feature.calls import AgentCall, Caller
 from fairwitness.runs.feature.commit import commit_whole
 from fairwitness.runs.feature.context import FeatureContext, write_events
-from fairwitness.runs.feature.decisions import Taken
+from fairwitness.runs.feature.decisions import TakenDecision
 from fairwitness.runs.feature.facts import facts_of
 from fairwitness.runs.feature.knowledge import learn
 from fairwitness.runs.feature.setup import begin_files
 from fairwitness.runs.feature.tasks import (
     FIX,
     TASKS,
-    attempted,
     begin_graph,
     fix_node,
     iteration_of,
     nodes_of,
     plan_of,
+    recorded_attempt,
 )
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.verify.subject import VerifyDeps
@@ -54,16 +54,27 @@ Carry = Callable[[int], Awaitable[GraphEnd]]
 _HARNESS = (Step.EVIDENCE, Step.COMMIT)
 
 
-class Acting:
+class ActionRunner:
     """Does what was decided, for one run."""
 
     def __init__(
-        self, context: FeatureContext, caller: Caller, briefs: Briefs, parts: VerifyDeps, tip_of: Callable[[], str]
+        self,
+        context: FeatureContext,
+        caller: Caller,
+        briefs: FeatureBriefs,
+        verify_deps: VerifyDeps,
+        tip_of: Callable[[], str],
     ) -> None:
         """`tip_of` tells what the target holds."""
-        self._context, self._caller, self._briefs, self._parts, self._tip_of = context, caller, briefs, parts, tip_of
+        self._context, self._caller, self._briefs, self._verify_deps, self._tip_of = (
+            context,
+            caller,
+            briefs,
+            verify_deps,
+            tip_of,
+        )
 
-    async def act(self, taken: Taken, carry: Carry) -> None:
+    async def act(self, taken: TakenDecision, carry: Carry) -> None:
         """Until nothing more follows from the decision."""
         match taken.decision:
             case Advance(to=Step.IMPLEMENT.value | Step.VERIFY.value, start=start) if start:
@@ -87,9 +98,10 @@ class Acting:
         if agents:
             tip = await run_blocking(self._tip_of)
             asks = [
-                Ask(call, await run_blocking(brief_of, self._context, self._briefs, call, tip), tip) for call in agents
+                AgentCall(call, await run_blocking(brief_of, self._context, self._briefs, call, tip), tip)
+                for call in agents
             ]
-            await self._caller.ask_all(asks)
+            await self._caller.call_all(asks)
         if any(call.step in SCOPES for call in agents):
             await run_blocking(self._note_single_model, agents[0])
         for call in calls:
@@ -101,7 +113,7 @@ class Acting:
                 await self._by_us(call, partial(run_blocking, self._commit))
 
     def _note_sandbox(self) -> None:
-        tier = self._parts.runner.tier
+        tier = self._verify_deps.runner.tier
         if tier is not SandboxTier.NAMESPACES:
             self._degrade(Degradation.SANDBOX_TIER, f"commands are kept in by {tier.value}, not by namespaces")
 
@@ -122,7 +134,7 @@ class Acting:
     def _degrade(self, kind: Degradation, detail: str) -> None:
         """Notes once that the run goes on with less."""
         if all(each.kind is not kind for each in self._context.state().degradations):
-            self._context.tell(Degraded(kind=kind, detail=detail))
+            self._context.write_event(Degraded(kind=kind, detail=detail))
             killpoint("feature.degraded")
 
     def _learn_anyway(self, call: PlannedCall) -> None:
@@ -141,7 +153,7 @@ class Acting:
             started = DispatchStarted(
                 dispatch_id=call.dispatch_id, step=call.step.value, agent=Role.ORCHESTRATOR, instance=call.instance
             )
-            await run_blocking(context.tell, started)
+            await run_blocking(context.write_event, started)
         began = context.clock()
         status, reason, cause = DispatchStatus.DONE, None, None
         try:
@@ -158,7 +170,7 @@ class Acting:
             reason=reason,
             cause=cause,
         )
-        await run_blocking(context.tell, finished)
+        await run_blocking(context.write_event, finished)
         killpoint("feature.by_us")
 
     async def _implement(self, carry: Carry) -> None:
@@ -185,7 +197,7 @@ class Acting:
             key = f"unmerged:{task.task}:{number}"
             if context.ledger.observation(context.run_id, key) is None:
                 why = known.attempts[-1].reason or "it was not merged"
-                refused = context.seen(
+                refused = context.new_observation(
                     key, "merge", task.task, {"reason": why}, holds=False, task_id=task.task, tree=task.tree
                 )
                 self._write_row(refused, "regressions", number, why)
@@ -217,9 +229,9 @@ class Acting:
             key = f"revert:{task}:{number}"
             if context.ledger.observation(context.run_id, key) is not None:
                 continue
-            done = attempted(context, task, number)
+            done = recorded_attempt(context, task, number)
             files = () if done is None else tuple(file.path for file in done.files)
-            seen = context.seen(
+            seen = context.new_observation(
                 key,
                 "revert",
                 task,
@@ -233,7 +245,7 @@ class Acting:
 
     async def _bundle(self) -> None:
         tip = await run_blocking(self._tip_of)
-        await run_blocking_stoppable(lambda stop: prove_whole(self._context, self._parts, tip, stop))
+        await run_blocking_stoppable(lambda stop: prove_whole(self._context, self._verify_deps, tip, stop))
         await run_blocking(write_bundle, self._context)
 
     def _commit(self) -> None:

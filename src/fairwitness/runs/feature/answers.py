@@ -54,7 +54,9 @@ def store(context: FeatureContext, role: Role, dispatch_id: str, instance: str, 
         return
 
     def write(record: Record) -> None:
-        record.observation(context.seen(f"{STORED}:{dispatch_id}", STORED, dispatch_id, {"role": role.value}))
+        record.observation(
+            context.new_observation(f"{STORED}:{dispatch_id}", STORED, dispatch_id, {"role": role.value})
+        )
         for evaluation in _evaluations(answer):
             record.evaluation(evaluation, agent=role.value, instance=instance)
         if role is Role.REVIEWER:
@@ -78,7 +80,7 @@ def _is_given_up(context: FeatureContext, role: Role, answer: Mapping[str, Any])
 
 def _refuse(context: FeatureContext, dispatch_id: str, problems: tuple[str, ...]) -> None:
     detail: dict[str, object] = {"problems": list(problems)}
-    seen = context.seen(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail, holds=False)
+    seen = context.new_observation(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail, holds=False)
     context.write(lambda record: record.observation(seen))
     killpoint("feature.refused")
 

@@ -145,7 +145,7 @@ _PAYLOAD: Final = "agent_output.payload"
 _PUSHBACK: Final = f"{_PAYLOAD}.pushback_log"
 
 
-class Briefs:
+class FeatureBriefs:
     """The briefs of one run."""
 
     def __init__(

@@ -32,7 +32,16 @@ from fairwitness.rules.gates import check_names, is_verified, task_gates, task_r
 from fairwitness.rules.review import VERDICT_OF, review_gates, situation_of
 from fairwitness.rules.risk import colour_of, effective_risk
 from fairwitness.runs.feature import ledger_queries
-from fairwitness.runs.feature.bundle_model import Bundle, Checked, Issue, Less, OnRecord, Reviewer, Round, Touched
+from fairwitness.runs.feature.bundle_model import (
+    CheckedTask,
+    DegradationNote,
+    EvidenceBundle,
+    Issue,
+    OnRecord,
+    Reviewer,
+    Round,
+    TouchedFile,
+)
 from fairwitness.runs.feature.bundle_page import bundle_page
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import WHOLE, facts_of
@@ -75,12 +84,12 @@ def _resting_on(facts: FeatureFacts) -> Iterator[CheckRow]:
             yield from review.tally.rows
 
 
-def checked(task: TaskFacts, state: FeatureState, policy: Policy, *, is_whole: bool) -> Checked:
+def checked(task: TaskFacts, state: FeatureState, policy: Policy, *, is_whole: bool) -> CheckedTask:
     """What the evidence says of one task."""
     known = state.tasks.get(task.task, _NO_TASK)
     risk = effective_risk(task.risk, task.files, policy)
     rows = task_rows(task)
-    return Checked(
+    return CheckedTask(
         name=task.task,
         is_whole=is_whole,
         planned_risk=task.risk,
@@ -180,7 +189,7 @@ def _returned(body: str) -> ReviewReturn | None:
     return None
 
 
-def touched(tasks: Sequence[TaskFacts], whole: TaskFacts | None, policy: Policy) -> tuple[Touched, ...]:
+def touched(tasks: Sequence[TaskFacts], whole: TaskFacts | None, policy: Policy) -> tuple[TouchedFile, ...]:
     """Every file that a task or the whole change touches, the most dangerous first."""
     committed = {file.path: file for file in whole.files} if whole is not None else {}
     by_path: dict[str, ChangedFile] = {}
@@ -191,13 +200,13 @@ def touched(tasks: Sequence[TaskFacts], whole: TaskFacts | None, policy: Policy)
             owners.setdefault(file.path, []).append(task.task)
     by_path |= committed
     found = (
-        Touched(path, file.change, colour_of(file, policy), tuple(owners.get(path, ())), path in committed)
+        TouchedFile(path, file.change, colour_of(file, policy), tuple(owners.get(path, ())), path in committed)
         for path, file in by_path.items()
     )
     return tuple(sorted(found, key=_danger))
 
 
-def _danger(file: Touched) -> tuple[int, str]:
+def _danger(file: TouchedFile) -> tuple[int, str]:
     return -list(type(file.colour)).index(file.colour), file.path
 
 
@@ -209,7 +218,7 @@ def last_rounds(all_rounds: Iterable[Round]) -> tuple[Round, ...]:
 TRIES = 3
 
 
-def assemble(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy) -> Bundle:
+def assemble(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy) -> EvidenceBundle:
     """Everything the ledger says of a run; `facts` are those its last decision rests on.
 
     `LedgerTampered` if the facts are not what the ledger holds, `EventsBroken` if its events tell no run, or if it is
@@ -223,7 +232,7 @@ def assemble(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy) -
     raise EventsBroken(f"run {run_id} is still being written to", next_step="wait until it rests, and ask again")
 
 
-def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy, head: Head) -> Bundle:
+def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy, head: Head) -> EvidenceBundle:
     database = ledger.database
     refuse_made_up(database, run_id, facts)
     state = _folded(ledger, run_id)
@@ -231,7 +240,7 @@ def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy,
     whole = None if facts.whole is None else checked(facts.whole, state, policy, is_whole=True)
     rounds = review_rounds(ledger, run_id, policy)
     confidence = grade(confidence_facts(facts, policy))
-    return Bundle(
+    return EvidenceBundle(
         state=state,
         confidence=confidence,
         may_commit=may_commit(confidence.level),
@@ -261,14 +270,14 @@ def _folded(ledger: Ledger, run_id: str) -> FeatureState:
     return state
 
 
-def _less(state: FeatureState, facts: FeatureFacts) -> tuple[Less, ...]:
-    told = [Less(each.kind, each.detail) for each in state.degradations]
+def _less(state: FeatureState, facts: FeatureFacts) -> tuple[DegradationNote, ...]:
+    told = [DegradationNote(each.kind, each.detail) for each in state.degradations]
     kinds = {each.kind for each in told}
-    return (*told, *(Less(kind, None) for kind in facts.degradations if kind not in kinds))
+    return (*told, *(DegradationNote(kind, None) for kind in facts.degradations if kind not in kinds))
 
 
 def _issues(
-    state: FeatureState, tasks: tuple[Checked, ...], whole: Checked | None, rounds: tuple[Round, ...]
+    state: FeatureState, tasks: tuple[CheckedTask, ...], whole: CheckedTask | None, rounds: tuple[Round, ...]
 ) -> tuple[Issue, ...]:
     """Everything left open, the worst first; what nobody rated stands before what is only Minor."""
     found = [
@@ -302,7 +311,7 @@ def _rows_beyond_findings(reviewer: Reviewer, source: str) -> Iterator[Issue]:
             yield Issue(row.severity, what, source, is_claim=True)
 
 
-def _lacking(checked: Checked) -> Iterator[Issue]:
+def _lacking(checked: CheckedTask) -> Iterator[Issue]:
     subject = "the whole change" if checked.is_whole else checked.name
     if not checked.is_verified:
         yield Issue(None, f"{subject} is not verified", "the gates", is_claim=False)
@@ -320,7 +329,7 @@ def _concerns(state: FeatureState) -> Iterator[Issue]:
             yield Issue(each.worst, what, "pushback", is_claim=True)
 
 
-def prove_whole(context: FeatureContext, parts: VerifyDeps, tip: str, stop: threading.Event) -> None:
+def prove_whole(context: FeatureContext, verify_deps: VerifyDeps, tip: str, stop: threading.Event) -> None:
     """Runs the checks on everything, from what the run began with to what would be committed."""
     life = context.state().resumed
     sides = [
@@ -329,7 +338,7 @@ def prove_whole(context: FeatureContext, parts: VerifyDeps, tip: str, stop: thre
     ]
     if sides[0].tree == sides[1].tree:
         return
-    prove(parts, context.run_id, Subject(task_id=WHOLE, round=life + 1), base=sides[0], head=sides[1], stop=stop)
+    prove(verify_deps, context.run_id, Subject(task_id=WHOLE, round=life + 1), base=sides[0], head=sides[1], stop=stop)
     key = f"{WHOLE}:{life}"
     if context.ledger.observation(context.run_id, key) is None:
         files = changed_files(context.shadow.diff(sides[0].tree, sides[1].tree))
@@ -339,7 +348,9 @@ def prove_whole(context: FeatureContext, parts: VerifyDeps, tip: str, stop: thre
             "commit": tip,
             "files": [file.plain() for file in files],
         }
-        context.write(lambda record: record.observation(context.seen(key, WHOLE, WHOLE, detail, tree=sides[1].tree)))
+        context.write(
+            lambda record: record.observation(context.new_observation(key, WHOLE, WHOLE, detail, tree=sides[1].tree))
+        )
         killpoint("feature.whole")
 
 

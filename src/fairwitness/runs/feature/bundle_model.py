@@ -19,7 +19,7 @@ from fairwitness.runs.feature.metrics_pages import Evaluations
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedTask:
     """One task, or the whole change: what its gates answer and what its rows are worth."""
 
     name: str
@@ -75,7 +75,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedFile:
     """A file of the change."""
 
     path: str
@@ -97,7 +97,7 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class Less:
+class DegradationNote:
     """A way in which the run went on with less; the detail is None if no event tells it."""
 
     kind: Degradation
@@ -105,7 +105,7 @@ class Less:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class HumanAnswer:
     """An answer to a question that could wait for a person."""
 
     gate: str
@@ -136,22 +136,22 @@ class Telemetry:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class EvidenceBundle:
     """Everything, as of one head of the chain."""
 
     state: FeatureState
     confidence: Graded
     may_commit: bool
-    tasks: tuple[Checked, ...]
-    whole: Checked | None
+    tasks: tuple[CheckedTask, ...]
+    whole: CheckedTask | None
     elsewhere: tuple[OnRecord, ...]
     rounds: tuple[Round, ...]
     unheard: int
     """Review rows that no gate looks at."""
-    files: tuple[Touched, ...]
+    files: tuple[TouchedFile, ...]
     issues: tuple[Issue, ...]
-    less: tuple[Less, ...]
-    answers: tuple[Answered, ...]
+    less: tuple[DegradationNote, ...]
+    answers: tuple[HumanAnswer, ...]
     waiting: tuple[str, ...]
     """Questions nobody has answered."""
     telemetry: Telemetry

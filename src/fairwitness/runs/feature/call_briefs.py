@@ -12,7 +12,7 @@ from fairwitness.errors import UsageError
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.review import STEP_OF
 from fairwitness.runs.feature.answers import refusals
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.runs.feature.ledger_queries import answers
@@ -22,7 +22,7 @@ CHANGE = 40_000
 SCOPES = {step: scope for scope, step in STEP_OF.items()}
 
 
-def brief_of(context: FeatureContext, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:
+def brief_of(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, tip: str) -> Brief:
     """The brief of an agent's call; `tip` is what the target holds."""
     id_, said = call.dispatch_id, said_so_far(context)
     match call.step:
@@ -65,7 +65,7 @@ def code_findings(context: FeatureContext) -> tuple[str, ...]:
     return _findings(context, ReviewScope.CODE)
 
 
-def _plan(context: FeatureContext, briefs: Briefs, call: PlannedCall, said: str | None) -> Brief:
+def _plan(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, said: str | None) -> Brief:
     state = context.state()
     before = call._replace(number=call.number - 1)
     refused = refusals(context, f"{call.step.value}-{call.visit}-planner-{before.number}")
@@ -96,7 +96,7 @@ def _constraints(context: FeatureContext) -> tuple[str, ...]:
     return ()
 
 
-def _review(context: FeatureContext, briefs: Briefs, call: PlannedCall, tip: str) -> Brief:
+def _review(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, tip: str) -> Brief:
     scope, perspective = SCOPES[call.step], Perspective(call.instance)
     page = context.get(context.layout.review_findings(scope.value, perspective.value)) if call.visit > 1 else None
     return briefs.reviewer(

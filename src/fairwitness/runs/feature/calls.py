@@ -16,10 +16,10 @@ from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.rules.feature_events import PlannedCall, instance_of
 from fairwitness.rules.feature_retry import may_retry
-from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.dispatch.telemetry import status_of
-from fairwitness.runs.dispatch.worktree_snapshot import Seen, restore
+from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore
 from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.graph.agent_work import DepsFor
@@ -29,7 +29,7 @@ from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AgentCall:
     """One call: what is asked, and at which commit its worktree stands."""
 
     call: PlannedCall
@@ -43,7 +43,7 @@ class Caller:
     def __init__(
         self,
         context: FeatureContext,
-        shared: Context,
+        shared: DispatchContext,
         deps_for: DepsFor,
         worktrees: Worktrees,
         identity: Identity,
@@ -54,7 +54,7 @@ class Caller:
         self._context, self._shared, self._deps_for, self._roles = context, shared, deps_for, roles
         self._readers = ReadOnlyWorktrees(worktrees, context.run_id, identity)
 
-    async def ask_all(self, asks: Sequence[Ask]) -> None:
+    async def call_all(self, asks: Sequence[AgentCall]) -> None:
         """Side by side; each answer is stored as it comes."""
         try:
             async with asyncio.TaskGroup() as group:
@@ -63,21 +63,21 @@ class Caller:
         except ExceptionGroup as several:
             raise several.exceptions[0] from None
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _ask(self, ask: AgentCall) -> None:
         context, call = self._context, ask.call
         done = await run_blocking(ended, context.ledger, context.run_id, call.dispatch_id)
         if done is None:
             position = DispatchPosition(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
-            async with self._readers.at(ask.at) as lane:
-                done = await self.dispatch(ask.brief, position, lane.folder, ask.at, is_fresh=True)
+            async with self._readers.at(ask.at) as worktree:
+                done = await self.dispatch(ask.brief, position, worktree.folder, ask.at, is_fresh=True)
                 if done.tree is None or done.tree != done.start_tree or done.byproducts:
-                    lane.is_spoilt()
+                    worktree.mark_changed()
         if done.outcome.status is OutcomeStatus.OVER_BUDGET:
             return
         instance = instance_of(call.step, call.instance)
         await run_blocking(store, context, ask.brief.role, call.dispatch_id, instance, done)
 
-    async def persist(
+    async def call_with_retries(
         self,
         instance: str,
         id_of: Callable[[int], str],
@@ -110,7 +110,7 @@ class Caller:
         """Makes a folder what it was before the first try."""
         row = self._context.ledger.observation(self._context.run_id, f"dispatch:{first}:try-1")
         if row is not None:
-            restore(self._context.shadow, folder, Seen.of(row.detail["seen"]))
+            restore(self._context.shadow, folder, WorktreeSnapshot.of(row.detail["seen"]))
 
     async def dispatch(
         self, brief: Brief, position: DispatchPosition, folder: Path, base: str, *, is_fresh: bool = False

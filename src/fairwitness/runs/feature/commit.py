@@ -54,7 +54,7 @@ _ARTICLES = ("a ", "an ", "the ", "all ", "every ", "each ", "no ")
 """A word before one of these is most likely a verb."""
 
 
-class Landed(NamedTuple):
+class CommittedWork(NamedTuple):
     """Where the work stands."""
 
     commit: str
@@ -88,7 +88,7 @@ def subject_of(title: str, files: tuple[str, ...] = ()) -> str:
 
 def commit(
     context: FeatureContext, tip: str, *, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]
-) -> Landed:
+) -> CommittedWork:
     """Makes the commit, the branch and, if nothing can be lost, the switch; repeated, it makes nothing twice."""
     repository = context.repository
     if repository.ref(ROLLED_BACK + run_ref(context.run_id)) is not None:
@@ -98,7 +98,7 @@ def commit(
     top = _artifacts(context, work) if context.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT else work
     branch = _branch(context, work, top)
     why_not = _switched(context, branch, top)
-    return Landed(work, branch, why_not is None, why_not, f"git switch {shlex.quote(branch)}")
+    return CommittedWork(work, branch, why_not is None, why_not, f"git switch {shlex.quote(branch)}")
 
 
 def kept_commits(repository: Repository, run_id: str) -> tuple[str | None, str | None]:
@@ -164,7 +164,10 @@ def _work(context: FeatureContext, tree: str, message: str) -> str:
     if context.ledger.observation(context.run_id, key) is None:
         order = context.order
         detail = {"base_commit": base, "base_branch": order.base_branch, "slug": order.slug, "snapshot": order.snapshot}
-        note(context, context.seen(key, "commit", made, {**detail, "folder": context.layout.folder}, tree=tree))
+        note(
+            context,
+            context.new_observation(key, "commit", made, {**detail, "folder": context.layout.folder}, tree=tree),
+        )
         killpoint("feature.commit.noted")
     return made
 
@@ -266,7 +269,7 @@ def commit_whole(context: FeatureContext, tip: str) -> None:
         assisted_by=_assisted(context),
     )
     if context.state().commit is None:
-        context.tell(Committed(commit=landed.commit, rollback_command=rollback_command(context.run_id)))
+        context.write_event(Committed(commit=landed.commit, rollback_command=rollback_command(context.run_id)))
         killpoint("feature.committed")
 
 

@@ -37,7 +37,7 @@ C = TypeVar("C", bound=Contract)
 ORDER = "order"
 
 
-class Folded:
+class FoldedState:
     """The state of a run, kept up to date event by event."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class FeatureContext:
     """Of the state folder; what is kept by its hash is in it."""
     state_folder: Path
     clock: Clock = system_clock
-    folded: Folded = field(default_factory=Folded)
+    folded: FoldedState = field(default_factory=FoldedState)
 
     @property
     def layout(self) -> FeatureLayout:
@@ -90,7 +90,7 @@ class FeatureContext:
         """The run as its events tell it."""
         return self.folded.now(self.ledger, self.run_id)
 
-    def tell(self, *events: EventData, task: str | None = None, attempt: int | None = None) -> None:
+    def write_event(self, *events: EventData, task: str | None = None, attempt: int | None = None) -> None:
         """Writes events in one record."""
         now = self.now()
         self.ledger.record(self.run_id, lambda record: write_events(record, events, now, task=task, attempt=attempt))
@@ -99,7 +99,7 @@ class FeatureContext:
         """Writes a record."""
         self.ledger.record(self.run_id, work)
 
-    def seen(
+    def new_observation(
         self,
         key: str,
         kind: str,
@@ -130,7 +130,7 @@ class FeatureContext:
         self.files.put(path, data)
         killpoint("feature.stored")
         if self.state().artifacts.get(path) != digest:
-            self.tell(ArtifactWritten(path=path, sha256=digest))
+            self.write_event(ArtifactWritten(path=path, sha256=digest))
         return digest
 
     def put_document(self, path: str, document: Contract) -> str:
@@ -164,7 +164,7 @@ def write_beginning(context: FeatureContext, budget: BudgetTable) -> None:
         baseline_tag=order.baseline_tag,
         settings_hash=order.settings_hash,
     )
-    seen = context.seen(ORDER, ORDER, context.run_id, {"order": order.plain(), "budget": budget.plain()})
+    seen = context.new_observation(ORDER, ORDER, context.run_id, {"order": order.plain(), "budget": budget.plain()})
 
     def write(record: Record) -> None:
         record.observation(seen)

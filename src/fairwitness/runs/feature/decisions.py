@@ -24,7 +24,7 @@ DECISION = "decision"
 _SHAPE: TypeAdapter[Decision] = TypeAdapter(Decision)
 
 
-class Taken(NamedTuple):
+class TakenDecision(NamedTuple):
     """A decision with its number and the calls it makes."""
 
     number: int
@@ -32,13 +32,13 @@ class Taken(NamedTuple):
     calls: tuple[PlannedCall, ...]
 
 
-def take(context: FeatureContext, after: int) -> Taken:
+def take_decision(context: FeatureContext, after: int) -> TakenDecision:
     """The decision that follows the one of this number."""
     number = after + 1
     while (row := context.ledger.observation(context.run_id, f"{DECISION}:{number}")) is not None:
         known = read(row)
         if not isinstance(known, Halt | Finish) or row.detail["life"] == context.state().resumed:
-            return Taken(number, known, _calls(row.detail["calls"]))
+            return TakenDecision(number, known, _calls(row.detail["calls"]))
         number += 1  # the run went on after it had ended so
     state = context.state()
     facts = facts_of(context)
@@ -54,7 +54,7 @@ def take(context: FeatureContext, after: int) -> Taken:
 
     def write(record: Record) -> None:
         now = context.now()
-        record.observation(context.seen(f"{DECISION}:{number}", DECISION, decision.kind, detail))
+        record.observation(context.new_observation(f"{DECISION}:{number}", DECISION, decision.kind, detail))
         write_events(record, events, now)
         for event in events:
             if isinstance(event, ApprovalAnswered):
@@ -62,7 +62,7 @@ def take(context: FeatureContext, after: int) -> Taken:
 
     context.write(write)
     killpoint("feature.decided")
-    return Taken(number, decision, calls)
+    return TakenDecision(number, decision, calls)
 
 
 def answered(context: FeatureContext, event: ApprovalAnswered, now: str, *, said: str | None = None) -> ApprovalRecord:

@@ -26,8 +26,8 @@ from fairwitness.rules.feature_plan import MAX_PRODUCTION_LINES, is_test_file
 from fairwitness.runs.feature import reports
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import attempt_facts
-from fairwitness.runs.feature.reports import When, filled, shown
-from fairwitness.runs.feature.tasks import Attempted
+from fairwitness.runs.feature.reports import ReportTimes, filled, shown
+from fairwitness.runs.feature.tasks import RecordedAttempt
 from fairwitness.verify.cascade import pair_checks, project_of
 from fairwitness.verify.conclusion import recorded_outcome
 from fairwitness.verify.discovery.repository_checks import discover
@@ -44,7 +44,7 @@ NAMED = 3
 """How many failing tests a sentence lists."""
 
 
-class Judged(NamedTuple):
+class CriterionVerdict(NamedTuple):
     """One criterion and what came of it."""
 
     check: str
@@ -65,7 +65,7 @@ class Judged(NamedTuple):
 
 
 def judge(
-    parts: VerifyDeps,
+    verify_deps: VerifyDeps,
     run_id: str,
     task: str,
     round_: int,
@@ -82,19 +82,19 @@ def judge(
     nothing is written, and a later one is heard. `UsageError` if the round was about another tree.
     """
     subject = Subject(task_id=task, round=round_)
-    recorded_outcome(parts.ledger, run_id, subject, base=base.tree, head=head.tree)  # refuses other trees
+    recorded_outcome(verify_deps.ledger, run_id, subject, base=base.tree, head=head.tree)  # refuses other trees
     if report is None:
         return tuple(each.sentence for each in _all_unjudged(criteria, "the verifier said nothing"))
-    known = _concluded(parts, run_id, subject, head)
+    known = _concluded(verify_deps, run_id, subject, head)
     if known is not None:
         return known
     refuse_stopped(stop)
-    with locked_folder(parts.scratch / "work", _name_of(run_id, subject), stop) as work:
-        known = _concluded(parts, run_id, subject, head)
+    with locked_folder(verify_deps.scratch / "work", _name_of(run_id, subject), stop) as work:
+        known = _concluded(verify_deps, run_id, subject, head)
         if known is not None:
             return known
-        judged = _judged(parts, run_id, subject, criteria, report, base, head, work, stop)
-        return _conclude(parts, run_id, subject, head, judged)
+        judged = _judged(verify_deps, run_id, subject, criteria, report, base, head, work, stop)
+        return _conclude(verify_deps, run_id, subject, head, judged)
 
 
 def _name_of(run_id: str, subject: Subject) -> str:
@@ -106,8 +106,8 @@ def _key(subject: Subject) -> str:
     return f"{KIND}:{subject.name}"
 
 
-def _concluded(parts: VerifyDeps, run_id: str, subject: Subject, head: Side) -> tuple[str, ...] | None:
-    found = parts.ledger.observation(run_id, _key(subject))
+def _concluded(verify_deps: VerifyDeps, run_id: str, subject: Subject, head: Side) -> tuple[str, ...] | None:
+    found = verify_deps.ledger.observation(run_id, _key(subject))
     if found is None:
         return None
     if found.tree != head.tree:
@@ -118,12 +118,14 @@ def _concluded(parts: VerifyDeps, run_id: str, subject: Subject, head: Side) -> 
     return tuple(map(str, found.detail["missing"]))
 
 
-def _all_unjudged(criteria: Sequence[str], reason: str) -> tuple[Judged, ...]:
-    return tuple(Judged(check_name(number), text, None, reason) for number, text in enumerate(criteria, start=1))
+def _all_unjudged(criteria: Sequence[str], reason: str) -> tuple[CriterionVerdict, ...]:
+    return tuple(
+        CriterionVerdict(check_name(number), text, None, reason) for number, text in enumerate(criteria, start=1)
+    )
 
 
 def _judged(
-    parts: VerifyDeps,
+    verify_deps: VerifyDeps,
     run_id: str,
     subject: Subject,
     criteria: Sequence[str],
@@ -132,26 +134,26 @@ def _judged(
     head: Side,
     work: Path,
     stop: threading.Event,
-) -> tuple[Judged, ...]:
+) -> tuple[CriterionVerdict, ...]:
     payload = report.agent_output.payload
     if payload.task_id != subject.task_id:
         return _all_unjudged(criteria, f"the verifier's report is about {payload.task_id}")
-    tree = TreeView(parts.shadow, head.tree)
-    before, after = (discover(TreeView(parts.shadow, side.tree), parts.settings) for side in (base, head))
+    tree = TreeView(verify_deps.shadow, head.tree)
+    before, after = (discover(TreeView(verify_deps.shadow, side.tree), verify_deps.settings) for side in (base, head))
     checks = [spec for spec, _ in pair_checks(before, after)]
     proposals = [
         proposal(number, text, payload.criteria or (), checks, frozenset(tree.paths))
         for number, text in enumerate(criteria, start=1)
     ]
     with harness_of(
-        parts, subject, before, after, run_id=run_id, work=work, on_progress=ignore_progress, stop=stop
+        verify_deps, subject, before, after, run_id=run_id, work=work, on_progress=ignore_progress, stop=stop
     ) as harness:
 
-        def of(number: int, text: str, proposed: Proposal) -> Judged:
+        def of(number: int, text: str, proposed: Proposal) -> CriterionVerdict:
             name = check_name(number)
             match proposed:
                 case Unjudged(reason):
-                    return Judged(name, text, None, reason)
+                    return CriterionVerdict(name, text, None, reason)
                 case ByPlace():
                     return _looked_at(name, text, proposed, tree)
                 case ByCommand(spec, check):
@@ -166,38 +168,40 @@ def _judged(
         )
 
 
-def _ran(name: str, criterion: str, spec: CheckSpec, ran: Ran) -> Judged:
+def _ran(name: str, criterion: str, spec: CheckSpec, ran: Ran) -> CriterionVerdict:
     if ran.evidence is Evidence.NONE:
-        return Judged(name, criterion, None, ran.reason or "no reason is known")
+        return CriterionVerdict(name, criterion, None, ran.reason or "no reason is known")
     if ran.evidence is Evidence.FAILED:
         exits = spec.report is ReportFormat.EXIT
         red = [item.message if exits else item.id for item in ran.items if item.outcome in RED]
         more = f" and {len(red) - NAMED} more" if len(red) > NAMED else ""
-        return Judged(name, criterion, False, f"it fails: {', '.join(red[:NAMED])}{more}")
+        return CriterionVerdict(name, criterion, False, f"it fails: {', '.join(red[:NAMED])}{more}")
     if spec.report in TEST_FORMATS and not any(item.outcome is Outcome.PASSED for item in ran.items):
         seen = "no test that it runs passes: they are skipped or expected to fail"
-        return Judged(name, criterion, False, seen, seen=seen)
-    return Judged(name, criterion, True, "it passes")
+        return CriterionVerdict(name, criterion, False, seen, seen=seen)
+    return CriterionVerdict(name, criterion, True, "it passes")
 
 
-def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> Judged:
+def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> CriterionVerdict:
     """A claim is taken down only if there is such a place."""
     spoken = f"{place.path}:{place.line}"
     content = tree.read(place.path)
     if content is None:
-        return Judged(name, criterion, None, f"there is no file {place.path} that could be read")
+        return CriterionVerdict(name, criterion, None, f"there is no file {place.path} that could be read")
     lines = len(content.splitlines())
     if not 1 <= place.line <= lines:
-        return Judged(name, criterion, None, f"there is no line {place.line} in {place.path}, which has {lines}")
+        return CriterionVerdict(
+            name, criterion, None, f"there is no line {place.line} in {place.path}, which has {lines}"
+        )
     body: dict[str, object] = {"met": place.met, "criterion": criterion, "place": spoken, "claim": place.claim}
-    return Judged(name, criterion, place.met, f"the verifier says so of {spoken}: {place.claim}", claim=body)
+    return CriterionVerdict(name, criterion, place.met, f"the verifier says so of {spoken}: {place.claim}", claim=body)
 
 
 def _conclude(
-    parts: VerifyDeps, run_id: str, subject: Subject, head: Side, judged: Sequence[Judged]
+    verify_deps: VerifyDeps, run_id: str, subject: Subject, head: Side, judged: Sequence[CriterionVerdict]
 ) -> tuple[str, ...]:
     """Writes everything that was not run, and what came of all."""
-    now = spell(parts.clock())
+    now = spell(verify_deps.clock())
     missing = tuple(each.sentence for each in judged if each.met is not True)
 
     def observation(key: str, kind: str, holds: bool, detail: dict[str, object]) -> Observation:
@@ -235,7 +239,7 @@ def _conclude(
         detail: dict[str, object] = {"head": head.tree, "judged": told, "missing": list(missing)}
         record.observation(observation(_key(subject), KIND, not missing, detail))
 
-    parts.ledger.record(run_id, write)
+    verify_deps.ledger.record(run_id, write)
     killpoint("feature.criteria")
     return missing
 
@@ -247,15 +251,15 @@ LINES = "lines"
 class AttemptEvidence:
     """Gathers the evidence of a run's attempts."""
 
-    def __init__(self, context: FeatureContext, parts: VerifyDeps) -> None:
-        self._context, self._parts = context, parts
+    def __init__(self, context: FeatureContext, verify_deps: VerifyDeps) -> None:
+        self._context, self._verify_deps = context, verify_deps
 
     def run(
-        self, order: AttemptOrder, attempt: Attempted, *, declared: tuple[str, ...] | None, stop: threading.Event
+        self, order: AttemptOrder, attempt: RecordedAttempt, *, declared: tuple[str, ...] | None, stop: threading.Event
     ) -> None:
         """Runs the checks before and after the change."""
         prove(
-            self._parts,
+            self._verify_deps,
             self._context.run_id,
             Subject(task_id=order.node, round=order.attempt),
             base=self._side(attempt.base),
@@ -267,14 +271,14 @@ class AttemptEvidence:
     def judge(
         self,
         order: AttemptOrder,
-        attempt: Attempted,
+        attempt: RecordedAttempt,
         document: TaskDocument,
         report: VerificationReport | None,
         stop: threading.Event,
     ) -> tuple[str, ...]:
         """Judges the task's criteria one by one; what is unmet or unjudged."""
         return judge(
-            self._parts,
+            self._verify_deps,
             self._context.run_id,
             order.node,
             order.attempt,
@@ -288,7 +292,7 @@ class AttemptEvidence:
     def conclude(
         self,
         order: AttemptOrder,
-        attempt: Attempted,
+        attempt: RecordedAttempt,
         document: TaskDocument,
         report: VerificationReport | None,
         unmet: tuple[str, ...],
@@ -319,12 +323,12 @@ class AttemptEvidence:
             shown(context.ledger, context.run_id, order.node),
             policy=context.order.policy,
             path=path,
-            when=When(now, now),
+            when=ReportTimes(now, now),
             unmet=unmet,
         )
         context.put_document(path, whole)
 
-    def _measure(self, order: AttemptOrder, attempt: Attempted) -> None:
+    def _measure(self, order: AttemptOrder, attempt: RecordedAttempt) -> None:
         """A task that grew beyond its limit should have been two; one that changed nothing was not carried out."""
         context, key = self._context, f"{LINES}:{order.node}:{order.attempt}"
         if context.ledger.observation(context.run_id, key) is not None:
@@ -333,7 +337,7 @@ class AttemptEvidence:
         changes = context.shadow.diff(base, head)
         lines = sum(len(change.added) for change in changes if not is_test_file(change.path))
         holds = bool(changes) and lines <= MAX_PRODUCTION_LINES
-        seen = context.seen(
+        seen = context.new_observation(
             key, LINES, order.node, {"lines": lines}, holds=holds, task_id=order.node, tree=attempt.tree
         )
         told = f"{lines} production lines where a task has at most {MAX_PRODUCTION_LINES}"

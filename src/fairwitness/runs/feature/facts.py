@@ -37,14 +37,14 @@ from fairwitness.runs.feature.tasks import (
     FIX,
     FIX_NODE,
     TASKS,
-    Attempted,
-    Graph,
-    attempted,
+    RecordedAttempt,
+    TaskGraph,
     graphs_of,
     is_waived,
     iteration_of,
     open_tasks,
     plan_of,
+    recorded_attempt,
     task_of,
 )
 from fairwitness.runs.shared.call_facts import call_facts
@@ -53,7 +53,7 @@ WHOLE = "whole"
 _AT_WORK = (Step.IMPLEMENT.value, Step.VERIFY.value)
 
 
-def task_facts(context: FeatureContext, state: FeatureState, graphs: tuple[Graph, ...]) -> Iterator[TaskFacts]:
+def task_facts(context: FeatureContext, state: FeatureState, graphs: tuple[TaskGraph, ...]) -> Iterator[TaskFacts]:
     """Of every task of the plan, in its order."""
     plan = plan_of(context)
     if plan is None:
@@ -69,7 +69,7 @@ def _task(
     context: FeatureContext,
     state: FeatureState,
     task: PlannedTask,
-    graphs: tuple[Graph, ...],
+    graphs: tuple[TaskGraph, ...],
     iteration: int,
     open_: frozenset[str],
 ) -> TaskFacts:
@@ -79,7 +79,7 @@ def _task(
     is_begun = last is not None and (task.id not in open_ or (last.iteration == iteration and not is_lost))
     number = last.number if last is not None and is_begun else len(graphs) + 1
     document = task_of(context, task.id)
-    done = attempted(context, task.id, number) if is_begun else None
+    done = recorded_attempt(context, task.id, number) if is_begun else None
     return _evidence_facts(
         context,
         task.id,
@@ -94,7 +94,7 @@ def _task(
 
 def attempt_facts(context: FeatureContext, task: str, number: int, document: TaskDocument | None) -> TaskFacts:
     """What is known of one attempt, by the number of its graph; a fix has no document, and no criteria."""
-    return _evidence_facts(context, task, number, attempted(context, task, number), document)
+    return _evidence_facts(context, task, number, recorded_attempt(context, task, number), document)
 
 
 def whole_of(context: FeatureContext) -> TaskFacts | None:
@@ -104,7 +104,7 @@ def whole_of(context: FeatureContext) -> TaskFacts | None:
         return None
     detail = rows[-1].detail  # whoever commits looks whether it still is what would be committed
     files = tuple(ChangedFile.model_validate(file) for file in detail["files"])
-    whole = Attempted(context.order.base_commit, str(detail["commit"]), str(detail["tree"]), files)
+    whole = RecordedAttempt(context.order.base_commit, str(detail["commit"]), str(detail["tree"]), files)
     return _evidence_facts(context, WHOLE, int(detail["round"]), whole, None)
 
 
@@ -112,7 +112,7 @@ def _evidence_facts(
     context: FeatureContext,
     task: str,
     number: int,
-    done: Attempted | None,
+    done: RecordedAttempt | None,
     document: TaskDocument | None,
     *,
     iteration: int = 1,
@@ -217,7 +217,7 @@ def _approval(state: FeatureState, step: Step | None) -> Approval | None:
 
 
 def _calls(
-    context: FeatureContext, state: FeatureState, step: Step, graphs: tuple[Graph, ...], refused: set[str]
+    context: FeatureContext, state: FeatureState, step: Step, graphs: tuple[TaskGraph, ...], refused: set[str]
 ) -> tuple[CallFacts, ...]:
     if step not in (Step.IMPLEMENT, Step.VERIFY):
         visit = visit_of(state)
@@ -255,7 +255,7 @@ def _calls(
         *(
             CallFacts(instance=name, attempts=1, status=DispatchStatus.DONE, cause=None)
             for name in here[-1].nodes
-            if name not in known and attempted(context, name, here[-1].number) is None
+            if name not in known and recorded_attempt(context, name, here[-1].number) is None
         ),
     )
 
@@ -307,7 +307,7 @@ def review_subject(context: FeatureContext, scope: ReviewScope) -> str:
     return f"{context.order.slug}-{scope.value}-review"
 
 
-def _fix(context: FeatureContext, state: FeatureState, round_: int, graphs: tuple[Graph, ...]) -> FixFacts | None:
+def _fix(context: FeatureContext, state: FeatureState, round_: int, graphs: tuple[TaskGraph, ...]) -> FixFacts | None:
     here = [graph for graph in graphs if (graph.kind, graph.iteration) == (FIX, round_)]
     if not here:
         return None

@@ -32,7 +32,7 @@ _HUNK = re.compile(r"^@@", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedChange:
     """A file as it is and as it would be; an `after` of None is a patch that does not fit."""
 
     before: str | None
@@ -49,14 +49,16 @@ def propose(context: FeatureContext, updates: Iterable[InstructionUpdate]) -> No
         judged = _judged(update, planned)
         grounds = [ground.value for ground in judged.grounds]
         if not judged.is_allowed or planned.after is None:
-            _record(context, context.seen(name, REFUSED, update.file_path, {"grounds": grounds}, holds=False))
+            _record(
+                context, context.new_observation(name, REFUSED, update.file_path, {"grounds": grounds}, holds=False)
+            )
         else:
             detail: dict[str, object] = {
                 "update": _plain(update),
                 "before": None if planned.before is None else content_hash(planned.before.encode()),
                 "after": content_hash(planned.after.encode()),
             }
-            _record(context, context.seen(name, PROPOSED, update.file_path, detail), update, applied=False)
+            _record(context, context.new_observation(name, PROPOSED, update.file_path, detail), update, applied=False)
         killpoint("feature.instruction.proposed")
 
 
@@ -110,12 +112,12 @@ def apply(context: FeatureContext, update: InstructionUpdate, approved_by: str) 
             )
         if approved is None:
             detail: dict[str, object] = {"approved_by": approved_by, "diff": diff_of(context, update)}
-            seen = context.seen(f"{name}:approved", APPROVED, update.file_path, detail)
+            seen = context.new_observation(f"{name}:approved", APPROVED, update.file_path, detail)
             _record(context, seen)
             killpoint("feature.instruction.approved")
         _write(context, update, proposed, planned.after)
         killpoint("feature.instruction.written")
-    done = context.seen(f"{name}:applied", APPLIED, update.file_path, {"sha256": proposed.detail["after"]})
+    done = context.new_observation(f"{name}:applied", APPLIED, update.file_path, {"sha256": proposed.detail["after"]})
     _record(context, done, update, applied=True)
     killpoint("feature.instruction.applied")
 
@@ -175,22 +177,22 @@ def _patched(old: str, patch: str) -> str | None:
     return "\n".join(lines)
 
 
-def _planned(context: FeatureContext, update: InstructionUpdate) -> Planned:
+def _planned(context: FeatureContext, update: InstructionUpdate) -> PlannedChange:
     """The file of the checkout and what would become of it; a file that is no plain text fits nothing."""
     try:
         before = context.files.get(update.file_path, limit=_LIMIT).decode()
     except NotStored:
-        return Planned(None, proposed_text(update, None))
+        return PlannedChange(None, proposed_text(update, None))
     except (StoreError, UnicodeDecodeError):
-        return Planned(None, None)
-    return Planned(before, proposed_text(update, before))
+        return PlannedChange(None, None)
+    return PlannedChange(before, proposed_text(update, before))
 
 
-def _judged(update: InstructionUpdate, planned: Planned) -> Judged:
+def _judged(update: InstructionUpdate, planned: PlannedChange) -> Judged:
     return judge_update(update, planned.before or "", planned.after, has_secret=_has_secret(update))
 
 
-def _may_apply(context: FeatureContext, update: InstructionUpdate, planned: Planned, approved_by: str) -> Judged:
+def _may_apply(context: FeatureContext, update: InstructionUpdate, planned: PlannedChange, approved_by: str) -> Judged:
     return may_apply(
         update,
         planned.before or "",

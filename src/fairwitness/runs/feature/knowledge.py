@@ -77,7 +77,7 @@ def _part(context: FeatureContext, name: str, work: Callable[[], T]) -> T | None
         raise
     except (FairWitnessError, ValueError) as error:  # of the second kind are texts that no file can hold
         what = cleaned(str(error) or type(error).__name__)
-        _note(context, context.seen(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
+        _note(context, context.new_observation(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
         return None
 
 
@@ -112,14 +112,16 @@ def _remember(context: FeatureContext, updates: Sequence[KnowledgeUpdate]) -> No
         return
     Memory(context.kept).remember(learned)
     detail: dict[str, object] = {"remembered": [entry.key for entry in learned], "rejected": rejected}
-    _note(context, context.seen(key, REMEMBERED, "memory", detail))
+    _note(context, context.new_observation(key, REMEMBERED, "memory", detail))
 
 
 def _log(context: FeatureContext, entries: Sequence[DecisionLogEntry], *, refused: int) -> tuple[DecisionLogEntry, ...]:
     """Adds what the log does not hold, under the next ids; the entries with the ids under which they stand."""
     if refused:
         detail: dict[str, object] = {"entries": refused, "grounds": [Ground.SECRET.value]}
-        _note(context, context.seen("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False))
+        _note(
+            context, context.new_observation("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False)
+        )
     path = context.layout.decisions
     old = context.files.get(path).decode() if context.files.exists(path) else _archived_log(context)
     known = _read_log(path, old)
@@ -185,7 +187,7 @@ def _grow(context: FeatureContext, path: str, text: str) -> None:
     context.files.grow(path, text.encode())
     killpoint("feature.decisions")
     if context.state().artifacts.get(path) != digest:
-        context.tell(ArtifactWritten(path=path, sha256=digest))
+        context.write_event(ArtifactWritten(path=path, sha256=digest))
 
 
 def _store(

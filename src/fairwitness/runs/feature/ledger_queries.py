@@ -14,8 +14,8 @@ from fairwitness.errors import LedgerTampered
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.queries import BY_NAME
 from fairwitness.runs.dispatch.budget_account import CANCELLED, ENDED
-from fairwitness.runs.feature.bundle_model import Answered, Telemetry
-from fairwitness.runs.feature.metrics_pages import Evaluations, Proposed, Rated
+from fairwitness.runs.feature.bundle_model import HumanAnswer, Telemetry
+from fairwitness.runs.feature.metrics_pages import Evaluations, InstructionProposal, RatingAverage
 
 _DISPATCHES = """
 SELECT run_id, step, agent, instance, started_at, completed_at, status, dispatch_count, retry_count, notes
@@ -91,19 +91,19 @@ def evaluations(database: Database, run_id: str) -> Evaluations:
         worst=tuple(_rated(*row) for row in asked("worst-artifacts")),
         missing=tuple((str(path), str(text)) for path, text in asked("missing-information")),
         instructions=tuple(
-            Proposed(str(file), str(change), str(summary), bool(applied))
+            InstructionProposal(str(file), str(change), str(summary), bool(applied))
             for _, _, file, change, summary, applied, _ in asked("instruction-updates")
         ),
     )
 
 
-def _rated(name: object, useful: object, clear: object) -> Rated:
-    return Rated(str(name), float(str(useful)), float(str(clear)))
+def _rated(name: object, useful: object, clear: object) -> RatingAverage:
+    return RatingAverage(str(name), float(str(useful)), float(str(clear)))
 
 
-def answers(database: Database, run_id: str) -> tuple[Answered, ...]:
+def answers(database: Database, run_id: str) -> tuple[HumanAnswer, ...]:
     """Who decided what; an answer that nobody gave is marked."""
     return tuple(
-        Answered(gate, when, ApprovalMode(mode), option, bool(auto), actor, said)
+        HumanAnswer(gate, when, ApprovalMode(mode), option, bool(auto), actor, said)
         for gate, when, mode, option, auto, actor, said in database.read(_ANSWERS, (run_id,))
     )

@@ -26,7 +26,7 @@ SLOWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class RatingAverage:
     """What a group of evaluations comes to: by an evaluator, or of a document."""
 
     name: str
@@ -35,7 +35,7 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class InstructionProposal:
     """A change to instructions that the run proposed, or applied."""
 
     file: str
@@ -49,12 +49,12 @@ class Evaluations:
     """What agents thought of one another's documents, and what they would change in their instructions."""
 
     count: int
-    by_evaluator: tuple[Rated, ...]
-    worst: tuple[Rated, ...]
+    by_evaluator: tuple[RatingAverage, ...]
+    worst: tuple[RatingAverage, ...]
     """The documents rated least useful."""
     missing: tuple[tuple[str, str], ...]
     """Document, and what somebody could not find in it."""
-    instructions: tuple[Proposed, ...]
+    instructions: tuple[InstructionProposal, ...]
 
 
 def seconds(row: Dispatch) -> float:
@@ -187,7 +187,7 @@ def evaluations_part(evaluations: Evaluations) -> Iterator[Markdown]:
     yield table(("Document", "Not found in it"), evaluations.missing, "Nobody missed anything, or nobody said so.")
 
 
-def _rated(what: str, rated: Sequence[Rated]) -> Markdown:
+def _rated(what: str, rated: Sequence[RatingAverage]) -> Markdown:
     return table(
         (what, "Usefulness", "Clarity"),
         [(code(each.name), f"{each.usefulness:.1f}", f"{each.clarity:.1f}") for each in rated],

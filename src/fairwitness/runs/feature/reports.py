@@ -162,7 +162,7 @@ WHERE run_id = ? AND task_id = ? AND phase IN ('baseline', 'after')
 """
 
 
-class Shown(NamedTuple):
+class CheckDetail(NamedTuple):
     """What a row says beside what a gate looks at."""
 
     tool: str | None
@@ -171,27 +171,27 @@ class Shown(NamedTuple):
     snippet: str | None
 
 
-class When(NamedTuple):
+class ReportTimes(NamedTuple):
     """When a verification began and ended, for a report that nobody signed."""
 
     started_at: str
     completed_at: str
 
 
-def shown(ledger: Ledger, run_id: str, task: str) -> Mapping[int, Shown]:
+def shown(ledger: Ledger, run_id: str, task: str) -> Mapping[int, CheckDetail]:
     """Tools, commands and outputs of a task's rows, by the number of the row."""
-    return {row[0]: Shown(*row[1:]) for row in ledger.database.read(_ROWS, (run_id, task))}
+    return {row[0]: CheckDetail(*row[1:]) for row in ledger.database.read(_ROWS, (run_id, task))}
 
 
 def filled(
     report: VerificationReport | None,
     task: TaskFacts,
     run_id: str,
-    rows: Mapping[int, Shown],
+    rows: Mapping[int, CheckDetail],
     *,
     policy: Policy,
     path: str,
-    when: When,
+    when: ReportTimes,
     unmet: Sequence[str] = (),
 ) -> VerificationReport:
     """The report of one task: `path` is where it will stand, `unmet` what `criteria.judge` returned."""
@@ -250,8 +250,8 @@ def _tier(check_name: str, phase: Phase) -> int:
     return kind.tier if kind is not None and kind.tier is not None else UNTIERED
 
 
-def _as_shown(row_id: int, provenance: str, rows: Mapping[int, Shown]) -> dict[str, Any]:
-    told = rows.get(row_id, Shown(None, None, None, None))
+def _as_shown(row_id: int, provenance: str, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
+    told = rows.get(row_id, CheckDetail(None, None, None, None))
     return {
         "tool": told.tool if told.tool and told.tool.strip() else provenance,
         **({} if told.command is None else {"command": told.command}),
@@ -260,7 +260,7 @@ def _as_shown(row_id: int, provenance: str, rows: Mapping[int, Shown]) -> dict[s
     }
 
 
-def _finding(judged: Judged, rows: Mapping[int, Shown]) -> dict[str, Any]:
+def _finding(judged: Judged, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
     """A row as a finding; what gave no evidence, or evidence of another tree, has not passed."""
     row = judged.row
     worthless = judged.standing in (Standing.NO_EVIDENCE, Standing.UNCONFINED, Standing.STALE)
@@ -291,7 +291,7 @@ def _baseline(task: TaskFacts) -> tuple[CheckRow, ...]:
     return tuple(row for row in latest(task.baseline.rows) if row.phase is Phase.BASELINE)
 
 
-def _before(row: CheckRow, rows: Mapping[int, Shown]) -> dict[str, Any]:
+def _before(row: CheckRow, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
     return {
         "check_name": row.check_name,
         "tier": _tier(row.check_name, Phase.BASELINE),
@@ -303,7 +303,7 @@ def _before(row: CheckRow, rows: Mapping[int, Shown]) -> dict[str, Any]:
     }
 
 
-def _regressions(judged: Sequence[Judged], rows: Mapping[int, Shown]) -> list[dict[str, Any]]:
+def _regressions(judged: Sequence[Judged], rows: Mapping[int, CheckDetail]) -> list[dict[str, Any]]:
     """Checks that held before and do not now; and where a check was red before too, what in it got worse."""
     found: dict[str, dict[str, Any]] = {}
     for row, worth in judged:
@@ -335,7 +335,7 @@ def _is_untrue(judged: Sequence[Judged]) -> bool:
     return any(row.check_name == BASELINE and not row.passed for row, _ in judged)
 
 
-def _header(report: VerificationReport | None, task: TaskFacts, when: When) -> dict[str, Any]:
+def _header(report: VerificationReport | None, task: TaskFacts, when: ReportTimes) -> dict[str, Any]:
     own = {"agent": Agent.VERIFIER.value, "step": "step-6", "schema_version": _SCHEMA}
     if report is None:
         return {**own, "instance": task.task, "started_at": when.started_at, "completed_at": when.completed_at}

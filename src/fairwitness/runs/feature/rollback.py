@@ -45,7 +45,7 @@ class RolledBack(NamedTuple):
     """How to get back what was not committed when the run began; None if everything was."""
 
 
-class _Run(NamedTuple):
+class _CommittedRun(NamedTuple):
     """What the ledger and the refs say of a run's commits."""
 
     run_id: str
@@ -106,7 +106,7 @@ def rollback(
     )
 
 
-def _known(repository: Repository, ledger: Ledger, run_id: str) -> _Run:
+def _known(repository: Repository, ledger: Ledger, run_id: str) -> _CommittedRun:
     seen = ledger.observation(run_id, f"commit:{run_id}")
     work, artifacts = kept_commits(repository, run_id)
     if seen is None:
@@ -119,7 +119,7 @@ def _known(repository: Repository, ledger: Ledger, run_id: str) -> _Run:
             next_step=f"git update-ref {kept_name(run_id)} {seen.subject}",
         )
     base = CheckoutPosition(seen.detail["base_commit"], seen.detail["base_branch"])
-    return _Run(run_id, work, artifacts or work, base, seen.detail["slug"], seen.detail["folder"])
+    return _CommittedRun(run_id, work, artifacts or work, base, seen.detail["slug"], seen.detail["folder"])
 
 
 def kept_name(run_id: str) -> str:
@@ -127,7 +127,7 @@ def kept_name(run_id: str) -> str:
     return f"refs/fairwitness/committed/{run_ref(run_id)}/work"
 
 
-def _holders(repository: Repository, run: _Run, here: CheckoutPosition) -> set[str]:
+def _holders(repository: Repository, run: _CommittedRun, here: CheckoutPosition) -> set[str]:
     """Every branch that holds the work; "HEAD" for a checkout that is on none and has gone beyond it."""
     listed = repository.git.run("for-each-ref", "--format=%(refname:lstrip=2)", f"--contains={run.work}", "refs/heads/")
     found = set(text_of(listed).splitlines())
@@ -137,7 +137,9 @@ def _holders(repository: Repository, run: _Run, here: CheckoutPosition) -> set[s
     return found
 
 
-def _removed(repository: Repository, shadow: Shadow, run: _Run, ours: dict[str, str], here: CheckoutPosition) -> bool:
+def _removed(
+    repository: Repository, shadow: Shadow, run: _CommittedRun, ours: dict[str, str], here: CheckoutPosition
+) -> bool:
     """Takes the branch away, and a checkout that is on it back; False if there was nothing left to do."""
     is_new = repository.ref(run.kept) is None
     on_it = here.commit in (run.work, run.top) and (here.branch is None or here.branch in ours)
@@ -158,13 +160,13 @@ def _removed(repository: Repository, shadow: Shadow, run: _Run, ours: dict[str, 
     return is_new or on_it or bool(ours)
 
 
-def _keep(repository: Repository, run: _Run) -> None:
+def _keep(repository: Repository, run: _CommittedRun) -> None:
     if not move_ref(repository, run.kept, run.top, None, why="rollback") and repository.ref(run.kept) != run.top:
         raise GitFailed(f"{run.kept} holds another commit", next_step=f"git log {run.kept}")
     killpoint("feature.rollback.kept")
 
 
-def _back_to(repository: Repository, run: _Run) -> CheckoutPosition:
+def _back_to(repository: Repository, run: _CommittedRun) -> CheckoutPosition:
     """The branch that the run began on, wherever it is now, unless it is gone or checked out elsewhere."""
     branch = run.base.branch
     tip = None if branch is None else repository.ref(f"refs/heads/{branch}")
@@ -188,7 +190,7 @@ def _reverted(
     repository: Repository,
     shadow: Shadow,
     ledger: Ledger,
-    run: _Run,
+    run: _CommittedRun,
     here: CheckoutPosition,
     others: set[str],
     *,
@@ -225,7 +227,9 @@ def _reverted(
     return commit, True
 
 
-def _revert_commit(repository: Repository, shadow: Shadow, ledger: Ledger, run: _Run, head: str, clock: Clock) -> str:
+def _revert_commit(
+    repository: Repository, shadow: Shadow, ledger: Ledger, run: _CommittedRun, head: str, clock: Clock
+) -> str:
     key = f"revert:{run.run_id}:{head}"
     seen = ledger.observation(run.run_id, key)
     if seen is not None and repository.ref(seen.subject) is not None:

@@ -8,14 +8,14 @@ from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.export import exported
 from fairwitness.rules.feature_events import visit_of
-from fairwitness.runs.feature.actions import Acting, Carry
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.actions import ActionRunner, Carry
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.decisions import Taken, take
+from fairwitness.runs.feature.decisions import TakenDecision, take_decision
 from fairwitness.runs.feature.evidence import AttemptEvidence
 from fairwitness.runs.feature.questions import key_of
-from fairwitness.runs.feature.task_attempts import FeatureGraphDesk
+from fairwitness.runs.feature.task_attempts import FeatureGraphRunner
 from fairwitness.runs.feature.tasks import graphs_of
 from fairwitness.runs.graph.merges import MergeRunner
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
@@ -23,10 +23,10 @@ from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.verify.subject import VerifyDeps
 
 
-class Decided:
+class RecordedDecision:
     """A decision, as far as the body has to know it."""
 
-    def __init__(self, taken: Taken, waits_at: str | None) -> None:
+    def __init__(self, taken: TakenDecision, waits_at: str | None) -> None:
         self.number = taken.number
         self.ends = isinstance(taken.decision, Halt | Finish)
         self.waits_at = waits_at
@@ -40,15 +40,15 @@ class FeatureRunner:
         context: FeatureContext,
         repo: RepoContext,
         caller: Caller,
-        briefs: Briefs,
-        parts: VerifyDeps,
+        briefs: FeatureBriefs,
+        verify_deps: VerifyDeps,
         prove: Prove,
     ) -> None:
         self.context, self._repo, self._caller, self._briefs, self._prove = context, repo, caller, briefs, prove
         self._merges = MergeRunner(repo, context.run_id, prove, self._last_tip)
-        self._acting = Acting(context, caller, briefs, parts, self._own_tip)
-        self._evidence = AttemptEvidence(context, parts)
-        self._graphs: dict[int, FeatureGraphDesk] = {}
+        self._actions = ActionRunner(context, caller, briefs, verify_deps, self._own_tip)
+        self._evidence = AttemptEvidence(context, verify_deps)
+        self._graphs: dict[int, FeatureGraphRunner] = {}
 
     def _last_tip(self) -> str:
         """What the books of its graphs say, whichever of them; before there is one, what the run began at."""
@@ -66,12 +66,12 @@ class FeatureRunner:
             )
         return tip
 
-    async def decide(self, after: int) -> Decided:
+    async def decide(self, after: int) -> RecordedDecision:
         """The decision after the one of this number."""
-        taken = await run_blocking(take, self.context, after)
-        return Decided(taken, self._waits_at(taken))
+        taken = await run_blocking(take_decision, self.context, after)
+        return RecordedDecision(taken, self._waits_at(taken))
 
-    def _waits_at(self, taken: Taken) -> str | None:
+    def _waits_at(self, taken: TakenDecision) -> str | None:
         decision = taken.decision
         if not isinstance(decision, Wait):
             return None
@@ -81,8 +81,8 @@ class FeatureRunner:
 
     async def act(self, number: int, carry: Carry) -> None:
         """Does what the decision of this number says."""
-        taken = await run_blocking(take, self.context, number - 1)
-        await self._acting.act(taken, carry)
+        taken = await run_blocking(take_decision, self.context, number - 1)
+        await self._actions.act(taken, carry)
 
     async def finish(self) -> None:
         """Leaves nothing behind that only a run at work needs, and the run's own copy of its ledger."""
@@ -99,13 +99,13 @@ class FeatureRunner:
         context.files.put(context.layout.ledger, exported(context.ledger.database, context.run_id, context.now()))
         killpoint("feature.exported")
 
-    def graph(self, number: int) -> FeatureGraphDesk:
+    def graph(self, number: int) -> FeatureGraphRunner:
         """The desk of one of the run's graphs."""
         if number not in self._graphs:
             known = {graph.number: graph for graph in graphs_of(self.context)}
             if number not in known:
                 raise UsageError(f"run {self.context.run_id} has no graph {number}", next_step="report this")
-            self._graphs[number] = FeatureGraphDesk(
+            self._graphs[number] = FeatureGraphRunner(
                 self._repo, self.context, known[number], self._caller, self._briefs, self._prove, self._evidence
             )
         return self._graphs[number]

@@ -20,12 +20,12 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.gates import is_verified, task_gates
 from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.runs.feature.answers import store
-from fairwitness.runs.feature.briefs import Briefs
+from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import AttemptEvidence
 from fairwitness.runs.feature.facts import attempt_facts
-from fairwitness.runs.feature.tasks import FIX_NODE, Attempted, Graph, note_attempt, task_of, writes_of
+from fairwitness.runs.feature.tasks import FIX_NODE, RecordedAttempt, TaskGraph, note_attempt, task_of, writes_of
 from fairwitness.runs.graph.agent_work import worked
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
@@ -34,10 +34,10 @@ from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppabl
 _SUMMARY = 60
 
 
-class Implementing:
+class TaskImplementer:
     """Lets an implementer work on a task; `Work` of a graph."""
 
-    def __init__(self, context: FeatureContext, graph: Graph, caller: Caller, briefs: Briefs) -> None:
+    def __init__(self, context: FeatureContext, graph: TaskGraph, caller: Caller, briefs: FeatureBriefs) -> None:
         self._context, self._graph, self._caller, self._briefs = context, graph, caller, briefs
 
     async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
@@ -45,9 +45,9 @@ class Implementing:
         context = self._context
 
         def asked(dispatch_id: str, number: int) -> tuple[Brief, DispatchPosition]:
-            return self._brief(order, prepared, dispatch_id), _occasion(Step.IMPLEMENT, order, number)
+            return self._brief(order, prepared, dispatch_id), _position(Step.IMPLEMENT, order, number)
 
-        dispatch_id, done = await self._caller.persist(
+        dispatch_id, done = await self._caller.call_with_retries(
             order.node, lambda number: _id(Step.IMPLEMENT, order, number), asked, folder, prepared.base
         )
         if done.outcome.status is OutcomeStatus.OK and order.conflict is None:
@@ -74,16 +74,16 @@ class Implementing:
         return task_of(self._context, node).task.title
 
 
-class FeatureGraphDesk(ExclusiveTargetGraph):
+class FeatureGraphRunner(ExclusiveTargetGraph):
     """The desk of one graph of a feature run."""
 
     def __init__(
         self,
         repo: RepoContext,
         context: FeatureContext,
-        graph: Graph,
+        graph: TaskGraph,
         caller: Caller,
-        briefs: Briefs,
+        briefs: FeatureBriefs,
         prove: Prove,
         evidence: AttemptEvidence,
     ) -> None:
@@ -91,7 +91,7 @@ class FeatureGraphDesk(ExclusiveTargetGraph):
             repo,
             context.ledger,
             context.run_id,
-            Implementing(context, graph, caller, briefs),
+            TaskImplementer(context, graph, caller, briefs),
             prove,
             workflow=Workflow.FEATURE,
             phase=str(graph.number),
@@ -129,7 +129,7 @@ class FeatureGraphDesk(ExclusiveTargetGraph):
         return await run_blocking(self._judged, order, document)
 
     async def _verified(
-        self, order: AttemptOrder, prepared: Prepared, attempt: Attempted, document: TaskDocument
+        self, order: AttemptOrder, prepared: Prepared, attempt: RecordedAttempt, document: TaskDocument
     ) -> VerificationReport | None:
         """What the verifier says; None if it came to no report, and then its criteria are unjudged."""
         context = self._context
@@ -139,9 +139,9 @@ class FeatureGraphDesk(ExclusiveTargetGraph):
 
         def asked(dispatch_id: str, number: int) -> tuple[Brief, DispatchPosition]:
             brief = self._briefs.verifier(dispatch_id, document, changed=changed, seen=seen)
-            return brief, _occasion(Step.VERIFY, order, number)
+            return brief, _position(Step.VERIFY, order, number)
 
-        dispatch_id, done = await self._caller.persist(
+        dispatch_id, done = await self._caller.call_with_retries(
             order.node, lambda number: _id(Step.VERIFY, order, number), asked, folder, prepared.base
         )
         if done.outcome.answer is None:
@@ -165,7 +165,7 @@ def _id(step: Step, order: AttemptOrder, number: int) -> str:
     return f"{step.value}-{order.phase}-{order.node}{helper}-{number}"
 
 
-def _occasion(step: Step, order: AttemptOrder, number: int) -> DispatchPosition:
+def _position(step: Step, order: AttemptOrder, number: int) -> DispatchPosition:
     return DispatchPosition(
         step.value, task=order.node, phase=order.phase, attempt=order.attempt, retry_count=number - 1
     )

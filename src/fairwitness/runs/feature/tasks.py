@@ -27,7 +27,7 @@ FIX_NODE = "task-00"
 ATTEMPT = "attempt"
 
 
-class Graph(NamedTuple):
+class TaskGraph(NamedTuple):
     """One graph of a run, as it was planned."""
 
     number: int
@@ -42,7 +42,7 @@ class Graph(NamedTuple):
     """In which the run was then."""
 
 
-class Attempted(NamedTuple):
+class RecordedAttempt(NamedTuple):
     """What an attempt brought forth, and what it is held against."""
 
     base: str
@@ -68,15 +68,15 @@ def iteration_of(state: FeatureState) -> int:
     return state.replans[-1].iteration if state.replans else 1
 
 
-def graphs_of(context: FeatureContext) -> tuple[Graph, ...]:
+def graphs_of(context: FeatureContext) -> tuple[TaskGraph, ...]:
     """Every graph that was begun, in order."""
     rows = context.ledger.observations(context.run_id, GRAPH)
     return tuple(sorted((_graph(row.detail) for row in rows), key=lambda graph: graph.number))
 
 
-def _graph(detail: Mapping[str, Any]) -> Graph:
+def _graph(detail: Mapping[str, Any]) -> TaskGraph:
     about = detail["settings"]
-    return Graph(
+    return TaskGraph(
         int(detail["options"]["phase"]),
         str(about["kind"]),
         int(about["iteration"]),
@@ -120,7 +120,9 @@ def begin_graph(
     )
     about = {"kind": kind, "iteration": iteration, "life": life, "findings": list(findings)}
     detail = plain_graph(dag, options, order.base_commit, {}, about)
-    context.write(lambda record: record.observation(context.seen(f"{GRAPH}:{number}", GRAPH, context.run_id, detail)))
+    context.write(
+        lambda record: record.observation(context.new_observation(f"{GRAPH}:{number}", GRAPH, context.run_id, detail))
+    )
     killpoint("feature.graph")
     return number
 
@@ -181,29 +183,29 @@ def is_waived(context: FeatureContext, document: TaskDocument) -> bool:
     return approved is not None and approved == stands
 
 
-def attempted(context: FeatureContext, task: str, number: int) -> Attempted | None:
+def recorded_attempt(context: FeatureContext, task: str, number: int) -> RecordedAttempt | None:
     """What an attempt brought forth; None if it came to nothing that could be proven."""
     row = context.ledger.observation(context.run_id, f"{ATTEMPT}:{task}:{number}")
     if row is None:
         return None
     detail = row.detail
     files = tuple(ChangedFile.model_validate(file) for file in detail["files"])
-    return Attempted(str(detail["base"]), str(detail["head"]), str(detail["tree"]), files)
+    return RecordedAttempt(str(detail["base"]), str(detail["head"]), str(detail["tree"]), files)
 
 
-def note_attempt(context: FeatureContext, task: str, number: int, base: str, head: str) -> Attempted:
+def note_attempt(context: FeatureContext, task: str, number: int, base: str, head: str) -> RecordedAttempt:
     """Writes down what an attempt brought forth, before anything is proven of it."""
-    known = attempted(context, task, number)
+    known = recorded_attempt(context, task, number)
     if known is not None:
         return known
     repository = context.repository
     tree = repository.tree_of(head)
     files = changed_files(context.shadow.diff(repository.tree_of(base), tree))
     detail: dict[str, Any] = {"base": base, "head": head, "tree": tree, "files": [file.plain() for file in files]}
-    seen = context.seen(f"{ATTEMPT}:{task}:{number}", ATTEMPT, task, detail, task_id=task, tree=tree)
+    seen = context.new_observation(f"{ATTEMPT}:{task}:{number}", ATTEMPT, task, detail, task_id=task, tree=tree)
     context.write(lambda record: record.observation(seen))
     killpoint("feature.attempt")
-    return Attempted(base, head, tree, files)
+    return RecordedAttempt(base, head, tree, files)
 
 
 def changed_files(changes: Sequence[FileChange]) -> tuple[ChangedFile, ...]:

@@ -16,7 +16,7 @@ from fairwitness.contracts.graph.forge_order import ForgePlan
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
 from fairwitness.runs.forge.change_requests import extend, give_up
@@ -48,7 +48,7 @@ class ForgeCaptain:
 
     def __init__(
         self,
-        context: Context,
+        context: DispatchContext,
         log: ForgeLog,
         deps_for: DepsFor,
         repo: RepoContext,

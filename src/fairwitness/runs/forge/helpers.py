@@ -29,9 +29,9 @@ from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import spawn_problem
-from fairwitness.runs.dispatch import Context, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.model import Recorder
-from fairwitness.runs.dispatch.worktree_snapshot import Seen, restore, see
+from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore, take_snapshot
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.graph.agent_work import STEP, DepsFor
@@ -47,7 +47,7 @@ _TASK = "Run the errand that is described below, and nothing beyond it."
 class AttemptContext:
     """What all agents of an attempt share."""
 
-    context: Context
+    context: DispatchContext
     log: ForgeLog
     order: AttemptOrder
     prepared: Prepared
@@ -119,7 +119,7 @@ class Helpers:
             if problem is not None:
                 raise UsageError(f"{part.id} cannot be handed out: {problem}", next_step=_NEXT)
         self._started += 1
-        before = await run_blocking(see, place.context.shadow, place.folder)
+        before = await run_blocking(take_snapshot, place.context.shadow, place.folder)
         brief = await run_blocking(self._brief, Role(agent), task, part, before)
         if part is not None:
             await run_blocking(place.subtasks.change, part.id, SubtaskStatus.RUNNING, brief.dispatch_id)
@@ -129,7 +129,7 @@ class Helpers:
             await run_blocking(place.subtasks.change, part.id, status, brief.dispatch_id)
         return result.text
 
-    def _brief(self, role: Role, task: str, part: Subtask | None, before: Seen) -> Brief:
+    def _brief(self, role: Role, task: str, part: Subtask | None, before: WorktreeSnapshot) -> Brief:
         place, instance = self._place, f"{self._asker.instance}-h{self._started}"
         given = json.dumps([role.value, task, self._tree(before)])
         mark = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -153,14 +153,14 @@ class Helpers:
             },
         )
 
-    def _tree(self, before: Seen) -> str:
+    def _tree(self, before: WorktreeSnapshot) -> str:
         """Return the worktree without caches and other by-products, which differ at every try."""
         place = self._place
         if place.base_tree is None:
             return before.tree
         return place.context.shadow.snapshot(place.folder, place.base_tree)
 
-    async def _asked(self, brief: Brief, before: Seen, about: str) -> "HelperResult":
+    async def _asked(self, brief: Brief, before: WorktreeSnapshot, about: str) -> "HelperResult":
         """Run the helper; its errors are reported and end only the helper."""
         try:
             done = await self._dispatched(brief, one_line(about, _LINE))
@@ -223,7 +223,7 @@ class Helpers:
         return tell
 
 
-def _settle(context: Context, folder: Path, before: Seen, done: Dispatched) -> None:
+def _settle(context: DispatchContext, folder: Path, before: WorktreeSnapshot, done: Dispatched) -> None:
     """Put the worktree into the state that the helper left; a refused helper's changes are undone."""
     if done.outcome.status is OutcomeStatus.REFUSED:
         restore(context.shadow, folder, before)

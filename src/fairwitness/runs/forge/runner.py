@@ -23,7 +23,7 @@ from fairwitness.runs.forge.files import ForgeFiles
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs
 from fairwitness.runs.forge.walkthroughs import changed_files, dispute, red_checks
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work
+from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.runner import GraphRunner
 from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
@@ -58,7 +58,7 @@ class ForgeRunner(GraphRunner):
         ledger: Ledger,
         store: Store,
         run_id: str,
-        work: Work,
+        work: AgentWork,
         prove: Prove,
         *,
         captain: Captain | None = None,

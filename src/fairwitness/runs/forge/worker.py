@@ -18,7 +18,7 @@ from fairwitness.contracts.graph.orders import AttemptOrder, Prepared, Worked
 from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
-from fairwitness.runs.dispatch import Context, DispatchDeps, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, SpawningAgent, helper_tools, spec_sections
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
@@ -38,7 +38,7 @@ class ForgeWorker:
 
     def __init__(
         self,
-        context: Context,
+        context: DispatchContext,
         log: ForgeLog,
         store: Store,
         deps_for: DepsFor,
@@ -144,7 +144,7 @@ class ForgeWorker:
             **refinery.refinery_tools(place.order, place.prepared, place.folder, self._commands, run, wanted),
         }
 
-    def _beside(self, role: Role, instance: str, wanted: list[ChangeRequest]) -> Context:
+    def _beside(self, role: Role, instance: str, wanted: list[ChangeRequest]) -> DispatchContext:
         """Record a refinery's change requests by tool together with its end, so that a crash loses none."""
         if role is not Role.REFINERY:
             return self._context

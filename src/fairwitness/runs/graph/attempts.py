@@ -12,7 +12,7 @@ from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.graph.merges import MergeRunner
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work
+from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 PREPARED = "prepared"
@@ -26,13 +26,13 @@ class AttemptRunner:
         self,
         repo: RepoContext,
         ledger: Ledger,
-        press: MergeRunner,
-        work: Work,
+        merges: MergeRunner,
+        work: AgentWork,
         prove: Prove,
         *,
         clock: Clock = system_clock,
     ) -> None:
-        self._repo, self._ledger, self._merges = repo, ledger, press
+        self._repo, self._ledger, self._merges = repo, ledger, merges
         self._work, self._prove, self._clock = work, prove, clock
 
     async def prepare(self, order: AttemptOrder) -> Prepared:

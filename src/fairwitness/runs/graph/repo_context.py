@@ -34,7 +34,7 @@ class Prove(Protocol):
         ...
 
 
-class Work(Protocol):
+class AgentWork(Protocol):
     """Lets the agents of a workflow work on a node in a folder."""
 
     async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:

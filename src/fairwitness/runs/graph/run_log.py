@@ -27,7 +27,7 @@ from fairwitness.rules.graph_run import MOVING, GraphRun
 GRAPH, OVERLAY = "graph", "overlay"
 
 
-class Begun(NamedTuple):
+class StoredGraph(NamedTuple):
     """What stands in the ledger of a run from its beginning."""
 
     dag: Dag
@@ -69,7 +69,7 @@ class RunLog:
         self.ledger, self.run_id, self.phase, self.clock = ledger, run_id, phase, clock
         self._workflow = workflow
         self._key = GRAPH if phase is None else f"{GRAPH}:{phase}"
-        self._begun: Begun | None = None
+        self._begun: StoredGraph | None = None
         self._grown: tuple[int, Dag] | None = None
         """The graph with so many overlays."""
 
@@ -115,7 +115,7 @@ class RunLog:
             ) from None
         killpoint("graph.begun")
 
-    def begun(self) -> Begun:
+    def begun(self) -> StoredGraph:
         """What the run began with; the ledger never changes it."""
         if self._begun is not None:
             return self._begun
@@ -127,7 +127,7 @@ class RunLog:
         if row is None:
             raise UsageError(f"{self.run_id} is no run of a graph", next_step="fairwitness status lists the runs")
         detail = row.detail
-        self._begun = Begun(
+        self._begun = StoredGraph(
             Dag.model_validate(detail["dag"]),
             GraphOptions.model_validate(detail["options"]),
             str(detail["base_commit"]),

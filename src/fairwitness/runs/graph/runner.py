@@ -17,7 +17,7 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.graph.attempts import AttemptRunner
 from fairwitness.runs.graph.merges import MergeRunner
-from fairwitness.runs.graph.repo_context import Prove, RepoContext, Work
+from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.run_log import RunLog
 from fairwitness.runs.shared.blocking import run_blocking
 
@@ -30,7 +30,7 @@ class GraphRunner(RunLog):
         repo: RepoContext,
         ledger: Ledger,
         run_id: str,
-        work: Work,
+        work: AgentWork,
         prove: Prove,
         *,
         workflow: Workflow = Workflow.FORGE,
@@ -40,27 +40,27 @@ class GraphRunner(RunLog):
         super().__init__(ledger, run_id, workflow=workflow, phase=phase, clock=clock)
         self._repo = repo
         self._merges = MergeRunner(repo, run_id, prove, self.last_tip)
-        self._bench = AttemptRunner(repo, ledger, self._merges, work, prove, clock=clock)
+        self._attempts = AttemptRunner(repo, ledger, self._merges, work, prove, clock=clock)
 
     async def prepare(self, order: AttemptOrder) -> Prepared:
         """See `AttemptRunner`."""
-        return await self._bench.prepare(order)
+        return await self._attempts.prepare(order)
 
     async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
         """See `AttemptRunner`."""
-        return await self._bench.work(order, prepared)
+        return await self._attempts.work(order, prepared)
 
     async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
         """See `AttemptRunner`."""
-        return await self._bench.commit(order, prepared, worked)
+        return await self._attempts.commit(order, prepared, worked)
 
     async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
         """See `AttemptRunner`."""
-        return await self._bench.prove(order, prepared, candidate)
+        return await self._attempts.prove(order, prepared, candidate)
 
     async def leave(self, order: AttemptOrder, *, keep: bool) -> None:
         """See `AttemptRunner`."""
-        await self._bench.leave(order, keep=keep)
+        await self._attempts.leave(order, keep=keep)
 
     async def tip(self, target: str) -> str:
         """See `MergeRunner`."""
