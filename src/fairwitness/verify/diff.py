@@ -98,7 +98,7 @@ def _text(entry: TreeEntry | None, contents: Mapping[str, bytes]) -> str | None:
 
 
 def inspect(change: ProposedChange, texts: Texts) -> tuple[FindingLine, ...]:
-    """Return all findings, each with the person's reason if they accepted it."""
+    """Return all findings, each with the user's reason if they accepted it."""
     lines = [
         FindingLine(
             check="readiness-secrets",

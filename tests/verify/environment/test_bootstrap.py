@@ -68,7 +68,7 @@ def test_a_tool_of_the_tree_ends_with_its_own_code(tmp_path: Path) -> None:
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == REFUSED, refused.stderr
     problem = judge_origin(SHOP, (tmp_path / "third").read_bytes(), tree, loads=False)
-    assert problem == f"fake would have come from the tree itself ({tree}/fake/__main__.py)"
+    assert problem == f"fake would have been loaded from the tree itself ({tree}/fake/__main__.py)"
 
 
 def test_a_tool_whose_own_needs_are_missing_is_broken_and_not_absent(tmp_path: Path) -> None:
@@ -94,21 +94,27 @@ START = record("start", tool={"name": "pytest", "file": "/site/pytest/__main__.p
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (None, "the run left no word on what it loaded"),
-        (b"", "the word on what was loaded is torn or not ours"),
-        (b"{}\n", "the word on what was loaded is torn or not ours"),
-        (START + b'{"record"', "the word on what was loaded is torn or not ours"),
-        (START + record("tool", packages=["shop"]), "the word on what was loaded is torn or not ours"),
-        (START + record("tool", packages={"shop": {}}), "the word on what was loaded is torn or not ours"),
-        (START, "the run ended before it could say what it loaded"),
-        (record("tool", packages={}), "the run ended before it could say what it loaded"),
+        (None, "the run left no record of what it loaded"),
+        (b"", "the record of what was loaded is damaged or was not written by Fair Witness"),
+        (b"{}\n", "the record of what was loaded is damaged or was not written by Fair Witness"),
+        (START + b'{"record"', "the record of what was loaded is damaged or was not written by Fair Witness"),
+        (
+            START + record("tool", packages=["shop"]),
+            "the record of what was loaded is damaged or was not written by Fair Witness",
+        ),
+        (
+            START + record("tool", packages={"shop": {}}),
+            "the record of what was loaded is damaged or was not written by Fair Witness",
+        ),
+        (START, "the run ended before it recorded what it loaded"),
+        (record("tool", packages={}), "the run ended before it recorded what it loaded"),
         (
             START + record("tool", packages=package("/site-packages/shop/__init__.py")),
             "`shop` was loaded from /site-packages, not from this tree",
         ),
         (
             START + record("child", packages=package("/tree/shop.py", outside=("/other/src/shop/part.py",))),
-            "the run ended before it could say what it loaded",
+            "the run ended before it recorded what it loaded",
         ),
         (
             START + record("child", packages=package("/o/shop.py")) + record("tool", packages=package("/tree/shop.py")),

@@ -158,7 +158,7 @@ def test_without_a_lock_nothing_is_installed(bench: Bench, tmp_path: Path) -> No
     write(tree, {"yarn.lock": "# yarn lockfile v1\n"})
     answer = bench.prepare(tree, TILL, environ=PERSON)
     assert isinstance(answer, NoEnvironment)
-    assert answer.reason == "yarn.lock is not a lock that is installed from here"
+    assert answer.reason == "Fair Witness cannot install from yarn.lock"
 
 
 @pytest.mark.req("P9")
@@ -166,7 +166,7 @@ def test_a_broken_lock_is_the_trees_own_fault(bench: Bench, tmp_path: Path) -> N
     tree = till(tmp_path / "tree", **{"package-lock.json": '{"lockfileVersion": 3, '})
     answer = bench.prepare(tree, TILL, environ=PERSON)
     assert isinstance(answer, NoEnvironment)
-    assert answer.reason == "package-lock.json is no lock file of npm"
+    assert answer.reason == "package-lock.json is not a valid npm lock file"
     assert not answer.environmental
     write(tree, {"package.json": "{"})
     assert bench.prepare(tree, TILL, environ=PERSON) == NoEnvironment(

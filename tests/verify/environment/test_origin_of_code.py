@@ -142,7 +142,7 @@ def test_a_run_that_ends_before_its_end_leaves_a_problem(bench: Bench, tmp_path:
     write(worktree, {"tests/conftest.py": "import os\nos._exit(0)\n"})
     ran = bench.run(bench.ready(worktree), worktree)
     assert ran.passed
-    assert ran.problem == "the run ended before it could say what it loaded"
+    assert ran.problem == "the run ended before it recorded what it loaded"
 
 
 def test_modules_beside_the_tests_of_a_flat_layout_are_found(bench: Bench, tmp_path: Path) -> None:
@@ -237,4 +237,4 @@ def test_a_word_on_the_origin_that_is_a_link_is_none(bench: Bench, tmp_path: Pat
     assert ran.resolved.origin is not None
     moved = ran.resolved.origin.rename(tmp_path / "moved")
     ran.resolved.origin.symlink_to(moved)
-    assert origin_problem(SHOP, ran.resolved, worktree) == "the run left no word on what it loaded"
+    assert origin_problem(SHOP, ran.resolved, worktree) == "the run left no record of what it loaded"

@@ -75,7 +75,7 @@ def test_a_broken_lock_is_the_trees_own_fault(bench: Bench, tmp_path: Path) -> N
     tree = shop(tmp_path / "tree", {"uv.lock": "[[package\n"}, price=1)
     answer = bench.prepare(tree, LOCKED)
     assert isinstance(answer, NoEnvironment)
-    assert answer.reason.startswith("uv.lock is no lock file: ")
+    assert answer.reason.startswith("uv.lock is not a valid lock file: ")
     assert not answer.environmental
 
 

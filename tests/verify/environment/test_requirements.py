@@ -81,7 +81,7 @@ def test_setup_cfg_is_read_where_it_says_something() -> None:
         ({"pyproject.toml": '[project]\nname = "x"\ndependencies = ["?"]\n'}, "pyproject.toml asks for '?'"),
         (
             {"requirements.txt": "six --hash=sha256:aa --pre\n"},
-            "requirements.txt gives six options that are not read here",
+            "requirements.txt gives six options that are not supported",
         ),
         ({"pyproject.toml": '[project]\nname = "x"\ndependencies = ["six\\n--pre"]\n'}, "pyproject.toml asks for "),
         ({"requirements.txt": "-r ../outside.txt\n"}, "../../outside.txt is named by a requirements file"),

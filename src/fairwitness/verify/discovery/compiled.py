@@ -18,7 +18,7 @@ _JAVA = (
 
 
 def add_rust_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
-    """Notes a crate or a workspace of crates."""
+    """Add a crate or a workspace of crates."""
     manifest = tree.toml(join(project_checks.root, "Cargo.toml"))
     crates = [
         path
@@ -65,7 +65,7 @@ def add_rust_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
 
 
 def add_go_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
-    """Notes a Go module."""
+    """Add a Go module."""
     project_checks.project = _describe(tree, project_checks, _GO, [])
     where = project_checks.where("go.mod")
     project_checks.add_check(
@@ -87,7 +87,7 @@ def add_go_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
 
 
 def add_java_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
-    """Notes a Maven or Gradle build.
+    """Add a Maven or Gradle build.
 
     Both write one report for each test class into folders of the tree (target/surefire-reports,
     build/test-results/test) that no option moves to a file of ours, so the exit code is all that is taken from them.
@@ -171,7 +171,7 @@ _LOOKED_AT = 100
 
 
 def add_native_checks(tree: IndexedTree, project_checks: ProjectChecks, beside: list[ProjectChecks]) -> None:
-    """Notes what CMake and make offer; `beside` is what was found of other languages in the same folder."""
+    """Add what CMake and make offer; `beside` is what was found of other languages in the same folder."""
     makefile = tree.first(project_checks.root, *MAKEFILES)
     checks = [check for other in beside for check in other.checks]
     if makefile is not None and beside and not tree.has(join(project_checks.root, "CMakeLists.txt")):
@@ -235,7 +235,7 @@ def _add_make(tree: IndexedTree, project_checks: ProjectChecks, makefile: str, b
 
 
 def _recipes(text: str) -> dict[str, tuple[list[str], str]]:
-    """Each target with the targets before it and the lines that make it."""
+    """Return each target with the targets before it and the lines that make it."""
     recipes: dict[str, tuple[list[str], str]] = {}
     current: list[str] = []
     for line in text.replace("\\\n", " ").split("\n")[:20_000]:
@@ -262,7 +262,7 @@ def _recipes(text: str) -> dict[str, tuple[list[str], str]]:
 
 
 def _all_of(recipes: dict[str, tuple[list[str], str]], target: str) -> Iterator[str]:
-    """The lines of a target and of all it needs or calls, each target once."""
+    """Yield the lines of a target and of all it needs or calls, each target once."""
     waiting, seen = [target], set[str]()
     while waiting and len(seen) < 50:
         name = waiting.pop()
@@ -275,7 +275,7 @@ def _all_of(recipes: dict[str, tuple[list[str], str]], target: str) -> Iterator[
 
 
 def _is_same(check: CheckSpec, recipe: str) -> bool:
-    """True if a recipe runs what a check of another tool already runs."""
+    """Return True if a recipe runs what a check of another tool already runs."""
     id_ = check.id.rpartition("/")[2]
     pattern = _SAME.get(re.sub(r"^unittest-.*", "unittest", id_))
     if pattern is None and check.name == "tests" and check.language == "node":
@@ -286,7 +286,7 @@ def _is_same(check: CheckSpec, recipe: str) -> bool:
 
 
 def _prints_tap(tree: IndexedTree, project_checks: ProjectChecks, recipe: str) -> bool:
-    """True if the recipe, or the one test program there is, speaks TAP; of several, the plans would mix."""
+    """Return True if the recipe, or the one test program there is, speaks TAP; of several, the plans would mix."""
     if _TAP.search(recipe):
         return True
     start = 0 if project_checks.root == "." else len(project_checks.root) + 1

@@ -29,7 +29,7 @@ class UnreadableDocument:
 
 
 def toml_of(text: str) -> dict[str, Any] | UnreadableDocument:
-    """The tables of a TOML document."""
+    """Return the tables of a TOML document."""
     if any(line.count(".") > _DOTS for line in text.split("\n")):
         return UnreadableDocument(f"a line holds more than {_DOTS} dots")
     try:
@@ -41,7 +41,7 @@ def toml_of(text: str) -> dict[str, Any] | UnreadableDocument:
 
 
 def json_of(text: str) -> Any | UnreadableDocument:
-    """The value of a JSON document."""
+    """Return the value of a JSON document."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -51,7 +51,7 @@ def json_of(text: str) -> Any | UnreadableDocument:
 
 
 def ini_of(text: str) -> Ini:
-    """The sections of an INI document, line by line; what is no line of one is passed over.
+    """Return the sections of an INI document, line by line; what is no line of one is passed over.
 
     The standard parser takes the square of a line's length for some lines, so it is not used here.
     """
@@ -74,7 +74,7 @@ def ini_of(text: str) -> Ini:
 
 
 def at(value: Any, *way: str) -> Any:
-    """The value at the end of a way through tables; None where the way is broken.
+    """Return the value at the end of a way through tables; None where the way is broken.
 
     >>> at({"tool": {"ruff": {"line-length": 100}}}, "tool", "ruff", "line-length")
     100
@@ -89,13 +89,13 @@ def at(value: Any, *way: str) -> Any:
 
 
 def table(value: Any, *way: str) -> dict[str, Any]:
-    """The table at the end of a way; an empty one if there is none."""
+    """Return the table at the end of a way; an empty one if there is none."""
     found = at(value, *way)
     return found if isinstance(found, dict) else {}
 
 
 def texts(value: Any) -> list[str]:
-    """The texts in a value that is a text or a list of them; nothing of anything else."""
+    """Return the texts in a value that is a text or a list of them; nothing of anything else."""
     if isinstance(value, str):
         return [value]
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -39,7 +39,7 @@ class TreeFiles(Protocol):
         ...
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file; None if it is not there, not plain, or too large."""
+        """Return the bytes of a file; None if it is not there, not plain, or too large."""
         ...
 
 
@@ -51,7 +51,7 @@ class MappingFiles:
         self.paths: Sequence[str] = tuple(sorted(self._files))
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file; None if it is not there or too large."""
+        """Return the bytes of a file; None if it is not there or too large."""
         content = self._files.get(path)
         return content if content is not None and len(content) <= READ_LIMIT else None
 
@@ -64,7 +64,7 @@ class FolderFiles:
         self.paths: Sequence[str] = tuple(sorted(self._walk()))
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a plain file inside the folder; None for anything else."""
+        """Return the bytes of a plain file inside the folder; None for anything else."""
         try:
             return read_plain(self._folder, path, limit=READ_LIMIT)
         except StoreError:

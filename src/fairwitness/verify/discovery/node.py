@@ -80,7 +80,7 @@ _HARMLESS = frozenset({"eslint", "prettier", "standard", "xo", "echo", "biome", 
 def _add_tests(
     tree: IndexedTree, project_checks: ProjectChecks, manifest: Mapping[str, object], dependencies: set[str]
 ) -> None:
-    """Notes the project's tests."""
+    """Add the project's tests."""
     declared = manifest.get("scripts")
     scripts: Mapping[str, object] = declared if isinstance(declared, dict) else {}
     script = scripts.get("test")
@@ -105,7 +105,7 @@ def _is_harmless(command: ScriptCommand) -> bool:
 
 
 def _add_direct(project_checks: ProjectChecks, command: ScriptCommand, where: str) -> bool:
-    """A script that is one plain command needs no shell and no npm."""
+    """Add the tests of a script that is one plain command, which needs no shell and no npm; return whether it is one."""
     program, arguments, direct = program_of(command)
     if not command.is_plain or not direct:
         return False
@@ -135,7 +135,7 @@ def _add_direct(project_checks: ProjectChecks, command: ScriptCommand, where: st
 def _add_through_npm(
     project_checks: ProjectChecks, scripts: Mapping[str, object], last: ScriptCommand, where: str
 ) -> bool:
-    """What only a shell can run is run by npm, with our options at the end, where the last command gets them."""
+    """Add tests that only a shell can run: npm runs them, and the last command gets our options at the end."""
     program, arguments, _ = program_of(last)
     argv: tuple[str, ...] = ("npm", "run", "test", "--silent")
     if program == "node" and "--test" in arguments:
@@ -190,7 +190,7 @@ def _add_tests_without_script(tree: IndexedTree, project_checks: ProjectChecks, 
 
 
 def dependencies_of(manifest: Mapping[str, object]) -> set[str]:
-    """The names of everything a package.json depends on."""
+    """Return the names of everything a package.json depends on."""
     groups = [manifest.get(f"{kind}ependencies") for kind in ("d", "devD", "peerD", "optionalD")]
     return {name for group in groups if isinstance(group, dict) for name in texts(list(group))}
 
@@ -216,7 +216,7 @@ _ESLINT_VALUES = frozenset({"-f", "--format", "-o", "--output-file", "--cache-lo
 
 
 def add_node_checks(tree: IndexedTree, project_checks: ProjectChecks, others: Iterable[str]) -> None:
-    """Notes a Node project and its checks; `others` are Node projects below it."""
+    """Add a Node project and its checks; `others` are Node projects below it."""
     manifest = tree.json(join(project_checks.root, "package.json"))
     nested = tuple(others)
     project_checks.project = _describe(tree, project_checks.root, manifest, _members(tree, project_checks.root))
@@ -253,7 +253,7 @@ def _describe(tree: IndexedTree, root: str, manifest: Any, members: list[str]) -
 
 
 def _members(tree: IndexedTree, root: str) -> list[str]:
-    """The workspaces of a project."""
+    """Return the workspaces of a project."""
     named = tree.folders_with({"package.json"})
     below = [folder for folder in named if folder != root and inside(folder, root)]
     return [folder for folder in below[:_MOST_MEMBERS] if is_member(tree, root, folder)]
@@ -345,7 +345,7 @@ def _add_eslint(
 
 
 def _plain_script(scripts: Mapping[str, object], names: tuple[str, ...], program: str) -> tuple[str, ...] | None:
-    """The arguments with which a project itself calls a tool; None if no script is just that call."""
+    """Return the arguments with which a project itself calls a tool; None if no script is just that call."""
     for name in names:
         commands = expand(scripts, name)
         if commands is not None and len(commands) == 1 and commands[0].is_plain:
@@ -377,6 +377,6 @@ def _add_scripts(project_checks: ProjectChecks, scripts: Mapping[str, object]) -
 
 
 def _is_known(command: ScriptCommand, tools: set[str]) -> bool:
-    """True if a command is already run as a check of its own; one that builds in stages is not the same."""
+    """Return True if a command is already run as a check of its own; one that builds in stages is not the same."""
     program, arguments, _ = program_of(command)
     return program in ("eslint", "tsc") and program in tools and not {"-b", "--build"}.intersection(arguments)

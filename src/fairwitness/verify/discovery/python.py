@@ -56,7 +56,7 @@ class PythonProject:
         """Its own top-level modules, each with the file or folder it is, relative to the root."""
 
     def path(self, name: str) -> str:
-        """A path inside the project, relative to the repository."""
+        """Return a path inside the project, relative to the repository."""
         return join(self.root, name)
 
     @property
@@ -64,7 +64,7 @@ class PythonProject:
         return tuple(dict.fromkeys(name for name, _ in self.modules))
 
     def describe(self) -> Project:
-        """The project as the environment needs it."""
+        """Return the project as the environment needs it."""
         names = [name for pattern in _MANIFESTS for name in self.tree.names(self.root, pattern)]
         folder = self.path("requirements")
         names += [f"requirements/{name}" for name in self.tree.names(folder, "*.txt", "*.in")]
@@ -90,7 +90,7 @@ class PythonProject:
                 yield relative
 
     def depends_on(self, tool: str) -> bool:
-        """True if a tool is named among the dependencies, in whatever way projects name them."""
+        """Return True if a tool is named among the dependencies, in whatever way projects name them."""
         return tool in self._requirements()
 
     def _requirements(self) -> set[str]:
@@ -127,7 +127,7 @@ class PythonProject:
         return requirement_files + [join(folder, name) for name in self.tree.names(folder, "*.txt", "*.in")]
 
     def _sources(self) -> tuple[str, ...]:
-        """Folders that its packages are imported from, relative to the root."""
+        """Return folders that its packages are imported from, relative to the root."""
         setuptools = table(self.pyproject, "tool", "setuptools")
         named = texts(at(setuptools, "packages", "find", "where"))
         named += [folder for name, folder in table(setuptools, "package-dir").items() if not name and texts(folder)]
@@ -172,7 +172,7 @@ class PythonProject:
         return name not in _FOLDERS_NOT_IMPORTED and self.tree.has(join(inner, "__init__.py"))
 
     def importable(self) -> list[str]:
-        """The modules that can be imported without doing anything, as far as a look from outside can tell."""
+        """Return the modules that can be imported without doing anything, as far as a look from outside can tell."""
         return list(dict.fromkeys(name for name, place in self.modules if self._is_quiet(place)))
 
     def _is_quiet(self, place: str) -> bool:
@@ -186,7 +186,7 @@ _TARGETS = 20
 
 
 def add_python_checks(project: PythonProject, project_checks: ProjectChecks, *, ruff_above: bool) -> None:
-    """Notes the project's checks other than tests; `ruff_above` says that a run of ruff above covers this folder."""
+    """Add the project's checks other than tests; `ruff_above` says that a run of ruff above covers this folder."""
     _add_syntax(project, project_checks)
     _add_linters(project, project_checks, ruff_above=ruff_above)
     _add_types(project, project_checks)
@@ -195,7 +195,7 @@ def add_python_checks(project: PythonProject, project_checks: ProjectChecks, *, 
 
 
 def ruff_configuration(project: PythonProject) -> tuple[str, str] | None:
-    """The file and section that configure ruff; None if nothing does."""
+    """Return the file and section that configure ruff; None if nothing does."""
     own = project.tree.first(project.root, ".ruff.toml", "ruff.toml")
     if own is not None:
         return (own, "")
@@ -292,7 +292,7 @@ def _add_types(project: PythonProject, project_checks: ProjectChecks) -> None:
 
 
 def _mypy_configuration(project: PythonProject) -> tuple[str, str, bool] | None:
-    """Where mypy is configured, and whether it says there what is to be checked."""
+    """Return where mypy is configured, and whether it says there what is to be checked."""
     choices = ("files", "packages", "modules")
     for name in ("mypy.ini", ".mypy.ini"):
         if project.tree.has(project.path(name)):
@@ -307,7 +307,7 @@ def _mypy_configuration(project: PythonProject) -> tuple[str, str, bool] | None:
 
 
 def _targets(project: PythonProject) -> tuple[str, ...]:
-    """What a type checker is pointed at: folders that sources lie in, or else the project's own packages."""
+    """Return what a type checker is pointed at: folders that sources lie in, or else the project's own packages."""
     folders = tuple(source for source in project.sources if source != TOP)
     if folders:
         return folders
@@ -359,7 +359,7 @@ class _Style(NamedTuple):
 def add_python_tests(
     project: PythonProject, project_checks: ProjectChecks, *, others: tuple[str, ...], covered: bool
 ) -> None:
-    """Notes the project's tests.
+    """Add the project's tests.
 
     `others` are projects below that run pytest themselves; `covered` says that a project above is configured to run
     this one's tests with its own.
@@ -388,7 +388,7 @@ def add_python_tests(
 
 
 def pytest_configuration(project: PythonProject) -> tuple[str, str] | None:
-    """The file and section that configure pytest, in pytest's own order; None if nothing does."""
+    """Return the file and section that configure pytest, in pytest's own order; None if nothing does."""
     for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"):
         if project.tree.has(project.path(name)):
             return (name, "")
@@ -497,7 +497,7 @@ _PLAIN = re.compile(r"\.|[A-Za-z0-9_][A-Za-z0-9_./-]{0,80}")
 
 
 def _start_of(project: PythonProject, path: str) -> str:
-    """The folder above a test's outermost package: unittest has to start there."""
+    """Return the folder above a test's outermost package: unittest has to start there."""
     folder = parent(path)
     while folder != TOP and project.tree.has(project.path(f"{folder}/__init__.py")):
         folder = parent(folder)

@@ -32,7 +32,7 @@ SWITCHED_OFF = "switched off in fairwitness.toml"
 
 
 def apply_settings(discovered: Discovered, settings: VerifySettings) -> Discovered:
-    """The checks as the person wants them; what is switched off stays visible."""
+    """Return the checks as the person wants them; what is switched off stays visible."""
     checks = {check.id: check for check in discovered.checks}
     for declared in settings.check:
         spec = declared_spec(declared, discovered.projects)
@@ -57,12 +57,12 @@ def apply_settings(discovered: Discovered, settings: VerifySettings) -> Discover
 
 
 def declared_id(declared: DeclaredCheck) -> str:
-    """The id of a declared check: its own, or one made of its folder and name."""
+    """Return the id of a declared check: its own, or one made of its folder and name."""
     return declared.id or check_id(declared.root, declared.name)
 
 
 def declared_spec(declared: DeclaredCheck, projects: Iterable[Project]) -> CheckSpec:
-    """A declared check as a command to run; tier and time follow from its name unless they are said."""
+    """Return a declared check as a command to run; tier and time follow from its name unless they are said."""
     said = declared.model_fields_set
     return CheckSpec(
         id=declared_id(declared),
@@ -107,7 +107,7 @@ def _language_of(declared: DeclaredCheck, projects: Iterable[Project]) -> Langua
 
 
 def _tool_of(argv: tuple[str, ...]) -> str:
-    """The program whose version counts."""
+    """Return the program whose version counts."""
     if len(argv) > 2 and argv[0] == "{python}" and argv[1] == "-m" and argv[2].strip():
         return argv[2]
     name = re.sub(r"[{}]", "", argv[0]).rpartition("/")[2]
@@ -132,7 +132,7 @@ _UNKNOWN = {
 
 
 def discover(files: TreeFiles, settings: VerifySettings) -> Discovered:
-    """What a tree offers: projects, checks, and what is configured but cannot be run. Empty if it offers nothing."""
+    """Return a tree's projects and checks, and what is configured but cannot be run; empty if there is nothing."""
     tree = IndexedTree(files)
     wanted = None if settings.roots is None else [_plain(root) for root in settings.roots]
     roots = find_roots(tree, wanted)
@@ -190,7 +190,7 @@ def _checks_of_roots(tree: IndexedTree, roots: list[Root]) -> list[ProjectChecks
 
 
 def _below(root: Root, roots: Iterable[Root]) -> list[str]:
-    """The projects of the same language inside another's folder."""
+    """Return the projects of the same language inside another's folder."""
     return [
         other.path
         for other in roots

@@ -50,12 +50,12 @@ class Root(NamedTuple):
 
 
 def is_test_file(name: str) -> bool:
-    """True for the names that Python's test runners look for."""
+    """Return True for the names that Python's test runners look for."""
     return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
 
 
 def find_roots(tree: IndexedTree, wanted: Iterable[str] | None) -> list[Root]:
-    """Every project, outermost first; `wanted` names the only folders to look at, wherever they lie."""
+    """Return every project, outermost first; `wanted` names the only folders to look at, wherever they lie."""
     if wanted is not None:
         folders = sorted(set(wanted), key=_depth)
         return [
@@ -93,14 +93,14 @@ def _is_python(tree: IndexedTree, folder: str) -> bool:
 
 
 def _has_python(tree: IndexedTree, folder: str) -> bool:
-    """True if a folder holds a package, or a test beside or below it."""
+    """Return True if a folder holds a package, or a test beside or below it."""
     if any(tree.has(join(join(folder, inner), "__init__.py")) for inner in tree.folders(folder)):
         return True
     return any(is_test_file(path.rpartition("/")[2]) for path in tree.under(folder))
 
 
 def _is_loose_python(tree: IndexedTree, found: list[Root]) -> bool:
-    """True for a repository of Python files without any manifest, unless they all belong to projects below."""
+    """Return True for a repository of Python files without any manifest, unless they all belong to projects below."""
     nested = [root.path for root in found if root.language is Language.PYTHON]
     tops = tree.names(TOP, "*.py")
     packages = [name for name in tree.folders(TOP) if tree.has(f"{name}/__init__.py") and is_own(name)]
@@ -113,7 +113,7 @@ def _is_loose_python(tree: IndexedTree, found: list[Root]) -> bool:
 
 
 def _loose(tree: IndexedTree, folder: str) -> list[Language]:
-    """What a folder without any manifest is taken for when a person names it."""
+    """Return what a folder without any manifest is taken for when a person names it."""
     return [Language.PYTHON] if tree.names(folder, "*.py") or _has_python(tree, folder) else []
 
 
@@ -156,7 +156,7 @@ _MARKS: dict[Language, Callable[[IndexedTree, str], bool]] = {
 
 
 def _is_spoken_for(tree: IndexedTree, root: Root, found: Set[Root]) -> bool:
-    """True if a project above runs this one's tests with its own."""
+    """Return True if a project above runs this one's tests with its own."""
     rule = _SPEAKS_FOR.get(root.language)
     return rule is not None and any(
         Root(above, root.language) in found and rule(tree, above, root.path) for above in folders_above(root.path)
@@ -164,7 +164,7 @@ def _is_spoken_for(tree: IndexedTree, root: Root, found: Set[Root]) -> bool:
 
 
 def folders_above(folder: str) -> list[str]:
-    """Every folder around a folder, outermost first.
+    """Return every folder around a folder, outermost first.
 
     >>> folders_above("a/b/c"), folders_above(".")
     (['.', 'a', 'a/b'], [])
@@ -174,7 +174,7 @@ def folders_above(folder: str) -> list[str]:
 
 
 def _cargo_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
-    """A workspace has every crate below it, except the excluded and those with a workspace of their own."""
+    """Return whether a Cargo workspace contains a crate: all below it, except excluded ones and other workspaces."""
     manifest, own = tree.toml(join(above, "Cargo.toml")), tree.toml(join(folder, "Cargo.toml"))
     if at(manifest, "workspace") is None or at(own, "workspace") is not None:
         return False
@@ -201,7 +201,7 @@ def _native_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
 
 
 def _node_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
-    """The root of workspaces speaks for their tests if it has a test script at all."""
+    """Return whether the root of Node workspaces runs their tests: it does if it has a test script."""
     manifest = tree.json(join(above, "package.json"))
     script = at(manifest, "scripts", "test")
     return isinstance(script, str) and has_tests(script) and is_member(tree, above, folder)
@@ -221,7 +221,7 @@ def has_tests(script: str) -> bool:
 
 
 def is_member(tree: IndexedTree, above: str, folder: str) -> bool:
-    """True if a folder is one of the workspaces of a Node project above it."""
+    """Return True if a folder is one of the workspaces of a Node project above it."""
     relative = folder if above == TOP else folder.removeprefix(f"{above}/")
     patterns = workspace_patterns(tree, above)
     if not patterns:
@@ -231,7 +231,7 @@ def is_member(tree: IndexedTree, above: str, folder: str) -> bool:
 
 
 def workspace_patterns(tree: IndexedTree, root: str) -> list[str]:
-    """What a Node project names as its workspaces, for npm, yarn, pnpm or lerna."""
+    """Return what a Node project names as its workspaces, for npm, yarn, pnpm or lerna."""
     declared: Any = at(tree.json(join(root, "package.json")), "workspaces")
     patterns = texts(declared) or texts(table({"w": declared}, "w").get("packages"))
     pnpm = tree.yaml(join(root, "pnpm-workspace.yaml"))
@@ -242,7 +242,7 @@ def workspace_patterns(tree: IndexedTree, root: str) -> list[str]:
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """A workspace pattern against a folder: `*` stands for one name or a part of it, `**` for any number of names.
+    """Return whether a workspace pattern matches a folder: `*` matches (a part of) a name, `**` any number of names.
 
     >>> [_matches(pattern, "packages/ui/kit") for pattern in ("packages/*", "packages/**", "packages/ui/k*")]
     [False, True, True]

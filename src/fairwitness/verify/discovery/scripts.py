@@ -28,7 +28,7 @@ class ScriptCommand(NamedTuple):
 
 
 def words_of(text: str) -> list[ScriptCommand] | None:
-    """The commands of a script that are joined by `&&`; None if it is more than that.
+    """Return the commands of a script that are joined by `&&`; None if it is more than that.
 
     >>> words_of("tsc && node --test 'dist/*.js'")
     [ScriptCommand(words=('tsc',), is_plain=True, ...), ScriptCommand(words=('node', '--test', 'dist/*.js'), is_plain=True, ...)]
@@ -72,7 +72,7 @@ def words_of(text: str) -> list[ScriptCommand] | None:
 
 
 def _command(words: list[str], plain: bool) -> ScriptCommand:
-    """A command without the variables set before it."""
+    """Return a command without the variables set before it."""
     rest = list(words)
     while rest and "=" in rest[0] and rest[0].partition("=")[0].isidentifier():
         rest.pop(0)
@@ -81,7 +81,7 @@ def _command(words: list[str], plain: bool) -> ScriptCommand:
 
 
 def expand(scripts: Mapping[str, object], name: str, depth: int = 0) -> list[ScriptCommand] | None:
-    """Every command that a script runs, the scripts it calls and npm's hooks included; None if that cannot be told."""
+    """Return every command that a script runs, including those of called scripts and npm's hooks; None if unknown."""
     text = scripts.get(name)
     own = words_of(text) if isinstance(text, str) and depth <= _DEPTH else None
     if own is None:
@@ -110,7 +110,7 @@ def expand(scripts: Mapping[str, object], name: str, depth: int = 0) -> list[Scr
 
 
 def _called(command: ScriptCommand, scripts: Mapping[str, object]) -> tuple[str | None, int]:
-    """The script that a command calls, and whether its arguments have to stand behind a `--`."""
+    """Return the script that a command calls, and whether its arguments have to stand behind a `--`."""
     manager, *rest = command.words
     if manager not in _MANAGERS:
         return None, 0
@@ -121,7 +121,7 @@ def _called(command: ScriptCommand, scripts: Mapping[str, object]) -> tuple[str 
 
 
 def program_of(command: ScriptCommand) -> tuple[str, tuple[str, ...], bool]:
-    """The program behind wrappers, its arguments, and whether it is called without any."""
+    """Return the program behind wrappers, its arguments, and whether it is called without any."""
     words = list(command.words)
     direct = True
     while words:
@@ -160,7 +160,7 @@ def without(words: Sequence[str], flags: Set[str], options: Set[str]) -> list[st
 
 
 def _script_of(words: list[str]) -> int | None:
-    """Where node's own arguments end and a program of node_modules begins; None if it begins nowhere."""
+    """Return where node's own arguments end and a program of node_modules begins; None if it begins nowhere."""
     for index, word in enumerate(words[1:], start=1):
         if not word.startswith("-"):
             return index if "node_modules/" in word else None

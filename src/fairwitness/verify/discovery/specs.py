@@ -35,17 +35,17 @@ DECLARE = "declare its tests as [[verify.check]] in fairwitness.toml"
 
 
 def tier_of(name: str) -> int:
-    """The tier of a check; those of readiness are the last."""
+    """Return the tier of a check; those of readiness are the last."""
     return TIERS.get(name, 4)
 
 
 def time_of(name: str) -> float:
-    """How long a check may take."""
+    """Return how long a check may take."""
     return LONG_S if name in _LONG else QUICK_S
 
 
 def _prefix(root: str) -> str:
-    """A root as the first part of an id; one that had to be changed for that carries a mark of its own.
+    """Return a root as the first part of an id; one that had to be changed for that carries a mark of its own.
 
     >>> _prefix("services/api"), _prefix("my app")
     ('services/api', 'my-app-cccdfa')
@@ -58,7 +58,7 @@ def _prefix(root: str) -> str:
 
 
 def check_id(root: str, name: str) -> str:
-    """The id of a check of a project.
+    """Return the id of a check of a project.
 
     >>> check_id(".", "pytest"), check_id("api", "pytest")
     ('pytest', 'api/pytest')
@@ -77,7 +77,7 @@ class ProjectChecks:
     project: Project | None = None
 
     def where(self, name: str, section: str = "") -> str:
-        """A place as people read it: `api/pyproject.toml [tool.ruff]`."""
+        """Return a place as people read it: `api/pyproject.toml [tool.ruff]`."""
         return visible(f"{join(self.root, name)} {section}".strip())
 
     def add_check(
@@ -94,7 +94,7 @@ class ProjectChecks:
         writes: bool = False,
         timeout_s: float | None = None,
     ) -> None:
-        """Notes a check. Tests are required; everything else supports."""
+        """Add a check. Tests are required; everything else supports."""
         self.checks.append(
             CheckSpec(
                 id=check_id(self.root, id_),
@@ -117,7 +117,7 @@ class ProjectChecks:
     def add_undiscovered(
         self, id_: str, name: str, reason: str, *, found_in: str, required: bool = False, next_step: str = DECLARE
     ) -> None:
-        """Notes something that is configured but cannot be run."""
+        """Add something that is configured but cannot be run."""
         self.undiscovered.append(
             Undiscovered(
                 id=check_id(self.root, id_),
@@ -131,7 +131,7 @@ class ProjectChecks:
         )
 
     def add_unreadable(self, name: str, reason: str) -> None:
-        """Notes a manifest that says nothing: whether it declares tests, nobody knows, so it counts as missing."""
+        """Add a manifest that says nothing: whether it declares tests, nobody knows, so it counts as missing."""
         self.add_undiscovered(
             name.lstrip("."),
             "tests",
@@ -142,5 +142,5 @@ class ProjectChecks:
         )
 
     def has(self, name: str) -> bool:
-        """True if a check of that name was noted."""
+        """Return True if a check of that name was noted."""
         return any(check.name == name for check in self.checks)

@@ -21,7 +21,7 @@ TOO_LARGE = "it is no plain file of at most a megabyte"
 
 
 def join(root: str, name: str) -> str:
-    """A path inside a project, relative to the repository.
+    """Return a path inside a project, relative to the repository.
 
     >>> join(".", "setup.py"), join("api", "setup.py")
     ('setup.py', 'api/setup.py')
@@ -30,7 +30,7 @@ def join(root: str, name: str) -> str:
 
 
 def parent(path: str) -> str:
-    """The folder a path lies in.
+    """Return the folder a path lies in.
 
     >>> parent("api/src/a.py"), parent("a.py")
     ('api/src', '.')
@@ -40,7 +40,7 @@ def parent(path: str) -> str:
 
 
 def inside(path: str, root: str) -> bool:
-    """True if a path is a root or lies in it."""
+    """Return True if a path is a root or lies in it."""
     return root == TOP or path == root or path.startswith(f"{root}/")
 
 
@@ -87,24 +87,24 @@ class IndexedTree:
             folder = above
 
     def has(self, path: str) -> bool:
-        """True if there is such a file."""
+        """Return True if there is such a file."""
         return path in self._known
 
     def names(self, folder: str, *patterns: str) -> list[str]:
-        """The files directly in a folder, by name."""
+        """Return the files directly in a folder, by name."""
         found = self._names.get(folder, [])
         return [name for name in found if any(fnmatchcase(name, pattern) for pattern in patterns or "*")]
 
     def first(self, root: str, *names: str) -> str | None:
-        """The first of some names that is a file in a folder."""
+        """Return the first of some names that is a file in a folder."""
         return next((name for name in names if self.has(join(root, name))), None)
 
     def folders(self, folder: str) -> list[str]:
-        """The names of the folders directly in a folder."""
+        """Return the names of the folders directly in a folder."""
         return sorted(self._subfolders.get(folder, ()))
 
     def folders_with(self, names: Set[str], prefix: str = "\0") -> list[str]:
-        """Every folder that holds a file of one of these names, or one whose name begins with the prefix."""
+        """Return every folder that holds a file of one of these names, or one whose name begins with the prefix."""
         return sorted(
             folder
             for folder, found in self._names.items()
@@ -112,14 +112,14 @@ class IndexedTree:
         )
 
     def under(self, root: str) -> list[str]:
-        """All files beneath a folder."""
+        """Return all files beneath a folder."""
         if root == TOP:
             return self.paths
         start = bisect.bisect_left(self.paths, f"{root}/")
         return self.paths[start : bisect.bisect_left(self.paths, f"{root}0")]  # "0" is the sign after "/"
 
     def text(self, path: str) -> str | None:
-        """What a file says; None if it is not there or cannot be read. What is no UTF-8 is made visible."""
+        """Return what a file says; None if it is not there or cannot be read. What is no UTF-8 is made visible."""
         if path not in self._known:
             return None
         if path not in self._texts:
@@ -137,20 +137,20 @@ class IndexedTree:
         return content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
     def toml(self, path: str) -> dict[str, Any] | UnreadableDocument | None:
-        """The tables of a TOML file; None if there is no such file."""
+        """Return the tables of a TOML file; None if there is no such file."""
         found: dict[str, Any] | UnreadableDocument | None = self._parsed(path, toml_of)
         return found
 
     def json(self, path: str) -> Any | UnreadableDocument | None:
-        """The value of a JSON file; None if there is no such file."""
+        """Return the value of a JSON file; None if there is no such file."""
         return self._parsed(path, json_of)
 
     def yaml(self, path: str) -> Any | UnreadableDocument | None:
-        """The value of a YAML file, without whatever makes YAML more than values; None if there is no such file."""
+        """Return the plain value of a YAML file, without tags and anchors; None if there is no such file."""
         return self._parsed(path, _yaml_of)
 
     def ini(self, path: str) -> Ini:
-        """The sections of an INI file; none if it is not there."""
+        """Return the sections of an INI file; none if it is not there."""
         found = self._parsed(path, ini_of)
         return found if isinstance(found, dict) else {}
 

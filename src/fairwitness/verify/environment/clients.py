@@ -1,4 +1,4 @@
-"""What package clients are told about this machine: where packages come from and whom to trust; never a secret.
+"""Settings of package clients on this machine: package sources and trusted certificates, never a secret.
 
 Their own configuration lies in a home that the sandbox does not show. The few settings that say where packages are,
 and which certificates count, are read here and passed on as variables; anything that looks like a credential stays.
@@ -25,7 +25,7 @@ _PLACES = re.compile(
     r"PIP_(CONFIG_FILE|CACHE_DIR|TARGET|PREFIX|ROOT|USER|REQUIRE_VIRTUALENV|LOG|SRC|PYTHON)|UV_(CACHE|PROJECT|PYTHON|TOOL|WORKING|CONFIG).*|(npm_config|NPM_CONFIG)_(cache|prefix|userconfig|globalconfig)",
     re.IGNORECASE,
 )
-"""Variables that would move an installation elsewhere, or point to a file that is not there inside."""
+"""Variables that would move an installation, or that point to a file which does not exist in the sandbox."""
 _PIP_KEYS = ("index-url", "extra-index-url", "find-links", "trusted-host", "cert", "proxy", "no-index", "timeout")
 _NPM_KEY = re.compile(r"(registry|@[A-Za-z0-9._-]+:registry|cafile|strict-ssl|proxy|https-proxy|noproxy)")
 _LIMIT = 1 << 20
@@ -33,14 +33,14 @@ _LIMIT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Variables for a package client, and what it has to read besides the system's folders."""
+    """Variables for a package client, and paths that it must read besides the system's folders."""
 
     env: dict[str, str]
     read: tuple[Path, ...]
 
 
 def clients(environ: Mapping[str, str], *, network: bool) -> ClientSettings:
-    """The settings of this machine's package clients; without network only sources that are folders remain."""
+    """Return the settings of this machine's package clients; without network only sources that are folders remain."""
     env = {name: value for name, value in environ.items() if _is_passed(name, value)}
     pip = {
         **_pip_files(environ),
@@ -61,7 +61,7 @@ def clients(environ: Mapping[str, str], *, network: bool) -> ClientSettings:
 
 
 def npm_lines(text: str) -> list[str]:
-    """The lines of an .npmrc that say where packages come from and whom to trust, and nothing else."""
+    """Return only those lines of an .npmrc that name package sources and trusted certificates."""
     kept = []
     for line in text.splitlines():
         key, separator, value = (part.strip() for part in line.partition("="))
@@ -71,7 +71,7 @@ def npm_lines(text: str) -> list[str]:
 
 
 def user_npmrc(environ: Mapping[str, str]) -> list[str]:
-    """What the person's own .npmrc says of registries."""
+    """Return the lines about registries of the user's own .npmrc."""
     home = environ.get("HOME")
     return npm_lines(_text(Path(home) / ".npmrc")) if home else []
 
@@ -90,7 +90,7 @@ def _pip_variable(key: str) -> str:
 
 
 def _pip_files(environ: Mapping[str, str]) -> dict[str, str]:
-    """What pip's configuration files say, the more personal last."""
+    """Return pip's configuration; more personal files override general ones."""
     named = environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return {}
@@ -103,7 +103,7 @@ def _pip_files(environ: Mapping[str, str]) -> dict[str, str]:
         try:
             parser.read_string(_text(file))
         except configparser.Error:
-            continue  # pip itself will say so wherever the person uses it
+            continue  # pip itself reports this error to the user
         for section in ("global", "install"):
             if parser.has_section(section):
                 told |= {key: value for key, value in parser.items(section) if key in _PIP_KEYS}
@@ -111,7 +111,7 @@ def _pip_files(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _offline(pip: dict[str, str]) -> dict[str, str]:
-    """Only what is on this machine: folders of wheels, and indexes that are folders."""
+    """Return only sources on this machine: folders of wheels, and indexes that are folders."""
     indexes = [word for key in ("index-url", "extra-index-url") for word in pip.get(key, "").split() if _folder(word)]
     links = [word for word in pip.get("find-links", "").split() if _folder(word)]
     kept = {"find-links": " ".join(links), "retries": "0"}
@@ -121,7 +121,7 @@ def _offline(pip: dict[str, str]) -> dict[str, str]:
 
 
 def _folder(word: str) -> Path | None:
-    """The folder of this machine that a source of packages names; None for one elsewhere."""
+    """Return the local folder that a package source names; None for a remote source."""
     parts = urlsplit(word)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return Path(unquote(parts.path))
@@ -134,7 +134,7 @@ def _folders(pip: dict[str, str]) -> tuple[Path, ...]:
         for word in pip.get(key, "").split():
             folder = _folder(word)
             if folder is not None:
-                # the pages of an index name files beside the folder of pages
+                # the pages of an index link to files beside their folder
                 found += [place for place in (folder, folder.parent if above else folder) if place.exists()]
     return tuple(dict.fromkeys(place for place in found if not is_wide(place)))
 
@@ -146,7 +146,7 @@ def _certificates(env: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _has_user(value: str) -> bool:
-    """True if a value holds an address with a user's name or password in it."""
+    """Return True if a value contains an address with a user name or password."""
     return re.search(r"//[^/\s]*@", value) is not None
 
 

@@ -1,4 +1,4 @@
-"""The commands that a person wrote under [verify.setup]: run in order, sandboxed, and kept like any environment."""
+"""Build an environment with the user's commands of [verify.setup], run in order in the sandbox."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from fairwitness.verify.environment.request import EnvironmentRequest
 def run_commands(
     request: EnvironmentRequest, digest: str, base: Interpreter | None
 ) -> BuiltEnvironment | NoEnvironment:
-    """Runs them with `{env}` as the one folder they may write to, which holds copies of the project's manifests."""
+    """Run the commands; they may write only to `{env}`, a folder with copies of the project's manifests."""
     return request.store.kept(digest, lambda folder: _make(request, folder, base))
 
 
@@ -49,7 +49,7 @@ def _make(request: EnvironmentRequest, folder: Path, base: Interpreter | None) -
             writable=request.checkout is None,
             write=(folder,) if request.checkout is not None else (),
             cwd=root if request.checkout is not None else ".",
-            # what it made itself stays writable: a bind of its own would make it read-only
+            # what the commands created stays writable: a separate bind would make it read-only
             read=(
                 *(base.read if base else ()),
                 *machine.read,
@@ -69,7 +69,7 @@ def _make(request: EnvironmentRequest, folder: Path, base: Interpreter | None) -
 
 
 def _program(word: str, request: EnvironmentRequest, place: Path, base: Interpreter | None) -> Path | None:
-    """The program a command names: one it made itself, one of the machine's, never one of the repository."""
+    """Return the program a command names: one it made itself, one of the machine's, never one of the repository."""
     named = Path(word)
     if named.is_absolute():
         allowed = named.is_relative_to(place) or not within(named, request.repositories)

@@ -1,8 +1,8 @@
-"""Where environments are made and kept: `<state>/env/<digest>/`, used only once their marker says they are whole.
+"""The store of built environments: `<state>/env/<digest>/`, usable once its marker file says that it is complete.
 
-Each try builds in a folder of its own, under the name it keeps, since an installed script knows its interpreter by
-path. The marker that names the folder is written last, in one step. Whoever dies before that leaves a folder that
-nobody uses and the next builder of the same environment removes; builders of one environment take turns.
+Each try builds in a new folder under its final name, because installed scripts contain the path of their interpreter.
+The marker, which names the folder, is written last and atomically. A crash before that leaves an unused folder, which
+the next builder of the same environment removes. Builders of one environment wait for each other.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ from fairwitness.verify.environment.model import NoEnvironment
 
 MARKER = "complete.json"
 NOTES_FORM = 2
-"""Of what a builder writes down: another form makes another environment, since nobody reads the old one any more."""
+"""Version of a builder's notes; it is part of the digest, so a new version builds every environment again."""
 _TRY = "try-"
 _MARKER_LIMIT = 1 << 20
 _NETWORK_WORDS = (
@@ -50,7 +50,7 @@ _TREE_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class BuiltEnvironment:
-    """A whole environment: its folder, and what its builder wrote down about it."""
+    """A complete environment: its folder, and the notes of its builder."""
 
     folder: Path
     notes: dict[str, Any]
@@ -58,7 +58,7 @@ class BuiltEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentStore:
-    """The folder of environments, and the sandbox that everything foreign runs in while they are made."""
+    """The folder of environments, and the sandbox in which foreign programs run while they are built."""
 
     folder: Path
     runner: Runner
@@ -69,7 +69,7 @@ class EnvironmentStore:
     def kept(
         self, digest: str, build: Callable[[Path], dict[str, Any] | NoEnvironment]
     ) -> BuiltEnvironment | NoEnvironment:
-        """The environment of this digest: the one that is there, or else the one that `build` makes in a folder."""
+        """Return the environment of this digest: the existing one, or one that `build` creates in a new folder."""
         place = self.folder / digest
         found = self._whole(place)
         if found is not None:
@@ -82,7 +82,7 @@ class EnvironmentStore:
             for left in place.glob(f"{_TRY}*"):
                 remove(left)
             trying = Path(tempfile.mkdtemp(prefix=_TRY, dir=place))
-            trying.chmod(0o755)  # one tier runs commands as another user; who may enter is the state folder's to say
+            trying.chmod(0o755)  # one tier runs commands as another user; the state folder decides who may enter
             killpoint("environment.build.begun")
             notes: dict[str, Any] | NoEnvironment | None = None
             try:
@@ -110,7 +110,7 @@ class EnvironmentStore:
         )
 
     def ask(self, argv: Sequence[str], *, read: Sequence[Path], env: dict[str, str] | None = None) -> Finished:
-        """Runs a program that only says something: it may write nothing and talk to nobody."""
+        """Run a program for its output only: without write access and without network."""
         nothing = self.folder / "nothing"
         nothing.mkdir(parents=True, exist_ok=True)
         return self.run(argv, worktree=nothing, read=read, env=env or {}, writable=False, wall_s=60.0)
@@ -128,8 +128,8 @@ class EnvironmentStore:
         network: bool = False,
         wall_s: float | None = None,
     ) -> Finished:
-        """Runs a foreign program in the sandbox."""
-        plain = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONNOUSERSITE": "1"}  # a home is the sandbox's to give
+        """Run a foreign program in the sandbox."""
+        plain = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONNOUSERSITE": "1"}  # the sandbox sets HOME
         command = Command(
             argv=tuple(argv),
             cwd=cwd,
@@ -160,7 +160,7 @@ class EnvironmentStore:
 
 
 def remove(folder: Path) -> None:
-    """Takes a folder away, also one that holds folders without the right to write."""
+    """Remove a folder, also if it contains folders without write permission."""
     for parent, folders, _ in os.walk(folder):
         for name in folders:
             path = Path(parent) / name
@@ -171,7 +171,7 @@ def remove(folder: Path) -> None:
 
 @contextmanager
 def _build_lock(lock: Path) -> Iterator[None]:
-    """One builder at a time; the lock goes with its process, also by a crash."""
+    """Hold the lock of an environment's folder; it is released when its process ends, also by a crash."""
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -181,12 +181,12 @@ def _build_lock(lock: Path) -> Iterator[None]:
 
 
 def digest_of(*facts: Any) -> str:
-    """One text for everything that an environment depends on, the form of its notes included."""
+    """Return the digest of everything an environment depends on, including the version of its notes."""
     return hashlib.sha256(json.dumps([NOTES_FORM, facts], sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
 def failure(what: str, finished: Finished, *, network: bool, next_step: str = "") -> NoEnvironment:
-    """Why a command of the preparation failed: its last line that means something, and whose fault it is."""
+    """Return why a command of the preparation failed: its error line, and whether the machine is the cause."""
     end = finished.result.end
     if end in (End.SANDBOX_ERROR, End.CANCELLED):
         said = finished.result.sandbox_error or f"it was {end}"
@@ -197,11 +197,9 @@ def failure(what: str, finished: Finished, *, network: bool, next_step: str = ""
         )
     if end is End.VIOLATION:
         tried = next((f"{one.kind} {one.path}" for one in finished.result.violations), "something")
-        return NoEnvironment(
-            f"{what} tried what it may not: {visible(tried)}", environmental=False, next_step=next_step
-        )
+        return NoEnvironment(f"{what} violated the sandbox: {visible(tried)}", environmental=False, next_step=next_step)
     output = (finished.stderr + b"\n" + finished.stdout).decode(errors="replace")
-    # without a network nothing that is missing can be fetched, so a failure says nothing about the tree
+    # without network nothing can be fetched, so a failure is no evidence about the tree
     plainly = any(word in output.lower() for word in _TREE_WORDS)
     environmental = not plainly and (not network or any(word in output.lower() for word in _NETWORK_WORDS))
     line = meaningful(finished.stderr) or meaningful(finished.stdout) or f"exit code {finished.result.exit_code}"
@@ -209,10 +207,10 @@ def failure(what: str, finished: Finished, *, network: bool, next_step: str = ""
 
 
 def meaningful(output: bytes) -> str:
-    """The line of an output that says what went wrong: the last that names an error, or else its last line."""
+    """Return the line of an output that states the error: the last one with "error" in it, or else the last line."""
     text = visible_lines(output)
     npm = [line.removeprefix("npm error ") for line in text if line.startswith("npm error ")]
-    if npm:  # its message comes first, and its manual after it
+    if npm:  # npm prints its message first and hints after it
         said = [line for line in npm if not line.startswith(("code ", "errno ", "syscall "))]
         pointed = [line for line in said if line.startswith(("Invalid:", "Missing:"))]
         return " ".join((npm[0], *(pointed or said)[:1]))[:300] if said else npm[0][:300]
@@ -221,5 +219,5 @@ def meaningful(output: bytes) -> str:
 
 
 def visible_lines(output: bytes) -> list[str]:
-    """The lines of an output as a person may see them."""
+    """Return the lines of an output, safe to display."""
     return [visible(line.strip()) for line in output.decode(errors="replace").splitlines() if line.strip()]

@@ -60,16 +60,16 @@ class Interpreter:
 
     @property
     def identity(self) -> list[Any]:
-        """What a digest has to know of it."""
+        """The facts about it that are part of a digest."""
         return [str(self.executable), self.version, [str(site) for site in self.sites]]
 
 
 class NoInterpreter(Exception):
-    """There is a file, but it does not answer as a Python 3.8 or newer does."""
+    """The file exists, but it is not a working Python 3.8 or newer."""
 
 
 def on_path(search: Sequence[Path], repositories: Sequence[Path]) -> Iterator[Path]:
-    """The interpreters of the person's PATH, every `python3` first; none inside a repository."""
+    """Yield the interpreters of the user's PATH, every `python3` first; none inside a repository."""
     seen = set()
     for name in _NAMES:
         for folder in search:
@@ -80,7 +80,7 @@ def on_path(search: Sequence[Path], repositories: Sequence[Path]) -> Iterator[Pa
 
 
 def venv_python(venv: Path, repositories: Sequence[Path]) -> Path | None:
-    """The interpreter of a virtual environment; None if it is none, or if its interpreter lies in a repository."""
+    """Return a virtual environment's interpreter; None if there is none, or if it lies in a repository."""
     python = venv / "bin" / "python"
     try:
         text = "[venv]\n" + read_given(venv / "pyvenv.cfg", limit=_CFG_LIMIT).decode(errors="replace")
@@ -89,17 +89,17 @@ def venv_python(venv: Path, repositories: Sequence[Path]) -> Path | None:
     except (StoreError, configparser.Error):
         return None
     home = parser.get("venv", "home", fallback="")
-    # a copy of an interpreter is as good as its library, which is where `home` says
+    # a copied interpreter uses the library of the interpreter that `home` names
     base = python.resolve() if python.is_symlink() else Path(home) / "python3"
     return python if base.is_file() and not within(base, repositories) else None
 
 
 _ANSWERS: dict[tuple[Path, int], tuple[list[int], Interpreter]] = {}
-"""What interpreters of this process said, with the state of their site folders then."""
+"""Probed interpreters of this process, with the modification times of their site folders."""
 
 
 def probe(store: EnvironmentStore, python: Path) -> Interpreter:
-    """Asks an interpreter what it is and what is installed in it; again only if something was installed since."""
+    """Return what an interpreter is and what is installed in it; probe again only if something was installed since."""
     try:
         asked = (python, python.stat().st_mtime_ns)
     except OSError as error:
@@ -157,6 +157,6 @@ def _folder(url: object) -> Path | None:
 
 
 def outside_folders(interpreter: Interpreter, repositories: Sequence[Path]) -> tuple[Path, ...]:
-    """Folders outside the repository that distributions are installed from by reference, so that they can be bound."""
+    """Return folders outside the repository from which distributions are installed by reference; they must be bound."""
     folders = [one.folder for one in interpreter.distributions.values() if one.editable and one.folder is not None]
     return tuple(one for one in folders if one.is_dir() and not is_wide(one) and not within(one, repositories))

@@ -1,4 +1,4 @@
-"""A virtual environment of ours over what is installed elsewhere: nothing is copied, and nothing there is changed.
+"""A layer: a virtual environment over distributions installed elsewhere, which are neither copied nor changed.
 
 An existing environment may hold the project itself by reference to another checkout, or as an old copy. A layer shows
 the same distributions without those references; every interpreter started in it, also by a test, finds the project in
@@ -26,7 +26,7 @@ _PYTHON_LINE = re.compile(rb"#!(\S*python[0-9.]*[^\n]*\n|/bin/sh\n'''exec'[^\n]*
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What an environment names instead of holding it."""
+    """What an environment refers to instead of containing it."""
 
     editable: tuple[str, ...]
     """Folders of the repository, relative to it."""
@@ -37,7 +37,7 @@ class References:
 
 
 def references(interpreter: Interpreter, repositories: Sequence[Path]) -> References:
-    """Reads the `.pth` files of an environment; lines that lead into a repository are kept apart."""
+    """Read the `.pth` files of an environment; lines that lead into a repository are listed separately."""
     dropped, editable = set[str](), list[str]()
     for installed in interpreter.distributions.values():
         inside = _relative(installed.folder, repositories) if installed.folder is not None else None
@@ -65,7 +65,7 @@ def references(interpreter: Interpreter, repositories: Sequence[Path]) -> Refere
 
 
 def lay(folder: Path, interpreter: Interpreter, refers: References) -> Path:
-    """Makes a layer over an interpreter's distributions and returns its python."""
+    """Create a layer over an interpreter's distributions and return its python."""
     python = bare(folder, interpreter)
     lines = [*map(str, interpreter.sites), *refers.lines]
     hook(site_of(folder, interpreter), lines)
@@ -75,7 +75,7 @@ def lay(folder: Path, interpreter: Interpreter, refers: References) -> Path:
 
 
 def bare(folder: Path, interpreter: Interpreter) -> Path:
-    """A virtual environment with nothing in it."""
+    """Create an empty virtual environment and return its python."""
     (folder / "bin").mkdir(parents=True)
     site_of(folder, interpreter).mkdir(parents=True)
     home = interpreter.executable.parent
@@ -89,19 +89,19 @@ def bare(folder: Path, interpreter: Interpreter) -> Path:
 
 
 def site_of(folder: Path, interpreter: Interpreter) -> Path:
-    """Where a virtual environment keeps its distributions."""
+    """Return the site-packages folder of a virtual environment."""
     return folder / "lib" / f"python{_minor(interpreter)}" / "site-packages"
 
 
 def hook(site: Path, lines: Sequence[str] = ()) -> None:
-    """Has every interpreter of an environment meet the worktree as it starts."""
+    """Install the hook by which every interpreter of an environment adds the worktree's folders as it starts."""
     shutil.copyfile(BOOTSTRAP, site / f"{HOOK}.py")
     text = "".join(f"{line}\n" for line in (*lines, f"import {HOOK}; {HOOK}.child()"))
     (site / _PTH).write_text(text)
 
 
 def write_script(path: Path, python: Path, body: bytes) -> None:
-    """A script for an interpreter; the detour by sh bears any length of path and spaces in it."""
+    """Return a script for an interpreter; it starts with sh, because a `#!` line allows no long paths or spaces."""
     quoted = str(python).replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
     start = f"#!/bin/sh\n'''exec' \"{quoted}\" \"$0\" \"$@\"\n' '''\n"
     path.write_bytes(start.encode() + body)
@@ -109,7 +109,7 @@ def write_script(path: Path, python: Path, body: bytes) -> None:
 
 
 def describe(site: Path, binaries: Path, python: Path, about: Mapping[str, object]) -> None:
-    """Says of the project what its installation would say: name, version, entry points. Its code stays in the tree."""
+    """Write the metadata that installing the project would write (name, version, entry points), without its code."""
     name, version = str(about["name"]), str(about["version"])
     folder = site / f"{re.sub(r'[-_.]+', '_', name)}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
@@ -138,7 +138,7 @@ def describe(site: Path, binaries: Path, python: Path, about: Mapping[str, objec
 
 
 def _scripts(there: Path, here: Path, python: Path) -> None:
-    """The programs of an environment, those in Python on the layer's own interpreter."""
+    """Add the programs of an environment; Python scripts use the layer's own interpreter."""
     for program in sorted(there.iterdir()) if there.is_dir() else ():
         target = here / program.name
         if (
@@ -150,7 +150,7 @@ def _scripts(there: Path, here: Path, python: Path) -> None:
             continue
         try:
             content = read_given(program, limit=_SCRIPT_LIMIT)
-        except StoreError:  # a large one is no script
+        except StoreError:  # too large for a script
             content = b""
         start = _PYTHON_LINE.match(content)
         if start:
@@ -160,7 +160,7 @@ def _scripts(there: Path, here: Path, python: Path) -> None:
 
 
 def _relative(folder: Path, repositories: Sequence[Path]) -> str | None:
-    """A folder as seen from the innermost repository that holds it; None if none does."""
+    """Return a folder relative to the innermost repository that contains it; None if none does."""
     found = []
     for repository in repositories:
         for one, other in ((folder, repository), (folder.resolve(), repository.resolve())):

@@ -15,17 +15,17 @@ from pathlib import Path
 from fairwitness.kit.text import visible
 
 SYSTEM = (Path("/usr"), Path("/bin"), Path("/sbin"), Path("/lib"), Path("/lib64"))
-"""What every tier of the sandbox shows anyway."""
+"""Folders that every tier of the sandbox shows."""
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MANAGERS = ("pyenv", "rustup", "asdf", "mise", "volta")
 _LOOKS_OWNED = ("lib", "lib64", "pyvenv.cfg", "jre", "pkg", "share/cmake")
-"""A folder above `bin` that has one of these belongs to one tool chain."""
+"""A folder above `bin` that contains one of these belongs to one tool chain."""
 _VERSION_ARGUMENTS = {"go": ("version",), "java": ("-version",), "javac": ("-version",)}
 _ASK_S = 20
 
 
 def search_path(repositories: Iterable[Path], *, path: str | None = None) -> tuple[Path, ...]:
-    """The folders of the person's PATH, in order, without any that lies in a repository."""
+    """Return the folders of the user's PATH, in order, without any that lies in a repository."""
     outside = []
     for entry in (path if path is not None else os.environ.get("PATH", os.defpath)).split(os.pathsep):
         folder = Path(entry)
@@ -35,7 +35,7 @@ def search_path(repositories: Iterable[Path], *, path: str | None = None) -> tup
 
 
 def within(path: Path, folders: Iterable[Path]) -> bool:
-    """True if a path, links followed or not, lies in one of the folders."""
+    """Return True if a path, links followed or not, lies in one of the folders."""
     spellings = {path, path.resolve()}
     return any(
         one.is_relative_to(other) for folder in folders for other in (folder, folder.resolve()) for one in spellings
@@ -43,7 +43,7 @@ def within(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def find(program: str, search: Sequence[Path], *, outside: Sequence[Path] = ()) -> Path | None:
-    """The real program behind a name, never one inside the folders that are named."""
+    """Return the real program behind a name, never one inside the folders that are named."""
     for folder in search:
         candidate = folder / program
         if _is_program(candidate) and not within(candidate, outside):
@@ -54,7 +54,7 @@ def find(program: str, search: Sequence[Path], *, outside: Sequence[Path] = ()) 
 
 
 def real_program(candidate: Path) -> Path | None:
-    """The program itself: a manager's stand-in is looked through; None if its manager knows of no program."""
+    """Return the program itself, also behind a version manager's shim; None if the manager knows no such program."""
     status = candidate.resolve().stat()
     return _real(candidate, status.st_mtime_ns)
 
@@ -63,7 +63,7 @@ def real_program(candidate: Path) -> Path | None:
 def _real(candidate: Path, _mtime: int) -> Path | None:
     manager = _manager_of(candidate)
     if manager is None:
-        # a name is kept where it matters: a venv's python is a link, and so are the system's many names of one program
+        # links are not resolved here: a venv's python is a link, and so are many names of system programs
         kept = _is_venv(candidate.parent.parent) or within(candidate, SYSTEM)
         return candidate if kept else candidate.resolve()
     variables = {
@@ -77,7 +77,7 @@ def _real(candidate: Path, _mtime: int) -> Path | None:
 
 
 def _manager_of(candidate: Path) -> Path | None:
-    """The program that manages a stand-in; None for a program that is what it seems."""
+    """Return the version manager of a shim; None for a real program."""
     target = candidate.resolve()
     if target.name.removesuffix("-shim") in _MANAGERS and target.name != candidate.name:
         return target.with_name(target.name.removesuffix("-shim"))
@@ -102,10 +102,12 @@ def _is_venv(folder: Path) -> bool:
 
 
 def needed_by(program: Path) -> tuple[Path, ...]:
-    """What has to be bound for a program outside the system's folders: its tool chain or the file, never a home."""
+    """Return what to bind for a program outside the system's folders: its tool chain or its file, never a home."""
     needed: list[Path] = []
     for path in {program, program.resolve()}:
-        if within(path.parent, SYSTEM):  # where it stands, not where it leads: a venv's python may be the system's
+        if within(
+            path.parent, SYSTEM
+        ):  # the place of the link counts, not its target: a venv's python may link to the system's
             continue
         prefix = path.parent.parent
         owned = path.parent.name in ("bin", "sbin", "libexec") and any(
@@ -116,7 +118,7 @@ def needed_by(program: Path) -> tuple[Path, ...]:
 
 
 def is_wide(folder: Path) -> bool:
-    """True for folders that hold far more than a tool: a home, what is above one, and its usual places for anything."""
+    """Return True for a folder that holds much more than a tool: a home, a folder above it, `~/.local` etc."""
     home = Path.home().resolve()
     folder = folder.resolve()
     wide = {home / name for name in ("", ".local", ".local/share", ".cargo", ".config", ".cache", ".ssh", "bin")}
@@ -124,7 +126,7 @@ def is_wide(folder: Path) -> bool:
 
 
 def version_of(program: Path) -> str:
-    """What a program says its version is; asked once for each state of its file."""
+    """Return the version that a program prints; it runs once for each state of its file."""
     try:
         status = program.stat()
     except OSError:
@@ -142,12 +144,12 @@ def _version(program: Path, _mtime: int, size: int) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", answer or "")
     lines = [visible(line.strip()) for line in plain.splitlines() if line.strip()]
     numbered = [line for line in lines if re.search(r"\d+\.\d+", line)]
-    # a tool that does not say is known by its file: another file is another tool
+    # a tool that prints no version is identified by its file
     return (numbered or lines or [f"{program.name} of {size} bytes"])[0][:200]
 
 
 def _ask(argv: list[str], env: dict[str, str]) -> str | None:
-    """What a program of the person's prints, asked away from any repository."""
+    """Return what a program of the user prints, run outside any repository."""
     try:
         done = subprocess.run(
             argv, cwd="/", env=env, capture_output=True, check=False, timeout=_ASK_S, stdin=subprocess.DEVNULL

@@ -1,4 +1,4 @@
-"""What a check runs in, and what a check becomes when it is to run there."""
+"""The environment in which checks run, and a check's command resolved for it."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,29 +8,29 @@ from fairwitness.contracts.verify.checks import Language, Project
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Interpreter, dependencies and tools of a project; made once, outside any evidence run, and then only read."""
+    """Interpreter, dependencies and tools of a project; built once, before any check runs, and then only read."""
 
     project: Project
     language: Language
     digest: str
-    """Of lock and manifest files, of the tools that made it, and of what is installed; hexadecimal SHA-256."""
+    """SHA-256 (hexadecimal) over lock and manifest files, the tools that built it, and what is installed."""
     prepared_by: str
-    """One clause for people: `uv sync`, `python3 of this machine`."""
+    """How it was prepared, for people: `uv sync`, `python3 of this machine`."""
     python: Path | None = None
     node_modules: Path | None = None
     install_root: str = "."
-    """Node: the folder of the repository, relative to it, whose `node_modules` this is."""
+    """Node: the folder, relative to the repository, to which `node_modules` belongs."""
     read: tuple[Path, ...] = ()
-    """To be bound read-only wherever a check runs."""
+    """Paths that are bound read-only where a check runs."""
     env: dict[str, str] = field(default_factory=dict)
-    """Variables every check gets; `PATH` names folders that are there inside, `{tmp}` stands for the check's own."""
+    """Variables for every check; `PATH` names folders that exist in the sandbox, `{tmp}` is the check's own folder."""
     network_used: bool = False
     versions: dict[str, str] = field(default_factory=dict)
-    """Of tools and installed distributions, by normalised name."""
+    """Versions of tools and installed distributions, by normalised name."""
     installed: frozenset[str] = frozenset()
-    """Python: top-level modules that are installed as copies, so that no folder of a tree may stand in for them."""
+    """Python: top-level modules that are installed as copies; a folder of the tree must not shadow them."""
     editable: tuple[str, ...] = ()
-    """Python: folders of the repository, relative to it, that are installed by reference."""
+    """Python: folders, relative to the repository, that are installed by reference."""
     own: tuple[str, ...] = ()
     """Node: names of the repository's own packages."""
     search: tuple[Path, ...] = ()
@@ -39,11 +39,11 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class NoEnvironment:
-    """Why a project has nothing to run in: its checks give no evidence."""
+    """The reason why a project has no environment; its checks give no evidence."""
 
     reason: str
     environmental: bool
-    """Whether it lies in the machine (a missing tool, no network) and not in the tree."""
+    """Whether the cause is the machine (a missing tool, no network) and not the tree."""
     next_step: str = ""
 
 
@@ -54,21 +54,21 @@ class ResolvedCommand:
     argv: tuple[str, ...]
     """`argv[0]` is an absolute path outside the worktree."""
     env: dict[str, str]
-    """Complete: nothing is inherited."""
+    """The complete variables; nothing is inherited."""
     read: tuple[Path, ...]
     tool_version: str
     origin: Path | None
-    """The file in which our bootstrap says what was loaded from where; None for a command it does not start."""
+    """The file in which the bootstrap records where code was loaded from; None for a command it does not start."""
     loads: bool
-    """Whether the command runs the code under test, so that without a whole word on its origin there is no evidence."""
+    """Whether the command runs the code under test; then a run without a complete origin record is no evidence."""
     own: tuple[str, ...] = ()
     install_root: str = "."
-    """Node: as in the environment."""
+    """Node: see `Environment.install_root`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Why a check cannot be run in an environment: no evidence."""
+    """The reason why a check cannot run in an environment; it gives no evidence."""
 
     reason: str
     environmental: bool

@@ -47,7 +47,7 @@ class _Tools:
 
 
 def prepare_node(request: EnvironmentRequest) -> Environment | NoEnvironment:
-    """Goes through the sources of `node_modules` in order and takes the first that will do."""
+    """Go through the sources of `node_modules` in order and return the first usable one."""
     node = find("node", request.search, outside=request.repositories)
     if node is None:
         return NoEnvironment("node is not on the PATH", environmental=True, next_step="install Node.js")
@@ -78,9 +78,9 @@ def prepare_node(request: EnvironmentRequest) -> Environment | NoEnvironment:
     if lock is None:
         return _unlocked(request, root, why_not)
     if request.files.read(lock) is None:
-        return NoEnvironment(f"{lock} is no plain file, or too large to be read", environmental=True)
+        return NoEnvironment(f"{lock} is not a regular file, or is too large", environmental=True)
     if _locked(request, lock) is None:
-        return NoEnvironment(f"{lock} is no lock file of npm", environmental=False, next_step="write it anew")
+        return NoEnvironment(f"{lock} is not a valid npm lock file", environmental=False, next_step="regenerate it")
     if tools.npm is None:
         return NoEnvironment("npm is not on the PATH", environmental=True, next_step="install npm")
     digest = digest_of("npm", facts, sorted(request.settings.env.items()))
@@ -96,16 +96,16 @@ def prepare_node(request: EnvironmentRequest) -> Environment | NoEnvironment:
 def _unlocked(request: EnvironmentRequest, root: str, why_not: str) -> NoEnvironment:
     other = next((name for name in OTHER_LOCKS if join(root, name) in request.files.paths), None)
     if other is not None:
-        reason = f"{other} is not a lock that is installed from here"
-        step = "install it in your checkout, so that node_modules is there, or say how under [verify.setup] commands"
+        reason = f"Fair Witness cannot install from {other}"
+        step = "run the install in your checkout to create node_modules, or set commands under [verify.setup]"
         return NoEnvironment(f"{reason}; {why_not}" if why_not else reason, environmental=True, next_step=step)
-    reason = "package.json declares dependencies and no lock file says which, so npm install is refused"
+    reason = "package.json declares dependencies without a lock file, so npm install is refused"
     step = "commit a package-lock.json (npm install --package-lock-only)"
     return NoEnvironment(f"{reason}; {why_not}" if why_not else reason, environmental=False, next_step=step)
 
 
 def _lock(request: EnvironmentRequest) -> tuple[str, str | None]:
-    """The folder whose lock holds for the project, and that lock; its own folder without one."""
+    """Return the folder whose lock applies to the project, and the lock; without one, the project's folder and None."""
     paths = set(request.files.paths)
     folders = [request.project.root, *map(str, PurePosixPath(request.project.root).parents)]
     for folder in dict.fromkeys(folders):
@@ -116,7 +116,7 @@ def _lock(request: EnvironmentRequest) -> tuple[str, str | None]:
 
 
 def _manifests(request: EnvironmentRequest, root: str) -> list[str]:
-    """Every package.json under the lock's folder, and the locks themselves."""
+    """Return every package.json under the lock's folder, and the locks themselves."""
     prefix = "" if root == "." else f"{root}/"
     names = ("package.json", ".npmrc", *LOCKS, *OTHER_LOCKS)
     beneath = [path for path in request.files.paths if path.startswith(prefix) and path.rpartition("/")[2] in names]
@@ -132,13 +132,13 @@ def _json(request: EnvironmentRequest, path: str) -> Any:
 
 
 def _declares(request: EnvironmentRequest) -> bool:
-    """True if the project asks for any package."""
+    """Return True if the project declares any dependency."""
     manifest = _json(request, join(request.project.root, "package.json"))
     return not isinstance(manifest, dict) or any(manifest.get(key) for key in (*_DEPENDENCIES, "workspaces"))
 
 
 def _locked(request: EnvironmentRequest, lock: str) -> dict[str, Any] | None:
-    """The packages a lock names, by where they are installed; None if it cannot be read."""
+    """Return the packages a lock names, by where they are installed; None if it cannot be read."""
     content = _json(request, lock)
     packages = content.get("packages", content.get("dependencies")) if isinstance(content, dict) else None
     if not isinstance(packages, dict):
@@ -149,7 +149,7 @@ def _locked(request: EnvironmentRequest, lock: str) -> dict[str, Any] | None:
 def _user_modules(
     request: EnvironmentRequest, root: str, lock: str | None, manifests: list[str]
 ) -> tuple[Path | None, str]:
-    """`node_modules` of the person's own checkout, if this tree asks for the same; else why it will not do."""
+    """Return `node_modules` of the user's own checkout if it fits this tree, else why it does not."""
     if request.user_checkout is None:
         return None, ""
     modules = request.user_checkout / root / "node_modules"
@@ -168,7 +168,7 @@ def _user_modules(
 
 
 def _stale(request: EnvironmentRequest, lock: str, modules: Path) -> str | None:
-    """How what is installed differs from the lock, by npm's own note of what it installed."""
+    """Return how the installation differs from the lock, by npm's own record of what it installed."""
     try:
         hidden = parse(read_given(modules / ".package-lock.json", limit=_LARGE.bytes).decode(), _LARGE)
         installed = hidden["packages"]
@@ -196,7 +196,7 @@ def _hidden_hash(modules: Path) -> str:
 def _npm_ci(
     request: EnvironmentRequest, tools: _Tools, root: str, manifests: list[str], folder: Path
 ) -> dict[str, Any] | NoEnvironment:
-    """Installs what the lock names, without running any script of it."""
+    """Install what the lock names, without running any script of it."""
     assert tools.npm is not None
     settings = request.settings
     project = folder / "project"
@@ -219,14 +219,14 @@ def _npm_ci(
         contradiction = _contradiction(request, root)
         if contradiction is not None and not settings.network:
             reason = f"{what} failed, and the lock and package.json disagree about {contradiction}"
-            return NoEnvironment(reason, environmental=False, next_step="write the lock anew (npm install)")
+            return NoEnvironment(reason, environmental=False, next_step="regenerate the lock (npm install)")
         return failure(what, done, network=settings.network, next_step="" if settings.network else ALLOW)
     (project / root / "node_modules").mkdir(exist_ok=True)
     return {"network": settings.network}
 
 
 def _contradiction(request: EnvironmentRequest, root: str) -> str | None:
-    """A dependency that a manifest and its lock give in different words; None if there is none."""
+    """Return a dependency that a manifest and its lock specify differently; None if there is none."""
     manifest = _json(request, join(root, "package.json"))
     lock: Any = next((found for name in LOCKS if (found := _json(request, join(root, name))) is not None), None)
     packages = lock.get("packages") if isinstance(lock, dict) else None
@@ -241,7 +241,7 @@ def _contradiction(request: EnvironmentRequest, root: str) -> str | None:
 
 
 def _user_cache(request: EnvironmentRequest, cache: Path) -> tuple[Path, ...]:
-    """What npm fetched for the person before, shown to it read-only; asked only where there is no network."""
+    """Return the user's npm cache, to be bound read-only; used only without network."""
     theirs = (
         Path(request.environ.get("npm_config_cache") or Path(request.environ.get("HOME", "/")) / ".npm") / "_cacache"
     )
@@ -282,7 +282,7 @@ def _environment(
 
 
 def _own(request: EnvironmentRequest) -> tuple[str, ...]:
-    """The names of the repository's own packages."""
+    """Return the names of the repository's own packages."""
     manifests = [path for path in request.files.paths if path.rpartition("/")[2] == "package.json"]
     found = [_json(request, path) for path in manifests if "node_modules" not in PurePosixPath(path).parts]
     names = [one.get("name") for one in found if isinstance(one, dict)]

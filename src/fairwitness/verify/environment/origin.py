@@ -1,4 +1,4 @@
-"""Whether the code under test came from the worktree: judged from what the bootstrap wrote down.
+"""Check that the code under test came from the worktree, by the records that the bootstrap wrote.
 
 A run that loaded none of the project's packages is no problem by itself: tests may drive a program by its command
 line, or look at files. `origin_note` says so, for people.
@@ -21,7 +21,7 @@ _LIMITS = Limits(bytes=8 << 20, nodes=1_000_000)
 
 
 def origin_problem(project: Project, resolved: ResolvedCommand, checkout: Path) -> str | None:
-    """Why what a command said is no evidence about this tree, in one clause; None if it is."""
+    """Return why a command's output is no evidence about this tree; None if it is evidence."""
     if resolved.own:
         elsewhere = node_origin_problem(resolved.own, checkout, resolved.install_root)
         if elsewhere is not None:
@@ -32,7 +32,7 @@ def origin_problem(project: Project, resolved: ResolvedCommand, checkout: Path) 
 
 
 def read_origin(resolved: ResolvedCommand) -> bytes | None:
-    """What the bootstrap wrote; None if there is nothing that can be read."""
+    """Return what the bootstrap wrote; None if there is nothing that can be read."""
     if resolved.origin is None:
         return None
     try:
@@ -42,18 +42,18 @@ def read_origin(resolved: ResolvedCommand) -> bytes | None:
 
 
 def judge_origin(project: Project, content: bytes | None, checkout: Path, *, loads: bool) -> str | None:
-    """The same over the bytes: every package of the project that was loaded must have come from the checkout."""
+    """Return the problem with an origin record: every loaded package of the project must come from the checkout."""
     if content is None:
-        return "the run left no word on what it loaded"
+        return "the run left no record of what it loaded"
     records = _records(content)
     if records is None:
-        return "the word on what was loaded is torn or not ours"
+        return "the record of what was loaded is damaged or was not written by Fair Witness"
     refused = next((record["refused"] for record in records if isinstance(record.get("refused"), str)), None)
     if refused is not None:
         return visible(refused)
     roles = [record.get("role") for record in records]
     if "start" not in roles or (loads and "tool" not in roles):
-        return "the run ended before it could say what it loaded"
+        return "the run ended before it recorded what it loaded"
     tree = checkout.resolve()
     for record in records:
         tool = record.get("tool")
@@ -67,7 +67,7 @@ def judge_origin(project: Project, content: bytes | None, checkout: Path, *, loa
 
 
 def origin_note(project: Project, content: bytes | None) -> str | None:
-    """Something a person may want to know: tests ran, and loaded nothing of the project."""
+    """Return a note if tests ran and loaded nothing of the project; None otherwise."""
     records = _records(content or b"") or []
     if not project.packages or any(record.get("packages") for record in records):
         return None
@@ -86,14 +86,14 @@ def _records(content: bytes) -> list[dict[str, Any]] | None:
 
 
 def _elsewhere(project: Project, packages: object, tree: Path) -> str | None:
-    """The first package of the project that did not come from the tree."""
+    """Return the first package of the project that did not come from the tree."""
     if not isinstance(packages, dict):
-        return "the word on what was loaded is torn or not ours"
+        return "the record of what was loaded is damaged or was not written by Fair Witness"
     for name in sorted(set(packages) & set(project.packages)):
         told = packages[name]
         outside = told.get("outside") if isinstance(told, dict) else None
         if not isinstance(outside, list):
-            return "the word on what was loaded is torn or not ours"
+            return "the record of what was loaded is damaged or was not written by Fair Witness"
         file = told.get("file")
         paths = [*outside, *([file] if isinstance(file, str) else [])]
         wrong = next((path for path in map(str, paths) if not Path(path).is_relative_to(tree)), None)
@@ -103,7 +103,7 @@ def _elsewhere(project: Project, packages: object, tree: Path) -> str | None:
 
 
 def _package_folder(file: str, name: str) -> str:
-    """The folder a package was found in: `/…/site-packages` for a file below it."""
+    """Return the folder a package was found in: `/…/site-packages` for a file below it."""
     for parent in Path(file).parents:
         if parent.name == name:
             return str(parent.parent)

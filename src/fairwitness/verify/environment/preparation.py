@@ -1,4 +1,4 @@
-"""Prepares what a project's checks need, once for each state of its lock and manifest files."""
+"""Prepare the environments of projects, once for each state of their lock and manifest files."""
 
 import os
 import threading
@@ -38,11 +38,11 @@ def prepare(
     environ: Mapping[str, str] | None = None,
     cancel: Event | None = None,
 ) -> Environment | NoEnvironment:
-    """The environment of a project of a tree; or why there is none.
+    """Return the environment of a project at a tree, or why there is none.
 
-    Sources in order: the commands of [verify.setup]; an environment of the person's own checkout, if its lock and
-    manifest files equal the tree's; what the tree's lock and manifests let us install; the interpreter of this machine.
-    `checkout` is the tree as a folder, wanted by commands of [verify.setup] that read more than manifests.
+    Sources in order: the commands of [verify.setup]; an environment of the user's own checkout, if its lock and
+    manifest files equal the tree's; what can be installed from the tree's lock and manifests; the interpreter of this
+    machine. `checkout` is the tree as a folder, wanted by commands of [verify.setup] that read more than manifests.
     """
     variables = dict(os.environ if environ is None else environ)
     repositories = [path for path in (user_checkout, checkout) if path is not None]
@@ -73,7 +73,7 @@ _INTERPRETERS = frozenset({"python", "node"})
 
 
 class TreeView:
-    """A tree's files as discovery wants them."""
+    """The files of a git tree, in the form that discovery reads (`TreeFiles`)."""
 
     def __init__(self, shadow: Shadow, tree: str) -> None:
         self._shadow = shadow
@@ -81,7 +81,7 @@ class TreeView:
         self.paths = tuple(path for path, entry in self._entries.items() if entry.mode in ("100644", "100755"))
 
     def read(self, path: str) -> bytes | None:
-        """The content of a plain file of the tree; None if it is none, or too large to be read."""
+        """Return the content of a regular file of the tree; None if there is none or it is too large."""
         entry = self._entries.get(path)
         if entry is None or not entry.mode.startswith("100"):
             return None
@@ -90,7 +90,7 @@ class TreeView:
 
 
 class Environments:
-    """Prepares on first demand, once for each project and tree, also when two threads ask."""
+    """The environments of one verification, each prepared on first use, once per project and tree; thread-safe."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Environments:
         self._known: dict[tuple[str, ...], Environment | NoEnvironment] = {}
 
     def prepare(self, project: Project, tree: str) -> Environment | NoEnvironment:
-        """The environment of a project at a tree, or why there is none."""
+        """Return the environment of a project at a tree, or why there is none."""
         key = (project.root, project.language, tree)
         with self._lock:
             if key not in self._known:
@@ -143,17 +143,17 @@ class Environments:
                 min_tier=self._settings.sandbox.tier,
                 cancel=self._stop,
             )
-        refuse_stopped(self._stop)  # what was made in haste says nothing of the tree
+        refuse_stopped(self._stop)  # a stopped preparation is no evidence about the tree
         said = made.prepared_by if isinstance(made, Environment) else f"none: {made.reason}"
         self._on_progress(Progress("end", "environment", f"{place}: {said}"))
         return made
 
     @contextmanager
     def _checked_out(self, tree: str) -> Iterator[Path | None]:
-        """The tree as a folder, for commands of [verify.setup] that want more than manifests; others need none.
+        """Yield the tree as a folder for the commands of [verify.setup], which may need more than manifests; else None.
 
-        An environment may remember where its project stood, so the folder has the same name each time; who verifies
-        the same tree meanwhile waits for it.
+        An environment may contain the path of its project, so the folder has the same name each time, and other
+        verifications of the same tree wait for it.
         """
         if not self._settings.setup.commands:
             yield None

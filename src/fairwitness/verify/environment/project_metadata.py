@@ -1,4 +1,4 @@
-"""What a Python project's installation would say of it: name, version, entry points; read from its files alone."""
+"""Name, version and entry points of a Python project, read from its files without running them."""
 
 import configparser
 import re
@@ -12,7 +12,7 @@ from fairwitness.verify.discovery.files import TreeFiles
 from fairwitness.verify.environment.requirements import join
 
 UNKNOWN = "0"
-"""The version of a project whose files do not say it; a release that tests would ask for is another one."""
+"""The version of a project whose files do not state one; no test asks for this release."""
 _VERSION = re.compile(
     r"""^(?:__version__|VERSION|version)\s*(?::[^=\n]+)?=\s*["']([0-9A-Za-z.+!_-]{1,60})["']""", re.MULTILINE
 )
@@ -23,7 +23,7 @@ _LINE = re.compile(r"[^\n\r=\[\]]{1,200}")
 
 @dataclass(slots=True)
 class ProjectMetadata:
-    """Name, version and entry points of a project; without a name it has none."""
+    """Name, version and entry points of a project; the name is empty if its files state none."""
 
     name: str = ""
     version: str = UNKNOWN
@@ -31,12 +31,12 @@ class ProjectMetadata:
     read: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, object]:
-        """As plain values."""
+        """Return the metadata as plain values."""
         return {"name": self.name, "version": self.version, "entry_points": self.entry_points}
 
 
 def read_metadata(root: str, files: TreeFiles) -> ProjectMetadata:
-    """What the files of a project's folder say of it."""
+    """Return the metadata that the files of a project's folder state."""
     metadata = ProjectMetadata()
     content = files.read(join(root, "pyproject.toml"))
     try:
@@ -59,12 +59,12 @@ def read_metadata(root: str, files: TreeFiles) -> ProjectMetadata:
 
 
 def is_own(distribution: str, metadata: ProjectMetadata) -> bool:
-    """True if a distribution is an installation of the project itself."""
+    """Return True if a distribution is an installation of the project itself."""
     return bool(metadata.name) and canonicalize_name(distribution) == canonicalize_name(metadata.name)
 
 
 def _dynamic(root: str, files: TreeFiles, tool: dict[str, Any], metadata: ProjectMetadata) -> str:
-    """The version in the file that the build tool would take it from."""
+    """Return the version in the file that the build tool would take it from."""
     candidates = [_table(_table(tool.get("hatch")).get("version")).get("path")]
     setuptools = _table(_table(_table(tool.get("setuptools")).get("dynamic")).get("version"))
     candidates += [setuptools.get("file"), *_module_files(setuptools.get("attr"))]
@@ -84,7 +84,7 @@ def _dynamic(root: str, files: TreeFiles, tool: dict[str, Any], metadata: Projec
 
 
 def _module_files(attribute: object) -> list[str]:
-    """The files in which `shop.version.__version__` may stand."""
+    """Return the files in which `shop.version.__version__` may stand."""
     if not isinstance(attribute, str) or "." not in attribute:
         return []
     module = attribute.rpartition(".")[0].replace(".", "/")
@@ -113,7 +113,7 @@ def _enter(metadata: ProjectMetadata, group: str, entries: dict[str, Any]) -> No
 
 
 def _bare(value: object) -> object:
-    """An entry without its extras, which hold brackets."""
+    """Return an entry without its extras, which hold brackets."""
     return value.split("[")[0] if isinstance(value, str) else value
 
 

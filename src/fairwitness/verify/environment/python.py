@@ -1,4 +1,8 @@
-"""The environment of a Python project: by the person's commands, found ready, built anew, or this machine's own."""
+"""The environment of a Python project: from the user's commands, their checkout, a build, or this machine.
+
+A build installs what the project declares: with uv if the tree has its lock, with pip otherwise. The tree itself is not
+there while it is built: manifests are copied, and the project's own code is never installed.
+"""
 
 import hashlib
 import tomllib
@@ -49,12 +53,12 @@ ALLOW = (
 TOOLS = frozenset(
     {"pytest", "ruff", "mypy", "black", "flake8", "pyright", "basedpyright", "isort", "pylint", "build", "pre-commit"}
 )
-"""Tools that are fetched by their name; any other name may be anybody's package, so it has to be declared."""
+"""Tools that are installed by name; any other name could be a stranger's package, so it must be declared."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallPlan:
-    """What is to be installed, and by which program."""
+    """What to install, and with which program."""
 
     request: EnvironmentRequest
     declared: DeclaredRequirements
@@ -64,12 +68,12 @@ class InstallPlan:
 
     @property
     def by(self) -> str:
-        """One clause for people."""
+        """The program and what it installs, for people."""
         return "uv sync" if self.uv is not None else "pip install of the declared dependencies"
 
     @property
     def facts(self) -> list[Any]:
-        """What a digest has to know."""
+        """The facts that are part of its digest."""
         tool = version_of(self.uv) if self.uv is not None else self.base.versions.get("pip", "bundled")
         settings = self.request.settings
         return [
@@ -85,21 +89,21 @@ class InstallPlan:
 def plan_of(
     request: EnvironmentRequest, declared: DeclaredRequirements, metadata: ProjectMetadata, base: Interpreter
 ) -> InstallPlan:
-    """uv if the tree has its lock and the person has the program."""
+    """Return the plan; it uses uv if the tree has a uv.lock and uv is installed."""
     locked = any(join(folder, "uv.lock") in request.files.paths for folder in (request.project.root, "."))
     uv = find("uv", request.search, outside=request.repositories) if locked else None
     return InstallPlan(request, declared, metadata, base, uv)
 
 
 def missing_tools(plan: InstallPlan) -> list[str]:
-    """Tools that checks want and the project does not declare."""
+    """Return the tools that checks need and the project does not declare."""
     lines = [line.split(" --hash")[0] for line in plan.declared.requirements]
     declared = {canonicalize_name(Requirement(line).name) for line in lines}
     return sorted({tool for tool in plan.request.tools if tool in TOOLS and canonicalize_name(tool) not in declared})
 
 
 def build(plan: InstallPlan, folder: Path) -> dict[str, Any] | NoEnvironment:
-    """Installs everything into `venv` of a folder; the notes of the environment, or why there is none."""
+    """Install everything into `venv` of a folder; return the notes of the environment, or why there is none."""
     venv = folder / "venv"
     failed = _with_uv(plan, folder, venv) if plan.uv is not None else _with_pip(plan, folder, venv)
     if failed is not None:
@@ -126,7 +130,7 @@ def notes_of(
     by: str,
     editable: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """What is written down of an environment."""
+    """Return the notes of an environment, which are stored with it."""
     installed = set[str]()
     for name, one in interpreter.distributions.items():
         ours = is_own(name, metadata) or (one.folder is not None and within(one.folder, repositories))
@@ -159,7 +163,7 @@ def _with_pip(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironment | No
 
 
 def _tools_with_pip(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironment | None:
-    """Adds tools that are not declared; one that cannot be had is missed by its own check, unless nothing else is."""
+    """Add undeclared tools; if one cannot be installed, its own check reports that, unless nothing else is missing."""
     tools = missing_tools(plan)
     failed = _pip(plan, folder, venv, "tools.txt", tools, with_constraints=True)
     if failed is not None and len(tools) > 1:
@@ -169,7 +173,7 @@ def _tools_with_pip(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironmen
 
 
 def _locked(plan: InstallPlan) -> list[str]:
-    """The versions of a lock that pip cannot read itself, where it names one version only."""
+    """Return constraints from a lock that pip cannot read, for distributions with exactly one locked version."""
     versions = locked_versions(plan.request.project.root, plan.request.files)
     declared = "\n".join(plan.declared.requirements)
     return [
@@ -223,7 +227,7 @@ def _with_uv(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironment | Non
     read = (*plan.base.read, *machine.read, *needed_by(plan.uv))
     done = request.store.run(
         argv,
-        # the cache holds folders that look like repositories, so it may not lie in the worktree
+        # the cache contains folders that look like repositories, so it must be outside the worktree
         worktree=folder / "project",
         write=(folder,),
         cwd=request.project.root,
@@ -240,7 +244,7 @@ def _with_uv(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironment | Non
 def _tools_with_uv(
     plan: InstallPlan, folder: Path, venv: Path, env: dict[str, str], read: tuple[Path, ...]
 ) -> NoEnvironment | None:
-    """Adds tools that the lock does not hold; one that cannot be had is missed by its own check, not here."""
+    """Add tools that the lock does not contain; if one cannot be installed, its own check reports that."""
     site = next((venv / "lib").glob("python*/site-packages"), None)
     present = (
         {path.name.split("-")[0].lower().replace("_", "-") for path in site.glob("*.dist-info")} if site else set()
@@ -260,7 +264,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class _PythonNeeds:
-    """A project and what its files say it needs."""
+    """A Python project and what its files declare."""
 
     request: EnvironmentRequest
     declared: DeclaredRequirements
@@ -268,20 +272,20 @@ class _PythonNeeds:
 
     @property
     def manifests(self) -> list[str]:
-        """Every file that has a part in the environment."""
+        """Every file that determines the environment."""
         project = self.request.project
         locks = [join(folder, name) for folder in (project.root, ".") for name in LOCKS]
         return sorted({*project.manifests, *self.declared.read, *self.metadata.read, *locks})
 
     @property
     def facts(self) -> list[Any]:
-        """What every digest has to know."""
+        """The facts that are part of every digest of this project."""
         bootstrap = hashlib.sha256(BOOTSTRAP.read_bytes()).hexdigest()
         return ["python", bootstrap, self.request.project.root, self.request.content(self.manifests)]
 
 
 def prepare_python(request: EnvironmentRequest) -> Environment | NoEnvironment:
-    """Goes through the sources of an environment in order and takes the first that will do."""
+    """Go through the sources of an environment in order and return the first usable one."""
     wanted = _PythonNeeds(
         request, declared_by(request.project.root, request.files), read_metadata(request.project.root, request.files)
     )
@@ -294,7 +298,7 @@ def prepare_python(request: EnvironmentRequest) -> Environment | NoEnvironment:
     if ready is not None:
         return ready
     if wanted.declared.problem is not None:
-        step = "say how to install it under [verify.setup] commands in fairwitness.toml"
+        step = "set commands that install it under [verify.setup] in fairwitness.toml"
         return NoEnvironment(wanted.declared.problem, environmental=wanted.declared.foreign, next_step=step)
     base = _base(wanted)
     if base is None:
@@ -318,7 +322,7 @@ def prepare_python(request: EnvironmentRequest) -> Environment | NoEnvironment:
 
 
 def _base(wanted: _PythonNeeds) -> Interpreter | None:
-    """The first interpreter of the person's PATH that answers and is one the project is made for."""
+    """Return the first working interpreter of the user's PATH whose version the project supports."""
     request = wanted.request
     for python in on_path(request.search, request.repositories):
         try:
@@ -331,7 +335,7 @@ def _base(wanted: _PythonNeeds) -> Interpreter | None:
 
 
 def _built(wanted: _PythonNeeds, base: Interpreter) -> Environment | NoEnvironment:
-    """An environment installed from what the tree declares; without network pip may know folders that uv does not."""
+    """Return an environment installed from the tree's declarations; offline, pip is tried too: it can use folders."""
     request = wanted.request
     first = plan_of(request, wanted.declared, wanted.metadata, base)
     again = first.uv is not None and not request.settings.network
@@ -347,7 +351,7 @@ def _built(wanted: _PythonNeeds, base: Interpreter) -> Environment | NoEnvironme
 
 
 def _broken_lock(wanted: _PythonNeeds) -> NoEnvironment | None:
-    """A lock that cannot be read is the tree's own fault, whatever else is on this machine."""
+    """Return why there is no environment if a lock file cannot be read: an error of the tree, not of the machine."""
     request = wanted.request
     for path in wanted.manifests:
         if path in request.files.paths and path.endswith(("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")):
@@ -357,12 +361,12 @@ def _broken_lock(wanted: _PythonNeeds) -> NoEnvironment | None:
             try:
                 tomllib.loads(content.decode())
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                return NoEnvironment(f"{path} is no lock file: {error}", environmental=False)
+                return NoEnvironment(f"{path} is not a valid lock file: {error}", environmental=False)
     return None
 
 
 def _lacks(wanted: _PythonNeeds, interpreter: Interpreter) -> list[str]:
-    """What the project needs and an interpreter has not, or has in another version than the lock names."""
+    """Return what the project needs and an interpreter lacks, or has in a version other than the locked one."""
     versions = interpreter.versions
     lacking = unmet(wanted.declared, versions, interpreter.markers)
     locked = locked_versions(wanted.request.project.root, wanted.request.files)
@@ -375,12 +379,12 @@ def _lacks(wanted: _PythonNeeds, interpreter: Interpreter) -> list[str]:
 
 
 def _without(wanted: _PythonNeeds, interpreter: Interpreter) -> list[str]:
-    """The tools that checks want and an interpreter has not."""
+    """Return the tools that checks need and an interpreter lacks."""
     return [tool for tool in wanted.request.tools if tool in TOOLS and tool not in interpreter.versions]
 
 
 def _user_environment(wanted: _PythonNeeds) -> tuple[Environment | None, str]:
-    """The environment in the person's own checkout, if it is the one this tree asks for; else why it is not."""
+    """Return the environment of the user's own checkout if it fits this tree, else why it does not."""
     request = wanted.request
     user_checkout = request.user_checkout
     if user_checkout is None:
@@ -392,7 +396,7 @@ def _user_environment(wanted: _PythonNeeds) -> tuple[Environment | None, str]:
                 continue
             shown = join(folder, name)
             if any(path.startswith(f"{shown}/") for path in request.files.paths):
-                return None, f"{shown} is part of the tree, so it is not the person's"
+                return None, f"{shown} is part of the tree and not the user's own"
             differing = request.differs_from_user_checkout(wanted.manifests)
             if differing is not None:
                 return None, f"{shown} is for another {differing}"
@@ -423,7 +427,7 @@ def _layer(
     extra: tuple[Path, ...] = (),
     checkouts: tuple[Path, ...] = (),
 ) -> Environment:
-    """An environment of ours over an interpreter with everything installed in it.
+    """Return a layer over an interpreter with everything installed in it.
 
     `checkouts` are folders besides the request's own that references in it may lead to: trees it was made from.
     """
@@ -443,13 +447,13 @@ def _layer(
         return notes_of(interpreter, metadata, repositories, network=network, by=by, editable=refers.editable)
 
     built = request.store.kept(digest, make)
-    assert isinstance(built, BuiltEnvironment)  # `make` answers nothing else
+    assert isinstance(built, BuiltEnvironment)  # `make` returns nothing else
     outside = (*refers.outside, *outside_folders(interpreter, repositories), *extra)
     return _environment(request, digest, built, (*interpreter.read, *outside))
 
 
 def _by_commands(wanted: _PythonNeeds, base: Interpreter | None) -> Environment | NoEnvironment:
-    """What the commands of [verify.setup] leave in their folder, seen through a layer."""
+    """Return a layer over the interpreter that the commands of [verify.setup] leave in their folder."""
     request = wanted.request
     digest = digest_of("commands", wanted.facts, base.identity if base else None, *_settings_facts(request))
     done = run_commands(request, digest, base)
@@ -471,7 +475,7 @@ def _by_commands(wanted: _PythonNeeds, base: Interpreter | None) -> Environment 
                 extra=(done.folder,),
                 checkouts=checkouts,
             )
-    step = "make a virtual environment in {env}, for example with python3 -m venv {env}"
+    step = "create a virtual environment in {env}, for example with python3 -m venv {env}"
     return NoEnvironment(
         "the commands of [verify.setup] left no interpreter in {env}", environmental=False, next_step=step
     )

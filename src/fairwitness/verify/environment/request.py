@@ -1,4 +1,4 @@
-"""Everything that preparing one project's environment depends on."""
+"""The input of preparing one project's environment."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from fairwitness.verify.environment.environment_store import EnvironmentStore
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRequest:
-    """A project of a tree, and what there is to prepare it with."""
+    """A project of a tree, with the settings, tools and folders for preparing its environment."""
 
     project: Project
     files: TreeFiles
@@ -28,15 +28,15 @@ class EnvironmentRequest:
     """The tree, exported; only the commands of [verify.setup] are run there."""
     user_checkout: Path | None
     tools: tuple[str, ...]
-    """Tools that the project's checks want; well-known ones are installed with the dependencies if not declared."""
+    """Tools that the project's checks need; well-known ones are installed if they are not declared."""
 
     @property
     def repositories(self) -> tuple[Path, ...]:
-        """Folders whose programs and code are not the machine's."""
+        """Folders whose programs and code belong to the repository, not to the machine."""
         return tuple(path for path in (self.checkout, self.user_checkout) if path is not None)
 
     def content(self, paths: Iterable[str]) -> list[tuple[str, str]]:
-        """Paths of the tree with the hash of what stands there, for a digest."""
+        """Return paths of the tree with the hashes of their contents, for a digest."""
         known = set(self.files.paths)
         told = []
         for path in sorted(set(paths) & known):
@@ -45,13 +45,13 @@ class EnvironmentRequest:
         return told
 
     def differs_from_user_checkout(self, paths: Sequence[str]) -> str | None:
-        """The first of some paths whose bytes are not the same in the tree and in the person's checkout."""
+        """Return the first of some paths whose bytes are not the same in the tree and in the user's checkout."""
         assert self.user_checkout is not None
         known = set(self.files.paths)
         for path in sorted(set(paths)):
             tree = self.files.read(path) if path in known else None
             if path in known and tree is None:
-                return path  # unreadable: nothing can be said of it
+                return path  # unreadable, so it counts as different
             try:
                 theirs = read_plain(self.user_checkout, path, limit=READ_LIMIT)
             except StoreError:
@@ -61,7 +61,7 @@ class EnvironmentRequest:
         return None
 
     def write_manifests(self, paths: Iterable[str], folder: Path) -> None:
-        """Copies files of the tree into a folder, under their own paths."""
+        """Copy files of the tree into a folder, under their own paths."""
         known = set(self.files.paths)
         for path in sorted(set(paths) & known):
             content = self.files.read(path)

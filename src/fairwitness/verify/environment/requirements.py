@@ -1,4 +1,4 @@
-"""What a Python project declares that it needs, read from its files; nothing of it is run.
+"""The dependencies that a Python project declares, read from its files without running them.
 
 Runtime dependencies, and the groups and extras that usually hold what tests need. The project itself and folders of
 the repository are left out: their code comes from the worktree.
@@ -27,7 +27,7 @@ _KINDS = {
     "test": {"test", "tests", "testing"},
     "dev": {"dev", "develop", "development"},
 }
-"""Words that the names of requirement files are made of, and what such a file is for."""
+"""Words in the names of requirement files, by the purpose of the file."""
 _INDEX = re.compile(r"--(extra-)?index-url[= ]\s*(https://[^@\s]+|file://\S+)")
 
 _HASH = re.compile(r"--hash[= ]\w+:[0-9a-fA-F]+")
@@ -36,25 +36,25 @@ _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}")
 
 @dataclass(slots=True)
 class DeclaredRequirements:
-    """What a project needs; `problem` if its files do not say it in a way that can be read."""
+    """The dependencies of a project; `problem` if its files cannot be read."""
 
     requirements: list[str] = field(default_factory=list)
-    """Lines for pip, each with its hashes if it has some."""
+    """Lines for pip, with their hashes."""
     indexes: list[str] = field(default_factory=list)
     constraints: list[str] = field(default_factory=list)
     requires_python: str = ""
     extras: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
-    """Extras and groups that were taken, by name."""
+    """Names of the extras and groups that are included."""
     read: list[str] = field(default_factory=list)
     """The files this was read from."""
     problem: str | None = None
     foreign: bool = False
-    """Whether the problem is only that another tool's form is not read here."""
+    """Whether the problem is only a format of another tool, which is not supported."""
 
 
 def declared_by(root: str, files: TreeFiles) -> DeclaredRequirements:
-    """What the project in a folder of the tree declares."""
+    """Return what the project in a folder of the tree declares."""
     declared = DeclaredRequirements()
     _pyproject(join(root, "pyproject.toml"), files, declared)
     _setup_cfg(join(root, "setup.cfg"), files, declared)
@@ -64,7 +64,7 @@ def declared_by(root: str, files: TreeFiles) -> DeclaredRequirements:
 
 
 def _requirement_files(root: str, files: TreeFiles) -> list[str]:
-    """The requirement files that hold what the project and its tests need; those for development if tests have none."""
+    """Return the requirement files of the project and its tests; those for development if there are none for tests."""
     found: dict[str, list[str]] = {"run": [], "test": [], "dev": []}
     for path in sorted(files.paths):
         parent, _, name = path.rpartition("/")
@@ -81,7 +81,7 @@ def _requirement_files(root: str, files: TreeFiles) -> list[str]:
 
 
 def unmet(declared: DeclaredRequirements, versions: Mapping[str, str], markers: Mapping[str, str]) -> list[str]:
-    """The requirements, and bounds on the interpreter, that a set of installed distributions does not satisfy."""
+    """Return the requirements and Python version bounds that a set of installed distributions does not satisfy."""
     missing = []
     if not python_fits(declared, markers["python_full_version"]):
         missing.append(f"Python {declared.requires_python}")
@@ -96,7 +96,7 @@ def unmet(declared: DeclaredRequirements, versions: Mapping[str, str], markers: 
 
 
 def applies(requirement: Requirement, markers: Mapping[str, str]) -> bool:
-    """True unless a marker says that this interpreter needs it not."""
+    """Return True unless a marker excludes this interpreter."""
     if requirement.marker is None:
         return True
     try:
@@ -106,7 +106,7 @@ def applies(requirement: Requirement, markers: Mapping[str, str]) -> bool:
 
 
 def python_fits(declared: DeclaredRequirements, version: str) -> bool:
-    """True if an interpreter of this version is one the project is made for."""
+    """Return True if the project supports this version of Python."""
     try:
         return SpecifierSet(declared.requires_python).contains(version, prereleases=True)
     except InvalidSpecifier:
@@ -114,7 +114,7 @@ def python_fits(declared: DeclaredRequirements, version: str) -> bool:
 
 
 def locked_versions(root: str, files: TreeFiles) -> dict[str, set[str]]:
-    """The versions that a lock file names, for each distribution; empty if there is none that can be read."""
+    """Return the locked versions of each distribution; empty without a readable lock file."""
     for folder in dict.fromkeys((root, ".")):
         for name in LOCKS:
             content = files.read(join(folder, name)) if join(folder, name) in files.paths else None
@@ -179,7 +179,7 @@ def _pyproject(path: str, files: TreeFiles, declared: DeclaredRequirements) -> N
 
 
 def _group(name: str, groups: Mapping[str, Any], seen: set[str]) -> list[str]:
-    """The lines of a dependency group with those of the groups it includes."""
+    """Return the lines of a dependency group with those of the groups it includes."""
     lines: list[str] = []
     if name in seen or name not in groups:
         return lines
@@ -217,7 +217,7 @@ def _requirement_file(
 ) -> None:
     content = files.read(path) if path in files.paths else None
     if content is None:
-        declared.problem = f"{path} is named by a requirements file, and cannot be read"
+        declared.problem = f"{path} is named by a requirements file and cannot be read"
         return
     declared.read.append(path)
     text = re.sub(r"\\\n", " ", content.decode(errors="replace").replace("\r\n", "\n"))
@@ -236,7 +236,7 @@ def _requirement_file(
 
 
 def _is_folder(line: str) -> bool:
-    """True for a line that names a folder or file of the repository: its code comes from the worktree."""
+    """Return True for a line that names a folder or file of the repository: its code comes from the worktree."""
     return line.startswith((".", "/", "file:")) or " @ file:" in line
 
 
@@ -248,21 +248,21 @@ def _add(
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
-            declared.problem = f"{path} asks for {text[:80]!r}, which is no requirement"
+            declared.problem = f"{path} asks for {text[:80]!r}, which is not a valid requirement"
             continue
         if canonicalize_name(requirement.name) == own or _is_folder(line):
             continue
         if not all(_HASH.fullmatch(one) for one in hashes):
-            declared.problem = f"{path} gives {requirement.name} options that are not read here"
+            declared.problem = f"{path} gives {requirement.name} options that are not supported"
             continue
-        kept = " ".join((str(requirement), *hashes))  # written anew: a line of the tree holds nothing but a requirement
+        kept = " ".join((str(requirement), *hashes))  # rebuilt, so that it contains nothing but a requirement
         target = declared.constraints if constrains else declared.requirements
         if kept not in target:
             target.append(kept)
 
 
 def _own_extras(line: str, own: str) -> set[str]:
-    """The project's own extras that a line of one of its extras asks for: `shop[test]`."""
+    """Return the project's own extras that a requirement names, as in `shop[test]`."""
     try:
         requirement = Requirement(line)
     except InvalidRequirement:
@@ -271,7 +271,7 @@ def _own_extras(line: str, own: str) -> set[str]:
 
 
 def join(folder: str, name: str) -> str:
-    """A path of the tree, from a folder of it and a name relative to that."""
+    """Return the path in the tree of a name relative to a folder."""
     parts: list[str] = []
     for part in (*PurePosixPath(folder).parts, *PurePosixPath(name).parts):
         if part == "..":

@@ -1,6 +1,6 @@
-"""A check's command, made ready for the sandbox: real programs, a closed set of variables, nothing from the tree first.
+"""Resolve a check's command for the sandbox: absolute programs, a fixed set of variables, nothing of the tree first.
 
-Programs are looked for in the prepared environment, then on the person's PATH; never in the repository, and no
+Programs are looked for in the prepared environment, then on the user's PATH; never in the repository, and no
 variable is inherited, so that neither a folder nor a file of the tree can stand in for a tool.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["furnish", "resolve"]
 _PYTHON = "{python}"
 _MODULES = "{node_modules}/"
 _ALONE = frozenset({"ruff", "black", "flake8", "isort", "codespell", "pyright"})
-"""Tools that look at text only, so that any installation of the person's does as well as the environment's."""
+"""Tools that only read text, so that any installation of the user may replace the environment's."""
 _VARIABLES = {
     "LANG": "C.UTF-8",
     "TERM": "dumb",
@@ -34,7 +34,7 @@ _VARIABLES = {
     "NO_COLOR": "1",
     "HOME": "{tmp}",
     "XDG_CACHE_HOME": "{tmp}/cache",
-    "SOURCE_DATE_EPOCH": "315532800",  # 1980: the first moment that every archive format can name
+    "SOURCE_DATE_EPOCH": "315532800",  # 1980: the earliest time that every archive format supports
     "TAR_OPTIONS": "--no-same-owner",
     "GIT_CONFIG_NOSYSTEM": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -50,7 +50,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """How a command begins: the program, and what it takes to run it."""
+    """The start of a command: the program, and what is needed to run it."""
 
     argv: tuple[str, ...]
     version: str
@@ -68,7 +68,7 @@ def resolve(
     ids: Sequence[str] = (),
     project: Project | None = None,
 ) -> ResolvedCommand | Unavailable:
-    """The command to run; or why there is none. `project` if it is not the one the environment was prepared for."""
+    """Return the command to run, or why there is none; `project` overrides the environment's own project."""
     project = project or environment.project
     words = spec.select if ids else spec.argv
     if words is None:
@@ -98,7 +98,7 @@ def resolve(
 
 @dataclass(frozen=True, slots=True)
 class _Fill:
-    """Puts what is known into the places that a command leaves open."""
+    """Fills the placeholders of a command."""
 
     spec: CheckSpec
     environment: Environment
@@ -108,7 +108,7 @@ class _Fill:
 
     def __call__(self, word: str, ids: Sequence[str] = ()) -> str:
         if "\n" in word:
-            return word  # a program handed over whole; its braces are its own
+            return word  # a whole program as one argument; its braces are not placeholders
         modules = self.environment.node_modules or self.checkout / self.environment.install_root / "node_modules"
         known = {
             "{python}": str(self.environment.python or "python3"),
@@ -126,7 +126,7 @@ class _Fill:
 def _start(
     words: Sequence[str], spec: CheckSpec, environment: Environment, fill: _Fill, options: Sequence[str]
 ) -> tuple[_Start | Unavailable, Sequence[str]]:
-    """The beginning of a command, and the words that remain."""
+    """Return the start of a command, and the remaining words."""
     first = words[0]
     if first == _PYTHON and environment.python is not None and words[1:2] == ("-m",) and len(words) > 2:
         return _module(words[2], spec, environment, fill.checkout, options), words[3:]
@@ -149,7 +149,7 @@ def _python_version(environment: Environment) -> str:
 def _module(
     tool: str, spec: CheckSpec, environment: Environment, checkout: Path, options: Sequence[str]
 ) -> _Start | Unavailable:
-    """`python -m TOOL`, by way of the bootstrap."""
+    """Return `python -m TOOL`, started by the bootstrap."""
     top = tool.split(".")[0]
     version = environment.versions.get(canonicalize_name(top))
     if version is None and top in sys.stdlib_module_names:
@@ -164,14 +164,14 @@ def _module(
 
 
 def _node_program(program: Path, spec: CheckSpec, environment: Environment) -> _Start | Unavailable:
-    """A program that a dependency brings."""
+    """Return a program that a dependency installs."""
     if environment.node_modules is None or not program.exists():
         return _absent(program.name, spec, environment)
     return _Start((str(program),), _package_version(environment.node_modules, spec.tool, program))
 
 
 def _package_version(modules: Path, tool: str, program: Path) -> str:
-    """The version of the package a program belongs to, by its own manifest."""
+    """Return the version of the package a program belongs to, by its own manifest."""
     for folder in (modules / tool, *program.resolve().parents):
         try:
             manifest = parse(read_given(folder / "package.json", limit=1 << 20).decode())
@@ -183,14 +183,14 @@ def _package_version(modules: Path, tool: str, program: Path) -> str:
 
 
 def _program(name: str, spec: CheckSpec, environment: Environment, checkout: Path) -> _Start | Unavailable:
-    """A program by its name, of the environment or of this machine."""
+    """Return a program by its name, of the environment or of this machine."""
     if Path(name).is_absolute():
         program = Path(name)
         if within(program, (checkout,)) or not program.is_file():
-            return Unavailable(f"{name} is no program of this machine", environmental=True)
+            return Unavailable(f"{name} is not a program on this machine", environmental=True)
         return _Start((name,), version_of(program), needed_by(program))
     if "/" in name:
-        # a script of the tree that a check names is the check itself, as a Makefile is; sh only starts it
+        # a script of the tree is the check itself, like a Makefile; sh only starts it
         return _Start(("/bin/sh", "-c", 'exec "$0" "$@"', name), "the tree's own")
     if environment.python is not None and (environment.python.parent / name).exists():
         version = environment.versions.get(canonicalize_name(spec.tool), environment.versions.get("python", "unknown"))
@@ -209,13 +209,13 @@ def _absent(name: str, spec: CheckSpec, environment: Environment) -> Unavailable
 
 
 def _sources(project: Project, environment: Environment, checkout: Path) -> list[str]:
-    """Where the project's own code is imported from, in order."""
+    """Return where the project's own code is imported from, in order."""
     folders = (*project.sources, project.root, *environment.editable)
     return list(dict.fromkeys(str(checkout / folder) for folder in folders if ".." not in Path(folder).parts))
 
 
 def _own(project: Project, environment: Environment) -> list[str]:
-    """The project's packages that no other distribution brings: only those are taken from the tree first."""
+    """Return the project's packages that no other distribution installs: only those are found in the tree first."""
     return [
         name for name in project.packages if name not in environment.installed and name not in sys.stdlib_module_names
     ]
@@ -231,7 +231,7 @@ def _bootstrap_options(project: Project, environment: Environment, checkout: Pat
 
 
 def _children(project: Project, environment: Environment, checkout: Path) -> dict[str, str]:
-    """For interpreters that the bootstrap does not start: a Makefile's, a script's."""
+    """Return variables for interpreters that the bootstrap does not start, as in a Makefile or script."""
     return {
         bootstrap.SOURCES: ":".join(_sources(project, environment, checkout)),
         bootstrap.PACKAGES: ",".join(project.packages),
@@ -241,7 +241,7 @@ def _children(project: Project, environment: Environment, checkout: Path) -> dic
 
 
 def _registry(environment: Environment, tmp: Path) -> None:
-    """Shows cargo the crates of this machine in the private home that it may write to."""
+    """Link the crates of this machine into the private home folder that cargo may write to."""
     home = tmp / "cargo"
     home.mkdir(exist_ok=True)
     crates = [path for path in environment.read if path.name == "registry"]

@@ -27,7 +27,7 @@ _NEEDED: dict[Language, str] = {Language.RUST: "cargo", Language.GO: "go", Langu
 
 
 def prepare_toolchain(request: EnvironmentRequest) -> Environment | NoEnvironment:
-    """The tools of a language, as they are on this machine."""
+    """Return the environment of a language whose tools are installed on this machine, or why there is none."""
     language = request.project.language
     found = {name: find(name, request.search, outside=request.repositories) for name in _PROGRAMS[language]}
     programs = {name: path for name, path in found.items() if path is not None}
@@ -87,12 +87,12 @@ def _home(request: EnvironmentRequest) -> Path:
 
 
 def _crates(request: EnvironmentRequest, cargo: Path, facts: list[object]) -> tuple[Path | None, bool] | NoEnvironment:
-    """The registry that holds every crate of the lock, and whether it had to be fetched."""
+    """Return the registry with every crate of the lock, and whether it was fetched."""
     wanted = _locked(request)
     if isinstance(wanted, NoEnvironment):
         return wanted
     if any(path.startswith(join(request.project.root, "vendor") + "/") for path in request.files.paths):
-        return None, False  # the tree brings them
+        return None, False  # the tree contains them
     registry = Path(request.environ.get("CARGO_HOME") or _home(request) / ".cargo") / "registry"
     missing = [crate for crate in wanted if not any(registry.glob(f"cache/*/{crate}.crate"))]
     if not missing:
@@ -125,7 +125,7 @@ def _fetch(request: EnvironmentRequest, cargo: Path, folder: Path) -> dict[str, 
 
 
 def _locked(request: EnvironmentRequest) -> list[str] | NoEnvironment:
-    """`name-version` of every crate that comes from a registry."""
+    """Return `name-version` of every crate that comes from a registry."""
     folders = [request.project.root, *map(str, PurePosixPath(request.project.root).parents)]
     path = next((found for folder in folders if (found := join(folder, "Cargo.lock")) in request.files.paths), None)
     content = request.files.read(path) if path is not None else b""
@@ -133,4 +133,4 @@ def _locked(request: EnvironmentRequest) -> list[str] | NoEnvironment:
         packages = tomllib.loads((content or b"").decode()).get("package", [])
         return sorted(f"{one['name']}-{one['version']}" for one in packages if "source" in one)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        return NoEnvironment(f"{path} is no lock file: {error}", environmental=False)
+        return NoEnvironment(f"{path} is not a valid lock file: {error}", environmental=False)

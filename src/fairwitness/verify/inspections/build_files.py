@@ -39,7 +39,7 @@ Rules = dict[str, tuple[str, list[str]]]
 
 
 def makefile_changes(change: ChangedText) -> Iterator[SettingJudgement]:
-    """What became of the targets and variables of a Makefile."""
+    """Yield what became of the targets and variables of a Makefile."""
     old_rules, old_variables, _ = _makefile(change.before or "")
     rules, variables, twice = _makefile(change.after or "")
     for name in sorted(twice & set(old_rules)):
@@ -123,7 +123,7 @@ def _ignoring(commands: list[str]) -> list[str]:
 
 
 def cmake_changes(change: ChangedText) -> Iterator[SettingJudgement]:
-    """What became of the commands of a CMake file."""
+    """Yield what became of the commands of a CMake file."""
     before, after = _cmake(change.before or ""), _cmake(change.after or "")
     new = Counter(after) - Counter(before)
     for command in Counter(before) - Counter(after):
@@ -193,7 +193,7 @@ _CONDITIONS = frozenset({"if", "when", "condition", "only", "except", "rules", "
 
 
 def ci_changes(before: Settings, after: Settings) -> Iterator[SettingJudgement]:
-    """What became of jobs, steps and their commands."""
+    """Yield what became of jobs, steps and their commands."""
     old, new = _things(before), _things(after)
     gone = [way for way in sorted(old - new) if way[:-2] in new or len(way) <= 2]
     for way in gone:

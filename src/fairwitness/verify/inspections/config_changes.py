@@ -45,7 +45,7 @@ class SettingChange:
 
 
 def changes_between(before: Settings, after: Settings) -> list[SettingChange]:
-    """Settings that differ, in the order of their ways."""
+    """Return settings that differ, in the order of their ways."""
     return [
         SettingChange(way, before.get(way), after.get(way), (way in before, way in after))
         for way in sorted(set(before) | set(after))
@@ -54,7 +54,7 @@ def changes_between(before: Settings, after: Settings) -> list[SettingChange]:
 
 
 def judge(change: SettingChange, *, unsure: bool) -> SettingJudgement:
-    """What a changed setting means."""
+    """Return what a changed setting means."""
     # per-file-ignores and the like have their patterns one level below
     if any(words.MORE_IS_LOOSER.fullmatch(part) for part in change.way[-2:]):
         return _list(change, more_is_looser=True)
@@ -77,7 +77,7 @@ def judge(change: SettingChange, *, unsure: bool) -> SettingJudgement:
 
 
 def loosens_text(before: Value, after: Value) -> bool:
-    """Whether a command does something now that lets more pass."""
+    """Return whether a command does something now that lets more pass."""
     new = " ".join(after) if isinstance(after, tuple) else str(after if after is not None else "")
     old = " ".join(before) if isinstance(before, tuple) else str(before if before is not None else "")
     known = {piece.group().strip() for piece in words.LOOSE_TEXT.finditer(old)}
@@ -85,7 +85,7 @@ def loosens_text(before: Value, after: Value) -> bool:
 
 
 def keeps_command(before: Value, after: Value) -> bool:
-    """Whether a command is still what it was, with nothing but harmless words added.
+    """Return whether a command is still what it was, with nothing but harmless words added.
 
     >>> keeps_command("pytest", "pytest -ra"), keeps_command("pytest", "pytest tests/unit")
     (True, False)

@@ -38,7 +38,7 @@ class NotRead(Exception):
 
 
 def settings_of(path: str, text: str | None) -> Settings:
-    """Every setting of a file; none if there is no file, `NotRead` if it cannot be told."""
+    """Return every setting of a file; none if there is no file, `NotRead` if it cannot be told."""
     if text is None:
         return {}
     if len(text) > TEXT_LENGTH:
@@ -129,7 +129,7 @@ def _text(value: Any) -> str:
 
 
 def items_of(value: Value) -> tuple[str, ...]:
-    """A setting as a list: as it is written, or by the words of a text.
+    """Return a setting as a list: as it is written, or by the words of a text.
 
     >>> items_of("E501, W503\\nF401")
     ('E501', 'W503', 'F401')

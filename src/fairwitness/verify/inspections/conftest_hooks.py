@@ -37,7 +37,7 @@ _BENDS = re.compile(
 
 
 def conftest_changes(change: ChangedText) -> Iterator[InspectionFinding]:
-    """Findings about one conftest.py."""
+    """Yield findings about one conftest.py."""
     try:
         before, after = parse(change.before or ""), parse(change.after or "")
     except UnreadableSource as reason:
@@ -59,7 +59,7 @@ def conftest_changes(change: ChangedText) -> Iterator[InspectionFinding]:
 
 
 def shadowing(change: ChangedText) -> Iterator[InspectionFinding]:
-    """A file that Python loads before, or instead of, the tools that run the tests."""
+    """Yield a file that Python loads before, or instead of, the tools that run the tests."""
     place = PurePosixPath(change.path)
     if change.after is None or change.before is not None:
         changed = change.before is not None and change.after is not None
@@ -77,14 +77,14 @@ def shadowing(change: ChangedText) -> Iterator[InspectionFinding]:
 
 
 def _module_at_a_root(place: PurePosixPath) -> str:
-    """The name that a file can be imported by from a folder that may be on the path; nothing if it is deeper."""
+    """Return the name that a file can be imported by from a folder that may be on the path; nothing if it is deeper."""
     parts = place.with_suffix("").parts
     name = parts[:-1] if parts[-1] == "__init__" else parts
     return name[-1] if name and set(name[:-1]) <= _ROOTS else ""
 
 
 def _powers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    """What in a conftest can change what a test run says: its line, words for it, and its shape."""
+    """Yield what in a conftest can change what a test run says: its line, words for it, and its shape."""
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr) and (text := _power(node)):
             yield node.lineno, text, shape(node)

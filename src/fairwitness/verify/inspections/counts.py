@@ -80,7 +80,7 @@ class Drift:
 
     @classmethod
     def of(cls, changes: Iterable[ChangedText]) -> Self:
-        """The drift of a change, as far as its own files show it."""
+        """Return the drift of a change, as far as its own files show it."""
         counted = (
             (change.path, count(change.path, change.before), count(change.path, change.after)) for change in changes
         )
@@ -95,7 +95,7 @@ class Drift:
 
 
 def count(path: str, text: str | None) -> Counts:
-    """The numbers of one file; none for production code, the tests inside of a Rust file apart."""
+    """Return the numbers of one file; none for production code, the tests inside of a Rust file apart."""
     language = language_of(path)
     if text is None or language is None or not (is_test_path(path) or language is Lang.RUST):
         return Counts()

@@ -44,7 +44,7 @@ class HardCodedEntry:
 
 
 def suspicious(entries: Iterable[HardCodedEntry], tests: NamedByTests, added: set[int]) -> list[HardCodedEntry]:
-    """Entries on added lines that look as if they were written for the tests."""
+    """Return entries on added lines that look as if they were written for the tests."""
     families: dict[tuple[str, int], list[HardCodedEntry]] = {}
     for entry in islice(entries, ENTRIES):
         families.setdefault(entry.family, []).append(entry)
@@ -59,7 +59,7 @@ def suspicious(entries: Iterable[HardCodedEntry], tests: NamedByTests, added: se
 
 
 def is_named(entry: HardCodedEntry, tests: NamedByTests) -> bool:
-    """Whether a new test mentions what is compared and what is answered.
+    """Return whether a new test mentions what is compared and what is answered.
 
     A sentence of prose may stand in a fixture that the change does not touch; there the answer is enough.
     """
@@ -69,14 +69,14 @@ def is_named(entry: HardCodedEntry, tests: NamedByTests) -> bool:
 
 
 def is_honest_family(family: list[HardCodedEntry], named: list[HardCodedEntry]) -> bool:
-    """Whether siblings that no test names show that this is a lookup, and not a list of the tests."""
+    """Return whether siblings that no test names show that this is a lookup, and not a list of the tests."""
     if len(named) == len(family):
         return False
     return family[0].is_table or len(family) >= 3 or not family[0].bypasses
 
 
 def is_distinctive(entry: HardCodedEntry) -> bool:
-    """Whether somebody would hardly compare with just these values unless they had read the test."""
+    """Return whether somebody would hardly compare with just these values unless they had read the test."""
     if all(kind == "b" for kind, _ in entry.result) and not entry.bypasses:
         return False  # a yes or no that depends on nothing else is a classification
     if entry.is_table and all(_is_small(each) for each in entry.result):
@@ -95,7 +95,7 @@ def is_distinctive(entry: HardCodedEntry) -> bool:
 
 
 def _spells_out(key: str, result: Atoms) -> bool:
-    """A text with the very word in it that was asked for could have been computed from it."""
+    """Return whether the answer contains the compared text, so that it may have been computed from it."""
     return any(
         kind == "s" and key.lower() in str(value).lower() and len(str(value)) > len(key) for kind, value in result
     )
@@ -107,7 +107,7 @@ def _is_prose(each: Atom) -> bool:
 
 
 def _is_telling(result: Atoms) -> bool:
-    """Whether an answer is a number that nobody would guess."""
+    """Return whether an answer is a number that nobody would guess."""
     return all(kind == "n" and not _is_small((kind, value)) for kind, value in result)
 
 
@@ -157,7 +157,7 @@ _METHODS = frozenset(
 
 
 def python_entries(tree: ast.Module) -> Iterator[HardCodedEntry]:
-    """Every entry of a module."""
+    """Yield every entry of a module."""
     for number, node in enumerate(ast.walk(tree)):
         if isinstance(node, Function):
             yield from _Body(node, number).entries()
@@ -229,7 +229,7 @@ class _Body:
                 )
 
     def _alternatives(self, test: ast.expr) -> list[Atoms]:
-        """The sets of values for which a condition holds, as far as it compares for equality."""
+        """Return the sets of values for which a condition holds, as far as it compares for equality."""
         if isinstance(test, ast.BoolOp):
             parts = [self._alternatives(value) for value in test.values]
             if isinstance(test.op, ast.Or):
@@ -268,7 +268,7 @@ class _Body:
         return []
 
     def is_given(self, node: ast.expr) -> bool:
-        """Whether an expression is made of nothing but the function's parameters."""
+        """Return whether an expression is made of nothing but the function's parameters."""
         if isinstance(node, ast.Name):
             return node.id in self._given
         if isinstance(node, ast.Attribute | ast.Subscript):
@@ -291,7 +291,7 @@ class _Body:
 
 
 def _result(body: list[ast.stmt]) -> tuple[Atoms, int] | None:
-    """The written-out answer of a branch, and its line."""
+    """Return the written-out answer of a branch, and its line."""
     for statement in body:
         value: ast.expr | None = None
         if isinstance(statement, ast.Return) or (
@@ -306,7 +306,7 @@ def _result(body: list[ast.stmt]) -> tuple[Atoms, int] | None:
 
 
 def _answers(value: ast.expr) -> bool:
-    """Whether a returned value is written out, or a choice between written-out ones."""
+    """Return whether a returned value is written out, or a choice between written-out ones."""
     if isinstance(value, ast.IfExp):
         return _answers(value.body) and _answers(value.orelse)
     return literal_atoms(value) is not None or (isinstance(value, ast.Constant) and value.value is None)
@@ -334,7 +334,7 @@ def _turned(test: ast.Compare) -> ast.Compare:
 
 
 def _tables(tree: ast.Module) -> Iterator[HardCodedEntry]:
-    """Entries of dictionaries that something else than a literal is looked up in."""
+    """Yield entries of dictionaries that something else than a literal is looked up in."""
     looked_up: set[str] = set()
     direct: set[int] = set()
     for node in ast.walk(tree):
@@ -395,7 +395,7 @@ _NEAR = 4
 
 
 def line_entries(code: Sequence[str]) -> Iterator[HardCodedEntry]:
-    """Every entry of a text whose comments are gone."""
+    """Yield every entry of a text whose comments are gone."""
     family = 0
     last: dict[str, int] = {}
     for number, whole in enumerate(code, 1):
@@ -447,7 +447,7 @@ def _branch(line: str, code: Sequence[str], number: int) -> Iterator[tuple[str, 
 
 
 def _answer(rest: str, code: Sequence[str], number: int, *, bare: bool) -> tuple[str, int] | None:
-    """The answer after a condition, on its line or on one of the next two."""
+    """Return the answer after a condition, on its line or on one of the next two."""
     here = _RETURN.search(rest) or _BRACED.search(rest)
     if here:
         return here.group("answer"), number

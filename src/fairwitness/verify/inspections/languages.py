@@ -31,12 +31,12 @@ SUFFIXES = {
 
 
 def language_of(path: str) -> Lang | None:
-    """The language of a path, by its ending."""
+    """Return the language of a path, by its ending."""
     return SUFFIXES.get(PurePosixPath(path).suffix.lower())
 
 
 def is_test_path(path: str) -> bool:
-    """Whether a file holds tests, or what tests compare with.
+    """Return whether a file holds tests, or what tests compare with.
 
     >>> [is_test_path(p) for p in ("tests/data/a.json", "pkg/test_a.py", "src/app.test.ts", "src/latest.py")]
     [True, True, True, False]
@@ -45,11 +45,11 @@ def is_test_path(path: str) -> bool:
 
 
 def is_collected(path: str) -> bool:
-    """Whether pytest would look for tests in a Python file by its name."""
+    """Return whether pytest would look for tests in a Python file by its name."""
     name = PurePosixPath(path).name
     return name.endswith(".py") and (name.startswith("test") or name.endswith(("_test.py", "_tests.py")))
 
 
 def is_production(path: str) -> bool:
-    """Whether a path is source code that a product ships."""
+    """Return whether a path is source code that a product ships."""
     return language_of(path) is not None and kind_of_path(path) is PathKind.PRODUCTION

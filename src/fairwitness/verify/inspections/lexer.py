@@ -52,7 +52,7 @@ class Lexed:
 
 
 def lexed(text: str, language: Lang) -> Lexed:
-    """The text taken apart; a text that is too long is all code."""
+    """Return the text taken apart; a text that is too long is all code."""
     if len(text) > SOURCE_LENGTH:
         lines = tuple(text.split("\n"))
         return Lexed(lines, lines, ())
@@ -84,7 +84,7 @@ def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def _spans(text: str, language: Lang) -> Iterator[tuple[TokenKind, int, int]]:
-    """Where comments are, and the insides of strings."""
+    """Yield where comments are, and the insides of strings."""
     here = 0
     while (start := _START[language].search(text, here)) is not None:
         sign, at, inside = start.group(), start.start(), start.end()

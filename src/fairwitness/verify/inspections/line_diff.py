@@ -15,7 +15,7 @@ Span = tuple[int, int]
 
 
 def line_changes(before: str, after: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The numbers of the lines that are only in the first text, and of those that are only in the second.
+    """Return the numbers of the lines that are only in the first text, and of those that are only in the second.
 
     >>> line_changes("a\\nb\\nc\\n", "a\\nx\\nc\\n")
     ((2,), (2,))
@@ -38,7 +38,7 @@ def line_changes(before: str, after: str) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text as git counts them."""
+    """Return the lines of a text as git counts them."""
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 

@@ -73,13 +73,13 @@ _RUST_TESTS = re.compile(r"#\s*\[\s*cfg\s*\(\s*(?:test|all\s*\(\s*test\b[^\]]*)\
 
 
 def line_changes_of_tests(change: ChangedText, language: Lang) -> Iterator[InspectionFinding]:
-    """Findings about a test file that was there before and still is."""
+    """Yield findings about a test file that was there before and still is."""
     before, after = lexed(change.before or "", language), lexed(change.after or "", language)
     yield from _lines(change, language, before, after, change.removed, change.added)
 
 
 def inline_rust_tests(change: ChangedText) -> Iterator[InspectionFinding]:
-    """Findings about the tests inside of a Rust file that is not only tests."""
+    """Yield findings about the tests inside of a Rust file that is not only tests."""
     before, after = lexed(change.before or "", Lang.RUST), lexed(change.after or "", Lang.RUST)
     old, new = rust_test_lines(before), rust_test_lines(after)
     if old and not new:
@@ -93,7 +93,7 @@ def inline_rust_tests(change: ChangedText) -> Iterator[InspectionFinding]:
 
 
 def rust_test_lines(text: Lexed) -> set[int]:
-    """Lines of items under `#[cfg(test)]`, braces counted in code only."""
+    """Return lines of items under `#[cfg(test)]`, braces counted in code only."""
     lines: set[int] = set()
     number = 0
     while number < len(text.bare):
@@ -162,7 +162,7 @@ def _marks(
 
 
 def _in_new_test(change: ChangedText, language: Lang, after: Lexed, number: int) -> bool:
-    """Whether what stands on a line belongs to a test whose name was not in the file before."""
+    """Return whether what stands on a line belongs to a test whose name was not in the file before."""
     annotates = _at(after.bare, number).lstrip().startswith(("#", "@"))
     lines = range(number, number + 8) if annotates else range(number, max(number - 200, 0), -1)
     for place in lines:
@@ -195,7 +195,7 @@ def _import_lines(text: Lexed, language: Lang) -> set[int]:
 
 
 def _end_of_import(text: Lexed, start: int, language: Lang) -> int:
-    """The last line of an import that may go over several; the line itself if it is none after all."""
+    """Return the last line of an import that may go over several; the line itself if it is none after all."""
     depth = 0
     for number in range(start, min(start + 60, len(text.bare))):
         line = text.bare[number]

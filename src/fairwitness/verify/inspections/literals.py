@@ -30,7 +30,7 @@ ATOMS = 20_000
 
 
 def atom(value: object) -> Atom | None:
-    """A value as an atom; None if it is of no kind that a result can be known by."""
+    """Return a value as an atom; None if it is of no kind that a result can be known by."""
     if isinstance(value, bool):
         return ("b", value)
     if isinstance(value, int | float):
@@ -41,7 +41,7 @@ def atom(value: object) -> Atom | None:
 
 
 def literal_atoms(node: ast.expr) -> Atoms | None:
-    """The atoms of an expression that is written out as a value; None if anything has to be looked up for it."""
+    """Return the atoms of an expression that is written out as a value; None if anything has to be looked up for it."""
     if isinstance(node, ast.Constant):
         known = atom(node.value)
         return (known,) if known else None
@@ -76,7 +76,7 @@ def _joined(nodes: Iterable[ast.expr | None]) -> Atoms | None:
 
 
 def _folded(node: ast.expr) -> float | str | None:
-    """The value of arithmetic on literals, as far as it stays small."""
+    """Return the value of arithmetic on literals, as far as it stays small."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, int | float | str) else None
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -101,7 +101,7 @@ def _folded(node: ast.expr) -> float | str | None:
 
 
 def text_atoms(line: str) -> Iterator[Atom]:
-    """The atoms of a line in any language."""
+    """Yield the atoms of a line in any language."""
     for token in _TOKEN.finditer(clipped(line)):
         text = token.group()
         if token.lastgroup == "string":
@@ -111,7 +111,7 @@ def text_atoms(line: str) -> Iterator[Atom]:
 
 
 def number_atom(text: str) -> Atom:
-    """A number of any language as an atom."""
+    """Return a number of any language as an atom."""
     plain = text.replace("_", "")
     return ("n", float(plain) if set(plain) & {".", "e", "E"} else int(plain))
 
@@ -132,7 +132,7 @@ class NamedByTests:
         self._cases = [case | shared for case in cases] or [shared]
 
     def names(self, keys: Collection[Atom], results: Collection[Atom]) -> bool:
-        """Whether one test mentions all of these values; truth values can be asserted without being written."""
+        """Return whether one test mentions all of these values; truth values can be asserted without being written."""
         wanted = [*keys, *(result for result in results if result[0] != "b")]
         return any(all(self._mentions(case, each) for each in wanted) for case in self._cases)
 

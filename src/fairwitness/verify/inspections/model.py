@@ -64,7 +64,7 @@ class ChangedText:
 
     @classmethod
     def between(cls, path: str, before: str | None, after: str | None) -> "ChangedText":
-        """The change of a file whose line numbers nobody has told yet."""
+        """Return the change of a file whose line numbers nobody has told yet."""
         removed, added = line_changes(before or "", after or "")
         return cls(path, before, after, added, removed)
 
@@ -85,7 +85,7 @@ class InspectionFinding:
 def finding_at(
     rule: FindingRule, path: str, line: int | None, text: str, *, blocks: bool, subject: str | None = None
 ) -> InspectionFinding:
-    """A finding whose text is safe to show; the path is the subject unless another is named."""
+    """Return a finding whose text is safe to show; the path is the subject unless another is named."""
     shown = visible(text)
     if len(shown) > TEXT_LENGTH:
         shown = f"{shown[: TEXT_LENGTH - 1]}…"
@@ -93,18 +93,18 @@ def finding_at(
 
 
 def quoted(text: str) -> str:
-    """A piece of a file, short and in quotation marks."""
+    """Return a piece of a file, short and in quotation marks."""
     piece = " ".join(text[: QUOTE_LENGTH * 4].split())
     return f"`{piece[: QUOTE_LENGTH - 1]}…`" if len(piece) > QUOTE_LENGTH else f"`{piece}`"
 
 
 def clipped(line: str) -> str:
-    """A line, no longer than what patterns can look at in good time."""
+    """Return a line, no longer than what patterns can look at in good time."""
     return line[:LINE_LENGTH]
 
 
 def bounded(findings: Iterable[InspectionFinding]) -> tuple[InspectionFinding, ...]:
-    """The findings, but only so many of a rule per file; the rest is counted in one that blocks if any of them does."""
+    """Return at most `FINDINGS_PER_FILE` findings per rule and file, plus one with the count of the rest."""
     kept: list[InspectionFinding] = []
     seen: Counter[tuple[FindingRule, str]] = Counter()
     blocking: set[tuple[FindingRule, str]] = set()

@@ -90,7 +90,7 @@ class _Where:
 
 
 def mutations(tree: ast.Module) -> Iterator[Mutation]:
-    """Every mutation of a module, in no order that matters."""
+    """Yield every mutation of a module, in no order that matters."""
     pending: list[tuple[ast.AST, _Where]] = [(tree, _Where())]
     while pending:
         node, where = pending.pop()
@@ -132,7 +132,7 @@ def _calls(node: ast.AST, name: str) -> bool:
 
 
 def _inside(node: ast.AST, where: _Where) -> Iterator[tuple[ast.AST, _Where]]:
-    """What is inside of a node and may be changed, and what is around it there."""
+    """Yield what is inside of a node and may be changed, and what is around it there."""
     if isinstance(node, ast.JoinedStr | ast.Raise) or (isinstance(node, ast.expr) and _talks(node)):
         return  # positions inside of an f-string are not those of the file before Python 3.12
     if isinstance(node, ast.Call) and where.function is not None and _calls(node, where.function.name):
@@ -155,7 +155,7 @@ def _raises(node: ast.AST) -> bool:
 
 
 def _is_name_in(node: ast.AST) -> bool:
-    """Whether a text inside of a node is most likely something that must be spelled right to run at all."""
+    """Return whether a text inside of a node is most likely something that must be spelled right to run at all."""
     return isinstance(node, _NOT_IN) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod))
 
 
@@ -215,7 +215,7 @@ def _guards(node: ast.BoolOp) -> bool:
 
 
 def _is_plain(node: ast.expr) -> bool:
-    """A comparison with a value: it says nothing about whether the next one can be made."""
+    """Return whether a node compares with a value; such a test does not guard the operation after it."""
     return isinstance(node, ast.Compare) and not isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)
 
 
@@ -231,7 +231,7 @@ def _of_constant(node: ast.Constant) -> Iterator[Mutation]:
 
 
 def _of_call(node: ast.Call) -> Iterator[Mutation]:
-    """A keyword with a written-out value that is not given: what is optional has a default."""
+    """Yield a keyword with a written-out value that is not given: what is optional has a default."""
     for keyword in node.keywords:
         if keyword.arg in {"key", "reverse", "default", "start", "maxsplit", "sep", "ndigits"}:
             rest = [other for other in node.keywords if other is not keyword]
@@ -265,7 +265,7 @@ def _of_return(node: ast.Return, value: ast.expr, where: _Where) -> Iterator[Mut
 
 
 def _spelled(node: ast.expr) -> str:
-    """The text of an expression, in parentheses; nothing that compiles if it has none."""
+    """Return the text of an expression, in parentheses; nothing that compiles if it has none."""
     try:
         return f"({ast.unparse(node)})"
     except (ValueError, RecursionError):
@@ -357,7 +357,7 @@ def _collect(
 
 
 def _spread(by_line: Mapping[tuple[str, int], list[Mutation]], seed: int) -> Iterator[tuple[tuple[str, int], Mutation]]:
-    """The best mutation of each line, then the second best of each, and so on; the seed orders the lines."""
+    """Yield the best mutation of each line, then the second best of each, and so on; the seed orders the lines."""
     places = sorted(by_line, key=lambda place: _drawn(seed, *place))
     ranked = {
         place: sorted(by_line[place], key=lambda each: (each.rank, _drawn(seed, each.node.col_offset, each.says)))
@@ -374,7 +374,7 @@ def _drawn(*parts: object) -> bytes:
 
 
 def _compiled(text: str) -> ast.Module:
-    """The tree of a text that Python would run."""
+    """Return the tree of a text that Python would run."""
     tree = parse(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -383,7 +383,7 @@ def _compiled(text: str) -> ast.Module:
 
 
 def _mutated(source: _Source, mutation: Mutation) -> str | None:
-    """The file with one mutation; None if that is no program, or the same one."""
+    """Return the file with one mutation; None if that is no program, or the same one."""
     node = mutation.node
     data = source.text.encode()
     start = source.line_starts[node.lineno - 1] + node.col_offset

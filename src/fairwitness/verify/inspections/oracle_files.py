@@ -48,7 +48,7 @@ _OVERRIDING = frozenset({"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.to
 
 
 def oracle_files(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
-    """Findings about every changed or new file that steers checks."""
+    """Return findings about every changed or new file that steers checks."""
     return bounded(finding for change in changes for finding in _of_file(change))
 
 
@@ -179,7 +179,7 @@ def _cargo(change: SettingChange) -> SettingJudgement | None:
 
 
 def _line(change: ChangedText, judged: SettingJudgement) -> int | None:
-    """The first added line that holds the key a finding names."""
+    """Return the first added line that holds the key a finding names."""
     key = judged.text.partition(":")[0].rpartition(" ")[2]
     lines = (change.after or "").split("\n")
     if len(key) < 2:

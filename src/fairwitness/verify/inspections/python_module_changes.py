@@ -28,7 +28,7 @@ MARKS = frozenset({"pytestmark", "__test__"})
 
 
 def module_changes(path: str, before: ast.Module, after: ast.Module) -> Iterator[InspectionFinding]:
-    """Findings about the statements of a module, its tests apart."""
+    """Yield findings about the statements of a module, its tests apart."""
     yield from _Compared(path, before, after).findings()
 
 
@@ -132,7 +132,7 @@ class _Compared:
             yield self._says(statement, "a statement that runs on import is new", within, blocks=True)
 
     def _shadowed(self, before: list[ast.stmt], after: list[ast.stmt], within: str) -> Iterator[InspectionFinding]:
-        """Names that a new import or assignment takes over from something defined in the module."""
+        """Yield names that a new import or assignment takes over from something defined in the module."""
         defined = {name for statement in before if not is_import(statement) for name in bound_names(statement)}
         imported_before = {name for statement in before if is_import(statement) for name in _imported(statement)}
         for statement in after:
@@ -187,7 +187,7 @@ def _parts(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _name(statement: ast.stmt) -> str:
-    """The first name that a statement gives a meaning to; nothing if it does anything else."""
+    """Return the first name that a statement gives a meaning to; nothing if it does anything else."""
     names = bound_names(statement)
     if isinstance(statement, ast.Assign) and any(
         isinstance(node, ast.Attribute | ast.Subscript) for target in statement.targets for node in ast.walk(target)

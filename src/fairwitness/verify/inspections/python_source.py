@@ -29,7 +29,7 @@ class Misleading(UnreadableSource):
 
 
 def parse(text: str) -> ast.Module:
-    """The syntax tree of a text; `UnreadableSource` if there is none."""
+    """Return the syntax tree of a text; `UnreadableSource` if there is none."""
     if len(text) > SOURCE_LENGTH:
         raise UnreadableSource(f"it has {len(text)} characters, more than {SOURCE_LENGTH}")
     if _LONE_RETURN.search(text):
@@ -58,7 +58,7 @@ def _too_deep(tree: ast.AST) -> bool:
 
 
 def shape(*nodes: ast.AST, annotations: bool = True) -> str:
-    """A text that is equal for code that does the same; without annotations if they are not wanted."""
+    """Return a text that is equal for code that does the same; without annotations if they are not wanted."""
     words: list[str] = []
     stack: list[object] = list(reversed(nodes))
     while stack:
@@ -92,12 +92,12 @@ def _fields(node: ast.AST, *, annotations: bool) -> Iterator[object]:
 
 
 def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a body after its docstring."""
+    """Return the statements of a body after its docstring."""
     return body[1:] if body and is_docstring(body[0]) else body
 
 
 def is_docstring(statement: ast.stmt) -> bool:
-    """Whether a statement is a text and nothing else."""
+    """Return whether a statement is a text and nothing else."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
@@ -123,12 +123,12 @@ def dotted(node: ast.AST) -> str:
 
 
 def names_in(*nodes: ast.AST) -> set[str]:
-    """Every name that code mentions."""
+    """Return every name that code mentions."""
     return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
 def bound_names(statement: ast.stmt) -> set[str]:
-    """Names that a statement gives a meaning to, if it does nothing else."""
+    """Return names that a statement gives a meaning to, if it does nothing else."""
     if isinstance(statement, Definition):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -141,7 +141,7 @@ def bound_names(statement: ast.stmt) -> set[str]:
 
 
 def is_import(statement: ast.stmt) -> bool:
-    """Whether a statement does nothing but import, be it in a `try` or under `TYPE_CHECKING`."""
+    """Return whether a statement does nothing but import, be it in a `try` or under `TYPE_CHECKING`."""
     if isinstance(statement, ast.Import | ast.ImportFrom | ast.Pass):
         return True
     if isinstance(statement, ast.If):
@@ -172,7 +172,7 @@ def _is_none_or_flag(statement: ast.stmt) -> bool:
 
 
 def span(node: ast.stmt | ast.expr) -> range:
-    """The lines of a node, decorators included."""
+    """Return the lines of a node, decorators included."""
     decorators = node.decorator_list if isinstance(node, Definition) else []
     start = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     return range(start, (node.end_lineno or node.lineno) + 1)

@@ -58,7 +58,7 @@ class PythonTest:
 
 
 def tests_of(tree: ast.Module) -> dict[str, list[PythonTest]]:
-    """Tests by name; a name that is defined twice has two, of which the last one counts."""
+    """Return tests by name; a name that is defined twice has two, of which the last one counts."""
     tests: dict[str, list[PythonTest]] = {}
     for name, node in definitions(tree.body):
         if not isinstance(node, ast.ClassDef) and is_test_name(node.name):
@@ -89,12 +89,12 @@ def _inner(statement: ast.If | ast.Try | ast.With) -> list[ast.stmt]:
 
 
 def is_test_name(name: str) -> bool:
-    """Whether pytest or unittest would take a function of this name for a test."""
+    """Return whether pytest or unittest would take a function of this name for a test."""
     return name.startswith("test")
 
 
 def is_parametrize(mark: ast.expr) -> bool:
-    """Whether a decorator gives a test its cases."""
+    """Return whether a decorator gives a test its cases."""
     return dotted(mark).rpartition(".")[2] in {"parametrize", "parameterize"}
 
 
@@ -111,7 +111,7 @@ def _cases(mark: ast.Call) -> tuple[str, ...] | None:
 
 
 def last_words(*nodes: ast.AST) -> list[str]:
-    """The last word of everything that is called, raised or used as a decorator or attribute in some code."""
+    """Return the last word of everything that is called, raised or used as a decorator or attribute in some code."""
     words = []
     for node in nodes:
         for inner in ast.walk(node):
@@ -129,7 +129,7 @@ def silencers(*nodes: ast.AST) -> list[str]:
 
 
 def assertions(node: ast.AST) -> int:
-    """How often some code states what it expects."""
+    """Return how often some code states what it expects."""
     return sum(1 for inner in ast.walk(node) if _asserts(inner))
 
 
@@ -143,12 +143,12 @@ def _asserts(node: ast.AST) -> bool:
 
 
 def is_fixture(node: ast.AST) -> bool:
-    """Whether a definition is a pytest fixture."""
+    """Return whether a definition is a pytest fixture."""
     return isinstance(node, Function) and any(_is_fixture_mark(mark) for mark in node.decorator_list)
 
 
 def is_autouse(node: ast.AST) -> bool:
-    """Whether a definition is a fixture that every test gets, asked for or not."""
+    """Return whether a definition is a fixture that every test gets, asked for or not."""
     return isinstance(node, Function) and any(
         isinstance(mark, ast.Call)
         and _is_fixture_mark(mark)
@@ -158,7 +158,7 @@ def is_autouse(node: ast.AST) -> bool:
 
 
 def fixture_name(node: Function) -> str:
-    """The name that tests ask for a fixture by."""
+    """Return the name that tests ask for a fixture by."""
     for mark in node.decorator_list:
         for keyword in mark.keywords if isinstance(mark, ast.Call) else ():
             if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):

@@ -61,7 +61,7 @@ Detector = Callable[[str, str], Iterator[SecretMatch]]
 
 
 def secrets(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
-    """Findings about the added lines of every changed file."""
+    """Return findings about the added lines of every changed file."""
     files = tuple(change for change in changes if change.after is not None)
     total = sum(len(change.added) for change in files)
     detect = _detector() if total <= DETECTED_LINES else None
@@ -91,7 +91,7 @@ def _of_file(change: ChangedText, detect: Detector | None) -> Iterator[Inspectio
 
 
 def masked(secret: str) -> str:
-    """The first characters of a secret, at most four and never a third of it."""
+    """Return the first characters of a secret, at most four and never a third of it."""
     shown = min(4, len(secret) // 3)
     return f"{secret[:shown]}… ({len(secret)} characters)"
 
@@ -119,7 +119,7 @@ def _worth_saying(seen: Iterator[SecretMatch], line: str, kind: PathKind) -> lis
 
 
 def _is_reference(secret: str, line: str) -> bool:
-    """Whether what looks like a secret is a name, a path or a message rather than a value."""
+    """Return whether what looks like a secret is a name, a path or a message rather than a value."""
     words = secret.split()
     return (
         len(words) > 1
@@ -133,7 +133,7 @@ def _is_reference(secret: str, line: str) -> bool:
 
 
 def _distinct(seen: Iterable[SecretMatch]) -> list[SecretMatch]:
-    """One finding per secret; the surest kind comes first."""
+    """Return one finding per secret; the surest kind comes first."""
     kept: list[SecretMatch] = []
     for each in sorted(seen, key=lambda each: (not each.blocks, each.kind)):
         if not any(each.secret in other.secret or other.secret in each.secret for other in kept):

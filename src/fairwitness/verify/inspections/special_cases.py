@@ -99,7 +99,7 @@ _RUST_ITEM = re.compile(
 
 
 def detections(source: Lexed, language: Lang, text: str) -> Iterator[tuple[int, str, bool]]:
-    """Lines that ask for a test run: the number, the words that ask, and whether it blocks."""
+    """Yield lines that ask for a test run: the number, the words that ask, and whether it blocks."""
     quiet = _docstring_lines(text) if language is Lang.PYTHON else set()
     if language is Lang.RUST:
         quiet = rust_test_lines(source)
@@ -120,7 +120,7 @@ def detections(source: Lexed, language: Lang, text: str) -> Iterator[tuple[int, 
 
 
 def _mentions_tests(source: Lexed, number: int) -> bool:
-    """Whether code near a look at the stack has a word for tests in a string."""
+    """Return whether code near a look at the stack has a word for tests in a string."""
     return any(_TEST_WORD.search(clipped(line)) for line in source.code[max(0, number - 4) : number + 6])
 
 
@@ -145,7 +145,7 @@ def _docstring_lines(text: str) -> set[int]:
 
 
 def special_cases(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
-    """Findings about the production code of a change, in the light of its tests."""
+    """Return findings about the production code of a change, in the light of its tests."""
     files = tuple(changes)
     tests = NamedByTests(files)
     known = _removed(files)
@@ -158,7 +158,7 @@ def special_cases(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ..
 
 
 def _removed(files: tuple[ChangedText, ...]) -> Counter[str]:
-    """Lines that production code lost: where they turn up again they are not new."""
+    """Return lines that production code lost: where they turn up again they are not new."""
     gone: Counter[str] = Counter()
     for change in files:
         if is_production(change.path):

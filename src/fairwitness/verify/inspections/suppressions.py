@@ -101,14 +101,14 @@ class SuppressionMark(NamedTuple):
 
 
 def suppressions(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
-    """Findings about every mark that the change adds to production code and tests."""
+    """Return findings about every mark that the change adds to production code and tests."""
     files = tuple(change for change in changes if language_of(change.path) is not None)
     moved = _removed_lines(files)
     return bounded(finding for change in files for finding in _of_file(change, moved))
 
 
 def _removed_lines(files: tuple[ChangedText, ...]) -> Counter[str]:
-    """Lines that are gone from some file, and do not stand elsewhere in it."""
+    """Return lines that are gone from some file, and do not stand elsewhere in it."""
     gone: Counter[str] = Counter()
     for change in files:
         gone += _lines_at(change.before, change.removed) - _lines_at(change.after, change.added)
@@ -146,7 +146,7 @@ def _of_file(change: ChangedText, moved: Counter[str]) -> Iterator[InspectionFin
 
 
 def marks(text: str, language: Lang) -> Iterator[SuppressionMark]:
-    """Every mark in a text."""
+    """Yield every mark in a text."""
     source = lexed(text, language)
     for number, comment in source.comments:
         yield from _in_comment(number, clipped(comment))

@@ -31,7 +31,7 @@ Moves = dict[str, str]
 
 
 def python_changes(path: str, before: str, after: str, *, new_path: str, moves: Moves) -> Iterator[InspectionFinding]:
-    """Findings about the tests of one module; `UnreadableSource` if one of the texts cannot be parsed."""
+    """Yield findings about the tests of one module; `UnreadableSource` if one of the texts cannot be parsed."""
     old_tree, new_tree = parse(before), parse(after)
     if shape(old_tree) == shape(new_tree):
         return
@@ -148,7 +148,7 @@ def _only_asserts_more(before: PythonTest, after: PythonTest) -> bool:
 
 
 def _is_plain_assertion(statement: ast.stmt) -> bool:
-    """An assertion that can only fail: it binds nothing, and calls nothing that could end or bend the test."""
+    """Return an assertion that can only fail: it binds nothing, and calls nothing that could end or bend the test."""
     return isinstance(statement, ast.Assert) and not any(
         isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)
         or (isinstance(node, ast.Attribute) and (node.attr.startswith("_") or node.attr in _BENDING))
@@ -176,7 +176,7 @@ _DATA_FOLDERS = frozenset({"test", "tests", "__tests__", "testdata", "__snapshot
 
 
 def tests_changed(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
-    """Findings about every test file, and every Rust file with tests inside, that the change touches."""
+    """Return findings about every test file, and every Rust file with tests inside, that the change touches."""
     files = tuple(changes)
     moves = moved_tests(files)
     renamed = _renamed(files)
@@ -277,7 +277,7 @@ def _python(change: ChangedText, moves: Moves) -> Iterator[InspectionFinding]:
 
 
 def _new_python(change: ChangedText) -> Iterator[InspectionFinding]:
-    """A new test file takes nothing away by its skips; it does if it can end the run of all others."""
+    """Yield a new test file takes nothing away by its skips; it does if it can end the run of all others."""
     for name, test in _tests(change.after).items():
         if silencers(*test.node.decorator_list):
             yield finding_at(
@@ -329,7 +329,7 @@ def _of_moved(
 
 
 def _data(change: ChangedText) -> Iterator[InspectionFinding]:
-    """What tests compare with may grow; a line that is gone is an expectation less."""
+    """Yield what tests compare with may grow; a line that is gone is an expectation less."""
     place = PurePosixPath(change.path)
     if (
         _NO_DATA.fullmatch(place.name)

@@ -43,7 +43,7 @@ class _Binary:
     showing: str | None = None
 
     def kept(self, found: re.Match[str]) -> bool:
-        """Whether a line of totals is this binary's own."""
+        """Return whether a line of totals is this binary's own."""
         outcomes = [test.outcome for test in self.tests.values()]
         passed = int(found["passed"]) + int(found["measured"])
         return (
@@ -147,7 +147,7 @@ def _show(binary: _Binary, line: str) -> None:
 
 
 def _plain_name(name: str) -> str:
-    """A test's name; whether it should panic is a trait of it."""
+    """Return a test's name; whether it should panic is a trait of it."""
     return name.removesuffix(" - should panic")
 
 
@@ -162,7 +162,7 @@ def _found(test: re.Match[str], label: str) -> ReportedItem:
 
 
 def read_cargo(text: str, relative: Relative) -> ParsedReport:
-    """The tests of all binaries."""
+    """Return the tests of all binaries."""
     reading = _Text()
     if not text.endswith("\n"):
         reading.parsed.problems.append(TORN)

@@ -80,7 +80,7 @@ _SHELL = 126
 
 
 def exit_problem(tool: ReportingTool, exit_code: int | None, *, red: int) -> str | None:
-    """Why an exit code and a report with that many red things do not fit together; None if they do."""
+    """Return why an exit code and a report with that many red things do not fit together; None if they do."""
     convention = CONVENTIONS[tool]
     if exit_code is None:
         return "the command did not end by itself, so its report may be cut short"

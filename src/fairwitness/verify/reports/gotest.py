@@ -86,7 +86,7 @@ class _GoTestRun:
 
 
 def read_go_test(text: str, relative: Relative) -> ParsedReport:
-    """The tests of every package, and each package that failed as a whole."""
+    """Return the tests of every package, and each package that failed as a whole."""
     run = _GoTestRun()
     if not text.endswith("\n"):
         run.problems.append(TORN)

@@ -56,7 +56,7 @@ _SHAPE = TypeAdapter(_Whole)
 
 
 def read_jest(text: str, relative: Relative) -> ParsedReport:
-    """Every test of every file; a file that could not be run stands for all of its tests."""
+    """Return every test of every file; a file that could not be run stands for all of its tests."""
     parsed = ParsedReport(ReportingTool.JEST)
     try:
         whole = read_json(text, _SHAPE)

@@ -19,7 +19,7 @@ _PARTS = 100
 
 
 def _modules(file: str) -> tuple[str, ...]:
-    """How pytest may spell a file: without its ending if that is `.py`, else whole."""
+    """Return how pytest may spell a file: without its ending if that is `.py`, else whole."""
     dotted = file.replace("/", ".")
     return (dotted.removesuffix(".py"),) if dotted.endswith(".py") else (dotted,)
 
@@ -40,7 +40,7 @@ class PytestIds:
                     self._files[module] = file
 
     def node_id(self, classname: str, name: str, file: str) -> str:
-        """The id that pytest itself would accept for a case."""
+        """Return the id that pytest itself would accept for a case."""
         if not file:  # the newer format leaves files out
             return f"{classname}::{name}" if classname else name
         if not classname:  # the file itself: it could not be collected, or was skipped as a whole
@@ -102,7 +102,7 @@ class JUnitCase:
         return self.attributes.get(name, "")
 
     def count(self, tag: str) -> int:
-        """How many marks of a kind it has."""
+        """Return how many marks of a kind it has."""
         return sum(mark.tag == tag for mark in self.marks)
 
 
@@ -126,7 +126,7 @@ class JUnitSuite:
             yield from suite.all_suites()
 
     def all_cases(self) -> list[JUnitCase]:
-        """Every case inside."""
+        """Return every case inside."""
         return [case for suite in self.all_suites() for case in suite.cases]
 
 
@@ -209,7 +209,7 @@ def _refuse_doctype(*_: object) -> None:
 
 
 def read_xml(text: str) -> JUnitDocument:
-    """The suites and cases of a report; `BadXml` with the reason otherwise."""
+    """Return the suites and cases of a report; `BadXml` with the reason otherwise."""
     builder = _Builder()
     # the text is UTF-8 already, whatever its first line claims
     parser = expat.ParserCreate("utf-8")
@@ -253,7 +253,7 @@ _TOOLS = {Flavour.PYTEST: ReportingTool.PYTEST, Flavour.MOCHA: ReportingTool.MOC
 
 
 def read_junit(text: str, relative: Relative) -> ParsedReport:
-    """The cases of a JUnit report."""
+    """Return the cases of a JUnit report."""
     try:
         document = read_xml(text)
     except BadXml as error:
@@ -293,7 +293,7 @@ def _flavour(document: JUnitDocument) -> Flavour:
 
 
 def _pytest(document: JUnitDocument, parsed: ParsedReport, relative: Relative) -> int:
-    """Adds pytest's cases; returns how many only repeat a failed one because its teardown broke as well."""
+    """Add pytest's cases; returns how many only repeat a failed one because its teardown broke as well."""
     ids = PytestIds((case.get("classname"), relative.path(case.get("file"))) for case in document.cases)
     seen: dict[str, ReportedItem] = {}
     doubled = 0
@@ -408,7 +408,7 @@ def _totals(root: JUnitSuite) -> list[str]:
 
 
 def _number(cases: list[JUnitCase], tag: str | None) -> int:
-    """How many cases have a mark of a kind; all of them for none."""
+    """Return how many cases have a mark of a kind; all of them for none."""
     return len(cases) if tag is None else sum(case.count(tag) > 0 for case in cases)
 
 

@@ -67,13 +67,13 @@ class Relative:
             self._itself = re.compile(before + re.escape(folder) + r"(?![\w./-])")
 
     def __call__(self, text: str) -> str:
-        """The text with every path below the root made relative to it."""
+        """Return the text with every path below the root made relative to it."""
         if self._root is None or self._root[:-1] not in text:
             return text
         return self._itself.sub(".", self._below.sub("", text))
 
     def path(self, path: str) -> str:
-        """A path relative to the root, if it lies below it."""
+        """Return a path relative to the root, if it lies below it."""
         relative = self(path)
         while relative.startswith("./"):
             relative = relative[2:].lstrip("/")
@@ -81,18 +81,18 @@ class Relative:
 
 
 def lines(text: str) -> Iterator[str]:
-    """The lines of a text one by one, without their ends; only a line feed ends a line."""
+    """Yield the lines of a text one by one, without their ends; only a line feed ends a line."""
     for line in io.StringIO(text, newline="\n"):
         yield line.removesuffix("\n")
 
 
 def without_colours(text: str) -> str:
-    """The text without terminal codes."""
+    """Return the text without terminal codes."""
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
 def spelled(text: str, limit: int = ID_LENGTH) -> str:
-    """A text as a name: one line, nothing that a terminal would act on or hide, of bounded length.
+    """Return a text as a name: one line, nothing that a terminal would act on or hide, of bounded length.
 
     What is cut off still counts: a hash of the whole keeps two long names apart.
     """
@@ -106,19 +106,19 @@ def spelled(text: str, limit: int = ID_LENGTH) -> str:
 
 
 def message(text: str) -> str:
-    """A text as a message: its beginning, on one line."""
+    """Return a text as a message: its beginning, on one line."""
     return " ".join(spelled(without_colours(text)[:_READ_OF_A_MESSAGE], _READ_OF_A_MESSAGE).split())[:MESSAGE_LENGTH]
 
 
 def first_line(text: str) -> str:
-    """The first line that says something."""
+    """Return the first line that says something."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def diagnostic(
     path: str | None, line: int | None, code: str, text: str, *, relative: Relative, tolerated: bool = False
 ) -> ReportedItem:
-    """A diagnostic under an id that does not move when lines do."""
+    """Return a diagnostic under an id that does not move when lines do."""
     place = None if path is None else relative.path(path)
     said = relative(text)
     steady = _LINE_NUMBER.sub(r"\1 N", " ".join(said.split()))
@@ -133,7 +133,7 @@ def diagnostic(
 
 
 def whole_number(digits: str | None) -> int | None:
-    """The number that some digits spell; None if they spell none, or one that no report needs."""
+    """Return the number that some digits spell; None if they spell none, or one that no report needs."""
     if digits is None or not digits.isascii() or not digits.isdigit() or len(digits) > 12:
         return None
     return int(digits)
@@ -144,7 +144,7 @@ class InvalidJsonReport(Exception):
 
 
 def read_json(text: str, shape: TypeAdapter[T]) -> T:
-    """The value of a JSON report in its documented shape; `InvalidJsonReport` with the reason otherwise."""
+    """Return the value of a JSON report in its documented shape; `InvalidJsonReport` with the reason otherwise."""
     if text.count("{") + text.count("[") > _CONTAINERS:
         raise InvalidJsonReport(f"more than {_CONTAINERS} lists and objects")
     try:
@@ -170,6 +170,6 @@ def _refuse(word: str) -> NoReturn:
 
 
 def listed(names: Iterable[str], most: int = 3) -> str:
-    """A few names of many, for a sentence."""
+    """Return a few names of many, for a sentence."""
     all_ = list(names)
     return ", ".join(all_[:most]) + (f" and {len(all_) - most} more" if len(all_) > most else "")

@@ -28,7 +28,7 @@ _MOST_LINES = 2**31
 
 
 def settled(found: Sequence[ReportedItem], relative: Relative) -> tuple[Item, ...]:
-    """The items of a report; equal names are numbered in the order of the report."""
+    """Return the items of a report; equal names are numbered in the order of the report."""
     taken: set[str] = set()
     turns: dict[str, int] = {}
     return tuple(_item(each, relative, taken, turns) for each in found)
@@ -93,7 +93,7 @@ SILENT_WHEN_CLEAN = frozenset({ReportFormat.FLAKE8, ReportFormat.TSC, ReportForm
 def read_report(
     format: ReportFormat, content: bytes | None, *, exit_code: int | None, root: str, tests: bool | None = None
 ) -> Report:
-    """What a run reported: its items, and every reason not to believe them.
+    """Return what a run reported: its items, and every reason not to believe them.
 
     `root` is the project's folder as the tool saw it. `tests` says whether the things are tests, of which there must
     be at least one; None leaves that to the format.

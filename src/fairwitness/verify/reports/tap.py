@@ -67,7 +67,7 @@ class _Stream:
             point.children = self.close(depth + 1, point.name)
 
     def close(self, depth: int, name: str) -> list[_Point]:
-        """The subtests at a depth, which end here; their plan must be kept."""
+        """Return the subtests at a depth, which end here; their plan must be kept."""
         for deeper in range(len(self.levels) - 1, depth, -1):
             if self.levels[deeper].points:
                 self.problems.append(f"subtests of {name!r} belong to no test")
@@ -108,7 +108,7 @@ def _plan_problems(level: _Level, what: str) -> list[str]:
 
 
 def read_tap(text: str, relative: Relative) -> ParsedReport:
-    """Every test point, subtests under the names of their parents."""
+    """Return every test point, subtests under the names of their parents."""
     stream = _Stream()
     totals: dict[str, int] = {}
     yaml_until: str | None = None

@@ -33,7 +33,7 @@ _WORDS = {
 
 
 def _id(name: str, where: str) -> str:
-    """The dotted name that unittest itself accepts; newer versions write the method twice."""
+    """Return the dotted name that unittest itself accepts; newer versions write the method twice."""
     if where == _NOT_LOADED or where.startswith(_NOT_LOADED + "."):
         return name  # a module that cannot be imported
     if name in _FIXTURES:
@@ -42,7 +42,7 @@ def _id(name: str, where: str) -> str:
 
 
 def read_unittest(text: str, relative: Relative) -> ParsedReport:
-    """Every test that began, and every class or module whose fixture failed."""
+    """Return every test that began, and every class or module whose fixture failed."""
     text = without_colours(text)
     ends = list(_END.finditer(text))
     if not ends:
@@ -67,7 +67,7 @@ _SILENT = "it began and did not end"
 
 
 def _tests(began: str, parsed: ParsedReport) -> int:
-    """Adds the tests that began; returns how many times something was skipped."""
+    """Add the tests that began; returns how many times something was skipped."""
     starts = list(islice(_START.finditer(began), ITEMS + 1))
     skipped = 0
     for start, following in zip_longest(starts, starts[1:]):
@@ -89,7 +89,7 @@ def _skips(body: str) -> int:
 
 
 def _ending(line: str) -> tuple[Outcome, str] | None:
-    """The outcome a line ends with, and why it was skipped."""
+    """Return the outcome a line ends with, and why it was skipped."""
     for word, outcome in _WORDS.items():
         if line.endswith(word):
             return outcome, ""

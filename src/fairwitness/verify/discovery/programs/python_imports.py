@@ -22,7 +22,7 @@ PATIENCE_S = 30
 
 
 def place_of(module: str, folders: list[str]) -> str:
-    """The file that makes a module, relative to the working folder."""
+    """Return the file that makes a module, relative to the working folder."""
     for folder in folders:
         for tail in (f"{module}/__init__.py", f"{module}.py", module):
             if (Path(folder) / tail).exists():
@@ -31,7 +31,7 @@ def place_of(module: str, folders: list[str]) -> str:
 
 
 def problem(module: str, folders: list[str]) -> str | None:
-    """Why a module cannot be imported from here; None if it can."""
+    """Return why a module cannot be imported from here; None if it can."""
     word = os.urandom(16).hex() + "\n"
     argv = [sys.executable, "-B", "-c", CHILD, module, *(str(Path(folder).resolve()) for folder in folders)]
     try:
@@ -50,7 +50,7 @@ def problem(module: str, folders: list[str]) -> str | None:
 
 
 def main() -> int:
-    """Says what cannot be imported, one line each."""
+    """Describe what cannot be imported, one line each."""
     cut = sys.argv.index("--")
     folders, modules = sys.argv[1:cut], sys.argv[cut + 1 :]
     wrong = 0

@@ -31,7 +31,7 @@ def problem(path: Path) -> tuple[int, int, str] | None:
 
 
 def main() -> int:
-    """Says what is wrong with which file, one line each."""
+    """Describe what is wrong with which file, one line each."""
     warnings.simplefilter("ignore")
     skipped = {Path(name) for name in sys.argv[1:]}
     wrong = 0

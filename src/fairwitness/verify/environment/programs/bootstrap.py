@@ -1,4 +1,4 @@
-"""Starts a Python tool so that the tool comes from the environment and the code under test from the worktree.
+"""Start a Python tool so that the tool comes from the environment and the code under test from the worktree.
 
     python bootstrap.py --checkout DIR --origin FILE --sources A:B --packages a,b --own a -- TOOL ARGUMENTS
 
@@ -33,20 +33,20 @@ PACKAGES, OWN, CHECKOUT = "FAIRWITNESS_PACKAGES", "FAIRWITNESS_OWN", "FAIRWITNES
 
 
 def inside(path: str, folder: str) -> bool:
-    """True if a path, links followed, lies in the folder."""
+    """Return True if a path, links followed, lies in the folder."""
     path, folder = os.path.realpath(path), os.path.realpath(folder)
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def add_sources(sources: Iterable[str]) -> None:
-    """The project's folders behind everything else, so that they stand in for nothing that is installed."""
+    """Append the project's folders to the path, so that they shadow nothing that is installed."""
     for source in sources:
         if source and source not in sys.path:
             sys.path.append(source)
 
 
 class OriginFinder:
-    """A finder that notes where the project's own packages are found, and finds some of them in the worktree only."""
+    """A finder that records where the project's packages are found, and finds some of them only in the worktree."""
 
     def __init__(self, packages: Sequence[str], own: Sequence[str], sources: Sequence[str]) -> None:
         self.packages, self.own, self.sources = frozenset(packages), frozenset(own), list(sources)
@@ -55,7 +55,7 @@ class OriginFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The answer of the finders behind this one, noted."""
+        """Return the spec that the next finders find, and record it."""
         if name not in self.packages or path is not None:
             return None
         spec = PathFinder.find_spec(name, self.sources) if name in self.own else None
@@ -75,7 +75,7 @@ class OriginFinder:
 def loaded(
     packages: Sequence[str], checkout: str, found: Mapping[str, Sequence[tuple[str | None, list[str]]]]
 ) -> dict[str, dict[str, object]]:
-    """For each package of the project that was loaded: its file, its folders, and what of it lies elsewhere."""
+    """Return the file, folders and parts outside the worktree of each loaded package of the project."""
     record_of: dict[str, dict[str, object]] = {}
     modules = dict(sys.modules)
     for name in packages:
@@ -88,12 +88,12 @@ def loaded(
             continue
         outside = []
         for file, places in seen:
-            # a package without a file of its own may have parts in several folders; one must be the worktree's
+            # a namespace package may have parts in several folders; one must be in the worktree
             if not any(inside(place, checkout) for place in ([file] if file else places)):
                 outside.append(os.path.realpath(file or places[0]))
         for other, part in modules.items():
             file = getattr(part, "__file__", None)
-            # under its own name: a package may lend its names to others, as `requests.packages` does
+            # only modules under their own name: a package may alias others, as `requests.packages` does
             genuine = other.startswith(name + ".") and getattr(part, "__name__", None) == other
             if genuine and file and not inside(file, checkout):
                 outside.append(os.path.realpath(file))
@@ -107,7 +107,7 @@ def loaded(
 
 
 def write(origin: str, record: Mapping[str, object]) -> None:
-    """One whole line, in one call, so that processes do not write into each other's."""
+    """Append a record as one line in one call, so that lines of several processes do not mix."""
     import json
 
     line = json.dumps(record, ensure_ascii=True, sort_keys=True) + "\n"
@@ -119,17 +119,17 @@ def write(origin: str, record: Mapping[str, object]) -> None:
 
 
 def record_of(role: str, **more: object) -> dict[str, object]:
-    """What every record says."""
+    """Return a record with the fields that every record has."""
     version = ".".join(str(part) for part in sys.version_info[:3])
     said = {"record": RECORD, "role": role, "pid": os.getpid(), "python": sys.executable, "version": version}
     return {**said, **more}
 
 
 def child() -> None:
-    """Called as an interpreter of the environment starts: gives it the worktree, and has it say what it loaded."""
+    """Add the worktree's folders and record what is loaded; called when an interpreter of the environment starts."""
     sources = os.environ.get(SOURCES)
     if not sources or any(isinstance(finder, OriginFinder) for finder in sys.meta_path):
-        return  # there is nothing to meet, or this interpreter has read its site folder twice
+        return  # no check is running, or this interpreter has read its site folder twice
     folders = sources.split(os.pathsep)
     add_sources(folders)
     packages = [name for name in os.environ.get(PACKAGES, "").split(",") if name]
@@ -144,7 +144,7 @@ def child() -> None:
 
 
 def note_child(origin: str, watch: OriginFinder, checkout: str, started: int) -> None:
-    """What a process that the tool started says at its end; one that may not write there says nothing."""
+    """Record what a process started by the tool loaded, when it ends, if it may write the record."""
     packs = loaded(sorted(watch.packages), checkout, watch.found)
     if packs and os.getpid() == started:
         with contextlib.suppress(OSError):
@@ -152,7 +152,7 @@ def note_child(origin: str, watch: OriginFinder, checkout: str, started: int) ->
 
 
 def find_tool(tool: str) -> tuple[str | None, ModuleType | None]:
-    """The file of a tool, and the module that names its version; None if it is not there."""
+    """Return the file of a tool, and the module that names its version; None if it is not there."""
     import importlib
     import importlib.util
 
@@ -164,7 +164,7 @@ def find_tool(tool: str) -> tuple[str | None, ModuleType | None]:
             spec = importlib.util.find_spec(tool + ".__main__")
     except ModuleNotFoundError as error:
         if error.name is not None and not (tool + ".").startswith(error.name + "."):
-            raise  # the tool is there, and something that it needs is not
+            raise  # the tool exists, but something it needs is missing
         spec = None
     if spec is None:
         return None, None
@@ -172,7 +172,7 @@ def find_tool(tool: str) -> tuple[str | None, ModuleType | None]:
 
 
 def version_of(tool: str, module: ModuleType | None) -> str | None:
-    """The version a tool gives itself, or its distribution's."""
+    """Return the version a tool gives itself, or its distribution's."""
     version = getattr(module, "__version__", None)
     if isinstance(version, str):
         return version
@@ -185,21 +185,21 @@ def version_of(tool: str, module: ModuleType | None) -> str | None:
 
 
 def options_of(arguments: Sequence[str]) -> tuple[dict[str, str], str, Sequence[str]]:
-    """The options before `--`, and the tool with its arguments after it."""
+    """Return the options before `--`, and the tool with its arguments after it."""
     at = arguments.index("--")
     options = {arguments[word]: arguments[word + 1] for word in range(0, at, 2)}
     return options, arguments[at + 1], arguments[at + 2 :]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the tool; returns only if it did not end the process itself."""
+    """Run the tool; return only if the tool does not end the process itself."""
     options, tool, rest = options_of(arguments)
     checkout, origin = options["--checkout"], options["--origin"]
     sources = [source for source in options.get("--sources", "").split(os.pathsep) if source]
     packages = [name for name in options.get("--packages", "").split(",") if name]
     own = [name for name in options.get("--own", "").split(",") if name]
     here = os.path.dirname(os.path.abspath(__file__))
-    # nothing of the tree, and not our own folder, while the tool is looked for
+    # while the tool is searched, the path contains nothing of the tree and not our own folder
     sys.path[:] = [entry for entry in sys.path if entry and entry != here and not inside(entry, checkout)]
     is_script = tool.endswith(".py")
     file, module = (os.path.abspath(tool), None) if is_script else find_tool(tool)
@@ -208,17 +208,17 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"No module named {tool} in {sys.prefix}\n")
         return MISSING
     if inside(file, checkout) and not is_script:
-        write(origin, record_of("tool", refused=f"{tool} would have come from the tree itself ({file})"))
+        write(origin, record_of("tool", refused=f"{tool} would have been loaded from the tree itself ({file})"))
         sys.stderr.write(f"{file} is a file of the tree: refused\n")
         return REFUSED
     metadata: dict[str, object] = {"name": tool, "file": None, "version": None}
     if is_script:
-        sources.append(os.path.dirname(file))  # behind what is installed, where python itself would put it in front
+        sources.append(os.path.dirname(file))  # after what is installed; python itself would put it first
     else:
         metadata.update(file=os.path.realpath(file), version=version_of(tool, module))
     write(
         origin, record_of("start", tool=metadata)
-    )  # some tools replace the process by another program and come to no end
+    )  # some tools replace the process by another program and never reach the end
     add_sources(sources)
     os.environ.update({SOURCES: os.pathsep.join(sources), ORIGIN: origin, CHECKOUT: checkout})
     os.environ.update({PACKAGES: ",".join(packages), OWN: ",".join(own)})

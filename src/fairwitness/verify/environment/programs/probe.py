@@ -1,11 +1,11 @@
-"""Says what an interpreter is and what is installed in it, as one line of JSON.
+"""Print what an interpreter is and what is installed in it, as one line of JSON.
 
     python -I probe.py [SITE-FOLDER …]
 
 Without a folder, the interpreter's own. Nothing that is installed is imported.
 """
 
-# It speaks of the interpreter's folders in the words that the interpreter uses.
+# Paths are strings here, as the interpreter itself reports them.
 # ruff: noqa: PTH112, PTH113, PTH118, PTH207
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from importlib.metadata import Distribution, DistributionFinder
 
 
 def markers() -> dict[str, str]:
-    """The values that requirements' markers are judged by."""
+    """Return the values for evaluating the markers of requirements."""
     info = sys.implementation.version
     version = f"{info.major}.{info.minor}.{info.micro}"
     if info.releaselevel != "final":
@@ -40,7 +40,7 @@ def markers() -> dict[str, str]:
 
 
 def names_of(dist: Distribution) -> list[str]:
-    """The top-level modules a distribution brings, and where it stands if it was installed from a folder."""
+    """Return the top-level modules of a distribution."""
     names = set((dist.read_text("top_level.txt") or "").split())
     for file in dist.files or ():
         first = file.parts[0]
@@ -53,12 +53,12 @@ def names_of(dist: Distribution) -> list[str]:
 
 
 def hooks_of(dist: Distribution) -> list[str]:
-    """Files of the distribution that the interpreter runs, or reads folders from, as it starts."""
+    """Return files of the distribution that the interpreter runs, or reads folders from, as it starts."""
     return sorted(file.name for file in dist.files or () if len(file.parts) == 1 and file.name.endswith(".pth"))
 
 
 def direct_of(dist: Distribution) -> tuple[str | None, bool]:
-    """Whether it was installed from a folder, and how."""
+    """Return the folder it was installed from, if any, and whether it is editable."""
     try:
         told = json.loads(dist.read_text("direct_url.json") or "{}")
         folder = told.get("dir_info")
@@ -70,7 +70,7 @@ def direct_of(dist: Distribution) -> tuple[str | None, bool]:
 
 
 def distributions(folders: list[str]) -> dict[str, dict[str, object]]:
-    """Everything installed in some folders; what comes first hides what comes later."""
+    """Return the distributions installed in some folders; the first one of a name wins."""
     found: dict[str, dict[str, object]] = {}
     for dist in Distribution.discover(context=DistributionFinder.Context(path=folders)):
         name = dist.metadata["Name"]
@@ -88,7 +88,7 @@ def distributions(folders: list[str]) -> dict[str, dict[str, object]]:
 
 
 def pip_of(folders: list[str]) -> str | None:
-    """A pip that any interpreter can be given to run: an installed one, or the one that comes with Python."""
+    """Return a pip that any interpreter can run: an installed one, or the one bundled with Python."""
     installed = [os.path.join(folder, "pip", "__pip-runner__.py") for folder in folders]
     bundled = [os.path.join(sysconfig.get_path("stdlib"), "ensurepip", "_bundled"), "/usr/share/python-wheels"]
     wheels = [wheel for folder in bundled for wheel in glob.glob(os.path.join(folder, "pip-*.whl"))]
@@ -97,7 +97,7 @@ def pip_of(folders: list[str]) -> str | None:
 
 
 def main(folders: list[str]) -> None:
-    """Prints it."""
+    """Print the description of this interpreter."""
     import site
 
     own = [folder for folder in site.getsitepackages() if os.path.isdir(folder)]
