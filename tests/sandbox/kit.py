@@ -17,7 +17,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits
 from fairwitness.sandbox.probe import is_kernel_able, probe
 from fairwitness.sandbox.runner import Attached, Finished, Runner
-from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 
 REQUIRED = "FAIRWITNESS_REQUIRE_SANDBOX"
 """Set in CI: a tier that the kernel would allow but that does not work here is then a failure, not a skip."""
@@ -50,12 +50,12 @@ class Bench:
     worktree: Path
     outside: Path
     """A folder beside the worktree that commands may not touch."""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ScriptedAnswer] = field(default_factory=list)
     runner: Runner = field(init=False)
 
     def __post_init__(self) -> None:
         if self.tier == SCRIPTED:
-            self.runner = ScriptedRunner([Answer("*", self._reply)])
+            self.runner = ScriptedRunner([ScriptedAnswer("*", self._reply)])
         else:
             require(self.tier)
             self.runner = backends.runner(SandboxTier(self.tier), allow_unconfined=True)

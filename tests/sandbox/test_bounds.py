@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.common.sandbox import End
-from fairwitness.sandbox import doors, held
-from fairwitness.sandbox.disk import Amount, Growth
+from fairwitness.sandbox import locked_tmp, sockets
 from fairwitness.sandbox.scripted import Reply
+from fairwitness.sandbox.watchdog import DiskGrowth, DiskUsage
 from sandbox.kit import CONFINING, REAL, Bench, eventually, expect, living, said
 
 real = pytest.mark.parametrize("bench", REAL, indirect=True)
@@ -134,34 +134,36 @@ def test_doors_are_found_once_and_again_when_the_folder_changed(tmp_path: Path) 
     (tmp_path / "deep").mkdir()
     os.mkfifo(tmp_path / "deep" / "pipe")
     (tmp_path / "link").symlink_to("deep/pipe")
-    assert doors.doors(str(tmp_path)) == doors.Doors((str(tmp_path / "deep" / "pipe"),), complete=True)
+    assert sockets.sockets_and_pipes(str(tmp_path)) == sockets.SocketsAndPipes(
+        (str(tmp_path / "deep" / "pipe"),), complete=True
+    )
     os.mkfifo(tmp_path / "pipe")
-    assert len(doors.doors(str(tmp_path)).paths) == 2
+    assert len(sockets.sockets_and_pipes(str(tmp_path)).paths) == 2
     (tmp_path / "deep" / "pipe").unlink()  # what is gone needs no cover, and could have none
-    assert doors.doors(str(tmp_path)).paths == (str(tmp_path / "pipe"),)
+    assert sockets.sockets_and_pipes(str(tmp_path)).paths == (str(tmp_path / "pipe"),)
 
 
 def test_a_folder_too_large_to_be_looked_through_is_said(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     for number in range(20):
         (tmp_path / "a" / f"{number}").touch()
-    assert not doors.doors(str(tmp_path), entries=10).complete
-    assert doors.unseen({"/shown": str(tmp_path)}) == ["/shown"]
+    assert not sockets.sockets_and_pipes(str(tmp_path), entries=10).complete
+    assert sockets.too_large({"/shown": str(tmp_path)}) == ["/shown"]
 
 
 def test_too_many_doors_cannot_be_shut(tmp_path: Path) -> None:
-    for number in range(doors.MOST + 1):
+    for number in range(sockets.MOST + 1):
         os.mkfifo(tmp_path / f"{number}")
     with pytest.raises(OSError, match="more than"):
-        doors.shut({"/shown": str(tmp_path)}, ())
+        sockets.to_cover({"/shown": str(tmp_path)}, ())
 
 
 def test_only_what_was_written_since_counts(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"x" * 100_000)
     os.utime(tmp_path / "old", (1, 1))
-    growth = Growth((str(tmp_path),), 1 << 20, 1000)
+    growth = DiskGrowth((str(tmp_path),), 1 << 20, 1000)
     growth._since += 2_000_000_000  # the slack would cover the file just made
-    assert growth.written([]) == Amount(0, 0)
+    assert growth.written([]) == DiskUsage(0, 0)
     growth._since -= 2_000_000_000
     (tmp_path / "new").write_bytes(os.urandom(200_000))
     os.link(tmp_path / "new", tmp_path / "same")
@@ -208,34 +210,34 @@ def test_a_limit_of_files_that_others_make_is_not_the_commands(bench: Bench) -> 
 
 
 def _made(place: Path, kind: str) -> Path:
-    folder = place / f"{held.PREFIX}{kind}-abc"
+    folder = place / f"{locked_tmp.PREFIX}{kind}-abc"
     (folder / "home" / "shut").mkdir(parents=True)
     (folder / "home" / "shut").chmod(0)
     return folder
 
 
 def test_folders_of_the_dead_are_swept_and_only_those(tmp_path: Path) -> None:
-    left = [_made(tmp_path, kind) for kind in held.KINDS]
+    left = [_made(tmp_path, kind) for kind in locked_tmp.KINDS]
     others = [tmp_path / "fairwitness-world-x", tmp_path / "other", tmp_path / "fairwitness-run-file"]
     for folder in others[:2]:
         folder.mkdir()
     others[2].touch()
     (tmp_path / "target").mkdir()
     (tmp_path / "fairwitness-run-link").symlink_to("target")
-    assert held.sweep(str(tmp_path)) == []  # they are young
-    assert sorted(held.sweep(str(tmp_path), young_s=-1)) == sorted(map(str, left))
+    assert locked_tmp.sweep(str(tmp_path)) == []  # they are young
+    assert sorted(locked_tmp.sweep(str(tmp_path), young_s=-1)) == sorted(map(str, left))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "fairwitness-run-file", "fairwitness-run-link", "fairwitness-world-x", "other", "target",
     ]  # fmt: skip
 
 
 def test_a_folder_that_is_held_is_never_swept(tmp_path: Path) -> None:
-    own = held.make("run")
+    own = locked_tmp.make("run")
     moved = tmp_path / own.path.name
     own.path.rename(moved)
-    assert held.sweep(str(tmp_path), young_s=-1) == []
+    assert locked_tmp.sweep(str(tmp_path), young_s=-1) == []
     own.let_go()
-    assert held.sweep(str(tmp_path), young_s=-1) == [str(moved)]
+    assert locked_tmp.sweep(str(tmp_path), young_s=-1) == [str(moved)]
 
 
 @real
@@ -252,12 +254,12 @@ def test_with_a_killed_runner_its_commands_die_and_what_it_left_is_swept(bench: 
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(place)}
     with subprocess.Popen([sys.executable, "-c", program], env=env) as runner:
         started = eventually(lambda: len(living(f"sleep\0{mark}")) == 2, 60)
-        swept = held.sweep(str(place), young_s=-1)
+        swept = locked_tmp.sweep(str(place), young_s=-1)
         runner.kill()
     assert started
     assert swept == []  # it lived
     assert eventually(lambda: not living(f"sleep\0{mark}"), 30)
     left = sorted(map(str, place.iterdir()))
     assert left
-    assert sorted(held.sweep(str(place), young_s=-1)) == left
+    assert sorted(locked_tmp.sweep(str(place), young_s=-1)) == left
     shutil.rmtree(place)

@@ -15,10 +15,9 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.errors import UsageError
 from fairwitness.sandbox import hidden
-from fairwitness.sandbox.attempts import Attempt
-from fairwitness.sandbox.observer import Rule
+from fairwitness.sandbox.checked_command import check_command
+from fairwitness.sandbox.observer import WriteAttempt, WriteRule
 from fairwitness.sandbox.probe import probe
-from fairwitness.sandbox.request import request
 from fairwitness.sandbox.scripted import Reply
 from sandbox.escapes.starting import IDENTITIES, Unavailable, as_user, kernel_refuses, python
 from sandbox.hiding import CANARY, HIDDEN, plant
@@ -211,7 +210,7 @@ def test_every_other_tier_hides_nothing_and_runs_nothing(bench: Bench) -> None:
 
 def test_what_is_hidden_is_part_of_the_policy(confined: Bench) -> None:
     def digest(*paths: str) -> str:
-        return request(confined.command("/bin/true", hidden=paths), SandboxTier.NAMESPACES).policy_sha256
+        return check_command(confined.command("/bin/true", hidden=paths), SandboxTier.NAMESPACES).policy_sha256
 
     assert digest("a", "b") == digest("b", "a")
     assert len({digest(), digest("a"), digest("b"), digest("a", "b")}) == 4
@@ -220,33 +219,35 @@ def test_what_is_hidden_is_part_of_the_policy(confined: Bench) -> None:
 def test_a_policy_that_hides_nothing_has_the_digest_that_it_always_had(confined: Bench) -> None:
     command = confined.command("/bin/true", worktree="/work", min_tier=SandboxTier.UID)
     known = "sha256:d391bf90b508d5f9e89e8a213816361d8363bcc36c60f5a6e25d1b7e3f3e9f61"
-    assert request(command, SandboxTier.NAMESPACES).policy_sha256 == known
+    assert check_command(command, SandboxTier.NAMESPACES).policy_sha256 == known
 
 
 TREE = "/work/tree"
-RULE = Rule(SandboxTier.NAMESPACES, TREE, (TREE, "/tmp"), (), ("/usr",), hidden=(f"{TREE}/.tool", f"{TREE}/x.json"))
+RULE = WriteRule(
+    SandboxTier.NAMESPACES, TREE, (TREE, "/tmp"), (), ("/usr",), hidden=(f"{TREE}/.tool", f"{TREE}/x.json")
+)
 CREATE = os.O_WRONLY | os.O_CREAT
 
 
 @pytest.mark.parametrize(
     ("attempt", "kind"),
     [
-        (Attempt("openat", f"{TREE}/x.json", exists=True, flags=os.O_WRONLY), "hidden"),
-        (Attempt("openat", f"{TREE}/.tool/new", exists=False, flags=CREATE), "hidden"),
-        (Attempt("rename", f"{TREE}/.tool", exists=True, is_folder=True), "hidden"),
-        (Attempt("mkdir", f"{TREE}/.tool", exists=True, is_folder=True), None),
-        (Attempt("unlink", f"{TREE}/.tool/nothing", exists=False), None),
-        (Attempt("openat", f"{TREE}/x.json.new", exists=False, flags=CREATE), None),
-        (Attempt("openat", f"{TREE}/.toolbox", exists=False, flags=CREATE), None),
+        (WriteAttempt("openat", f"{TREE}/x.json", exists=True, flags=os.O_WRONLY), "hidden"),
+        (WriteAttempt("openat", f"{TREE}/.tool/new", exists=False, flags=CREATE), "hidden"),
+        (WriteAttempt("rename", f"{TREE}/.tool", exists=True, is_folder=True), "hidden"),
+        (WriteAttempt("mkdir", f"{TREE}/.tool", exists=True, is_folder=True), None),
+        (WriteAttempt("unlink", f"{TREE}/.tool/nothing", exists=False), None),
+        (WriteAttempt("openat", f"{TREE}/x.json.new", exists=False, flags=CREATE), None),
+        (WriteAttempt("openat", f"{TREE}/.toolbox", exists=False, flags=CREATE), None),
     ],
 )
-def test_the_observers_rule_about_hidden_paths(attempt: Attempt, kind: str | None) -> None:
+def test_the_observers_rule_about_hidden_paths(attempt: WriteAttempt, kind: str | None) -> None:
     assert RULE.kind(attempt) == kind
 
 
 def test_what_lies_under_a_cover_is_kept_and_what_lies_beside_it_is_not() -> None:
     def is_kept(path: str) -> bool:
-        return RULE.blocks(Attempt("openat", f"{TREE}/{path}", exists=False, flags=CREATE))
+        return RULE.blocks(WriteAttempt("openat", f"{TREE}/{path}", exists=False, flags=CREATE))
 
     assert [is_kept(path) for path in (".tool", ".tool/new", "x.json")] == [True] * 3
     assert [is_kept(path) for path in (".toolbox", "x.json.new", "src/a.py")] == [False] * 3

@@ -7,13 +7,12 @@ import pytest
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import End
-from fairwitness.sandbox.attempts import TARGETS, Attempt
-from fairwitness.sandbox.observer import Rule
+from fairwitness.sandbox.observer import TARGETS, WriteAttempt, WriteRule
 from fairwitness.sandbox.seccomp import WATCHED, program
 from fairwitness.sandbox.syscalls import ARCHITECTURES, numbers
 from sandbox.kit import CONFINING, PYTHON, Bench, said
 
-RULE = Rule(
+RULE = WriteRule(
     tier=SandboxTier.NAMESPACES,
     worktree="/work/tree",
     own=("/work/tree", "/tmp", "/home/sandbox"),
@@ -73,19 +72,19 @@ CHANGE = os.O_RDWR
 def test_the_rule_tells_a_violation_from_noise(
     call: str, path: str, exists: bool, flags: int, kind: str | None
 ) -> None:
-    assert RULE.kind(Attempt(call, path, exists, flags=flags, own=frozenset({9}))) == kind
+    assert RULE.kind(WriteAttempt(call, path, exists, flags=flags, own=frozenset({9}))) == kind
 
 
 def test_a_read_only_worktree_may_be_tried_but_not_its_git() -> None:
-    rule = Rule(SandboxTier.NAMESPACES, "/work/tree", ("/tmp",), (), ())
-    assert rule.kind(Attempt("openat", "/work/tree/.mypy_cache/x", False, flags=NEW)) is None
-    assert rule.kind(Attempt("openat", "/work/tree/.git/config", True, flags=NEW)) == "git-dir"
+    rule = WriteRule(SandboxTier.NAMESPACES, "/work/tree", ("/tmp",), (), ())
+    assert rule.kind(WriteAttempt("openat", "/work/tree/.mypy_cache/x", False, flags=NEW)) is None
+    assert rule.kind(WriteAttempt("openat", "/work/tree/.git/config", True, flags=NEW)) == "git-dir"
 
 
 def test_what_a_tier_does_not_stop_is_not_called_stopped() -> None:
     def blocked(tier: SandboxTier, call: str, path: str) -> bool:
-        rule = Rule(tier, "/work/tree", ("/work/tree",), (), ())
-        return rule.blocks(Attempt(call, path, True))
+        rule = WriteRule(tier, "/work/tree", ("/work/tree",), (), ())
+        return rule.blocks(WriteAttempt(call, path, True))
 
     assert blocked(SandboxTier.NAMESPACES, "chmod", "/etc/passwd")
     assert not blocked(SandboxTier.LANDLOCK, "chmod", "/etc/passwd")

@@ -17,9 +17,9 @@ from fairwitness.contracts.common.sandbox import TIERS, End
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.sandbox import scratch
 from fairwitness.sandbox.capture import Capture
-from fairwitness.sandbox.private import private
+from fairwitness.sandbox.private_folders import private_folders
 from fairwitness.sandbox.probe import is_kernel_able, probe
-from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.sandbox.watchdog import tree
 from sandbox.kit import Bench, expect, require
 
@@ -39,7 +39,7 @@ def test_a_capture_keeps_head_and_tail_however_the_pieces_fall(pieces: list[byte
 
 
 def test_a_private_folder_goes_even_if_it_was_shut() -> None:
-    with private() as own:
+    with private_folders() as own:
         inner = Path(own.home, "a", "b")
         inner.mkdir(parents=True)
         (inner / "file").write_text("x")
@@ -52,7 +52,7 @@ def test_a_private_folder_goes_even_if_it_was_shut() -> None:
 
 
 def test_the_private_folder_may_be_gone_already_without_harm() -> None:
-    with private() as own:
+    with private_folders() as own:
         above = Path(own.folder).parent
         mode = above.stat().st_mode
         shutil.rmtree(own.folder)
@@ -145,8 +145,8 @@ def test_another_user_that_cannot_reach_the_worktree_is_told(bench: Bench) -> No
 def test_a_script_answers_writes_and_remembers(tmp_path: Path) -> None:
     bench = Bench("scripted", tmp_path, tmp_path)
     answers = [
-        Answer("*pytest*", Reply(exit_code=1, stdout=b"1 failed", files={"report.xml": b"<r/>"})),
-        Answer("*ruff*", lambda command: Reply(stdout=" ".join(command.argv).encode())),
+        ScriptedAnswer("*pytest*", Reply(exit_code=1, stdout=b"1 failed", files={"report.xml": b"<r/>"})),
+        ScriptedAnswer("*ruff*", lambda command: Reply(stdout=" ".join(command.argv).encode())),
     ]
     runner = ScriptedRunner(answers, tier=SandboxTier.NAMESPACES)
     tested = runner.run(bench.command("/bin/sh", "pytest"), cancel=threading.Event())
@@ -154,11 +154,11 @@ def test_a_script_answers_writes_and_remembers(tmp_path: Path) -> None:
     assert (tmp_path / "report.xml").read_bytes() == b"<r/>"
     assert runner.run(bench.command("/bin/sh", "ruff")).stdout == b"/bin/sh ruff"
     assert runner.run(bench.command("/bin/sh", "mypy")).result.end is End.SANDBOX_ERROR
-    assert [command.argv[1] for command in runner.asked] == ["pytest", "ruff", "mypy"]
+    assert [command.argv[1] for command in runner.commands] == ["pytest", "ruff", "mypy"]
 
 
 def test_a_script_cannot_write_where_the_command_may_not(tmp_path: Path) -> None:
     bench = Bench("scripted", tmp_path, tmp_path)
-    runner = ScriptedRunner([Answer("*", Reply(files={"../x": b""}))])
+    runner = ScriptedRunner([ScriptedAnswer("*", Reply(files={"../x": b""}))])
     with pytest.raises(UsageError, match="may not"):
         runner.run(bench.command("/bin/sh"))

@@ -15,7 +15,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import system_clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.verify.cascade import CheckRuns
 from fairwitness.verify.environment.model import Environment
 from fairwitness.verify.harness import Harness
@@ -92,7 +92,7 @@ def proven(tmp_path: Path) -> Iterator[Callable[[Play], VerificationResult]]:
 
         def prove(play: Play) -> VerificationResult:
             harness = Harness(
-                runner=ScriptedRunner([Answer("*", play)], tier=SandboxTier.NAMESPACES),
+                runner=ScriptedRunner([ScriptedAnswer("*", play)], tier=SandboxTier.NAMESPACES),
                 shadow=shadow,
                 ledger=ledger,
                 state=tmp_path / "state",

@@ -14,7 +14,7 @@ from fairwitness.contracts.verify.results import Evidence, Item, Outcome, Report
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.rules.check_outcome import judge
-from fairwitness.sandbox.held import sweep
+from fairwitness.sandbox.locked_tmp import sweep
 from fairwitness.verify.checkouts import STARTS_WITH, Checkouts
 from fairwitness.verify.model import Acceptance, CheckRequest, ProposedChange, selected_ids
 from fairwitness.verify.proofs import _is_assertion, planted_canaries

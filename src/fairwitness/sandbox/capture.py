@@ -13,30 +13,30 @@ class Capture:
         self.total = 0
         self._digest = hashlib.sha256()
         self._head = bytearray()
-        self._context = kept - kept // 2
+        self._head_limit = kept - kept // 2
         self._tail: deque[bytes] = deque()
-        self._tail_room = kept // 2
+        self._tail_limit = kept // 2
         self._tail_size = 0
 
     def take(self, piece: bytes) -> None:
         """One more piece."""
         self.total += len(piece)
         self._digest.update(piece)
-        fits = self._context - len(self._head)
+        fits = self._head_limit - len(self._head)
         if fits > 0:
             self._head += piece[:fits]
             piece = piece[fits:]
-        if not piece or not self._tail_room:
+        if not piece or not self._tail_limit:
             return
-        self._tail.append(piece[-self._tail_room :])
+        self._tail.append(piece[-self._tail_limit :])
         self._tail_size += len(self._tail[-1])
-        while self._tail_size - len(self._tail[0]) >= self._tail_room:
+        while self._tail_size - len(self._tail[0]) >= self._tail_limit:
             self._tail_size -= len(self._tail.popleft())
 
     @property
     def kept(self) -> bytes:
         """The head and the tail; the same as everything where nothing was dropped."""
-        return bytes(self._head) + b"".join(self._tail)[-self._tail_room :] if self._tail else bytes(self._head)
+        return bytes(self._head) + b"".join(self._tail)[-self._tail_limit :] if self._tail else bytes(self._head)
 
     def stream(self) -> Stream:
         """What the result says about it."""

@@ -29,7 +29,7 @@ _LAST_TURNS, _IDLE_TURNS = 10_000, 25
 """So many there are for last words, and so many of them in which nothing can be done."""
 
 
-class Half:
+class Direction:
     """One direction of a connection."""
 
     def __init__(self, source: _socket.socket, sink: _socket.socket) -> None:
@@ -67,12 +67,12 @@ class Half:
             return
 
 
-class Connection:
+class ForwardedConnection:
     """A caller inside and whoever answers outside."""
 
     def __init__(self, caller: _socket.socket, server: _socket.socket) -> None:
         self.caller, self.server = caller, server
-        self.up, self.down = Half(caller, server), Half(server, caller)
+        self.up, self.down = Direction(caller, server), Direction(server, caller)
         self.interests: dict[_socket.socket, int] = {caller: 0, server: 0}
         """What the kernel was asked to tell of each."""
 
@@ -136,9 +136,9 @@ class Forwarder:
         """`ways` are ports, and handles of the sockets they lead to."""
         self._epoll = select.epoll()
         self._listeners: dict[int, tuple[_socket.socket, str]] = {}
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, ForwardedConnection] = {}
         """By the handle of each side."""
-        self._waiting: list[tuple[Connection, str]] = []
+        self._waiting: list[tuple[ForwardedConnection, str]] = []
         """Callers whose server has no room for them yet."""
         self._is_full = False
         for port, handle in ways.items():
@@ -202,7 +202,7 @@ class Forwarder:
             for side in (caller, server):
                 side.setblocking(False)
             caller.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-            self._connect(Connection(caller, server), path)
+            self._connect(ForwardedConnection(caller, server), path)
             if self._count() >= MOST:
                 self._fill()
 
@@ -213,7 +213,7 @@ class Forwarder:
             for handle in self._listeners:
                 self._epoll.unregister(handle)
 
-    def _connect(self, connection: Connection, path: str) -> None:
+    def _connect(self, connection: ForwardedConnection, path: str) -> None:
         """Takes a caller to its server; that nobody is there it hears by a reset, never by an empty answer."""
         try:
             connection.server.connect(path)
@@ -227,7 +227,7 @@ class Forwarder:
                 self._connections[side.fileno()] = connection
             self._carry(connection)
 
-    def _carry(self, connection: Connection) -> None:
+    def _carry(self, connection: ForwardedConnection) -> None:
         try:
             connection.carry()
             if not connection.is_over:
@@ -237,7 +237,7 @@ class Forwarder:
             pass
         self._close(connection)
 
-    def _watch(self, connection: Connection) -> None:
+    def _watch(self, connection: ForwardedConnection) -> None:
         """Asks the kernel to tell when there is more to carry."""
         for side, wanted in connection.wanted().items():
             known = connection.interests[side]
@@ -252,7 +252,7 @@ class Forwarder:
                 self._epoll.register(side.fileno(), wanted)
             connection.interests[side] = wanted
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: ForwardedConnection) -> None:
         for side in (connection.caller, connection.server):
             self._connections.pop(side.fileno(), None)
             side.close()  # which also takes it off the kernel's list

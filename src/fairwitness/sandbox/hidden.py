@@ -38,7 +38,7 @@ def path_problem(path: str) -> str | None:
     return None
 
 
-def found(worktree: str, paths: Iterable[str]) -> tuple[str, ...]:
+def existing(worktree: str, paths: Iterable[str]) -> tuple[str, ...]:
     """Those that are there, each once and none within another; `Unhidable` where a link is in the way."""
     wanted = sorted({str(PurePosixPath(path)) for path in paths}, key=lambda path: (path.count("/"), path))
     there: list[str] = []

@@ -3,39 +3,41 @@
 import threading
 
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.sandbox import ruleset, seccomp
-from fairwitness.sandbox.confine import Confining, host_launcher, plan, rlimits
-from fairwitness.sandbox.launch import Ended, Launch
-from fairwitness.sandbox.observer import observed
-from fairwitness.sandbox.private import private
-from fairwitness.sandbox.request import Request
+from fairwitness.sandbox import landlock_rules, seccomp
+from fairwitness.sandbox.checked_command import CheckedCommand
+from fairwitness.sandbox.launch import CommandFacts, Launch
+from fairwitness.sandbox.observer import add_observer
+from fairwitness.sandbox.private_folders import private_folders
 from fairwitness.sandbox.streams import Streams
-from fairwitness.sandbox.supervise import supervise
+from fairwitness.sandbox.supervision import supervise
+from fairwitness.sandbox.tier_runner import TierRunner, base_plan, host_launcher, rlimits
 from fairwitness.sandbox.watchdog import Watchdog
 
 
-class LandlockRunner(Confining):
+class LandlockRunner(TierRunner):
     """No namespace: the machine's own files, of which only some can be opened, and no sockets."""
 
     tier = SandboxTier.LANDLOCK
 
-    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
-        command = asked.command
+    def _run(self, checked: CheckedCommand, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
+        command = checked.command
         sockets = seccomp.families(command.confinement.network, own_network=False)
-        with private() as own:
+        with private_folders() as own:
             # the kernel would count all that this user runs, so processes are left to the watchdog
-            told = plan(
-                asked, home=own.home, temporary=own.temporary, limits=rlimits(command.limits, count_processes=False)
+            launch_plan = base_plan(
+                checked, home=own.home, temporary=own.temporary, limits=rlimits(command.limits, count_processes=False)
             )
-            told["confined"] = True
-            told["filter"] = seccomp.program(sockets, watch=False, alone=False)
-            told["landlock"] = ruleset.rules(asked, self._features.landlock_abi, (own.home, own.temporary))
+            launch_plan["confined"] = True
+            launch_plan["filter"] = seccomp.program(sockets, watch=False, alone=False)
+            launch_plan["landlock"] = landlock_rules.rules(
+                checked, self._features.landlock_abi, (own.home, own.temporary)
+            )
             launch = Launch(
                 argv=lambda _: host_launcher(),
-                plan=told,
+                plan=launch_plan,
                 namespaced=False,
-                watchdog=Watchdog(command.limits, asked.write, (own.folder,), ()),
+                watchdog=Watchdog(command.limits, checked.write, (own.folder,), ()),
                 observer=None,
             )
-            observed(launch, asked, self.tier, sockets, self._features, (own.home, own.temporary))
+            add_observer(launch, checked, self.tier, sockets, self._features, (own.home, own.temporary))
             return supervise(launch, command.limits, streams, cancel)

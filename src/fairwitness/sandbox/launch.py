@@ -9,7 +9,7 @@ from fairwitness.sandbox.capture import Capture
 from fairwitness.sandbox.watchdog import LimitName, Watchdog
 
 
-class Watch(Protocol):
+class WriteObserver(Protocol):
     """Somebody who answers the kernel's listener."""
 
     failed: str | None
@@ -39,14 +39,14 @@ class Launch:
     plan: dict[str, Any]
     namespaced: bool
     watchdog: Watchdog | None
-    observer: Callable[[int], Watch] | None
+    observer: Callable[[int], WriteObserver] | None
     """Makes the observer from the kernel's listener."""
     handles: tuple[int, ...] = ()
     """What the launcher is given beside; nothing of it reaches the command."""
 
 
 @dataclass
-class Ended:
+class CommandFacts:
     """The bare facts of one run."""
 
     stdout: Capture
@@ -61,6 +61,6 @@ class Ended:
     peak_memory: int = 0
     peak_processes: int = 0
     survivors: int | None = None
-    observer: Watch | None = None
+    observer: WriteObserver | None = None
     warnings: tuple[Warned, ...] = ()
     """What could not be promised for this one."""

@@ -12,59 +12,59 @@ from types import CodeType
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Network, Warned
-from fairwitness.sandbox import doors, forwarder, ruleset, scratch, seccomp, view
-from fairwitness.sandbox.confine import Confining, plan, rlimits
-from fairwitness.sandbox.launch import Ended, Launch
-from fairwitness.sandbox.observer import observed
-from fairwitness.sandbox.request import Request
+from fairwitness.sandbox import bwrap_args, forwarder, landlock_rules, scratch, seccomp, sockets
+from fairwitness.sandbox.checked_command import CheckedCommand
+from fairwitness.sandbox.launch import CommandFacts, Launch
+from fairwitness.sandbox.observer import add_observer
 from fairwitness.sandbox.streams import Streams
-from fairwitness.sandbox.supervise import supervise
+from fairwitness.sandbox.supervision import supervise
+from fairwitness.sandbox.tier_runner import TierRunner, base_plan, rlimits
 from fairwitness.sandbox.watchdog import Watchdog
 
 
-class NamespaceRunner(Confining):
+class NamespaceRunner(TierRunner):
     """Own user, process, network, ipc and host name; a view of the file system that holds only what is needed."""
 
     tier = SandboxTier.NAMESPACES
 
-    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
-        command = asked.command
+    def _run(self, checked: CheckedCommand, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
+        command = checked.command
         limits = command.limits
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise FileNotFoundError("bwrap is not installed")
-        told = plan(asked, home=scratch.HOME, temporary=view.TMP, limits=self._limits(asked))
-        told["confined"] = True
+        launch_plan = base_plan(checked, home=scratch.HOME, temporary=bwrap_args.TMP, limits=self._limits(checked))
+        launch_plan["confined"] = True
         network = command.confinement.network
         # with the machine's network come its abstract sockets, which only Landlock can shut off
-        own_network = network is not Network.OPEN or self._features.landlock_abi >= ruleset.SCOPED
-        sockets = seccomp.families(network, own_network=own_network)
-        told["filter"] = seccomp.program(sockets, watch=False, alone=True)
-        told["landlock"] = ruleset.scope_only(self._features.landlock_abi)
+        own_network = network is not Network.OPEN or self._features.landlock_abi >= landlock_rules.SCOPED
+        families = seccomp.families(network, own_network=own_network)
+        launch_plan["filter"] = seccomp.program(families, watch=False, alone=True)
+        launch_plan["landlock"] = landlock_rules.scope_only(self._features.landlock_abi)
         launch = Launch(
-            argv=lambda status: [*view.arguments(bwrap, asked, status), *view.launcher()],
-            plan=told,
+            argv=lambda status: [*bwrap_args.arguments(bwrap, checked, status), *bwrap_args.launcher()],
+            plan=launch_plan,
             namespaced=True,
-            watchdog=Watchdog(limits, asked.write, (), (view.TMP, view.SHM, scratch.HOME)),
+            watchdog=Watchdog(limits, checked.write, (), (bwrap_args.TMP, bwrap_args.SHM, scratch.HOME)),
             observer=None,
         )
-        observed(launch, asked, self.tier, sockets, self._features, view.PRIVATE)
-        with _ways(launch, asked):
+        add_observer(launch, checked, self.tier, families, self._features, bwrap_args.PRIVATE)
+        with _ways(launch, checked):
             ended = supervise(launch, limits, streams, cancel)
-        ended.warnings += tuple(map(_unseen, doors.unseen(view.read_only(asked))))
+        ended.warnings += tuple(map(_unseen, sockets.too_large(bwrap_args.read_only(checked))))
         return ended
 
-    def _limits(self, asked: Request) -> list[tuple[int, int, int]]:
+    def _limits(self, checked: CheckedCommand) -> list[tuple[int, int, int]]:
         # the kernel never counts for root; and before 5.14 it counted all that the user runs, not the namespace
-        return rlimits(asked.command.limits, count_processes=os.getuid() != 0 and _kernel() >= (5, 14))
+        return rlimits(checked.command.limits, count_processes=os.getuid() != 0 and _kernel() >= (5, 14))
 
 
 @contextlib.contextmanager
-def _ways(launch: Launch, asked: Request) -> Iterator[None]:
+def _ways(launch: Launch, checked: CheckedCommand) -> Iterator[None]:
     """Gives the launcher a hold on each socket: none is in the command's view, where it could be called directly."""
     with contextlib.ExitStack() as stack:
         ports = {}
-        for port, path in asked.ways:
+        for port, path in checked.ways:
             ports[port] = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
             stack.callback(os.close, ports[port])
             if not stat.S_ISSOCK(os.fstat(ports[port]).st_mode):
@@ -82,7 +82,7 @@ def _forwarding() -> CodeType:
 
 
 def _unseen(folder: str) -> Warned:
-    text = f"{folder} holds more than {doors.ENTRIES} files: a socket far inside it might not be seen"
+    text = f"{folder} holds more than {sockets.ENTRIES} files: a socket far inside it might not be seen"
     return Warned(code="read-unseen", text=text)
 
 

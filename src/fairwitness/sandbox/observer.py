@@ -20,19 +20,234 @@ import fcntl
 import os
 import re
 import select
+import stat
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Features, Violation
 from fairwitness.kit.text import visible
-from fairwitness.sandbox import seccomp, view
-from fairwitness.sandbox.attempts import TARGETS, Attempt, attempts
+from fairwitness.sandbox import bwrap_args, kernel, seccomp
+from fairwitness.sandbox.checked_command import CheckedCommand
 from fairwitness.sandbox.launch import Launch
-from fairwitness.sandbox.request import Request
 from fairwitness.sandbox.syscalls import numbers
+
+_OPENAT2 = 437
+_IN_ROOT = 0x10
+_HERE = 0xFFFFFF9C  # AT_FDCWD as an unsigned word
+_NO_FOLLOW = 0x100
+_PATH_BYTES = 4096
+_PAGE = 4096
+_HOPS = 20
+_PROC = re.compile(r"/proc/(self|thread-self|\d+)(?:/task/\d+)?/(fd/\d+|root|cwd)?(.*)", re.DOTALL)
+_STANDARD = {"/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where in a call's arguments a path stands. Without `path`, `folder` is an open file itself."""
+
+    folder: int | None
+    path: int | None
+    follow: bool = False
+    flags: int | None = None
+    """The argument that may say not to follow a last link."""
+
+
+def _two(*pairs: tuple[int | None, int]) -> tuple[Target, ...]:
+    return tuple(Target(folder, path) for folder, path in pairs)
+
+
+_FOLLOWED = (Target(None, 0, follow=True),)
+_PLAIN = (Target(None, 0),)
+_OPEN_FILE = (Target(0, None),)
+TARGETS: dict[str, tuple[Target, ...]] = {
+    "open": _FOLLOWED,
+    "openat": (Target(0, 1, follow=True),),
+    "creat": _FOLLOWED,
+    "truncate": _FOLLOWED,
+    "rename": _two((None, 0), (None, 1)),
+    "renameat": _two((0, 1), (2, 3)),
+    "renameat2": _two((0, 1), (2, 3)),
+    "mkdir": _PLAIN,
+    "mkdirat": _two((0, 1)),
+    "rmdir": _PLAIN,
+    "unlink": _PLAIN,
+    "unlinkat": _two((0, 1)),
+    "link": _two((None, 0), (None, 1)),
+    "linkat": _two((0, 1), (2, 3)),
+    "symlink": _two((None, 1)),
+    "symlinkat": _two((1, 2)),
+    "mknod": _PLAIN,
+    "mknodat": _two((0, 1)),
+    "chmod": _FOLLOWED,
+    "fchmod": _OPEN_FILE,
+    "fchmodat": (Target(0, 1, follow=True),),
+    "fchmodat2": (Target(0, 1, follow=True, flags=3),),
+    "chown": _FOLLOWED,
+    "fchown": _OPEN_FILE,
+    "lchown": _PLAIN,
+    "fchownat": (Target(0, 1, follow=True, flags=4),),
+    "utime": _FOLLOWED,
+    "utimes": _FOLLOWED,
+    "futimesat": (Target(0, 1, follow=True),),
+    "utimensat": (Target(0, 1, follow=True, flags=3),),
+    "setxattr": _FOLLOWED,
+    "lsetxattr": _PLAIN,
+    "fsetxattr": _OPEN_FILE,
+    "removexattr": _FOLLOWED,
+    "lremovexattr": _PLAIN,
+    "fremovexattr": _OPEN_FILE,
+    "setxattrat": (Target(0, 1, follow=True, flags=2),),
+    "removexattrat": (Target(0, 1, follow=True, flags=2),),
+}
+"""For each watched call, the paths that it may change."""
+
+
+@dataclass(frozen=True)
+class WriteAttempt:
+    """One path that one call is about to change."""
+
+    call: str
+    path: str
+    exists: bool
+    """In the caller's view."""
+    is_folder: bool = False
+    flags: int = 0
+    """Of an open."""
+    second: bool = False
+    """The destination of a rename or link."""
+    own: frozenset[int] = frozenset()
+    """The numbers under which the caller knows itself."""
+
+
+def write_attempts(pid: int, call: str, arguments: tuple[int, ...]) -> list[WriteAttempt]:
+    """What a call of a waiting process would change; OSError if the process is gone or cannot be looked into."""
+    found = []
+    root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for number, target in enumerate(TARGETS[call]):
+            flags = arguments[_open_flags(call)] & 0xFFFFFFFF if call in ("open", "openat") else 0
+            if call == "creat":
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            text = _text(pid, target, arguments)
+            follow = target.follow and not _says_no_follow(target, flags, arguments)
+            path, exists, is_folder = _resolve(root, pid, text, follow=follow)
+            own = _own_numbers(pid) if path.startswith("/proc/") else frozenset()
+            found.append(WriteAttempt(call, path, exists, is_folder, flags, number == 1, own))
+    finally:
+        os.close(root)
+    return found
+
+
+def _open_flags(call: str) -> int:
+    return 2 if call == "openat" else 1
+
+
+def _says_no_follow(target: Target, flags: int, arguments: tuple[int, ...]) -> bool:
+    if target.flags is not None and arguments[target.flags] & _NO_FOLLOW:
+        return True
+    return bool(flags & os.O_NOFOLLOW) or flags & (os.O_CREAT | os.O_EXCL) == os.O_CREAT | os.O_EXCL
+
+
+def _text(pid: int, target: Target, arguments: tuple[int, ...]) -> str:
+    """The path as the caller means it, made absolute but not resolved."""
+    path = ""
+    if target.path is not None and arguments[target.path]:
+        path = os.fsdecode(_string(pid, arguments[target.path]))
+    if path.startswith("/"):
+        return path
+    handle = _HERE if target.folder is None else arguments[target.folder] & 0xFFFFFFFF
+    base = _leads_to(f"/proc/{pid}/cwd" if handle == _HERE else f"/proc/{pid}/fd/{handle}")
+    return f"{base}/{path}" if path else base
+
+
+def _string(pid: int, address: int) -> bytes:
+    """Text in another process's memory, read page by page up to its end."""
+    handle = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = b""
+        while len(text) < _PATH_BYTES:
+            piece = os.pread(handle, _PAGE - (address + len(text)) % _PAGE, address + len(text))
+            before, end, _ = piece.partition(b"\0")
+            text += before
+            if end or not piece:
+                break
+        return text[:_PATH_BYTES]
+    finally:
+        os.close(handle)
+
+
+def _resolve(root: int, pid: int, text: str, *, follow: bool) -> tuple[str, bool, bool]:
+    """The path that would be changed, whether something is there, and whether that is a folder."""
+    for _ in range(_HOPS):
+        text = _STANDARD.get(text, text).replace("/dev/fd/", "/proc/self/fd/") if text.startswith("/dev/") else text
+        if (magic := _PROC.fullmatch(text)) and magic[2]:
+            text = _through_proc(pid, magic, text)
+            if text.startswith("/proc/") or not text.startswith("/"):
+                return text, True, False
+        with contextlib.suppress(OSError), _opened(root, text, 0 if follow else os.O_NOFOLLOW) as handle:
+            return _name(handle), True, stat.S_ISDIR(os.fstat(handle).st_mode)
+        parent, _, name = text.rstrip("/").rpartition("/")
+        if name in ("", ".", ".."):
+            break
+        try:
+            with _opened(root, parent or "/", os.O_DIRECTORY) as handle:
+                folder = _name(handle)
+                link = _link(handle, name)
+        except OSError:
+            break
+        if link is None or not follow:
+            return f"{folder.rstrip('/')}/{name}", link is not None, False
+        text = link if link.startswith("/") else f"{folder}/{link}"
+    return os.path.normpath(text), False, False
+
+
+def _through_proc(pid: int, magic: re.Match[str], text: str) -> str:
+    """Leads through the kernel's own links, which no other process can follow for the caller."""
+    who, what, rest = magic.groups()
+    if who.isdigit() and int(who) not in _own_numbers(pid):
+        return f"/{rest.lstrip('/')}" if what == "root" and rest else text
+    if what == "root":
+        return f"/{rest.lstrip('/')}"
+    return _leads_to(f"/proc/{pid}/{what}") + rest
+
+
+def _own_numbers(pid: int) -> frozenset[int]:
+    """All numbers of a process, in each namespace it is in."""
+    with contextlib.suppress(OSError):
+        lines = kernel.read_entry(f"/proc/{pid}/status").splitlines()
+        return frozenset(
+            int(word) for line in lines if line.startswith((b"NSpid:", b"NStgid:")) for word in line.split()[1:]
+        )
+    return frozenset()
+
+
+@contextlib.contextmanager
+def _opened(root: int, path: str, flags: int) -> Iterator[int]:
+    how = struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC | flags, 0, _IN_ROOT)
+    handle = kernel.call(_OPENAT2, root, os.fsencode(path), how, len(how))
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _name(handle: int) -> str:
+    return _leads_to(f"/proc/self/fd/{handle}")
+
+
+def _leads_to(link: str) -> str:
+    return os.readlink(link)  # noqa: PTH115 -- at each watched call: a Path costs more than the call
+
+
+def _link(folder: int, name: str) -> str | None:
+    with contextlib.suppress(OSError):
+        return os.readlink(name, dir_fd=folder)
+    return None
+
 
 _RECEIVE, _ANSWER, _IS_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
 _GO_ON = struct.pack("=qiI", 0, 0, 1)
@@ -57,7 +272,7 @@ _TOOL_PROBE = os.O_CREAT | os.O_TRUNC
 
 
 @dataclass(frozen=True)
-class Rule:
+class WriteRule:
     """What one command may change, and what is no more than noise."""
 
     tier: SandboxTier
@@ -73,7 +288,7 @@ class Rule:
     hidden: tuple[str, ...] = ()
     """Paths of a writable worktree over which something empty lies."""
 
-    def kind(self, attempt: Attempt) -> str | None:
+    def kind(self, attempt: WriteAttempt) -> str | None:
         """The kind of violation that an attempt is; None if it is none."""
         path = attempt.path
         if _is_in(path, (self._git,)):
@@ -93,7 +308,7 @@ class Rule:
             return None
         return "link" if attempt.call.startswith("link") and not attempt.second else "write"
 
-    def blocks(self, attempt: Attempt) -> bool:
+    def blocks(self, attempt: WriteAttempt) -> bool:
         """Whether the tier stops it, whoever owns the file."""
         if self.tier is SandboxTier.NAMESPACES:
             if _is_in(attempt.path, self.hidden) or (self.git_held and _is_in(attempt.path, (self._git,))):
@@ -117,13 +332,13 @@ class Rule:
         shut = max((len(place) for place in self.shut if _is_in(path, (place,))), default=-1)
         return own > shut
 
-    def _kind_of_entry(self, attempt: Attempt, entry: re.Match[str]) -> str | None:
+    def _kind_of_entry(self, attempt: WriteAttempt, entry: re.Match[str]) -> str | None:
         who, what = entry[1], entry[2] or ""
         if not who.isdigit() or int(who) in attempt.own or _HARMLESS_ENTRIES.fullmatch(what):
             return None
         return "process"
 
-    def _can_change(self, attempt: Attempt) -> bool:
+    def _can_change(self, attempt: WriteAttempt) -> bool:
         if attempt.call.startswith("mkdir"):
             return not attempt.exists
         if attempt.exists or attempt.second or attempt.flags & os.O_CREAT or attempt.call.startswith(_MAKES):
@@ -135,7 +350,7 @@ def _is_in(path: str, places: Iterable[str]) -> bool:
     return any(path == place or path.startswith(f"{place}/") for place in places)
 
 
-def _is_tool_noise(attempt: Attempt) -> bool:
+def _is_tool_noise(attempt: WriteAttempt) -> bool:
     if _CACHES.search(attempt.path):
         return True
     if attempt.call.startswith("open"):
@@ -143,10 +358,10 @@ def _is_tool_noise(attempt: Attempt) -> bool:
     return attempt.call.startswith("link") and not attempt.second
 
 
-class Observer(threading.Thread):
+class SyscallObserver(threading.Thread):
     """Answers the kernel's notices of one command until none of its processes is left."""
 
-    def __init__(self, listener: int, rule: Rule) -> None:
+    def __init__(self, listener: int, rule: WriteRule) -> None:
         super().__init__(name="fairwitness-observer", daemon=True)
         self.failed: str | None = None
         self.blind = False
@@ -205,7 +420,7 @@ class Observer(threading.Thread):
 
     def _note(self, identity: int, pid: int, call: str, arguments: tuple[int, ...]) -> None:
         try:
-            found = attempts(pid, call, arguments)
+            found = write_attempts(pid, call, arguments)
         except PermissionError:  # a process may shut itself against being looked into
             self.blind = self.blind or self._is_valid(identity)
             return
@@ -228,25 +443,25 @@ class Observer(threading.Thread):
         return False
 
 
-def observed(
+def add_observer(
     launch: Launch,
-    asked: Request,
+    checked: CheckedCommand,
     tier: SandboxTier,
     sockets: tuple[int, ...],
     features: Features,
     private: tuple[str, ...],
 ) -> None:
     """Adds an observer to a launch, where one is wanted and the kernel offers it."""
-    if not (asked.command.observe and features.notify):
+    if not (checked.command.observe and features.notify):
         return
-    rule = Rule(
+    rule = WriteRule(
         tier=tier,
-        worktree=asked.worktree,
-        own=(*asked.write, *private),
-        shut=view.made_parents(asked) if tier is SandboxTier.NAMESPACES else (),
-        tools=(*view.system_reads(), *asked.read),
-        hidden=tuple(view.unseen(asked)) if asked.command.confinement.writable else (),
-        git_held=tier is SandboxTier.NAMESPACES and os.path.lexists(f"{asked.worktree}/.git"),
+        worktree=checked.worktree,
+        own=(*checked.write, *private),
+        shut=bwrap_args.made_parents(checked) if tier is SandboxTier.NAMESPACES else (),
+        tools=(*bwrap_args.system_reads(), *checked.read),
+        hidden=tuple(bwrap_args.unseen(checked)) if checked.command.confinement.writable else (),
+        git_held=tier is SandboxTier.NAMESPACES and os.path.lexists(f"{checked.worktree}/.git"),
     )
     launch.plan["watched"] = seccomp.program(sockets, watch=True, alone=tier is SandboxTier.NAMESPACES)
-    launch.observer = lambda listener: Observer(listener, rule)
+    launch.observer = lambda listener: SyscallObserver(listener, rule)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, Features, Warned
-from fairwitness.sandbox import kernel, view
-from fairwitness.sandbox.confine import ABOUT_TIER
-from fairwitness.sandbox.request import request
+from fairwitness.sandbox import bwrap_args, kernel
+from fairwitness.sandbox.checked_command import check_command
 from fairwitness.sandbox.syscalls import numbers
+from fairwitness.sandbox.tier_runner import ABOUT_TIER
 
 INSTALL_BWRAP = "apt-get install bubblewrap"
 _TRIAL_S = 20
@@ -83,8 +83,8 @@ def _namespaces_refused(bwrap: str | None) -> str | None:
         command = Command(
             argv=("/bin/true",), confinement=Confinement(worktree=folder, writable=True, env={}), purpose="probe"
         )
-        words = view.arguments(bwrap, request(command, SandboxTier.NAMESPACES), 2)
-        python = view.launcher()[0]
+        words = bwrap_args.arguments(bwrap, check_command(command, SandboxTier.NAMESPACES), 2)
+        python = bwrap_args.launcher()[0]
         try:
             done = subprocess.run(
                 [*words, python, "-I", "-S", "-c", "print('inside')"],

@@ -8,27 +8,27 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Confined, End, Features, Violation, Warned
 from fairwitness.kit.clock import spell
 from fairwitness.sandbox.capture import Capture
-from fairwitness.sandbox.launch import Ended
-from fairwitness.sandbox.request import Request
+from fairwitness.sandbox.checked_command import CheckedCommand
+from fairwitness.sandbox.integrity_watch import IntegrityChanges
+from fairwitness.sandbox.launch import CommandFacts
 from fairwitness.sandbox.runner import Finished
-from fairwitness.sandbox.survey import Changed
 from fairwitness.sandbox.watchdog import LimitName
 
 _BY_SIGNAL: dict[int, LimitName] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk"}
 
 
 def finished(
-    asked: Request,
-    ended: Ended,
+    checked: CheckedCommand,
+    ended: CommandFacts,
     *,
     tier: SandboxTier,
     features: Features,
     warnings: Iterable[Warned],
     started_at: datetime,
-    changed: Changed,
+    changed: IntegrityChanges,
 ) -> Finished:
     """Puts the facts together; what is missing counts as lost, never as a pass."""
-    command = asked.command
+    command = checked.command
     observer = ended.observer
     watched = observer.violations if observer is not None else ()
     if observer is not None and observer.failed is not None and ended.lost is None:
@@ -46,12 +46,12 @@ def finished(
         exit_code = number = None  # a lost run has no result, even if it came to one
     result = Confined(
         argv=command.argv,
-        exe=asked.exe,
-        exe_sha256=asked.exe_sha256,
+        exe=checked.exe,
+        exe_sha256=checked.exe_sha256,
         cwd=command.cwd,
-        env_keys=tuple(sorted(asked.env("", ""))),
-        env_sha256=asked.env_sha256,
-        policy_sha256=asked.policy_sha256,
+        env_keys=tuple(sorted(checked.env("", ""))),
+        env_sha256=checked.env_sha256,
+        policy_sha256=checked.policy_sha256,
         limits=command.limits,
         purpose=command.purpose,
         tier=tier,
@@ -81,12 +81,24 @@ def finished(
 
 
 def not_run(
-    asked: Request, why: str, *, tier: SandboxTier, features: Features, warnings: Iterable[Warned], started_at: datetime
+    checked: CheckedCommand,
+    why: str,
+    *,
+    tier: SandboxTier,
+    features: Features,
+    warnings: Iterable[Warned],
+    started_at: datetime,
 ) -> Finished:
     """The record of a command that could not even be started."""
-    ended = Ended(Capture(1), Capture(1), lost=why)
+    ended = CommandFacts(Capture(1), Capture(1), lost=why)
     return finished(
-        asked, ended, tier=tier, features=features, warnings=warnings, started_at=started_at, changed=Changed()
+        checked,
+        ended,
+        tier=tier,
+        features=features,
+        warnings=warnings,
+        started_at=started_at,
+        changed=IntegrityChanges(),
     )
 
 
@@ -98,7 +110,7 @@ def _status(wait_status: int | None) -> tuple[int | None, int | None]:
     return wait_status >> 8, None
 
 
-def _end(ended: Ended, exit_code: int | None, limit: LimitName | None, violations: tuple[Violation, ...]) -> End:
+def _end(ended: CommandFacts, exit_code: int | None, limit: LimitName | None, violations: tuple[Violation, ...]) -> End:
     """A lost sandbox outranks a violation, that a limit, and that the exit code."""
     if ended.lost is not None:
         return End.SANDBOX_ERROR

@@ -12,10 +12,10 @@ import sys
 import threading
 from pathlib import Path
 
-from fairwitness.sandbox import held
+from fairwitness.sandbox import locked_tmp
 
 HOME = "/home/sandbox"
-LAUNCHER = "fairwitness-inside.pyc"
+LAUNCHER = "fairwitness-child-setup.pyc"
 COPIED = (
     "alternatives ca-certificates ca-certificates.conf fonts host.conf java-* ld.so.cache ld.so.conf ld.so.conf.d"
     " localtime locale.alias magic magic.mime maven mime.types mke2fs.conf networks os-release debian_version perl"
@@ -30,8 +30,8 @@ _lock = threading.Lock()
 
 @functools.cache
 def _made(owner: int) -> Path:
-    held.sweep()
-    own = held.make("sandbox")
+    locked_tmp.sweep()
+    own = locked_tmp.make("sandbox")
     folder = own.path
     atexit.register(_remove, own, owner)
     etc = folder / "etc"
@@ -51,7 +51,7 @@ def _made(owner: int) -> Path:
     (nothing / "file.json").write_text("{}\n")
     for path, mode in (("folder", 0o555), ("file", 0o444), ("file.json", 0o444), ("", 0o755)):
         (nothing / path).chmod(mode)
-    py_compile.compile(str(Path(__file__).with_name("inside.py")), str(etc / LAUNCHER), doraise=True)
+    py_compile.compile(str(Path(__file__).with_name("child_setup.py")), str(etc / LAUNCHER), doraise=True)
     (etc / LAUNCHER).chmod(0o644)
     folder.chmod(0o755)  # nothing in it is secret, and another user may have to read the launcher
     return folder
@@ -134,6 +134,6 @@ def _groups() -> str:
     return "\n".join([*lines, "nogroup:x:65534:", ""])
 
 
-def _remove(own: held.Held, owner: int) -> None:
+def _remove(own: locked_tmp.LockedFolder, owner: int) -> None:
     if os.getpid() == owner:
         own.remove()

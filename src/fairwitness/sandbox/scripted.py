@@ -21,11 +21,11 @@ from fairwitness.errors import UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.sandbox import result
 from fairwitness.sandbox.capture import Capture
-from fairwitness.sandbox.launch import Ended
-from fairwitness.sandbox.request import Request, request
+from fairwitness.sandbox.checked_command import CheckedCommand, check_command
+from fairwitness.sandbox.integrity_watch import IntegrityWatch
+from fairwitness.sandbox.launch import CommandFacts
 from fairwitness.sandbox.runner import Attached, Finished
 from fairwitness.sandbox.streams import Streams
-from fairwitness.sandbox.survey import Survey
 from fairwitness.sandbox.watchdog import LimitName
 
 _LOOK_S = 0.05
@@ -51,7 +51,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScriptedAnswer:
     """A reply, or what makes one, for commands whose line fits the pattern (`*pytest*`)."""
 
     pattern: str
@@ -77,13 +77,13 @@ class ScriptedRunner:
     """Answers each command by the first answer whose pattern fits; one without an answer is lost."""
 
     def __init__(
-        self, answers: Sequence[Answer], *, tier: SandboxTier = SandboxTier.NONE, clock: Clock = system_clock
+        self, answers: Sequence[ScriptedAnswer], *, tier: SandboxTier = SandboxTier.NONE, clock: Clock = system_clock
     ) -> None:
         self.tier = tier
         self.features = Features(
             tier=tier, tiers=(tier,), landlock_abi=0, userns=False, seccomp=False, notify=False, cgroup=False
         )
-        self.asked: list[Command] = []
+        self.commands: list[Command] = []
         """Every command that came, in order."""
         self._answers = tuple(answers)
         self._clock = clock
@@ -102,19 +102,19 @@ class ScriptedRunner:
             return self._finished(command, streams, cancel)
 
     def _finished(self, command: Command, streams: Streams, cancel: threading.Event | None) -> Finished:
-        asked = request(command, self.tier)
+        checked = check_command(command, self.tier)
         with self._lock:
-            self.asked.append(command)
+            self.commands.append(command)
         limits = command.limits
-        ended = Ended(Capture(limits.output_kept), Capture(limits.output_kept), lost=asked.problem)
-        survey = Survey(asked, SandboxTier.NONE)
+        ended = CommandFacts(Capture(limits.output_kept), Capture(limits.output_kept), lost=checked.problem)
+        survey = IntegrityWatch(checked, SandboxTier.NONE)
         ended.lost = ended.lost or survey.problem
         if cancel is not None and cancel.is_set():
             ended.cancelled = True
         elif ended.lost is None:
-            self._play(asked, ended, streams, cancel or threading.Event())
+            self._play(checked, ended, streams, cancel or threading.Event())
         return result.finished(
-            asked,
+            checked,
             ended,
             tier=self.tier,
             features=self.features,
@@ -123,8 +123,8 @@ class ScriptedRunner:
             changed=survey.changed(),
         )
 
-    def _play(self, asked: Request, ended: Ended, streams: Streams, cancel: threading.Event) -> None:
-        command, limits = asked.command, asked.command.limits
+    def _play(self, checked: CheckedCommand, ended: CommandFacts, streams: Streams, cancel: threading.Event) -> None:
+        command, limits = checked.command, checked.command.limits
         line = shlex.join(command.argv)
         answer = next((answer for answer in self._answers if fnmatch.fnmatchcase(line, answer.pattern)), None)
         if answer is None:
@@ -136,7 +136,7 @@ class ScriptedRunner:
             ended.lost = f"nobody is attached to {line}" if has_talk else f"the script has no conversation for {line}"
             return
         for path, content in reply.files.items():
-            _write(asked, path, content)
+            _write(checked, path, content)
         if reply.talks is not None:
             ended.cancelled = _talk(reply.talks, streams, cancel)
         ended.stdout.take(reply.stdout)
@@ -157,12 +157,16 @@ def _talk(talks: Callable[[BinaryIO, BinaryIO], None], streams: Streams, cancel:
     assert streams.pipes is not None
     stdin, stdout = (os.dup(handle) for handle in streams.pipes)
     streams.close()
-    with suppress(BrokenPipeError), io.BufferedReader(_Heard(stdin, cancel)) as heard, os.fdopen(stdout, "wb") as said:
+    with (
+        suppress(BrokenPipeError),
+        io.BufferedReader(_CancellableStdin(stdin, cancel)) as heard,
+        os.fdopen(stdout, "wb") as said,
+    ):
         talks(heard, said)
     return cancel.is_set()
 
 
-class _Heard(io.RawIOBase):
+class _CancellableStdin(io.RawIOBase):
     """The command's stdin, which ends when the other side says so or the command is cancelled."""
 
     def __init__(self, handle: int, cancel: threading.Event) -> None:
@@ -184,9 +188,9 @@ class _Heard(io.RawIOBase):
         super().close()
 
 
-def _write(asked: Request, path: str, content: bytes) -> None:
-    target = Path(os.path.realpath(Path(asked.cwd, path)))
-    if not any(target.is_relative_to(folder) for folder in asked.write):
+def _write(checked: CheckedCommand, path: str, content: bytes) -> None:
+    target = Path(os.path.realpath(Path(checked.cwd, path)))
+    if not any(target.is_relative_to(folder) for folder in checked.write):
         raise UsageError(f"the script writes {path}, which the command may not", next_step="correct the script")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)

@@ -10,7 +10,7 @@ import platform
 import struct
 
 from fairwitness.contracts.common.sandbox import Network
-from fairwitness.sandbox.inside import SUPERVISOR, SUPERVISOR_GROUP
+from fairwitness.sandbox.child_setup import SUPERVISOR, SUPERVISOR_GROUP
 from fairwitness.sandbox.syscalls import ARCHITECTURES, numbers
 
 ALLOW, NOTIFY, KILL = 0x7FFF0000, 0x7FC00000, 0x80000000

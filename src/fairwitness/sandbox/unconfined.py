@@ -4,38 +4,38 @@ import sys
 import threading
 
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.sandbox.confine import Confining, host_launcher, plan, rlimits
-from fairwitness.sandbox.launch import Ended, Launch
-from fairwitness.sandbox.private import private
-from fairwitness.sandbox.request import Request
+from fairwitness.sandbox.checked_command import CheckedCommand
+from fairwitness.sandbox.launch import CommandFacts, Launch
+from fairwitness.sandbox.private_folders import private_folders
 from fairwitness.sandbox.streams import Streams
-from fairwitness.sandbox.supervise import supervise
+from fairwitness.sandbox.supervision import supervise
+from fairwitness.sandbox.tier_runner import TierRunner, base_plan, host_launcher, rlimits
 from fairwitness.sandbox.watchdog import Watchdog
 
 
-class UnconfinedRunner(Confining):
+class UnconfinedRunner(TierRunner):
     """What runs here opens no gate."""
 
     tier = SandboxTier.NONE
 
-    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
-        command = asked.command
-        with private() as own:
+    def _run(self, checked: CheckedCommand, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
+        command = checked.command
+        with private_folders() as own:
             launch = Launch(
                 argv=lambda _: host_launcher(),
-                plan=plan(
-                    asked,
+                plan=base_plan(
+                    checked,
                     home=own.home,
                     temporary=own.temporary,
                     limits=rlimits(command.limits, count_processes=False),
                 ),
                 namespaced=False,
-                watchdog=_watchdog(asked, own.folder),
+                watchdog=_watchdog(checked, own.folder),
                 observer=None,
             )
             return supervise(launch, command.limits, streams, cancel)
 
 
-def _watchdog(asked: Request, folder: str) -> Watchdog | None:
+def _watchdog(checked: CheckedCommand, folder: str) -> Watchdog | None:
     """Processes are counted where the kernel shows them."""
-    return Watchdog(asked.command.limits, asked.write, (folder,), ()) if sys.platform == "linux" else None
+    return Watchdog(checked.command.limits, checked.write, (folder,), ()) if sys.platform == "linux" else None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.sandbox.held import hold, sweep
+from fairwitness.sandbox.locked_tmp import hold, sweep
 from fairwitness.verify.environment.model import Environment
 from fairwitness.verify.environment.node_modules import furnish
 from fairwitness.verify.model import CheckRequest

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.sandbox.held import remove
+from fairwitness.sandbox.locked_tmp import remove
 from fairwitness.verify.model import refuse_stopped
 
 LOCK = ".turn"

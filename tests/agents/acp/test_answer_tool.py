@@ -14,7 +14,7 @@ from fairwitness.agents.backends.acp.answer_tool import AnswerTool
 from fairwitness.agents.base import AgentTurn, AnswerForm, Session
 from fairwitness.agents.driver import drive
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
-from fairwitness.sandbox.private import Private
+from fairwitness.sandbox.private_folders import PrivateFolders
 
 pytestmark = pytest.mark.req("X3")
 SCHEMA: dict[str, Any] = {
@@ -77,7 +77,7 @@ def test_what_the_server_does_not_know_it_says_so(tmp_path: Path) -> None:
 
 
 def hand(folder: Path) -> AnswerTool:
-    return AnswerTool(AnswerForm("x", SCHEMA), Private(str(folder), str(folder / "home"), str(folder / "tmp")))
+    return AnswerTool(AnswerForm("x", SCHEMA), PrivateFolders(str(folder), str(folder / "home"), str(folder / "tmp")))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"x"', "NaN", '{"a": 1, "a": 2}'])

@@ -18,7 +18,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.sandbox.runner import Attached, Finished
-from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.testing.scripted_agent import OPTIONS, scripted_profile
 
 pytestmark = pytest.mark.req("X3")
@@ -52,8 +52,8 @@ class Bench:
         (folder / "latin.txt").write_bytes(b"\xe9")
         self.folder, self.kept = folder, Kept()
         answers = [
-            Answer("*/cat src/a.py", Reply(stdout=b"one\n")),
-            Answer("*/cat no", Reply(exit_code=1, stderr=b"no")),
+            ScriptedAnswer("*/cat src/a.py", Reply(stdout=b"one\n")),
+            ScriptedAnswer("*/cat no", Reply(exit_code=1, stderr=b"no")),
         ]
         runner = changes.pop("runner", None) or ScriptedRunner(answers, tier=SandboxTier.NAMESPACES)
         self.job: AgentJob = job(folder, role=role, scope=SCOPE, runner=runner, kept=self.kept)
@@ -261,7 +261,7 @@ def test_a_command_that_the_role_may_run_is_run_without_a_shell(bench: Bench, pa
     assert "one" in output["output"]
     assert output["exitStatus"] == ended
     assert isinstance(bench.job.runner, ScriptedRunner)
-    assert [command.argv[1:] for command in bench.job.runner.asked] == [("src/a.py",)]
+    assert [command.argv[1:] for command in bench.job.runner.commands] == [("src/a.py",)]
 
 
 def test_the_exit_code_is_the_commands_own(bench: Bench) -> None:
@@ -291,11 +291,11 @@ def test_every_other_command_is_refused_before_anything_runs(bench: Bench, param
     assert "refused" in str(bench.refused("terminal/create", **params))
     assert len(bench.job.tools.denials) == 1
     assert isinstance(bench.job.runner, ScriptedRunner)
-    assert bench.job.runner.asked == []
+    assert bench.job.runner.commands == []
 
 
 def test_a_command_that_runs_can_be_looked_at_and_killed(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, runner=Slow([Answer("*", Reply())], tier=SandboxTier.NAMESPACES))
+    bench = Bench(tmp_path, runner=Slow([ScriptedAnswer("*", Reply())], tier=SandboxTier.NAMESPACES))
 
     async def talk(client: Client) -> Any:
         number = (await client.handle("terminal/create", {"command": "sleep 60"}, False))["terminalId"]
@@ -309,7 +309,7 @@ def test_a_command_that_runs_can_be_looked_at_and_killed(tmp_path: Path) -> None
 
 
 def test_commands_that_nobody_waits_for_end_with_the_session(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, runner=Slow([Answer("*", Reply())], tier=SandboxTier.NAMESPACES))
+    bench = Bench(tmp_path, runner=Slow([ScriptedAnswer("*", Reply())], tier=SandboxTier.NAMESPACES))
     bench.run(lambda client: client.handle("terminal/create", {"command": "sleep 60"}, False))
     assert [one.ok for one in bench.kept.happenings if one.kind is Kind.RESULT] == [False]
 

@@ -24,14 +24,14 @@ from fairwitness.contracts.agents.settings import AgentsSettings
 from fairwitness.contracts.common.sandbox import Command, Network
 from fairwitness.contracts.common.tools import POLICIES, Role, Tool
 from fairwitness.errors import UsageError
-from fairwitness.sandbox.private import Private
+from fairwitness.sandbox.private_folders import PrivateFolders
 from fairwitness.testing.scripted_agent import scripted_profile
 
 pytestmark = pytest.mark.req("X3")
 GOLDEN = Path(__file__).with_name("golden")
 TOKEN, MODEL = "token-good-for-one-dispatch", "maker/model-1.5:latest"
 each = pytest.mark.parametrize("name", sorted(PROFILES))
-OWN = Private("/private", "/private/home", "/private/tmp")
+OWN = PrivateFolders("/private", "/private/home", "/private/tmp")
 
 
 def rendered(found: AgentProfile, role: Role, folder: Path) -> tuple[Command, dict[str, str], Any]:

@@ -18,7 +18,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Limits, Network
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
-from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from sandbox.kit import eventually, living
 
 ANY = "*"
@@ -31,7 +31,7 @@ def _python(root: Path, program: str) -> str:
 
 
 def _scripted(worktree: Path, reply: Reply, **more: object) -> Bench:
-    runner = ScriptedRunner([Answer(ANY, reply)], tier=SandboxTier.UID)
+    runner = ScriptedRunner([ScriptedAnswer(ANY, reply)], tier=SandboxTier.UID)
     return Bench(worktree, runner=runner, **more)  # type: ignore[arg-type]  # whatever a bench takes
 
 

@@ -26,7 +26,7 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.dispatch import DispatchDeps
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.dispatch.records import ended
-from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.store.artifacts import Store
 from git.person import Person
 from runs.dispatch.world import Scripted, Ticking
@@ -122,7 +122,7 @@ class Site:
         return made
 
     @classmethod
-    def open(cls, root: Path, *answers: Answer) -> "Site":
+    def open(cls, root: Path, *answers: ScriptedAnswer) -> "Site":
         """The same again, as another process finds it."""
         person, state = Person(root / "repo", root / "home"), root / "state"
         repository = Repository.open(person.folder)
@@ -134,7 +134,7 @@ class Site:
             worktrees=Worktrees(repository, Shadow.open(state / "git", repository), state / "worktrees"),
             ledger=ledger,
             log=AutopilotLog(ledger, RUN, clock=Ticking()),
-            runner=ScriptedRunner([*answers, Answer("*", Reply(stdout=b"ok\n"))], tier=SandboxTier.NAMESPACES),
+            runner=ScriptedRunner([*answers, ScriptedAnswer("*", Reply(stdout=b"ok\n"))], tier=SandboxTier.NAMESPACES),
         )
 
     @property

@@ -15,7 +15,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
 from fairwitness.runs.autopilot.agent_calls import PUT_BACK
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
-from fairwitness.sandbox.scripted import Answer, Reply
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer
 from runs.autopilot.site import RUN, Site, pass_of, plan
 from runs.dispatch.world import Scripted, says, writes
 from runs.feature.git_runs import dies
@@ -160,7 +160,7 @@ def test_a_further_try_of_a_builder_begins_with_the_same_files(site: Site) -> No
 
 def test_what_a_builder_that_was_refused_left_is_taken_back(site: Site) -> None:
     site.ledger.close()
-    site = Site.open(site.root, Answer("*check.sh*", Reply(files={"conftest.py": b"pass\n"})))
+    site = Site.open(site.root, ScriptedAnswer("*check.sh*", Reply(files={"conftest.py": b"pass\n"})))
     site.script(Role.EXECUTOR, f"{NODE}-1", EXECUTED, [_create("src/mine.py"), RUNS_TESTS])
     assert _work(site).outcome.status is OutcomeStatus.REFUSED
     folder = site.folder(NODE)

@@ -20,7 +20,7 @@ from fairwitness.ledger.verify import verify
 from fairwitness.runs.dispatch.budget_account import CANCELLED
 from fairwitness.runs.forge.helpers import AttemptContext, Helpers, SpawningAgent
 from fairwitness.runs.forge.subtasks import Subtasks
-from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from runs.forge.workshop import RUN, Workshop, agent, create, part, walkthrough
 from runs.forge.workshop_killed import NODE, killed, record
 
@@ -111,7 +111,7 @@ def started(shop: Workshop, task: str = "Do it.", *writes: str) -> str:
 
 def checks(shop: Workshop, reply: Reply | Callable[[Command], Reply]) -> None:
     """The helper runs the project's check, which does this."""
-    shop.runner = ScriptedRunner([Answer("*", reply)], tier=SandboxTier.NAMESPACES)
+    shop.runner = ScriptedRunner([ScriptedAnswer("*", reply)], tier=SandboxTier.NAMESPACES)
     (shop.folder(NODE) / "check.sh").write_text("exit 0\n")
     shop.script(Role.THROWAWAY, f"{NODE}-1-h1", [("run_in_terminal", {"command": "sh check.sh"})])
 

@@ -29,7 +29,7 @@ from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.worker import ForgeWorker
-from fairwitness.sandbox.scripted import Answer, Reply, ScriptedRunner
+from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
@@ -190,7 +190,7 @@ class Workshop:
             ledger=ledger,
             log=ForgeLog(ledger, RUN, clock=Ticking()),
             store=Store(person.folder),
-            runner=ScriptedRunner([Answer("*", Reply(stdout=b"all is well\n"))], tier=SandboxTier.NAMESPACES),
+            runner=ScriptedRunner([ScriptedAnswer("*", Reply(stdout=b"all is well\n"))], tier=SandboxTier.NAMESPACES),
         )
 
     def order(

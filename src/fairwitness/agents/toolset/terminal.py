@@ -11,7 +11,7 @@ from fairwitness.agents.toolset.model import CommandEnvironment, ToolCancelled, 
 from fairwitness.agents.toolset.plain import head_and_tail, one_line, spelled, without_codes
 from fairwitness.contracts.common.sandbox import Command, Confined, Confinement, End, Limits, Violation
 from fairwitness.errors import UsageError
-from fairwitness.sandbox.request import PATH
+from fairwitness.sandbox.checked_command import PATH
 from fairwitness.sandbox.runner import Finished, Runner
 
 _QUIET: Mapping[str, str] = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -39,7 +39,7 @@ from fairwitness.runs.dispatch.events import NoEvents
 from fairwitness.runs.dispatch.git_reader import git_reader
 from fairwitness.runs.dispatch.meter import RunMeter
 from fairwitness.runs.dispatch.model import Models
-from fairwitness.sandbox import held
+from fairwitness.sandbox import locked_tmp
 from fairwitness.store.artifacts import Store
 
 FILES = {
@@ -229,7 +229,7 @@ def try_role(request: TrialRequest, *, watcher: OnHappening | None = None, clock
         raise UsageError(f"{request.record} is there already", next_step="record into a new file")
     if request.keep:
         return _tried(request, Path(tempfile.mkdtemp(prefix="fairwitness-kept-")).resolve(), watcher, clock)
-    own = held.make("try")  # whoever is killed leaves it, and the next one sweeps
+    own = locked_tmp.make("try")  # whoever is killed leaves it, and the next one sweeps
     try:
         return _tried(request, own.path, watcher, clock)
     finally:

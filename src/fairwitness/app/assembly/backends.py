@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.sandbox.confine import Confining
 from fairwitness.sandbox.landlock import LandlockRunner
 from fairwitness.sandbox.namespaces import NamespaceRunner
-from fairwitness.sandbox.owner import OwnUserRunner
+from fairwitness.sandbox.own_user import OwnUserRunner
 from fairwitness.sandbox.probe import INSTALL_BWRAP, probe
 from fairwitness.sandbox.runner import Runner
+from fairwitness.sandbox.tier_runner import TierRunner
 from fairwitness.sandbox.unconfined import UnconfinedRunner
 
 if TYPE_CHECKING:  # whoever only runs commands does not wait for what agents need
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # whoever only runs commands does not wait for what agents ne
     from fairwitness.contracts.agents.settings import AgentsSettings
     from fairwitness.contracts.common.tools import Role
 
-_RUNNERS: dict[SandboxTier, type[Confining]] = {
+_RUNNERS: dict[SandboxTier, type[TierRunner]] = {
     SandboxTier.NAMESPACES: NamespaceRunner,
     SandboxTier.LANDLOCK: LandlockRunner,
     SandboxTier.UID: OwnUserRunner,

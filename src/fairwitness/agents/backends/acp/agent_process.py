@@ -18,7 +18,7 @@ from fairwitness.contracts.common.sandbox import Command, Confinement, Limits, N
 from fairwitness.contracts.common.tools import POLICIES
 from fairwitness.errors import NotReady
 from fairwitness.kit.files import replace_file
-from fairwitness.sandbox.private import Private
+from fairwitness.sandbox.private_folders import PrivateFolders
 from fairwitness.sandbox.runner import Attached, Finished, Runner
 
 PORT = 8017
@@ -49,7 +49,7 @@ def require_sandbox(profile: AgentProfile, job: AgentJob) -> None:
     )
 
 
-def values_of(profile: AgentProfile, job: AgentJob, own: Private) -> ProfileValues:
+def values_of(profile: AgentProfile, job: AgentJob, own: PrivateFolders) -> ProfileValues:
     """Return the values of the placeholders for this dispatch."""
     endpoint = job.endpoint or Endpoint(dialect=profile.dialect, token="none", model="none")
     return profile_values(
@@ -64,14 +64,14 @@ def values_of(profile: AgentProfile, job: AgentJob, own: Private) -> ProfileValu
     )
 
 
-def write_settings(profile: AgentProfile, fill: ProfileValues, own: Private) -> None:
+def write_settings(profile: AgentProfile, fill: ProfileValues, own: PrivateFolders) -> None:
     """Write the settings of the agent into its home."""
     for file in profile.files:
         replace_file(Path(own.home), file.path, fill.text(file.text).encode())
 
 
 def agent_command(
-    profile: AgentProfile, job: AgentJob, installed: InstalledAgent, fill: ProfileValues, own: Private
+    profile: AgentProfile, job: AgentJob, installed: InstalledAgent, fill: ProfileValues, own: PrivateFolders
 ) -> Command:
     """Return the command that runs the agent in the sandbox."""
     role = job.spec.role

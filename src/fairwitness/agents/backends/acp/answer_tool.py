@@ -15,7 +15,7 @@ from fairwitness.kit import json_text
 from fairwitness.kit.beneath import Place
 from fairwitness.kit.files import read_given, read_plain, replace_file
 from fairwitness.sandbox import scratch
-from fairwitness.sandbox.private import Private
+from fairwitness.sandbox.private_folders import PrivateFolders
 
 _LIMIT = 4 << 20
 _ANSWER = "submit/answer.json"
@@ -24,7 +24,7 @@ _ANSWER = "submit/answer.json"
 class AnswerTool:
     """The answer tool of one session."""
 
-    def __init__(self, form: AnswerForm, own: Private) -> None:
+    def __init__(self, form: AnswerForm, own: PrivateFolders) -> None:
         self._folder = Path(own.folder)
         script = read_given(Path(answer_server.__file__), limit=_LIMIT)
         replace_file(self._folder, "submit/server.py", script)

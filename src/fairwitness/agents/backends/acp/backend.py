@@ -16,8 +16,8 @@ from fairwitness.agents.base import AgentJob, Session
 from fairwitness.contracts.agents.dispatch import Kind, Probe
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.sandbox import held
-from fairwitness.sandbox.private import Private
+from fairwitness.sandbox import locked_tmp
+from fairwitness.sandbox.private_folders import PrivateFolders
 
 if TYPE_CHECKING:
     from fairwitness.agents.backends.acp.session import AcpSession
@@ -70,7 +70,7 @@ class AcpBackend:
     @contextlib.asynccontextmanager
     async def _open(self, job: AgentJob) -> AsyncIterator[Session]:
         installed = self._installed(job)
-        own = held.make("run")
+        own = locked_tmp.make("run")
         try:
             session = await self._start(job, installed, _private_folders(own))
             try:
@@ -98,7 +98,7 @@ class AcpBackend:
             raise NotReady("the library of the Agent Client Protocol is not installed", next_step=_EXTRA)
         return installed
 
-    async def _start(self, job: AgentJob, installed: InstalledAgent, own: Private) -> "AcpSession":
+    async def _start(self, job: AgentJob, installed: InstalledAgent, own: PrivateFolders) -> "AcpSession":
         from fairwitness.agents.backends.acp.answer_tool import AnswerTool
         from fairwitness.agents.backends.acp.session import AcpSession
 
@@ -121,11 +121,11 @@ class AcpBackend:
             raise
 
 
-def _private_folders(own: held.Held) -> Private:
+def _private_folders(own: locked_tmp.LockedFolder) -> PrivateFolders:
     """Create a home beside a temporary folder: some agents refuse a home inside a temporary folder."""
     for name in ("home", "tmp"):
         (own.path / name).mkdir(mode=0o700)
-    return Private(str(own.path), str(own.path / "home"), str(own.path / "tmp"))
+    return PrivateFolders(str(own.path), str(own.path / "home"), str(own.path / "tmp"))
 
 
 async def uninterrupted(work: Coroutine[Any, Any, None]) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.contracts.common.sandbox import Network
-from fairwitness.sandbox import view
-from fairwitness.sandbox.request import Request
+from fairwitness.sandbox import bwrap_args
+from fairwitness.sandbox.checked_command import CheckedCommand
 from fairwitness.sandbox.scratch import COPIED
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
@@ -31,16 +31,16 @@ _OF_ETC = (
 )
 
 
-def rules(asked: Request, abi: int, writable: Iterable[str]) -> dict[str, Any]:
+def rules(checked: CheckedCommand, abi: int, writable: Iterable[str]) -> dict[str, Any]:
     """The plan's rules: nothing but what is named here can be opened."""
     handled = _HANDLED.get(abi, _ALL)
-    confinement = asked.command.confinement
-    reads = [*view.system_reads(), *_KERNEL, *_etc(), *asked.read, asked.worktree]
+    confinement = checked.command.confinement
+    reads = [*bwrap_args.system_reads(), *_KERNEL, *_etc(), *checked.read, checked.worktree]
     if confinement.network is Network.OPEN:
         reads += [os.path.realpath("/etc/resolv.conf"), "/run/systemd/resolve"]
     access = dict.fromkeys(reads, _READ)
     access |= dict.fromkeys(DEVICES, _DEVICE)
-    for path in (*asked.write, *writable):
+    for path in (*checked.write, *writable):
         access[path] = access.get(path, 0) | _WRITE
     return {
         "fs": handled,

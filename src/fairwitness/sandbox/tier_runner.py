@@ -10,11 +10,11 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, Features, Limits, Network, Warned
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.sandbox import result, scratch
-from fairwitness.sandbox.launch import Ended
-from fairwitness.sandbox.request import Request, request
+from fairwitness.sandbox.checked_command import CheckedCommand, check_command
+from fairwitness.sandbox.integrity_watch import IntegrityWatch
+from fairwitness.sandbox.launch import CommandFacts
 from fairwitness.sandbox.runner import Attached, Finished
 from fairwitness.sandbox.streams import Streams
-from fairwitness.sandbox.survey import Survey
 
 _ABOUT_ALL = frozenset({"no-cgroup", "no-notify", "root-nproc-unenforced"})
 """Warnings that hold in every tier; the others say why there is no stronger one."""
@@ -29,7 +29,7 @@ ABOUT_TIER: dict[SandboxTier, tuple[Warned, ...]] = {
 """What a tier lacks by its nature."""
 
 
-class Confining(ABC):
+class TierRunner(ABC):
     """A runner of one tier; a tier says only how a request becomes a launch."""
 
     tier: SandboxTier
@@ -56,7 +56,7 @@ class Confining(ABC):
             return self._finished(command, streams, cancel)
 
     def _finished(self, command: Command, streams: Streams, cancel: threading.Event | None) -> Finished:
-        asked = request(command, self.tier)
+        checked = check_command(command, self.tier)
         started_at = self._clock()
         facts: dict[str, Any] = {
             "tier": self.tier,
@@ -64,20 +64,20 @@ class Confining(ABC):
             "warnings": self._warnings(command.confinement),
             "started_at": started_at,
         }
-        if asked.problem is not None:
-            return result.not_run(asked, asked.problem, **facts)
-        survey = Survey(asked, self.tier)
+        if checked.problem is not None:
+            return result.not_run(checked, checked.problem, **facts)
+        survey = IntegrityWatch(checked, self.tier)
         if survey.problem is not None:
-            return result.not_run(asked, survey.problem, **facts)
+            return result.not_run(checked, survey.problem, **facts)
         facts["warnings"] += survey.warnings
         try:
-            ended = self._run(asked, streams, cancel)
+            ended = self._run(checked, streams, cancel)
         except OSError as error:
-            return result.not_run(asked, f"the sandbox cannot be built: {error}", **facts)
-        return result.finished(asked, ended, changed=survey.changed(), **facts)
+            return result.not_run(checked, f"the sandbox cannot be built: {error}", **facts)
+        return result.finished(checked, ended, changed=survey.changed(), **facts)
 
     @abstractmethod
-    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
+    def _run(self, checked: CheckedCommand, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
         """Runs a checked request."""
 
     def _warnings(self, confinement: Confinement) -> tuple[Warned, ...]:
@@ -105,15 +105,17 @@ def rlimits(limits: Limits, *, count_processes: bool) -> list[tuple[int, int, in
     return found
 
 
-def plan(asked: Request, *, home: str, temporary: str, limits: list[tuple[int, int, int]]) -> dict[str, Any]:
+def base_plan(
+    checked: CheckedCommand, *, home: str, temporary: str, limits: list[tuple[int, int, int]]
+) -> dict[str, Any]:
     """What the launcher is told in every tier; nothing of it confines yet."""
     return {
-        "argv": [word.encode(errors="surrogateescape") for word in asked.command.argv],
+        "argv": [word.encode(errors="surrogateescape") for word in checked.command.argv],
         "env": {
             name.encode(errors="surrogateescape"): value.encode(errors="surrogateescape")
-            for name, value in asked.env(home, temporary).items()
+            for name, value in checked.env(home, temporary).items()
         },
-        "cwd": asked.cwd.encode(errors="surrogateescape"),
+        "cwd": checked.cwd.encode(errors="surrogateescape"),
         "limits": limits,
         "confined": False,
         "uid": None,

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from fairwitness.contracts.common.sandbox import Limits, Network
-from fairwitness.sandbox import doors, hidden, scratch
-from fairwitness.sandbox.request import Request
+from fairwitness.sandbox import hidden, scratch, sockets
+from fairwitness.sandbox.checked_command import CheckedCommand
 
 TMP = "/tmp"  # noqa: S108 -- the command's own, made anew each time
 SHM = "/dev/shm"  # noqa: S108 -- likewise
@@ -22,17 +22,17 @@ _ALWAYS_THERE = ("/usr", "/proc", "/dev", "/sys", *(f"/{name}" for name in _MERG
 _OPEN_FILES = ("/etc/resolv.conf", "/etc/hosts")
 
 
-def arguments(bwrap: str, asked: Request, status: int) -> list[str]:
+def arguments(bwrap: str, checked: CheckedCommand, status: int) -> list[str]:
     """The whole command line up to `--`; order matters, since a later mount covers an earlier one."""
-    limits = asked.command.limits
-    network = asked.command.confinement.network
+    limits = checked.command.limits
+    network = checked.command.confinement.network
     words = [bwrap, *_NAMESPACES]
     if network is not Network.OPEN:
         words.append("--unshare-net")
     words += [*_system(), "--ro-bind", str(scratch.etc()), "/etc", "--dev", "/dev", "--proc", "/proc"]
     for path in _writable_proc():
         words += ["--ro-bind", path, path]
-    words += [*_private(limits, asked), *_binds(asked, network)]
+    words += [*_private(limits, checked), *_binds(checked, network)]
     return [*words, "--remount-ro", "/", "--chdir", "/", "--json-status-fd", str(status), "--"]
 
 
@@ -41,9 +41,9 @@ def launcher() -> list[str]:
     return [scratch.interpreter(), "-I", "-S", "-X", "utf8", f"/etc/{scratch.LAUNCHER}"]
 
 
-def made_parents(asked: Request) -> tuple[str, ...]:
+def made_parents(checked: CheckedCommand) -> tuple[str, ...]:
     """Folders in the private places that exist only to hold something that is shown: nobody's to write to."""
-    shown = (*asked.read, *asked.write, asked.worktree)
+    shown = (*checked.read, *checked.write, checked.worktree)
     parents = {str(parent) for path in shown for parent in Path(path).parents}
     return tuple(sorted(parent for parent in parents if any(parent.startswith(f"{place}/") for place in PRIVATE)))
 
@@ -92,10 +92,10 @@ def _has_writable(entry: Path) -> bool:
     return any(Path(folder, name).lstat().st_mode & 0o200 for folder, _, names in os.walk(entry) for name in names)
 
 
-def _private(limits: Limits, asked: Request) -> list[str]:
+def _private(limits: Limits, checked: CheckedCommand) -> list[str]:
     words: list[str] = []
     places = [("1777", TMP), ("1777", SHM), ("0700", scratch.HOME)]
-    if any(path.startswith(f"{VAR_TMP}/") for path in (*asked.read, *asked.write, asked.worktree)):
+    if any(path.startswith(f"{VAR_TMP}/") for path in (*checked.read, *checked.write, checked.worktree)):
         places.append(("1777", VAR_TMP))  # what is shown there must keep its path
     else:
         words += ["--symlink", TMP, VAR_TMP]
@@ -104,13 +104,13 @@ def _private(limits: Limits, asked: Request) -> list[str]:
     return words
 
 
-def _binds(asked: Request, network: Network) -> list[str]:
+def _binds(checked: CheckedCommand, network: Network) -> list[str]:
     """Everything that is shown at its own path, folders before what lies in them; then what covers the hidden paths,
     the worktree's `.git`, and what covers sockets and pipes."""
-    kinds = _kinds(asked)
+    kinds = _kinds(checked)
     if network is Network.OPEN:
         kinds |= {path: "--ro-bind" for path in _OPEN_FILES if Path(path).exists()}
-    covered = unseen(asked)
+    covered = unseen(checked)
     kinds |= hidden.ancestors(covered, kinds)
     words: list[str] = []
     for path in sorted(kinds, key=lambda path: (path.count("/"), path)):
@@ -119,38 +119,38 @@ def _binds(asked: Request, network: Network) -> list[str]:
         words += [kinds[path], os.path.realpath(path), path]
     for path, real in covered.items():
         words += ["--ro-bind", str(scratch.empty(hidden.stand_in(real))), path]
-    for tree in sorted({asked.worktree, _given(asked)}):
+    for tree in sorted({checked.worktree, _given(checked)}):
         if os.path.lexists(f"{tree}/.git") and not Path(tree, ".git").is_symlink():
             words += ["--ro-bind", f"{tree}/.git", f"{tree}/.git"]
-    for path in doors.shut(read_only(asked), asked.write):
+    for path in sockets.to_cover(read_only(checked), checked.write):
         if not any(path == spot or path.startswith(f"{spot}/") for spot in covered):
             words += ["--ro-bind", os.devnull, path]
     return words
 
 
-def _kinds(asked: Request) -> dict[str, str]:
+def _kinds(checked: CheckedCommand) -> dict[str, str]:
     """Everything that was given to the command, by its path in the view, and how it is shown."""
-    kinds = {path: "--ro-bind" for path in asked.read if not _is_there(path)}
-    kinds |= dict.fromkeys((asked.worktree, _given(asked)), "--ro-bind")
-    return kinds | dict.fromkeys(asked.write, "--bind")
+    kinds = {path: "--ro-bind" for path in checked.read if not _is_there(path)}
+    kinds |= dict.fromkeys((checked.worktree, _given(checked)), "--ro-bind")
+    return kinds | dict.fromkeys(checked.write, "--bind")
 
 
-def _given(asked: Request) -> str:
+def _given(checked: CheckedCommand) -> str:
     """The worktree as the caller spells it."""
-    return os.path.normpath(asked.command.confinement.worktree)
+    return os.path.normpath(checked.command.confinement.worktree)
 
 
-def unseen(asked: Request) -> dict[str, str]:
+def unseen(checked: CheckedCommand) -> dict[str, str]:
     """The hidden paths, wherever they would be seen, and where they are."""
-    return hidden.spots(asked.hidden, asked.worktree, _kinds(asked))
+    return hidden.spots(checked.hidden, checked.worktree, _kinds(checked))
 
 
-def read_only(asked: Request) -> dict[str, str]:
+def read_only(checked: CheckedCommand) -> dict[str, str]:
     """What is shown and cannot be changed beside the system's own: its path in the view, and where it is."""
-    given = _given(asked)
-    trees = () if asked.command.confinement.writable else (asked.worktree, given)
-    shown = {path: os.path.realpath(path) for path in (*asked.read, *trees) if path not in asked.write}
-    shown |= {f"{tree}/.git": f"{asked.worktree}/.git" for tree in (asked.worktree, given)}
+    given = _given(checked)
+    trees = () if checked.command.confinement.writable else (checked.worktree, given)
+    shown = {path: os.path.realpath(path) for path in (*checked.read, *trees) if path not in checked.write}
+    shown |= {f"{tree}/.git": f"{checked.worktree}/.git" for tree in (checked.worktree, given)}
     return {path: source for path, source in shown.items() if not _is_there(source)}
 
 

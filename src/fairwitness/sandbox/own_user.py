@@ -11,51 +11,51 @@ from pathlib import Path
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.sandbox import seccomp
-from fairwitness.sandbox.confine import Confining, host_launcher, plan, rlimits
-from fairwitness.sandbox.held import LENT
-from fairwitness.sandbox.launch import Ended, Launch
-from fairwitness.sandbox.observer import observed
-from fairwitness.sandbox.private import Private, private
-from fairwitness.sandbox.request import Request
+from fairwitness.sandbox.checked_command import CheckedCommand
+from fairwitness.sandbox.launch import CommandFacts, Launch
+from fairwitness.sandbox.locked_tmp import LENT
+from fairwitness.sandbox.observer import add_observer
+from fairwitness.sandbox.private_folders import PrivateFolders, private_folders
 from fairwitness.sandbox.streams import Streams
-from fairwitness.sandbox.supervise import supervise
+from fairwitness.sandbox.supervision import supervise
+from fairwitness.sandbox.tier_runner import TierRunner, base_plan, host_launcher, rlimits
 from fairwitness.sandbox.watchdog import Watchdog
 
 _OPEN_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # noqa: S108 -- to be cleaned
 _turns = itertools.count()
 
 
-class OwnUserRunner(Confining):
+class OwnUserRunner(TierRunner):
     """What the user of no other process may not reach is out of reach; the places open to all stay open."""
 
     tier = SandboxTier.UID
 
-    def _run(self, asked: Request, streams: Streams, cancel: threading.Event | None) -> Ended:
+    def _run(self, checked: CheckedCommand, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
         uid = own_uid()
         before = _in_open_places()
         try:
-            with private() as own, _lent((own.folder, *asked.write), uid):
-                return self._run_as(uid, asked, own, streams, cancel)
+            with private_folders() as own, _lent((own.folder, *checked.write), uid):
+                return self._run_as(uid, checked, own, streams, cancel)
         finally:
             _sweep(uid, before)  # only now: what was lent is ours again
 
     def _run_as(
-        self, uid: int, asked: Request, own: Private, streams: Streams, cancel: threading.Event | None
-    ) -> Ended:
-        command = asked.command
-        _refuse_unreachable(asked.worktree)
+        self, uid: int, checked: CheckedCommand, own: PrivateFolders, streams: Streams, cancel: threading.Event | None
+    ) -> CommandFacts:
+        command = checked.command
+        _refuse_unreachable(checked.worktree)
         sockets = seccomp.families(command.confinement.network, own_network=False)
         limits = rlimits(command.limits, count_processes=True)
-        told = plan(asked, home=own.home, temporary=own.temporary, limits=limits)
-        told |= {"confined": True, "uid": uid, "filter": seccomp.program(sockets, watch=False, alone=False)}
+        launch_plan = base_plan(checked, home=own.home, temporary=own.temporary, limits=limits)
+        launch_plan |= {"confined": True, "uid": uid, "filter": seccomp.program(sockets, watch=False, alone=False)}
         launch = Launch(
             argv=lambda _: host_launcher(),
-            plan=told,
+            plan=launch_plan,
             namespaced=False,
-            watchdog=Watchdog(command.limits, asked.write, (own.folder,), ()),
+            watchdog=Watchdog(command.limits, checked.write, (own.folder,), ()),
             observer=None,
         )
-        observed(launch, asked, self.tier, sockets, self._features, (own.home, own.temporary))
+        add_observer(launch, checked, self.tier, sockets, self._features, (own.home, own.temporary))
         return supervise(launch, command.limits, streams, cancel)
 
 

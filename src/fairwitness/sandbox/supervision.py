@@ -14,8 +14,8 @@ from typing import Any
 
 from fairwitness.contracts.common.sandbox import Limits
 from fairwitness.sandbox.capture import Capture
-from fairwitness.sandbox.inside import STOP
-from fairwitness.sandbox.launch import Ended, Launch
+from fairwitness.sandbox.child_setup import STOP
+from fairwitness.sandbox.launch import CommandFacts, Launch
 from fairwitness.sandbox.streams import Streams, sealed
 from fairwitness.sandbox.watchdog import INTERVAL_S, LimitName, tree
 
@@ -28,15 +28,15 @@ _PIECE = 1 << 16
 _BARE = {"PATH": "/usr/bin:/bin", "LANG": "C"}
 
 
-def supervise(launch: Launch, limits: Limits, streams: Streams, cancel: threading.Event | None) -> Ended:
+def supervise(launch: Launch, limits: Limits, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
     """Runs a launch to its end; returns when no process of it lives."""
-    return _Run(launch, limits, cancel).run(streams)
+    return _Supervision(launch, limits, cancel).run(streams)
 
 
-class _Run:
+class _Supervision:
     def __init__(self, launch: Launch, limits: Limits, cancel: threading.Event | None) -> None:
         self.launch, self.limits, self.cancel = launch, limits, cancel
-        self.ended = Ended(Capture(limits.output_kept), Capture(limits.output_kept))
+        self.ended = CommandFacts(Capture(limits.output_kept), Capture(limits.output_kept))
         self.selector = selectors.DefaultSelector()
         self.handles: list[int] = []
         self.messages = b""
@@ -52,7 +52,7 @@ class _Run:
         """The supervisor, as this machine numbers it."""
         self.control: socket.socket
 
-    def run(self, streams: Streams) -> Ended:
+    def run(self, streams: Streams) -> CommandFacts:
         try:
             self._spawn(streams)
         except OSError as error:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 ENTRIES = 50_000
 """So many entries of a folder are looked at, those at the top first."""
 MOST = 100
-"""So many doors can be shut; a folder with more is not given to a command."""
+"""So many sockets_and_pipes can be to_cover; a folder with more is not given to a command."""
 _MOST_ANSWERS = 1_000
 _KEPT_S = 10.0
 _KEPT_TIMES = 100
@@ -24,7 +24,7 @@ _KEPT_TIMES = 100
 
 
 @dataclass(frozen=True)
-class Doors:
+class SocketsAndPipes:
     """What was found below one folder."""
 
     paths: tuple[str, ...]
@@ -34,7 +34,7 @@ class Doors:
 
 @dataclass(frozen=True)
 class _Answer:
-    doors: Doors
+    sockets_and_pipes: SocketsAndPipes
     folder: tuple[int, int, int]
     until: float
 
@@ -43,14 +43,14 @@ _answers: dict[str, _Answer] = {}
 _lock = threading.Lock()
 
 
-def doors(folder: str, *, entries: int = ENTRIES) -> Doors:
+def sockets_and_pipes(folder: str, *, entries: int = ENTRIES) -> SocketsAndPipes:
     """The sockets and pipes below a folder, without following a link; the answer is kept for a while."""
     try:
         status = os.lstat(folder)
     except OSError:
-        return Doors((), complete=True)
+        return SocketsAndPipes((), complete=True)
     if not stat.S_ISDIR(status.st_mode):
-        return Doors((), complete=True)
+        return SocketsAndPipes((), complete=True)
     known_by = (status.st_dev, status.st_ino, status.st_mtime_ns)
     began = time.monotonic()
     with _lock:
@@ -63,10 +63,12 @@ def doors(folder: str, *, entries: int = ENTRIES) -> Doors:
             if len(_answers) >= _MOST_ANSWERS:
                 _answers.clear()
             _answers[folder] = answer
-    return Doors(tuple(filter(is_door, answer.doors.paths)), answer.doors.complete)
+    return SocketsAndPipes(
+        tuple(filter(is_socket_or_pipe, answer.sockets_and_pipes.paths)), answer.sockets_and_pipes.complete
+    )
 
 
-def is_door(path: str) -> bool:
+def is_socket_or_pipe(path: str) -> bool:
     """Whether a path is a socket or a pipe itself."""
     try:
         mode = os.lstat(path).st_mode
@@ -83,12 +85,12 @@ def is_socket(path: str) -> bool:
         return False
 
 
-def shut(shown: Mapping[str, str], writable: Iterable[str]) -> list[str]:
+def to_cover(shown: Mapping[str, str], writable: Iterable[str]) -> list[str]:
     """Where something has to be put over a door, given what is shown read-only: its path there, and where it is."""
     places = sorted((*shown, *writable), key=len, reverse=True)
     found = {}
     for place, source in shown.items():
-        for path in doors(source).paths:
+        for path in sockets_and_pipes(source).paths:
             there = place + path[len(source) :]
             innermost = next(outer for outer in places if there.startswith(f"{outer}/"))
             if innermost in shown:
@@ -98,12 +100,12 @@ def shut(shown: Mapping[str, str], writable: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def unseen(shown: Mapping[str, str]) -> list[str]:
+def too_large(shown: Mapping[str, str]) -> list[str]:
     """The folders that are too large to have been looked through."""
-    return [place for place, source in shown.items() if not doors(source).complete]
+    return [place for place, source in shown.items() if not sockets_and_pipes(source).complete]
 
 
-def _look(folder: str, entries: int) -> Doors:
+def _look(folder: str, entries: int) -> SocketsAndPipes:
     found: list[str] = []
     front = collections.deque([folder])
     seen = 0
@@ -114,8 +116,10 @@ def _look(folder: str, entries: int) -> Doors:
                     seen += 1
                     if entry.is_dir(follow_symlinks=False):
                         front.append(entry.path)
-                    elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()) and is_door(entry.path):
+                    elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()) and is_socket_or_pipe(
+                        entry.path
+                    ):
                         found.append(entry.path)
         except OSError:  # what we cannot look into, the command cannot enter
             continue
-    return Doors(tuple(found[: MOST + 1]), complete=not front)
+    return SocketsAndPipes(tuple(found[: MOST + 1]), complete=not front)

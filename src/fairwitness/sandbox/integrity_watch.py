@@ -1,8 +1,4 @@
-"""Files and small folders that must stay as they are, whatever a command may do: looked at before it and after it.
-
-Walls have gaps (Landlock does not know chmod, utime and xattr), and a kernel without notifications shows nobody who
-tried. So everything about a guarded path that can be changed is compared: content, mode, owner, time, attributes.
-"""
+"""What must be after a command as it was before: the repositories in its worktree, and whatever the caller guards."""
 
 import errno
 import hashlib
@@ -11,11 +7,14 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fairwitness.contracts.common.sandbox import Violation
+from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.sandbox import Violation, Warned
+from fairwitness.sandbox import dotgit
+from fairwitness.sandbox.checked_command import CheckedCommand
 
-ENTRIES = 2_000
+GUARDED_ENTRIES = 2_000
 """So many files and folders can be guarded at once."""
-BYTES = 64 << 20
+GUARDED_BYTES = 64 << 20
 """So much of their content can be compared."""
 _NAMED = 100
 _PIECE = 1 << 20
@@ -34,7 +33,7 @@ class Guarded:
     """The first path that was too much to be looked at."""
 
 
-def look(paths: Iterable[str], *, entries: int = ENTRIES, most: int = BYTES) -> Guarded:
+def look_at_guards(paths: Iterable[str], *, entries: int = GUARDED_ENTRIES, most: int = GUARDED_BYTES) -> Guarded:
     """Looks at each path; what is not there is remembered as such."""
     found = Guarded()
     front = sorted({os.path.normpath(path) for path in paths}, reverse=True)
@@ -60,7 +59,7 @@ def look(paths: Iterable[str], *, entries: int = ENTRIES, most: int = BYTES) -> 
     return found
 
 
-def changes(before: Guarded, after: Guarded) -> tuple[Violation, ...]:
+def guard_changes(before: Guarded, after: Guarded) -> tuple[Violation, ...]:
     """What is not as it was, or was not there; more than can be looked at is a change too."""
     old, new = before.marks, after.marks
     looked_at = new.keys() if after.beyond is not None else old.keys() | new.keys()
@@ -126,3 +125,51 @@ def _file(mark: Mark | None) -> object:
 
 def _timeless(mark: Mark | None) -> Mark | None:
     return mark[:_TIME] + mark[_TIME + 1 :] if mark is not None else None
+
+
+_UNSEEN = Warned(
+    code="worktree-unseen",
+    text=f"the worktree holds more than {dotgit.ENTRIES} files: a repository made far inside it might not be seen",
+)
+
+
+@dataclass(frozen=True)
+class IntegrityChanges:
+    """What was not as before."""
+
+    repositories: tuple[Violation, ...] = ()
+    guards: tuple[Violation, ...] = ()
+
+
+class IntegrityWatch:
+    """One look before a command, to be compared with one after it."""
+
+    def __init__(self, checked: CheckedCommand, tier: SandboxTier) -> None:
+        confinement = checked.command.confinement
+        self._worktree = checked.worktree
+        self._paths = confinement.guards
+        # a view of its own keeps a read-only worktree as it is; other walls let some metadata through
+        self._is_writable = confinement.writable or tier is not SandboxTier.NAMESPACES
+        self._guarded = look_at_guards(self._paths)
+        self._repositories = dotgit.look(self._worktree) if self._is_writable else None
+
+    @property
+    def problem(self) -> str | None:
+        """Why the guards cannot be kept, if so."""
+        if self._guarded.beyond is None:
+            return None
+        most = f"{GUARDED_ENTRIES} files or {GUARDED_BYTES >> 20} MiB"
+        return f"the guards hold more than {most} (seen at {self._guarded.beyond}), which is too much to compare"
+
+    @property
+    def warnings(self) -> tuple[Warned, ...]:
+        """What cannot be promised."""
+        return (_UNSEEN,) if self._repositories is not None and not self._repositories.complete else ()
+
+    def changed(self) -> IntegrityChanges:
+        """Looks again; nothing of the command may live any more."""
+        guarded = guard_changes(self._guarded, look_at_guards(self._paths)) if self._paths else ()
+        if self._repositories is None:
+            return IntegrityChanges(guards=guarded)
+        now = dotgit.look(self._worktree)
+        return IntegrityChanges(dotgit.changes(self._worktree, self._repositories, now), guarded)

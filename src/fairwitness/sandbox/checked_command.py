@@ -11,7 +11,7 @@ from fairwitness.contracts.common.sandbox import TIERS, Command, Confinement, Ne
 from fairwitness.errors import UsageError
 from fairwitness.kit.json_text import render_line
 from fairwitness.sandbox import hidden
-from fairwitness.sandbox.doors import is_door, is_socket
+from fairwitness.sandbox.sockets import is_socket, is_socket_or_pipe
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PRIVATE = "private"
@@ -20,7 +20,7 @@ _SYSTEM = frozenset({"/", "/usr", "/etc", "/proc", "/dev", "/sys", "/bin", "/sbi
 
 
 @dataclass(frozen=True)
-class Request:
+class CheckedCommand:
     """One command, definite. `problem` says why it cannot be run here at all."""
 
     command: Command
@@ -61,7 +61,7 @@ class Request:
         return _digest(render_line(policy | {"observe": self.command.observe}))
 
 
-def request(command: Command, tier: SandboxTier) -> Request:
+def check_command(command: Command, tier: SandboxTier) -> CheckedCommand:
     """Checks a command; `UsageError` if it cannot be meant, a `problem` if it cannot be run here."""
     confinement = command.confinement
     _refuse_nonsense(command)
@@ -70,7 +70,7 @@ def request(command: Command, tier: SandboxTier) -> Request:
     missing = [path for path in (worktree, *confinement.write) if not Path(path).is_dir()]
     if missing:
         problem = f"there is no folder {missing[0]}"
-    elif sockets := [path for path in confinement.read if is_door(os.path.realpath(path))]:
+    elif sockets := [path for path in confinement.read if is_socket_or_pipe(os.path.realpath(path))]:
         problem = f"{sockets[0]} is a socket or a pipe: whoever listens there is not to be given to a command"
     elif TIERS.index(tier) > TIERS.index(confinement.min_tier):
         problem = f"tier {tier} is weaker than {confinement.min_tier}, the weakest that will do"
@@ -83,7 +83,7 @@ def request(command: Command, tier: SandboxTier) -> Request:
     exe, digest = _program(command.argv[0])
     if exe is None and problem is None:
         problem = f"there is no program {command.argv[0]}"
-    return Request(
+    return CheckedCommand(
         command=command,
         worktree=worktree,
         cwd=str(Path(worktree, command.cwd)),
@@ -119,7 +119,7 @@ def _hidden(confinement: Confinement, worktree: str, tier: SandboxTier) -> tuple
         raise hidden.Unhidable(
             f"tier {tier} gives a command no view of its own, so nothing can be hidden: only tier ns can"
         )
-    unseen = hidden.found(worktree, confinement.hidden)
+    unseen = hidden.existing(worktree, confinement.hidden)
     for path in (*confinement.read, *confinement.write):
         for spelling in (_plain(path), os.path.realpath(path)):
             if any(Path(spelling).is_relative_to(f"{worktree}/{each}") for each in unseen):

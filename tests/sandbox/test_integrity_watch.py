@@ -8,10 +8,10 @@ import pytest
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import End, Violation
-from fairwitness.sandbox import dotgit, guards
-from fairwitness.sandbox.request import request
+from fairwitness.sandbox import dotgit, integrity_watch
+from fairwitness.sandbox.checked_command import check_command
+from fairwitness.sandbox.integrity_watch import IntegrityWatch
 from fairwitness.sandbox.scripted import Reply
-from fairwitness.sandbox.survey import Survey
 from sandbox.kit import REAL, Bench, expect, said
 
 real = pytest.mark.parametrize("bench", REAL, indirect=True)
@@ -150,8 +150,8 @@ def test_an_edit_in_place_inside_a_nested_repository_is_a_violation(bench: Bench
     assert (violation.kind, violation.path) == ("git-dir", f"{bench.worktree}/vendor/.git")
 
 
-def _guard_changes(paths: list[Path], before: guards.Guarded) -> list[Violation]:
-    found = guards.changes(before, guards.look(map(str, paths)))
+def _guard_changes(paths: list[Path], before: integrity_watch.Guarded) -> list[Violation]:
+    found = integrity_watch.guard_changes(before, integrity_watch.look_at_guards(map(str, paths)))
     assert {(one.kind, one.source, one.blocked) for one in found} <= {("guard", "guard", False)}
     return list(found)
 
@@ -166,7 +166,7 @@ def test_a_guard_sees_every_kind_of_change(tmp_path: Path, change: str) -> None:
     file = guarded / "config"
     file.write_text("as it was\n")
     os.utime(guarded, (1, 1))
-    before = guards.look([str(guarded)])
+    before = integrity_watch.look_at_guards([str(guarded)])
     assert _guard_changes([guarded], before) == []
     status = file.stat()
     match change:
@@ -200,7 +200,7 @@ def test_a_guard_sees_every_kind_of_change(tmp_path: Path, change: str) -> None:
 
 
 def test_what_is_not_there_must_not_appear(tmp_path: Path) -> None:
-    before = guards.look([str(tmp_path / "hook")])
+    before = integrity_watch.look_at_guards([str(tmp_path / "hook")])
     assert _guard_changes([tmp_path / "hook"], before) == []
     (tmp_path / "hook").touch()
     assert [one.path for one in _guard_changes([tmp_path / "hook"], before)] == [str(tmp_path / "hook")]
@@ -209,13 +209,13 @@ def test_what_is_not_there_must_not_appear(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bound", [{"entries": 10}, {"most": 100}])
 def test_what_grew_beyond_what_can_be_compared_is_a_change(tmp_path: Path, bound: dict[str, int]) -> None:
     (tmp_path / "a").write_bytes(b"x" * 50)
-    before = guards.look([str(tmp_path)], **bound)
+    before = integrity_watch.look_at_guards([str(tmp_path)], **bound)
     assert before.beyond is None
     for number in range(20):
         (tmp_path / f"b{number}").write_bytes(b"x" * 50)
-    after = guards.look([str(tmp_path)], **bound)
+    after = integrity_watch.look_at_guards([str(tmp_path)], **bound)
     assert after.beyond is not None
-    told = {one.path for one in guards.changes(before, after)}
+    told = {one.path for one in integrity_watch.guard_changes(before, after)}
     assert after.beyond in told
     assert str(tmp_path / "a") not in told
 
@@ -237,7 +237,7 @@ def test_a_guarded_file_that_a_command_changed_is_a_violation(bench: Bench) -> N
 
 def test_guards_that_are_too_large_to_compare_run_nothing(bench: Bench) -> None:
     with (bench.outside / "large").open("wb") as file:
-        file.truncate(guards.BYTES + 1)
+        file.truncate(integrity_watch.GUARDED_BYTES + 1)
     finished = bench.shell("touch ran", guards=(str(bench.outside),), plays=Reply(files={"ran": b""}))
     assert finished.result.end is End.SANDBOX_ERROR
     assert "too much to compare" in str(finished.result.sandbox_error)
@@ -246,8 +246,8 @@ def test_guards_that_are_too_large_to_compare_run_nothing(bench: Bench) -> None:
 
 def test_a_worktree_too_large_to_be_looked_through_is_said(tmp_path: Path) -> None:
     bench = Bench("scripted", tmp_path, tmp_path)
-    asked = request(bench.command("/bin/true"), SandboxTier.NAMESPACES)
-    survey = Survey(asked, SandboxTier.NAMESPACES)
+    asked = check_command(bench.command("/bin/true"), SandboxTier.NAMESPACES)
+    survey = IntegrityWatch(asked, SandboxTier.NAMESPACES)
     assert [warned.code for warned in survey.warnings] == []
     survey._repositories = dotgit.look(str(tmp_path), entries=0)
     assert [warned.code for warned in survey.warnings] == ["worktree-unseen"]

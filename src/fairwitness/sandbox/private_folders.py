@@ -4,11 +4,11 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairwitness.sandbox import held
+from fairwitness.sandbox import locked_tmp
 
 
 @dataclass(frozen=True)
-class Private:
+class PrivateFolders:
     """Both folders, in one that is removed afterwards."""
 
     folder: str
@@ -17,12 +17,12 @@ class Private:
 
 
 @contextlib.contextmanager
-def private() -> Iterator[Private]:
+def private_folders() -> Iterator[PrivateFolders]:
     """Made for one command; whatever it left there goes with them."""
-    own = held.make("run")
+    own = locked_tmp.make("run")
     try:
         for name in ("home", "tmp"):
             (own.path / name).mkdir(mode=0o700)
-        yield Private(str(own.path), str(own.path / "home"), str(own.path / "tmp"))
+        yield PrivateFolders(str(own.path), str(own.path / "home"), str(own.path / "tmp"))
     finally:
         own.remove()

@@ -25,7 +25,7 @@ _AT_ONCE = 200
 
 
 @dataclass(frozen=True)
-class Held:
+class LockedFolder:
     """A folder that is held."""
 
     path: Path
@@ -41,17 +41,17 @@ class Held:
         os.close(self._handle)
 
 
-def make(kind: str) -> Held:
+def make(kind: str) -> LockedFolder:
     """A new folder that only we can enter, held from now on."""
     return hold(Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-"))))
 
 
-def hold(folder: Path) -> Held:
+def hold(folder: Path) -> LockedFolder:
     """A folder that is there, held from now on."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     with contextlib.suppress(OSError):  # where nothing can be locked, nothing is swept either
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return Held(folder, handle)
+    return LockedFolder(folder, handle)
 
 
 def sweep(place: str | None = None, *, starts: tuple[str, ...] = STARTS, young_s: float = YOUNG_S) -> list[str]:
