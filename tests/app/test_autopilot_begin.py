@@ -195,7 +195,7 @@ def test_what_is_not_committed_is_asked_for_first(top: Path) -> None:
 
 def test_there_is_one_run_at_a_time(top: Path) -> None:
     begun(top)
-    assert refused(top, "1") == f"{RUN} is running, and there is one autopilot run at a time"
+    assert refused(top, "1") == f"{RUN} is running, and only one autopilot run may be active"
     tell(top, paused())
     assert f"{RUN} is paused" in refused(top, "1")
 

@@ -182,7 +182,7 @@ def test_a_report_names_the_documents_that_are_there(top: Path) -> None:
     found = report_of(top, None)
     assert found.documents == (".planning/phases/1",)
     assert found.plain()["metrics"]["run_id"] == RUN
-    with pytest.raises(UsageError, match="is no autopilot run"):
+    with pytest.raises(UsageError, match="is not an autopilot run"):
         report_of(top, "run-1")
     with opened(top) as log:
         assert log.run_id == RUN

@@ -69,7 +69,7 @@ def test_a_verdict_settles_its_phase_and_is_told_once(top: Path) -> None:
     assert (state.phases["2"].status, said and said.issues) == (PhaseStatus.FAILED, ("the total is wrong",))
     assert [each.human_verdict for each in state.meta.deferral_history[:3]] == ["pass", "issues_found", None]
     assert settled_verdicts(top, RUN) == ("verdict:1", "verdict:2")
-    with pytest.raises(UsageError, match=r"phase 1 of .* is completed and waits for no verdict"):
+    with pytest.raises(UsageError, match=r"phase 1 of .* is completed and does not wait for a verdict"):
         verdict(top, "1", HumanWord.FAIL)
     assert types_of(top).count("human_verdict_recorded") == 2
 
@@ -96,7 +96,7 @@ def test_that_people_are_asked_too_often_is_told_once_for_as_many_deferrals(top:
 def test_a_phase_that_nobody_asked_about_is_refused(top: Path) -> None:
     with pytest.raises(UsageError, match="has no phase 9"):
         verdict(top, "9")
-    with pytest.raises(UsageError, match="needs at least one"):
+    with pytest.raises(UsageError, match="requires at least one"):
         verdict(top, "1", HumanWord.ISSUES_FOUND, "  ")
 
 
@@ -115,9 +115,9 @@ def test_a_verdict_can_be_given_as_the_answer_to_a_question(top: Path) -> None:
     assert (waiting.run_id, waiting.question.gate_id) == (RUN, "verdict.1")
     assert "look at the page" in waiting.question.context
     assert [option.id for option in waiting.question.options if option.is_default] == ["issues"]
-    with pytest.raises(UsageError, match="issues needs a word"):
+    with pytest.raises(UsageError, match="issues requires an explanation"):
         answer(top, RUN, "issues", None)
-    with pytest.raises(UsageError, match="is no verdict"):
+    with pytest.raises(UsageError, match="is not a verdict"):
         answer(top, RUN, "maybe", None)
     answer(top, RUN, "pass", None)
     (waiting,) = inbox(top)

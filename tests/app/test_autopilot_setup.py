@@ -114,6 +114,6 @@ def test_a_completed_run_has_nothing_to_lock(top: Path) -> None:
     tell(top, over())
     with pytest.raises(UsageError, match="is completed"):
         lock(top, None)
-    with pytest.raises(UsageError, match="is no autopilot run"):
+    with pytest.raises(UsageError, match="is not an autopilot run"):
         lock(top, "run-2026-01-01-000000")
     git(top, "status")

@@ -130,7 +130,7 @@ def test_a_misspelt_setting_begins_nothing(till: Path) -> None:
 
 def test_who_is_no_feature_run_has_no_order(till: Path) -> None:
     ledger = ledger_of(till)
-    with pytest.raises(UsageError, match="no feature run"):
+    with pytest.raises(UsageError, match="not a feature run"):
         order_of(ledger, "run-2026-02-09-143052")
     ledger.close()
 

@@ -225,7 +225,7 @@ def test_the_run_a_person_means(tmp_path: Path) -> None:
             resolve_run(database, "\x1b[2J")
         assert "\x1b" not in far.value.what
         walk.tell(happened.RunFailed(reason="no"))
-        with pytest.raises(UsageError, match="no run is unfinished"):
+        with pytest.raises(UsageError, match="there is no unfinished run"):
             resolve_run(database, None)
     walk.close()
     with pytest.raises(DatabaseUnusable), open_database(tmp_path / "elsewhere"):

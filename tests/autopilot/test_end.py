@@ -138,7 +138,7 @@ def test_verdicts_complete_or_fail_phases_and_failures_teach_those_after_them(tm
     # one passes, two do not; from the third verdict on people are asked more readily
     assert give_verdict(run.top, "2", "pass", (), None).recorded.new_limit == 6.0
     assert give_verdict(run.top, "3", "fail", (), run.run_id).recorded.new_limit == 6.0
-    with pytest.raises(UsageError, match="needs at least one"):
+    with pytest.raises(UsageError, match="requires at least one"):
         give_verdict(run.top, "4", "issues", (), None)
     given = give_verdict(run.top, "4", "issues", ("the number is upside down",), None)
     assert (given.recorded.old_limit, given.recorded.new_limit, given.recorded.waiting) == (6.0, 6.5, ())

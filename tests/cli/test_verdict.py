@@ -66,10 +66,10 @@ def test_a_program_hears_what_followed(top: Path) -> None:
     ("arguments", "told"),
     [
         (("2", "pass"), "no phase 2 waits for a verdict"),
-        (("2", "pass", "--run", RUN), f"phase 2 of {RUN} is not started and waits for no verdict"),
+        (("2", "pass", "--run", RUN), f"phase 2 of {RUN} is not started and does not wait for a verdict"),
         (("9", "pass", "--run", RUN), f"{RUN} has no phase 9"),
         (("1", "maybe"), "maybe"),
-        (("1", "issues"), "a verdict of issues needs at least one"),
+        (("1", "issues"), "the verdict `issues` requires at least one"),
         (("1", "pass", "--run", "run-1"), "there is no run 'run-1'"),
         (("1",), "missing argument"),
     ],

@@ -96,7 +96,7 @@ def test_without_a_name_the_only_unfinished_run_is_meant(tmp_path: Path) -> None
     completed(tmp_path).close()
     done = fairwitness("watch", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("fairwitness: no run is unfinished")
+    assert done.stderr.startswith("fairwitness: there is no unfinished run")
     for name in ("run-a", "run-b"):
         Walk(tmp_path, dag_of(name, {"a": ()})).close()
     done = fairwitness("watch", cwd=tmp_path)

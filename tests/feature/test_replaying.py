@@ -105,7 +105,7 @@ def test_a_run_without_decisions_cannot_be_replayed() -> None:
 def test_what_is_no_feature_run_cannot_be_replayed(tmp_path: Path) -> None:
     ledger = Ledger.open_file(tmp_path / "evidence.db")
     try:
-        with pytest.raises(UsageError, match="is no feature run"):
+        with pytest.raises(UsageError, match="is not a feature run"):
             replay(ledger, "2026-02-26T14:30:00Z")
     finally:
         ledger.close()

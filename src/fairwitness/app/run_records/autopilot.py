@@ -1,4 +1,4 @@
-"""An autopilot run that stands in the ledger of a repository: its book and its files, and what people do to it."""
+"""An autopilot run in the ledger: its log and files, verdicts of a person, and resuming."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,39 +34,39 @@ from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store
 
 SAID, RELOCK = "said", "relock"
-"""The kinds of observations by which a person's verdict and their locking stand once."""
+"""The kinds of observations that record a verdict and a new lock once each."""
 ISSUES = "issues"
 WORDS = {"pass": HumanWord.PASS, "fail": HumanWord.FAIL, ISSUES: HumanWord.ISSUES_FOUND}
-"""What a person may say of a phase, as it is typed."""
+"""The verdicts, as a person types them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutopilotRunRecord:
-    """Where an autopilot run is at home, for those who do not carry it."""
+    """The log and files of an autopilot run, for processes that do not drive it."""
 
     log: AutopilotLog
     repository: Repository
     files: Store
-    """Of the person's checkout; the run's folders are beneath it."""
+    """The files of the person's checkout, which contains the run's folders."""
 
     @property
     def actor(self) -> str:
-        """The person at this machine."""
+        """The git identity of the person."""
         return read_identity(self.repository).author
 
     def locks(self) -> tuple[SpecLock, ...]:
-        """The locks that hold now: those of the order, or those that a person set on purpose since."""
+        """Return the current locks: those of the order, or those that a person set later."""
         rows = self.log.ledger.observations(self.log.run_id, RELOCK)
         if not rows:
             return self.log.order().specs
         return tuple(SpecLock.model_validate(lock) for lock in rows[-1].detail["specs"])
 
     def refresh(self) -> None:
-        """Brings the state file up to its events, so that it is right while nobody carries the run."""
+        """Update the state file from the events, so that it is right while no process drives the run."""
         StateFile(self.log, self.files).refresh()
 
     def waiting(self) -> tuple[str, ...]:
-        """The phases that wait for a verdict, in the order they were put to a person."""
+        """Return the phases that wait for a verdict, in the order in which they were deferred."""
         phases = self.log.state().state.phases
         return tuple(phase for phase, record in phases.items() if _waits(record.status))
 
@@ -77,20 +77,20 @@ def _waits(status: PhaseStatus) -> bool:
 
 @contextmanager
 def open_autopilot_run(root: Path, run_id: str, *, clock: Clock = system_clock) -> Iterator[AutopilotRunRecord]:
-    """The room of a run, for as long as it is asked for; `UsageError` if it is no run of autopilot."""
+    """Open an autopilot run; raise `UsageError` if the id belongs to no autopilot run."""
     repository = Repository.open(root)
     state = state_of(repository)
     ledger = ledger_in(state, clock=clock)
     try:
         log = AutopilotLog(ledger, run_id, clock=clock)
-        log.order()  # refuses what is no autopilot run
+        log.order()  # raises if this is not an autopilot run
         yield AutopilotRunRecord(log, repository, Store(repository.top or state))
     finally:
         ledger.close()
 
 
 def write_once(log: AutopilotLog, row: Observation, *told: LoggedEvent) -> bool:
-    """Writes what was seen together with its events; False if something stands under its key already."""
+    """Record an observation together with its events; return False if its key exists already."""
 
     def write(record: Record) -> None:
         record.observation(row)
@@ -107,29 +107,29 @@ def write_once(log: AutopilotLog, row: Observation, *told: LoggedEvent) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecordedVerdict:
-    """A verdict that was written down, and what followed from it."""
+    """A recorded verdict and its consequences."""
 
     run_id: str
     phase: str
     verdict: HumanWord
     old_limit: float
     new_limit: float
-    """The confidence from which nobody is asked, before and after."""
+    """The confidence from which no person is asked, before and after the verdict."""
     warning: str | None
     waiting: tuple[str, ...]
     """The phases that still wait for a verdict."""
 
     @property
     def gate(self) -> str:
-        """Where the engine waits for it."""
+        """The gate at which the engine waits for the verdict."""
         return verdict_gate(self.phase)
 
 
 def record_verdict(context: AutopilotRunRecord, phase: str, said: HumanWord, issues: Sequence[str]) -> RecordedVerdict:
-    """Writes a person's word about a deferred phase down, once, with what it moves."""
+    """Record a verdict on a deferred phase once, together with its consequences."""
     found = tuple(issue.strip() for issue in issues if issue.strip())
     if said is HumanWord.ISSUES_FOUND and not found:
-        raise UsageError("a verdict of issues needs at least one", next_step='add --issue "what is wrong"')
+        raise UsageError("the verdict `issues` requires at least one issue", next_step='add --issue "what is wrong"')
     log = context.log
     while True:
         _refuse_unasked(context, phase)
@@ -141,7 +141,7 @@ def record_verdict(context: AutopilotRunRecord, phase: str, said: HumanWord, iss
         detail: dict[str, object] = {"verdict": said.value, "issues": list(found), "actor": context.actor}
         row = log.seen(f"{SAID}:{phase}:{number}", SAID, phase, detail, now)
         if not write_once(log, row, *told):
-            continue  # somebody said it first: the phase waits no more, and that is told
+            continue  # another process recorded one first: the next pass refuses
         killpoint("autopilot.verdict")
         learn_verdicts(context)
         warning = f"{after.deferred} of {after.processed} phases were put to you" if after.too_often else None
@@ -149,7 +149,7 @@ def record_verdict(context: AutopilotRunRecord, phase: str, said: HumanWord, iss
 
 
 def learn_verdicts(context: AutopilotRunRecord) -> None:
-    """Writes what people said of phases to the learnings, as far as it does not stand there."""
+    """Add the verdicts of the run to the learnings, unless they are there already."""
     state, order = context.log.state().state, context.log.order()
     learnings = Learnings(context.log, context.files)
     for phase in order.roadmap.phases:
@@ -167,11 +167,11 @@ def _refuse_unasked(context: AutopilotRunRecord, phase: str) -> None:
     if phase not in records:
         raise UsageError(f"{run_id} has no phase {visible(phase)}", next_step=listed)
     told = records[phase].status.value.replace("_", " ")
-    raise UsageError(f"phase {phase} of {run_id} is {told} and waits for no verdict", next_step=listed)
+    raise UsageError(f"phase {phase} of {run_id} is {told} and does not wait for a verdict", next_step=listed)
 
 
 def _with_verdict(meta: Meta, phase: str, said: HumanWord) -> Meta:
-    """The run's numbers as they will be: the fold of the verdict's own event changes nothing else about them."""
+    """Return the metadata after the verdict; the fold of its event changes the same fields."""
     history = tuple(
         each.model_copy(update={"human_verdict": said})
         if each.phase_id == phase and each.human_verdict is None
@@ -207,9 +207,9 @@ def _consequences(log: AutopilotLog, after: Asking, now: str) -> Iterator[Logged
 
 
 def settled_verdicts(root: Path, run_id: str) -> tuple[str, ...]:
-    """The gates of a run at which a person has said something, as the engine knows them.
+    """Return the gates of a run that have a verdict, by the engine's names.
 
-    What was said is learned first: whoever wrote it down may have been killed before that.
+    The learnings are written first, because the process that recorded a verdict may have died before doing so.
     """
     with open_autopilot_run(root, run_id) as context:
         learn_verdicts(context)
@@ -218,11 +218,11 @@ def settled_verdicts(root: Path, run_id: str) -> tuple[str, ...]:
 
 
 def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) -> bool:
-    """Writes down that a run goes on; False if nothing had to be written.
+    """Record that a run is resumed; return False if nothing had to be recorded.
 
-    One that runs just goes on, and a completed one stays so. A paused one goes on with its breaker half-open, but not
-    before the cooldown is over; so does one that failed, of which only a person says that it shall. The one setting
-    that may have changed is the budget: whoever goes on with a run that stopped there may have raised it.
+    A running or completed run needs no record. A paused or failed run continues with its breaker half-open, but not
+    before the cooldown is over. Of the settings only the budget is read again, because a person may have raised it for
+    a run that used it up.
     """
     with open_autopilot_run(root, run_id, clock=clock) as context:
         log = context.log
@@ -245,7 +245,7 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
             detail: dict[str, object] = {"actor": context.actor, "budget": budget.plain()}
             row = log.seen(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
             if not write_once(log, row, LoggedEvent(resumed)):
-                continue  # somebody else resumed it: then it runs
+                continue  # another process resumed it: the next pass sees it running
             killpoint("autopilot.resumed")
             return True
 
@@ -260,7 +260,7 @@ def _cools_down(run_id: str, until: str | None, now: datetime) -> NotReady:
 
 
 WANTS_WORDS = frozenset({ISSUES})
-"""Answers that mean nothing without a text."""
+"""Answers that require an explanation."""
 _DOES = {
     "pass": "the phase is completed, and what rests on it goes on",
     "fail": "the phase failed; what rests on it is not run",
@@ -270,7 +270,7 @@ _STEP = "verify"
 
 
 def open_verdict(context: AutopilotRunRecord) -> ApprovalRequest | None:
-    """The first phase that waits for a verdict, as a question; None if none does."""
+    """Return the question about the first phase that waits for a verdict, or None."""
     waiting = context.waiting()
     if not waiting:
         return None
@@ -281,7 +281,7 @@ def open_verdict(context: AutopilotRunRecord) -> ApprovalRequest | None:
         question=f"Phase {phase} is done as far as commands can tell. What do you say?",
         context="\n".join(_known(context, phase)) or "nothing is known about it",
         options=tuple(
-            # nobody passes a phase by pressing a key: the answer that is offered first asks for words
+            # no phase passes by pressing Enter: the default answer requires an explanation
             ApprovalOption(id=word, label=word, description=_DOES[word], is_default=word == ISSUES)
             for word in WORDS
         ),
@@ -310,14 +310,14 @@ def _phase_of(phases: tuple[DetailedPhase, ...], phase: str) -> DetailedPhase:
 
 
 def answer_verdict(context: AutopilotRunRecord, option: str, said: str | None) -> str:
-    """Writes the answer down, once; the name under which the engine waits for it."""
+    """Record an answer once; return the gate at which the engine waits for it."""
     waiting = context.waiting()
     if not waiting:
         raise UsageError(
             f"run {context.log.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you"
         )
     if option not in WORDS:
-        raise UsageError(f"{option!r} is no verdict", next_step=f"choose {' or '.join(WORDS)}")
+        raise UsageError(f"{option!r} is not a verdict", next_step=f"choose {' or '.join(WORDS)}")
     if option in WANTS_WORDS and not (said or "").strip():
-        raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {_DOES[option]}")
+        raise UsageError(f"{option} requires an explanation", next_step=f"add --text: {_DOES[option]}")
     return record_verdict(context, waiting[0], WORDS[option], [said] if said else []).gate

@@ -1,7 +1,7 @@
-"""What the autopilot runs of a repository came to before: which one is not over, and which phases are done.
+"""Earlier autopilot runs of a repository: which one is unfinished, and which phases are completed.
 
-Whether a phase is done is a matter of where the person stands: what an earlier run completed on a branch that is not
-merged is not there for a run that begins elsewhere.
+Whether a phase is completed depends on the current commit: what an earlier run completed on a branch that is not
+merged is missing for a run that begins elsewhere.
 """
 
 from collections.abc import Collection
@@ -30,18 +30,18 @@ _RUN_ID: TypeAdapter[str] = TypeAdapter(AutopilotRunId)
 
 @dataclass(frozen=True, slots=True)
 class EndedPhase:
-    """A phase as the last run left it that ended it."""
+    """A phase with its result in the last run that ended it."""
 
     run_id: str
     phase: EarlierPhase
     target: str
     """The branch of that run."""
     commit: str | None
-    """Where the phase left the branch, if the run said so."""
+    """The commit of the branch after the phase, if recorded."""
 
 
 def autopilot_runs(ledger: Ledger) -> tuple[str, ...]:
-    """The autopilot runs of a ledger, the oldest first."""
+    """Return the autopilot runs of a ledger, the oldest first."""
     return tuple(run for run in ledger.runs() if _is_run_id(run) and _has_order(ledger, run))
 
 
@@ -59,11 +59,13 @@ def _has_order(ledger: Ledger, run_id: str) -> bool:
 
 
 def latest_run(ledger: Ledger, wanted: str | None = None) -> str:
-    """The run that a person means: by its id, or the one that was begun last."""
+    """Return the id of the named run, or of the latest one."""
     runs = autopilot_runs(ledger)
     if wanted is not None and wanted != "last":
         if wanted not in runs:
-            raise UsageError(f"{visible(wanted)} is no autopilot run", next_step="fairwitness status lists the runs")
+            raise UsageError(
+                f"{visible(wanted)} is not an autopilot run", next_step="fairwitness status lists the runs"
+            )
         return wanted
     if not runs:
         raise UsageError("there is no autopilot run here yet", next_step="fairwitness autopilot next")
@@ -71,18 +73,18 @@ def latest_run(ledger: Ledger, wanted: str | None = None) -> str:
 
 
 def refuse_beside_another(ledger: Ledger) -> None:
-    """Two runs would share one state file: what is begun is ended first."""
+    """Raise `UsageError` if a run is unfinished: two runs would share one state file."""
     for run_id in autopilot_runs(ledger):
         status = AutopilotLog(ledger, run_id).state().state.meta.status
         if status in (RunStatus.RUNNING, RunStatus.PAUSED):
             raise UsageError(
-                f"{run_id} is {status.value}, and there is one autopilot run at a time",
+                f"{run_id} is {status.value}, and only one autopilot run may be active",
                 next_step=f"fairwitness autopilot resume {run_id}, or fairwitness cancel {run_id}",
             )
 
 
 def ended_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> dict[str, EndedPhase]:
-    """Every phase that a run ended, as the last such run left it; `target_tenths` is what its criteria should reach."""
+    """Return every phase that a run ended, with its last result; its criteria should reach `target_tenths`."""
     known: dict[str, EndedPhase] = {}
     listed = repository.git.run("ls-tree", "-r", "-z", "--name-only", "HEAD").decode(errors="replace")
     paths = frozenset(listed.split("\0"))
@@ -92,7 +94,7 @@ def ended_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> 
         for phase, record in log.state().state.phases.items():
             if record.status in _ENDED:
                 found = _deficiencies(log, phase, paths, target_tenths)
-                if found is None:  # no rating of that run stands, so what was known before it still holds
+                if found is None:  # without a rating of that run the earlier deficiencies still apply
                     found = known[phase].phase.deficiencies if phase in known else ()
                 left = EarlierPhase(
                     status=record.status,
@@ -105,7 +107,7 @@ def ended_phases(ledger: Ledger, repository: Repository, target_tenths: int) -> 
 
 
 def _commits(log: AutopilotLog) -> dict[str, str]:
-    """Where each completed phase left the branch."""
+    """Return the commit of the branch after each completed phase."""
     said = (event for event in log.ledger.events(log.run_id) if event.type == "phase_completed")
     return {event.phase: str(event.data["checkpoint_sha"]) for event in said if event.phase and _said(event.data)}
 
@@ -115,7 +117,7 @@ def _said(data: dict[str, Any]) -> bool:
 
 
 def _deficiencies(log: AutopilotLog, phase: str, known: Collection[str], target: int) -> tuple[Deficiency, ...] | None:
-    """What the last rating of a phase left below what `--gaps` goes for; None if no rating of this run stands."""
+    """Return the criteria below the target of `--gaps` in the last rating of a phase; None without a rating."""
     row = current_rating(log, phase)
     if row is None:
         return None
@@ -124,7 +126,7 @@ def _deficiencies(log: AutopilotLog, phase: str, known: Collection[str], target:
 
 
 def earlier_phases(known: dict[str, EndedPhase], roadmap: Roadmap) -> dict[str, EarlierPhase]:
-    """What is known of the phases of a roadmap; a box that a person ticked says that a phase is done."""
+    """Return the earlier results of a roadmap's phases; a ticked box means that a phase is completed."""
     found = {phase.id: known[phase.id].phase for phase in roadmap.phases if phase.id in known}
     for phase in roadmap.ticked:
         if phase not in found or found[phase].status is not PhaseStatus.COMPLETED:
@@ -135,7 +137,7 @@ def earlier_phases(known: dict[str, EndedPhase], roadmap: Roadmap) -> dict[str, 
 def refuse_unmerged(
     repository: Repository, known: dict[str, EndedPhase], needed: set[str], ticked: frozenset[str]
 ) -> None:
-    """A phase that counts as done must be where the run begins; a branch that is gone was taken care of."""
+    """Raise `UsageError` if a completed phase is not merged here; a branch that no longer exists is ignored."""
     for phase in sorted(needed & known.keys()):
         left = known[phase]
         tip = repository.ref(f"refs/heads/{left.target}")

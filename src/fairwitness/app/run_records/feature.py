@@ -1,4 +1,4 @@
-"""A feature run that stands in the ledger of a repository: its order, its budget, its room, and how it goes on."""
+"""A feature run in the ledger: its order, budget and context, and resuming."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,15 +23,15 @@ from fairwitness.runs.feature.questions import key_of
 from fairwitness.store.artifacts import Store
 
 ANSWERED = "answered"
-"""What an engine is told of an answer; what it was stands in the ledger."""
+"""The message to the engine that a question was answered; the ledger holds the answer."""
 BUDGET = "budget"
 
 
 def order_of(ledger: Ledger, run_id: str) -> tuple[FeatureOrder, BudgetTable]:
-    """What a run was begun with."""
+    """Return the order and the current budget of a run; raise `UsageError` if it is not a feature run."""
     row = ledger.observation(run_id, ORDER)
     if row is None:
-        raise UsageError(f"{visible(run_id)} is no feature run", next_step="fairwitness status lists the runs")
+        raise UsageError(f"{visible(run_id)} is not a feature run", next_step="fairwitness status lists the runs")
     raised = ledger.observations(run_id, BUDGET)
     budget = raised[-1].detail if raised else row.detail["budget"]
     return FeatureOrder.model_validate(row.detail["order"]), BudgetTable.model_validate(budget)
@@ -40,7 +40,7 @@ def order_of(ledger: Ledger, run_id: str) -> tuple[FeatureOrder, BudgetTable]:
 def feature_context(
     repository: Repository, ledger: Ledger, run_id: str, order: FeatureOrder, *, clock: Clock = system_clock
 ) -> FeatureContext:
-    """The room of a run."""
+    """Return the context of a run."""
     state = state_of(repository)
     return FeatureContext(
         run_id=run_id,
@@ -57,7 +57,7 @@ def feature_context(
 
 @contextmanager
 def open_feature_run(root: Path, run_id: str) -> Iterator[FeatureContext]:
-    """The room of a run in a repository, for as long as it is asked for."""
+    """Open a feature run and yield its context; the ledger is closed at the end."""
     repository = Repository.open(root)
     ledger = ledger_in(state_of(repository))
     try:
@@ -68,14 +68,14 @@ def open_feature_run(root: Path, run_id: str) -> Iterator[FeatureContext]:
 
 
 def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
-    """Writes down that a run that had ended goes on; one that has not is left as it is."""
+    """Record that an ended run is resumed; do nothing if it has not ended."""
     order, _ = order_of(ledger, run_id)
     context = feature_context(repository, ledger, run_id, order)
     state = context.state()
     if state.ending is not None:
         last = ledger.last_event(run_id, "step_started")
         resumed = RunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"]))
-        # the one setting that may change: whoever goes on with a run that stopped there may have raised it
+        # the only setting that is read again: a person may have raised it for a run that used it up
         budget = feature_settings(repository.top).budget
         seen = context.new_observation(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
 
@@ -88,7 +88,7 @@ def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
 
 
 def answered_keys(root: Path, run_id: str) -> tuple[str, ...]:
-    """The names of all questions that were answered, for an engine that may not have heard of it."""
+    """Return the keys of all answered questions, for an engine that may have missed some."""
     with open_feature_run(root, run_id) as context:
         approvals = context.state().approvals
     return tuple(key_of(gate, asked.visit) for gate, asked in approvals.items() if asked.selected_option is not None)

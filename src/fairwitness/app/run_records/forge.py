@@ -1,4 +1,4 @@
-"""A forge run that stands in the ledger of a repository: its book and its files, and what people do to it."""
+"""A forge run in the ledger: its log and files; pausing, retrying and resuming."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,33 +22,33 @@ from fairwitness.store.layout.forge import ForgeLayout
 
 @dataclass(frozen=True, slots=True)
 class ForgeRunRecord:
-    """Where a forge run is at home."""
+    """The log and files of a forge run."""
 
     log: ForgeLog
     repository: Repository
     files: Store
-    """Of the person's checkout; the run's folder is beneath it."""
+    """The files of the person's checkout, which contains the run's folder."""
     layout: ForgeLayout
 
     @property
     def actor(self) -> str:
-        """The person at this machine."""
+        """The git identity of the person."""
         return read_identity(self.repository).author
 
     def refresh(self) -> None:
-        """Brings the run's files up to its events, so that they are right while nobody carries it."""
+        """Update the run's files from its events, so that they are right while no process drives the run."""
         ForgeFiles(self.log, self.files, self.layout).refresh()
 
 
 @contextmanager
 def open_forge_run(root: Path, run_id: str, *, clock: Clock = system_clock) -> Iterator[ForgeRunRecord]:
-    """The room of a run, for as long as it is asked for; `UsageError` if it is no run of forge."""
+    """Open a forge run; raise `UsageError` if the id belongs to no forge run."""
     repository = Repository.open(root)
     state = state_of(repository)
     ledger = ledger_in(state, clock=clock)
     try:
         if ledger.last_event(run_id, "run.created") is None:
-            raise UsageError(f"{visible(run_id)} is no forge run", next_step="fairwitness status lists the runs")
+            raise UsageError(f"{visible(run_id)} is not a forge run", next_step="fairwitness status lists the runs")
         log = ForgeLog(ledger, run_id, clock=clock)
         yield ForgeRunRecord(log, repository, Store(repository.top or state), ForgeLayout(run_id))
     finally:
@@ -56,19 +56,19 @@ def open_forge_run(root: Path, run_id: str, *, clock: Clock = system_clock) -> I
 
 
 def refresh_files(root: Path, run_id: str) -> None:
-    """Brings a run's files up to its events."""
+    """Update a run's files from its events."""
     with open_forge_run(root, run_id) as context:
         context.refresh()
 
 
 def settled_gates(root: Path, run_id: str) -> tuple[str, ...]:
-    """The questions of a run that people have answered, as the engine knows them."""
+    """Return the answered questions of a run, by the engine's names."""
     with open_forge_run(root, run_id) as context:
         return context.log.course().gates
 
 
 def pause(root: Path, run_id: str, reason: str | None) -> bool:
-    """Starts nothing new in a run; what is at work may end. False if it was paused before."""
+    """Pause a run: no new task starts, running tasks may finish. Return False if it was paused already."""
     with open_forge_run(root, run_id) as context:
         paused = RunPaused(reason=f"{context.actor}: {reason}" if reason else f"{context.actor} wanted it")
         while True:
@@ -86,7 +86,7 @@ def pause(root: Path, run_id: str, reason: str | None) -> bool:
 
 
 def retry(root: Path, run_id: str, task: str, *, more: int) -> int:
-    """Gives a task without attempts more of them; the number of its next one."""
+    """Give an exhausted task `more` attempts; return the number of the next one."""
     with open_forge_run(root, run_id) as context:
         if not context.log.course().is_started:
             raise UsageError(f"{run_id} has not begun its work", next_step=f"fairwitness status {run_id}")
@@ -96,6 +96,6 @@ def retry(root: Path, run_id: str, task: str, *, more: int) -> int:
 
 
 def resume_forge(root: Path, run_id: str) -> None:
-    """Writes down that a run that was paused or had failed goes on, with the budget that is set now."""
+    """Record that a paused or failed run is resumed with the current budget setting."""
     with open_forge_run(root, run_id) as context:
         context.log.resume(read_tables(ForgeSettings, context.repository.top).budget)

@@ -1,6 +1,6 @@
-"""An autopilot run as people look at it: its phases as a board, its breaker, what it used, and the numbers of all runs.
+"""Views of autopilot runs: the board with breaker and usage, the roadmap, the report, and metrics of all runs.
 
-Everything is read from the fold of the run's events; files are only named, never believed.
+Everything is read from the fold of the run's events; files are listed but never trusted.
 """
 
 from collections.abc import Iterator
@@ -33,31 +33,31 @@ _REPORTED = (PhaseStatus.IN_PROGRESS, PhaseStatus.COMPLETED, PhaseStatus.FAILED,
 
 @dataclass(frozen=True, slots=True)
 class PhaseLine:
-    """One phase on the board."""
+    """A phase on the board."""
 
     id: str
     name: str
     type: str
     status: str
     step: str | None
-    """The step it is at, while it is worked on."""
+    """The current step; None unless the phase is in progress."""
     score: float | None
     scores: tuple[float, ...]
-    """Every score it had, in order."""
+    """All scores so far, in order."""
     tokens: int
     token_cap: int
     notes: tuple[str, ...]
-    """What is odd about it, in a few words each."""
+    """Remarks of a few words each, such as `remediated 2x`."""
 
     @property
     def word(self) -> str:
-        """Its status as a person reads it."""
+        """The status in words."""
         return phase_status_text(self.status)
 
 
 @dataclass(frozen=True, slots=True)
 class AutopilotView:
-    """A run as it stands."""
+    """The current state of an autopilot run."""
 
     run_id: str
     status: str
@@ -78,22 +78,22 @@ class AutopilotView:
     """Phases that wait for a verdict."""
     deferred: int
     processed: int
-    """How many phases were put to a person, of how many that ended."""
+    """How many phases were deferred to a person, and how many ended."""
     resolution_rate: float
     confidence_limit: float | None
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the fields as plain values."""
         return asdict(self)
 
     def counts(self) -> dict[str, int]:
-        """How many phases are in which status; only of those that are there."""
+        """Return the number of phases per status, for the statuses that occur."""
         statuses = [phase.status for phase in self.phases]
         return {status: statuses.count(status) for status in dict.fromkeys(statuses)}
 
 
 def view_of_log(log: AutopilotLog) -> AutopilotView:
-    """The run as its events tell it."""
+    """Return the state of a run, folded from its events."""
     order, state = log.order(), log.state().state
     meta, limits = state.meta, order.limits.breaker
     named = {phase.id: phase for phase in order.roadmap.phases}
@@ -167,7 +167,7 @@ def _notes(record: PhaseRecord) -> Iterator[str]:
 
 @contextmanager
 def opened_ledger(root: Path) -> Iterator[Ledger]:
-    """The ledger of a repository, to look at."""
+    """Open the ledger of a repository for reading."""
     ledger = open_ledger(root)
     try:
         yield ledger
@@ -176,26 +176,26 @@ def opened_ledger(root: Path) -> Iterator[Ledger]:
 
 
 def view_of_run(root: Path, wanted: str | None) -> AutopilotView:
-    """One run as it stands; without a name, the latest."""
+    """Return the current state of a run; of the latest if none is named."""
     with opened_ledger(root) as ledger:
         return view_of_log(AutopilotLog(ledger, latest_run(ledger, wanted)))
 
 
 def latest_run_at(root: Path, wanted: str | None) -> str:
-    """The run that a person means; without a name, the latest."""
+    """Return the id of the named run, or of the latest."""
     with opened_ledger(root) as ledger:
         return latest_run(ledger, wanted)
 
 
 def has_run(root: Path) -> bool:
-    """Whether there is any autopilot run here."""
+    """Return whether the repository has an autopilot run."""
     with suppress(DatabaseUnusable), opened_ledger(root) as ledger:
         return bool(autopilot_runs(ledger))
     return False
 
 
 def next_autopilot_command(root: Path, view: AutopilotView, *, is_reported: bool = False) -> str:
-    """What a person would do next about a run; `is_reported` if its report is what they look at."""
+    """Return the next command for a run; `is_reported` means that its report was just shown."""
     if view.status == RunStatus.COMPLETED:
         return "fairwitness autopilot next" if is_reported else f"fairwitness autopilot report {view.run_id}"
     if view.waiting:
@@ -207,7 +207,7 @@ def next_autopilot_command(root: Path, view: AutopilotView, *, is_reported: bool
 
 
 class LiveBoard:
-    """One run that is looked at again and again."""
+    """A view of one run that is read repeatedly."""
 
     def __init__(self, root: Path, run_id: str) -> None:
         self._root, self._run_id = root, run_id
@@ -215,16 +215,16 @@ class LiveBoard:
         self._last: AutopilotView | None = None
 
     def open(self) -> None:
-        """Begins to look."""
+        """Open the ledger."""
         self._log = AutopilotLog(open_ledger(self._root), self._run_id)
 
     def close(self) -> None:
-        """Ends it."""
+        """Close the ledger."""
         if self._log is not None:
             self._log.ledger.close()
 
     def view(self) -> AutopilotView:
-        """The run as it stands; as it stood, while somebody keeps the ledger busy."""
+        """Return the current state of the run, or the last known one while the ledger is busy."""
         assert self._log is not None, "opened before it is looked at"
         try:
             self._last = view_of_log(self._log)
@@ -236,7 +236,7 @@ class LiveBoard:
 
 @dataclass(frozen=True, slots=True)
 class RoadmapPhase:
-    """A phase of the roadmap, as the runs so far left it."""
+    """A phase of the roadmap with its status after all runs so far."""
 
     id: str
     name: str
@@ -244,11 +244,11 @@ class RoadmapPhase:
 
 
 def roadmap_phases(root: Path) -> tuple[RoadmapPhase, ...]:
-    """All phases of the roadmap as it is now; `UsageError` if it cannot be read."""
+    """Return all phases of the current roadmap; raise `UsageError` if it cannot be read."""
     repository = Repository.open(root)
     roadmap = read_project(repository, system_clock).roadmap
     left: dict[str, str] = {}
-    with suppress(DatabaseUnusable), opened_ledger(root) as ledger:  # without a ledger nothing was ever run
+    with suppress(DatabaseUnusable), opened_ledger(root) as ledger:  # without a ledger there was no run
         for run_id in autopilot_runs(ledger):
             records = AutopilotLog(ledger, run_id).state().state.phases
             left |= {phase: record.status.value for phase, record in records.items() if record.status in _REPORTED}
@@ -261,19 +261,19 @@ def roadmap_phases(root: Path) -> tuple[RoadmapPhase, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AutopilotReport:
-    """A run in numbers, and where its documents are."""
+    """The metrics of a run and the paths of its documents."""
 
     view: AutopilotView
     metrics: RunMetrics
     documents: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the fields as plain values."""
         return {**self.view.plain(), "metrics": self.metrics.plain(), "documents": list(self.documents)}
 
 
 def report_of(root: Path, wanted: str | None) -> AutopilotReport:
-    """What a run came to, and which of its documents exist."""
+    """Return the state and metrics of a run, and those of its documents that exist."""
     with opened_ledger(root) as ledger:
         log = AutopilotLog(ledger, latest_run(ledger, wanted))
         view = view_of_log(log)
@@ -286,7 +286,7 @@ def report_of(root: Path, wanted: str | None) -> AutopilotReport:
 
 
 def _documents(root: Path, view: AutopilotView, *, is_latest: bool) -> Iterator[str]:
-    """Files that are about this run: some are written anew by every run, so they are about the latest one."""
+    """Yield the existing files of a run. Every run overwrites some of them, so those belong to the latest run."""
     found = [layout.archived_state(view.run_id)]
     if is_latest:
         found += [layout.STATE, layout.COMPLETION_REPORT, layout.COMPLETION_DATA, layout.LEARNINGS]
@@ -298,18 +298,18 @@ def _documents(root: Path, view: AutopilotView, *, is_latest: bool) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class AllMetrics:
-    """The numbers of every run that ended, oldest first, and the trend from two on."""
+    """The metrics of every run that ended, oldest first, and the trend if there are two or more."""
 
     runs: MetricsFile
     trend: TrendSummary | None
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the fields as plain values."""
         return {"runs": self.runs.plain(), "trend": None if self.trend is None else self.trend.plain()}
 
 
 def all_metrics(root: Path) -> AllMetrics:
-    """What the ledger says of all runs; the file beside the archive is written from the same."""
+    """Return the metrics of all ended runs; the metrics file beside the archive holds the same data."""
     entries = []
     with opened_ledger(root) as ledger:
         for run_id in autopilot_runs(ledger):

@@ -1,4 +1,4 @@
-"""What a person can ask about runs: the list of them, one in detail, and which one they mean."""
+"""The list of runs, one run in detail, and the resolution of a run's name."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 LAST, FEATURE = "last", "feature"
 SHOWN = 20
-"""How many runs a list shows that have ended; the others are counted."""
+"""The number of ended runs that a list shows; the others are only counted."""
 EVENTS, READ = 5, 25
-"""How many of its last events a look at a run shows, and reads for it: some tell what others tell already."""
+"""The number of last events that are shown, and that are read for it: some events are not shown."""
 RESUMABLE = frozenset({"error", "out_of_budget"})
-"""How a feature run ends that may go on."""
+"""The outcomes after which a feature run can be resumed."""
 AT_WORK = (NodeStage.WORKING, NodeStage.HELPING, NodeStage.MERGING)
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One run in the list."""
+    """A run in the list."""
 
     run_id: str
     workflow: str
@@ -50,14 +50,14 @@ class RunLine:
 
     @property
     def word(self) -> str:
-        """Its status as a person reads it."""
+        """The status in words."""
         return status_text(self.status)
 
 
 def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_clock) -> tuple[list[RunLine], int]:
-    """The runs of a repository, newest first, and how many were left out.
+    """Return the runs of a repository, newest first, and how many were left out.
 
-    With `most`, only so many of those that have ended; what has not ended is never left out.
+    `most` limits the ended runs; unfinished runs are always included.
     """
     with read_database(root) as database:
         if database is None:
@@ -76,7 +76,7 @@ def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_cloc
 
 def _course(database: "Database", run: ledger.RunGlance) -> RunSummary:
     told = RunSummary(run.run_id)
-    told.status = run.last_event  # until an event says better
+    told.status = run.last_event  # until an event sets it
     if run.workflow == AUTOPILOT:
         told.phases.needs = ledger.phase_needs(database, run.run_id)
     for event in ledger.course(database, run.run_id, up_to=run.events):
@@ -103,13 +103,13 @@ def _line(database: "Database", run: ledger.RunGlance, told: RunSummary, clock: 
 
 
 def seconds_since(timestamp: str, now: datetime) -> float:
-    """How long ago a moment was; a clock that was set back makes it no less than nothing."""
+    """Return the seconds since a moment; zero if the clock was set back."""
     return max(0.0, (now - datetime.fromisoformat(timestamp)).total_seconds())
 
 
 @contextmanager
 def open_database(root: Path) -> Iterator["Database"]:
-    """The ledger of a repository that must have one, to look at."""
+    """Open the ledger database of a repository for reading; raise `DatabaseUnusable` if there is none."""
     with read_database(root) as database:
         if database is None:
             raise DatabaseUnusable(f"there is no ledger in {root} yet", next_step="fairwitness status")
@@ -117,20 +117,20 @@ def open_database(root: Path) -> Iterator["Database"]:
 
 
 def resolve_run(database: "Database", wanted: str | None) -> str:
-    """The run a person means: by its id, by its spelling in refs, `last`, or the only one that has not ended."""
+    """Return the id of a run given by its id, its spelling in refs, or `last`; None means the only unfinished run."""
     runs = ledger.glance(database)
     if wanted is None:
         return _only_unfinished([run.run_id for run in runs if not _course(database, run).is_over])
     if wanted == LAST and runs:
         return max(runs, key=lambda run: (run.began, run.run_id)).run_id
     for run in runs:
-        if wanted in (run.run_id, run.run_id.replace(":", "-")):  # the latter as git refs spell it
+        if wanted in (run.run_id, run.run_id.replace(":", "-")):  # the second form is used in git refs
             return run.run_id
     raise UsageError(f"there is no run {visible(wanted)!r}", next_step=_near(wanted, [run.run_id for run in runs]))
 
 
 def resolve_run_at(root: Path, wanted: str | None) -> str:
-    """The run of a repository that a person means; `resolve_run`, for whoever has nothing else to look at."""
+    """Return the id of a run of the repository at `root`; see `resolve_run`."""
     with open_database(root) as database:
         return resolve_run(database, wanted)
 
@@ -139,7 +139,7 @@ def _only_unfinished(unfinished: Sequence[str]) -> str:
     if len(unfinished) == 1:
         return unfinished[0]
     if not unfinished:
-        raise UsageError("no run is unfinished", next_step="fairwitness status lists those that have ended")
+        raise UsageError("there is no unfinished run", next_step="fairwitness status lists the ended runs")
     listed = ", ".join(visible(run) for run in unfinished[:SHOWN])
     raise UsageError(f"{len(unfinished)} runs are unfinished: {listed}", next_step="name one of them")
 
@@ -154,7 +154,7 @@ def _near(wanted: str, known: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """A run as it stood at one moment, with what happened last."""
+    """The state of a run at one moment, and its last events."""
 
     view: RunView
     last: tuple[ledger.Event, ...]
@@ -162,13 +162,13 @@ class RunDetail:
 
 
 def read_detail(database: "Database", run_id: str, *, events: int = EVENTS, clock: Clock = system_clock) -> RunDetail:
-    """A run as it stands now, and its last events."""
+    """Return the current state of a run and its last events."""
     last = ledger.last_events(database, run_id, max(1, events))
     view = RunView(run_id)
-    view.status = last[-1].type  # until an event says better
+    view.status = last[-1].type  # until an event sets it
     if last[-1].workflow == AUTOPILOT:
         view.phases.needs = ledger.phase_needs(database, run_id)
-    top = last[-1].seq  # whatever is written while we read comes next
+    top = last[-1].seq  # events written from here on are read later
     counted = (*ledger.course(database, run_id, up_to=top), *ledger.standings(database, run_id, up_to=top))
     for event in sorted(counted, key=lambda event: event.seq):
         view.apply_event(event)
@@ -180,7 +180,7 @@ def read_detail(database: "Database", run_id: str, *, events: int = EVENTS, cloc
 
 
 def next_command(view: RunView, *, is_worked_on: bool) -> str:
-    """What a person would do next about a run."""
+    """Return the next command for a run."""
     if view.workflow == FEATURE:
         return _next_of_feature(view, is_worked_on=is_worked_on)
     if view.workflow == AUTOPILOT:
@@ -212,7 +212,7 @@ def _next_of_autopilot(view: RunView, *, is_worked_on: bool) -> str:
 
 
 def plain_detail(detail: RunDetail) -> dict[str, Any]:
-    """A run in detail as plain values."""
+    """Return a run in detail as plain values."""
     view = detail.view
     return {
         "run_id": view.run_id,

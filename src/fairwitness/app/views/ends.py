@@ -1,4 +1,4 @@
-"""How a forge run stands or ended, in at most ten lines: what a person reads in the morning."""
+"""The result of a feature or forge run, or its open question, in at most ten lines."""
 
 from collections import Counter
 from pathlib import Path
@@ -34,7 +34,7 @@ _WORDS = {
 
 
 def feature_end_lines(root: Path, run_id: str) -> list[str]:
-    """The run's last word."""
+    """Return the result of a feature run, or its open question."""
     with open_feature_run(root, run_id) as context:
         state = context.state()
         lines = _ended(context, state) if state.ending is not None else _open(context, state)
@@ -103,11 +103,11 @@ _SHOWN = 3
 
 
 def forge_end_lines(root: Path, run_id: str) -> list[str]:
-    """The run's last word, after the line that says how it ended; nothing where its repository is not."""
+    """Return the details of a forge run, printed after its status; none if the repository is not there."""
     try:
         Repository.open(root)
     except FairWitnessError:
-        return []  # a ledger may be looked at wherever it was copied to
+        return []  # a ledger may be read without its repository
     waiting = pending_question(root, run_id)
     with open_forge_run(root, run_id) as context:
         lines = _about_the_graph(context) if context.log.course().is_approved else []

@@ -1,4 +1,4 @@
-"""What happened, in one line each; text of others is made harmless, and what another line tells already is left out."""
+"""Events as one line of text each. Foreign text is made safe, and events that repeat another are left out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -26,12 +26,12 @@ _STEPS = {
 
 
 def step_word(step: object) -> str:
-    """A step in plain words."""
+    """Return the name of a step in words."""
     return _STEPS.get(str(step), safe_line(str(step), 40))
 
 
 def autopilot_text(event: Event) -> str | None:
-    """One event in words; None if another tells the same better, empty for what this module has no words for."""
+    """Return an autopilot event in words; None if another event says the same, "" if there are no words for it."""
     if event.type in _SILENT:
         return None
     words = _AUTOPILOT_TEXT.get(event.type)
@@ -166,11 +166,11 @@ _AUTOPILOT_TEXT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 _LISTED = 5
 _ROOM, _LEAST = 69, 24
-"""What a line of eighty columns holds behind the time of day, and what is shown of an errand at least."""
+"""The columns left after the time of day in a line of eighty, and the minimum shown of a helper's task."""
 
 
 def clock_time(timestamp: str) -> str:
-    """The time of day of an event, with its zone.
+    """Return the time of day of an event in UTC.
 
     >>> clock_time("2026-02-26T15:30:00+01:00")
     '14:30:00Z'
@@ -179,12 +179,12 @@ def clock_time(timestamp: str) -> str:
 
 
 def now_time() -> str:
-    """The time of day now, with its zone."""
+    """Return the current time of day in UTC."""
     return clock_time(spell(system_clock()))
 
 
 def event_text(event: Event) -> str | None:
-    """One event in words; None if another event tells the same better."""
+    """Return an event in words; None if another event says the same."""
     if event.type == "branch.merged" or (event.type == "node.changed" and event.data.get("newStatus") != "MERGED"):
         return None
     if event.workflow == "autopilot" and event.type not in _WORDS:
@@ -196,17 +196,17 @@ def _of_autopilot(event: Event) -> str | None:
     try:
         words = autopilot_text(event)
     except (AttributeError, KeyError, TypeError, ValueError):
-        words = ""  # as below
+        words = ""  # malformed: shown as data, see any_event_text
     return words if words is None or words else _anything(event)
 
 
 def any_event_text(event: Event) -> str:
-    """One event in words, whatever the others say."""
+    """Return an event in words, even if another event says the same."""
     words = _WORDS.get(event.type)
     try:
         return words(event.data) if words is not None else _anything(event)
     except (KeyError, TypeError, ValueError):
-        return _anything(event)  # it is shown as it is; whether it is sound is for others to say
+        return _anything(event)  # malformed: shown as data; `ledger verify` checks it
 
 
 def _anything(event: Event) -> str:
@@ -245,7 +245,7 @@ def _asked(data: Mapping[str, Any]) -> str:
 
 
 def _helped(data: Mapping[str, Any]) -> str:
-    """An errand may be long; its beginning tells enough, and the rest stands in the event."""
+    """Return the line of a helper's start; a long task is cut, the event holds all of it."""
     text = f"{_name(data['nodeId'])} asked {_name(data['agent'])} for help: "
     return text + safe_line(data["task"], max(_LEAST, _ROOM - len(text)))
 

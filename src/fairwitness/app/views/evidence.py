@@ -1,4 +1,4 @@
-"""One execution of the ledger with everything that is known of it: command, isolation, result, whole output."""
+"""The evidence bundle of a run, and single executions with their command, sandbox, result and output."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from fairwitness.store.artifacts import Store
 
 
 class StoredBundle(NamedTuple):
-    """The page, and by what it is known."""
+    """The text of an evidence bundle, with its path and hash."""
 
     run_id: str
     path: str
@@ -22,7 +22,7 @@ class StoredBundle(NamedTuple):
 
 
 def bundle_of(root: Path, wanted: str) -> StoredBundle:
-    """The bundle of a run; read by its hash, so that it is the one its commit names."""
+    """Return the bundle of a run, read by the hash that its commit names."""
     run_id = resolve_run_at(root, wanted)
     with open_feature_run(root, run_id) as context:
         path = context.layout.evidence_bundle
@@ -33,7 +33,7 @@ def bundle_of(root: Path, wanted: str) -> StoredBundle:
 
 
 class ExecutionView(NamedTuple):
-    """An execution, what was noted beside it, and what it printed."""
+    """An execution with its details and output."""
 
     execution: dict[str, Any]
     detail: dict[str, Any]
@@ -42,7 +42,7 @@ class ExecutionView(NamedTuple):
 
 
 def read_execution(root: Path, state: Path, number: int) -> ExecutionView:
-    """What the ledger and the stored outputs say of an execution."""
+    """Return an execution from the ledger with its stored output."""
     ledger = open_ledger(root)
     try:
         execution = ledger.execution(number)
@@ -58,9 +58,9 @@ def read_execution(root: Path, state: Path, number: int) -> ExecutionView:
 
 
 def _detail(ledger: Ledger, execution: Execution) -> dict[str, Any]:
-    """What was noted beside an execution.
+    """Return the details recorded for an execution.
 
-    If the same question was answered before, for another subject or by an earlier run, what it printed stands there.
+    If its result was taken from an earlier execution, the details of that one (such as its output) are included.
     """
     observation = ledger.observation(execution.run_id, execution.key)
     detail = dict(observation.detail) if observation else {}

@@ -1,7 +1,6 @@
-"""A feature run as people look at it: all its steps from the first moment, who works now, what waits, how it ended.
+"""The view of a feature run: all steps from the start, active agents, open questions, and the outcome.
 
-It follows the events one by one, and no contract is loaded for it. What it shows is what a fold of the same events
-says; a test holds the two equal.
+It applies events one by one without loading a contract. A test compares it with the fold of the same events.
 """
 
 from collections.abc import Mapping
@@ -30,15 +29,15 @@ STEPS: Mapping[str, str] = {
     "step-8b": "evidence",
     "step-9": "commit",
 }
-"""The pipeline in plain words, in its order; a test holds it equal to what the rules know."""
+"""The steps of the pipeline and their names, in order; a test compares them with the rules."""
 HARNESS = "orchestrator"
-"""Whose calls no agent answers, but this program itself."""
+"""The role whose calls this program answers itself."""
 
 _OUTCOMES = {"advanced": "done", "skipped": "skipped", "revised": "revised", "failed": "failed"}
 
 
 class CallView:
-    """One call of an agent; without a status it is under way."""
+    """A call of an agent; it is running while it has no status."""
 
     __slots__ = ("agent", "instance", "life", "since", "status", "step", "task", "tokens")
 
@@ -50,40 +49,40 @@ class CallView:
 
 
 class StepView:
-    """One step of the pipeline, over all its visits."""
+    """A step of the pipeline over all its visits."""
 
     def __init__(self, step: str, name: str) -> None:
         self.step, self.name = step, name
         self.visits = self.revised = 0
-        """How often it was begun, and how often it sent the work back."""
+        """How often the step was started, and how often it asked for a revision."""
         self.started: str | None = None
         self.finished: str | None = None
         self.outcome: str | None = None
         self.reason: str | None = None
         self.calls: dict[str, CallView] = {}
-        """Of its present visit, by what each is about; a second try takes the place of the first."""
+        """The calls of the current visit by instance and task; a retry replaces the first call."""
         self.tokens = 0
-        """Of all its visits."""
+        """Tokens of all visits."""
 
     @property
     def state(self) -> str:
-        """waiting, running, done, skipped, revised or failed."""
+        """The state: waiting, running, done, skipped, revised or failed."""
         if not self.visits:
             return "waiting"
         return "running" if self.outcome is None else _OUTCOMES.get(self.outcome, self.outcome)
 
     @property
     def agents(self) -> list[CallView]:
-        """Its calls of agents; what the program does itself is told by the same events, and is none."""
+        """The calls of agents, without those of the program itself."""
         return [call for call in self.calls.values() if call.agent != HARNESS]
 
     @property
     def answered(self) -> int:
-        """How many of its agents have brought an answer that could be used."""
+        """The number of agents with a usable answer."""
         return sum(call.status in ("DONE", "NEEDS_REVISION") for call in self.agents)
 
     def seconds(self, now: datetime) -> float:
-        """How long its present visit took, or has taken so far."""
+        """Return how long the current visit took, or has taken so far."""
         if self.started is None:
             return 0.0
         until = now if self.finished is None else datetime.fromisoformat(self.finished)
@@ -102,7 +101,7 @@ VERSION = 1
 
 
 class FeatureTaskView(NamedTuple):
-    """One task, as it stands in the last graph that holds it."""
+    """A task and its state in the last graph that contains it."""
 
     name: str
     word: str
@@ -113,7 +112,7 @@ class FeatureTaskView(NamedTuple):
 
 
 class OpenQuestion(NamedTuple):
-    """What waits for a person."""
+    """A question that waits for a person."""
 
     gate: str
     options: tuple[str, ...]
@@ -131,7 +130,7 @@ class RunOutcomeView(NamedTuple):
 
 
 class GateAnswer(NamedTuple):
-    """What a gate answered when it was last asked."""
+    """The last result of a gate."""
 
     gate: str
     task: str | None
@@ -142,7 +141,7 @@ class GateAnswer(NamedTuple):
 
 
 class FeatureView:
-    """A feature run after the events it was told of."""
+    """The state of a feature run after the applied events."""
 
     def __init__(self, run_id: str, *, clock: Clock = system_clock) -> None:
         self.run_id, self._clock = run_id, clock
@@ -150,7 +149,7 @@ class FeatureView:
         self.slug = self.mode = self.base = self.last_time = ""
         self.began: str | None = None
         self.planned: int | None = None
-        """How many tasks the plan has, if whoever looks knows; events tell of a task only when it begins."""
+        """The number of planned tasks, if the caller sets it; events mention a task only when it starts."""
         self.iteration = 1
         self.steps = {step: StepView(step, name) for step, name in STEPS.items()}
         self.calls: dict[str, CallView] = {}
@@ -166,15 +165,15 @@ class FeatureView:
 
     @property
     def now(self) -> datetime:
-        """The time, for how long things take."""
+        """The current time."""
         return self._clock()
 
     def apply_event(self, event: Event) -> None:
-        """Goes one event on."""
+        """Apply one event."""
         if event.version != VERSION:
             raise EventsBroken(
-                f"run {self.run_id}: event {event.seq} is of version {event.version}, this Fair Witness reads {VERSION}",
-                next_step="use the Fair Witness that wrote it",
+                f"run {self.run_id}: event {event.seq} has version {event.version}, expected {VERSION}",
+                next_step="use the version of Fair Witness that wrote it",
             )
         try:
             if event.type in NODE_TYPES:
@@ -183,7 +182,7 @@ class FeatureView:
                 self._apply(event, event.data)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise EventsBroken(
-                f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is not as it should be",
+                f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is malformed",
                 next_step="fairwitness ledger verify",
             ) from None
         self.seq, self.last_time = event.seq, event.timestamp
@@ -228,7 +227,7 @@ class FeatureView:
             case "committed":
                 self.commit, self.rollback = str(data["commit"]), str(data["rollback_command"])
             case _:
-                pass  # tells nothing that is shown here
+                pass  # not shown in this view
 
     def _step(self, event: Event, data: Mapping[str, Any]) -> None:
         name = str(data["step"])
@@ -264,38 +263,38 @@ class FeatureView:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the run has ended."""
         return self.ending is not None
 
     @property
     def tokens(self) -> int:
-        """What all calls have used that have ended."""
+        """The tokens of all finished calls."""
         return sum(call.tokens for call in self.calls.values())
 
     @property
     def word(self) -> str:
-        """Where the run stands, in one word or two."""
+        """The status in one or two words."""
         if self.ending is not None:
             return self.ending.outcome.replace("_", " ")
         return "waiting for you" if self.question is not None else "running"
 
     def state_of(self, step: StepView) -> str:
-        """The state of a step; one that was under way when the run ended is stopped."""
+        """Return the state of a step; a step that was running when the run ended is stopped."""
         return "stopped" if self.is_over and step.state == "running" else step.state
 
     def running(self) -> list[CallView]:
-        """The calls that are under way, those first that have been for longest; a crash ends those before it."""
+        """Return the running calls, the longest first; calls from before a crash do not count."""
         return [call for call in self.calls.values() if call.status is None and call.life == self.lives]
 
     def seconds(self) -> float:
-        """How long the run has been going, or went on for."""
+        """Return how long the run took, or has taken so far."""
         if self.began is None:
             return 0.0
         until = datetime.fromisoformat(self.ending.at) if self.ending is not None else self.now
         return max(0.0, (until - datetime.fromisoformat(self.began)).total_seconds())
 
     def tasks(self) -> list[FeatureTaskView]:
-        """Every task that was begun, in the order in which they were."""
+        """Return every started task, in the order of their start."""
         found: dict[str, FeatureTaskView] = {}
         for graph in self._graphs.values():
             for node in graph.nodes.values():

@@ -1,7 +1,6 @@
-"""What happened in a feature run, in one line each: a line for every step, gate, attempt and answer that ended.
+"""Events of a feature run as one line of text each: every finished step, gate, attempt and answer.
 
-Text of others is made harmless, and what another line tells already is left out. How a length of time is spelled is
-for the face that shows it.
+Foreign text is made safe, and events that repeat another are left out. The caller chooses how durations are spelled.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from fairwitness.app.views.feature import STEPS, FeatureView, GateAnswer, StepVi
 from fairwitness.ledger.glance import Event
 
 Spell = Callable[[float], str]
-"""How a length of time in seconds is spelled."""
+"""Spells a duration given in seconds."""
 
 NAMES = max(map(len, STEPS.values()))
 _COUNTED = {
@@ -27,11 +26,11 @@ _SILENT = frozenset(
     {"step_started", "dispatch_started", "artifact_written", "head_recorded", "branch.merged", "merge.started"}
 )
 _TOLD_ELSEWHERE = frozenset({"advance", "ask_human", "wait", "halt", "finish"})
-"""Decisions whose consequence has a line of its own."""
+"""Decisions that are not shown because their effect has its own line."""
 
 
 def step_line(step: StepView, view: FeatureView, spell: Spell) -> str:
-    """A step that ended, or ended so far: `research   done   4 of 4 agents   12s   8,400 tokens`."""
+    """Return the line of a step: `research   done   4 of 4 agents   12s   8,400 tokens`."""
     again = f"visit {step.visits}" if step.visits > 1 else ""
     parts = [f"{view.state_of(step):<7}", again, agents_of(step), spell(step.seconds(view.now)), tokens_of(step.tokens)]
     why = safe_line(step.reason) if step.reason and step.state != "done" else ""
@@ -39,13 +38,13 @@ def step_line(step: StepView, view: FeatureView, spell: Spell) -> str:
 
 
 def agents_of(step: StepView) -> str:
-    """How many of its agents have answered; empty if it called none."""
+    """Return how many agents of a step have answered; empty if it called none."""
     count = len(step.agents)
     return f"{step.answered} of {count} agent{'' if count == 1 else 's'}" if count else ""
 
 
 def tokens_of(count: int) -> str:
-    """A number of tokens; empty if nobody counted any.
+    """Return a number of tokens in words; empty if it is zero.
 
     >>> tokens_of(8400), tokens_of(0)
     ('8,400 tokens', '')
@@ -54,9 +53,9 @@ def tokens_of(count: int) -> str:
 
 
 def gate_line(gate: GateAnswer) -> str:
-    """What a gate answered and counted.
+    """Return the result and count of a gate.
 
-    >>> gate_line(GateLook("EG-2", "task-03", True, 4, 3, ()))
+    >>> gate_line(GateAnswer("EG-2", "task-03", True, 4, 3, ()))
     'gate EG-2 task-03: open, 4 of 3 checks'
     """
     name, _, subject = gate.gate.partition(".")
@@ -70,13 +69,13 @@ def gate_line(gate: GateAnswer) -> str:
 
 
 def feature_event_text(event: Event, view: FeatureView, spell: Spell) -> str | None:
-    """One event in words, after the look has taken it in; None if another line tells the same better."""
+    """Return an event in words, after the view has applied it; None if another event says the same."""
     if event.type in _SILENT:
         return None
     try:
         words = _feature_text(event, event.data, view, spell)
     except (KeyError, TypeError, ValueError):
-        words = ""  # it is shown as it is; whether it is sound is for others to say
+        words = ""  # malformed: shown as data; `ledger verify` checks it
     if words is None:
         return None
     return words or event_lines.any_event_text(event)
@@ -112,7 +111,7 @@ def _feature_text(event: Event, data: Mapping[str, Any], view: FeatureView, spel
 
 
 def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous: bool) -> str | None:
-    """Questions, reviews, and what the run went on without; empty for what this module has no words for."""
+    """Return the line of a question, review or degradation; empty if there are no words for the event."""
     match kind:
         case "pushback_recorded":
             worst = f", the worst {_name(data['worst'])}" if data["worst"] else ""
@@ -147,7 +146,7 @@ def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous:
 
 
 def _call_ended(data: Mapping[str, Any], view: FeatureView) -> str | None:
-    """A call that brought no answer; the others are counted by their step."""
+    """Return the line of a call without an answer; answered calls are counted in the line of their step."""
     if data["status"] == "DONE":
         return None
     call = view.calls[str(data["dispatch_id"])]

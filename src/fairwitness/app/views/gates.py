@@ -1,4 +1,4 @@
-"""The gates of a run as every surface shows them: the answer, and the query, values, count and threshold behind it."""
+"""The gates of a run: their results with the query, values, count and threshold behind them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ _REVIEWS = {f"-{scope.value}-review": scope for scope in ReviewScope}
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """One gate of one task or review, in its last round."""
+    """A gate of a task or review in its last round."""
 
     task: str
     round: int
@@ -27,16 +27,16 @@ class GateView:
 
     @property
     def name(self) -> str:
-        """What a person calls it: `EG-2:task-03`."""
+        """The name of the gate, such as `EG-2:task-03`."""
         return f"{self.answer.gate.value}:{self.task}"
 
     def plain(self) -> dict[str, Any]:
-        """The view as plain values."""
+        """Return the view as plain values."""
         return {"name": self.name, "task": self.task, "round": self.round, **self.answer.plain()}
 
 
 def run_gates(ledger: Ledger, run_id: str, *, size: Size = Size.LARGE) -> tuple[GateView, ...]:
-    """Every gate of a run. How large a task is stands in the plan, not in the ledger: the stricter is assumed."""
+    """Return every gate of a run. The ledger does not hold the size of a task: the stricter one is assumed."""
     views: list[GateView] = []
     for subject in subjects(ledger.database, run_id):
         verified = _verified(ledger, run_id, subject)
@@ -49,7 +49,7 @@ def run_gates(ledger: Ledger, run_id: str, *, size: Size = Size.LARGE) -> tuple[
 
 
 def _verified(ledger: Ledger, run_id: str, subject: Subject) -> GateView | None:
-    """The gate of a change, an attempt or a merge, in the last round that was verified to its end."""
+    """Return the gate of a change, an attempt or a merge in its last completely verified round, or None."""
     for round_ in range(subject.rounds.get(Phase.AFTER.value, 1), 0, -1):
         answer = gate_answer(ledger, run_id, Verified(task_id=subject.task_id, round=round_))
         if answer is not None:
@@ -81,7 +81,7 @@ def _review_gates(ledger: Ledger, run_id: str, subject: Subject, scope: ReviewSc
 
 
 def one_gate(views: tuple[GateView, ...], wanted: str) -> GateView:
-    """The gate a person means: `EG-2:task-03`, or `EG-2` where only one task has it."""
+    """Return the named gate: `EG-2:task-03`, or `EG-2` if only one task has it."""
     known = {gate.value for gate in Gate}
     if wanted.split(":", 1)[0] not in known:
         raise UsageError(f"there is no gate {wanted!r}", next_step=f"the gates are {', '.join(sorted(known))}")

@@ -1,4 +1,4 @@
-"""A run's graph as people look at it: each node, its state and what it waits for, and the way that takes longest."""
+"""The view of a run's task graph: each node with its state and what it waits for, and the critical path."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _LISTED = 3
 
 @dataclass(frozen=True, slots=True)
 class NodeLine:
-    """One node in the picture; its texts are safe to show."""
+    """A node of the graph; its texts are safe for a terminal."""
 
     name: str
     type: str
@@ -31,7 +31,7 @@ class NodeLine:
     waits_for: str
     is_critical: bool
     seconds: float | None
-    """How long somebody has been at work on it; None if nobody is."""
+    """How long it has been worked on; None if it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class GraphView:
     counts: dict[str, int]
     lines: tuple[NodeLine, ...]
     critical: tuple[str, ...]
-    """The way that takes longest, of what is not merged yet."""
+    """The critical path of the nodes that are not merged yet."""
     edges: tuple[tuple[str, str], ...]
 
 
 def graph_view(root: Path, wanted: str | None) -> GraphView:
-    """The graph of a run as it stands now."""
+    """Return the current graph of a run."""
     with open_database(root) as database:
         log = RunLog(Ledger(database), resolve_run(database, wanted))
         _, dag = _effective(log)
@@ -57,7 +57,7 @@ def graph_view(root: Path, wanted: str | None) -> GraphView:
 
 
 def plain_graph(root: Path, wanted: str | None) -> dict[str, Any]:
-    """The same as the documents that forge writes: the graph, the status of its nodes, and the state of the run."""
+    """Return the graph as the documents that forge writes: graph, node status, and run state."""
     with open_database(root) as database:
         log = RunLog(Ledger(database), resolve_run(database, wanted))
         base, dag = _effective(log)
@@ -73,7 +73,7 @@ def plain_graph(root: Path, wanted: str | None) -> dict[str, Any]:
 def _effective(log: RunLog) -> tuple[Dag, Dag]:
     try:
         return log.effective()
-    except (KeyError, TypeError, ValueError):  # no JSON, or no graph; of the latter the contract says so
+    except (KeyError, TypeError, ValueError):  # not JSON, or not a graph
         raise EventsBroken(
             f"run {log.run_id}: its graph cannot be read", next_step="fairwitness ledger verify"
         ) from None
@@ -109,7 +109,7 @@ def _graph_view(dag: Dag, view: RunView, now: datetime) -> GraphView:
 
 
 def critical_path(nodes: Mapping[str, DagNode]) -> tuple[str, ...]:
-    """The longest chain of nodes, each of which waits for the one before; what is not among them is passed over."""
+    """Return the longest chain of dependent nodes; dependencies outside `nodes` are ignored."""
     waiting = {name: [other for other in node.dependencies if other in nodes] for name, node in nodes.items()}
     said = {name: (node.metadata or {}).get("estimate") for name, node in nodes.items()}
     estimates = {name: value for name, value in said.items() if isinstance(value, int) and value > 0}

@@ -17,14 +17,14 @@ from fairwitness.runs.forge import questions as forge_questions
 
 WAITING, FORGE = "waiting", "forge"
 WANTS_WORDS = feature_questions.WANTS_WORDS | forge_questions.WANTS_WORDS | VERDICTS_WANT_WORDS
-"""Answers that mean nothing without a text."""
+"""Answers that require an explanation."""
 ENDING = frozenset({"abandon", "abort"})
 """Answers that end a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingQuestion:
-    """A question, and the run that asks it."""
+    """A question and the run that asks it."""
 
     run_id: str
     slug: str
@@ -32,9 +32,9 @@ class PendingQuestion:
 
 
 def inbox(root: Path) -> list[PendingQuestion]:
-    """Everything that waits for a person, the newest run first."""
+    """Return all questions that wait for a person, of the newest run first."""
     lines, _ = run_lines(root)
-    asking = (FORGE, AUTOPILOT)  # runs that may ask while they go on
+    asking = (FORGE, AUTOPILOT)  # these may ask while they are running
     waiting = [
         line.run_id for line in lines if not line.is_over and (line.status == WAITING or line.workflow in asking)
     ]
@@ -42,7 +42,7 @@ def inbox(root: Path) -> list[PendingQuestion]:
 
 
 def pending_question(root: Path, run_id: str) -> PendingQuestion | None:
-    """What one run asks; None if it asks nothing."""
+    """Return the open question of a run, or None."""
     workflow = workflow_of(root, run_id)
     if workflow == AUTOPILOT:
         with open_autopilot_run(root, run_id) as autopilot:
@@ -58,7 +58,7 @@ def pending_question(root: Path, run_id: str) -> PendingQuestion | None:
 
 
 def run_to_answer(root: Path, wanted: str | None) -> str:
-    """The run a person means: by name, or the only one that waits."""
+    """Return the id of the named run, or of the only run that waits for an answer."""
     if wanted is not None:
         return resolve_run_at(root, wanted)
     waiting = inbox(root)

@@ -1,4 +1,4 @@
-"""What a person can ask of a ledger: is it as it was written, what do its gates say, what do its tables hold."""
+"""The ledger of a repository: opened for reading, verified, queried, and its events."""
 
 import os
 import time
@@ -26,7 +26,7 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ChainReport:
-    """One run of one ledger: how long its chain is, and everything that is not as it was written."""
+    """The verification of one run in one ledger: the length of its chain, and every sign of tampering."""
 
     ledger: str
     run_id: str
@@ -36,14 +36,14 @@ class ChainReport:
 
 
 def open_ledger(root: Path) -> Ledger:
-    """The ledger of a repository, to look at: on the server if one is set, else in its file."""
+    """Open the ledger of a repository for reading: on the server if one is configured, else in its file."""
     url = os.environ.get(URL)
     if url:
         from fairwitness.db.postgres import PostgresDatabase
 
         database = PostgresDatabase(url)
         if check_version(database, len(MIGRATIONS)) == 0:
-            raise DatabaseUnusable(f"{database.name} holds no ledger yet", next_step="run something first")
+            raise DatabaseUnusable(f"{database.name} holds no ledger yet", next_step="begin a run first")
         return Ledger(database)
     file = state_in(root) / DATABASE
     if not file.exists():
@@ -52,7 +52,7 @@ def open_ledger(root: Path) -> Ledger:
 
 
 def verify_ledgers(root: Path, file: Path | None = None) -> list[ChainReport]:
-    """Checks one ledger file, or every ledger of a repository: against itself, its git refs, and its exports."""
+    """Verify a ledger file, or every ledger of a repository: its chain, its git refs, and its exports."""
     kept = {run: Head(*head) for run, head in kept_heads(root).items()}
     ledger = Ledger.read_only(file) if file else open_ledger(root)
     try:
@@ -79,7 +79,7 @@ def _vanished(ledger: Ledger, run: str, kept: Head) -> ChainReport:
 
 
 def _verify_export(export: Path, ledger: Ledger) -> list[ChainReport]:
-    """An exported file may be older than the ledger, but must be a part of it."""
+    """Verify an export: it may be older than the ledger, but must be a part of it."""
     copy = Ledger.read_only(export)
     try:
         reports = []
@@ -95,21 +95,21 @@ def _verify_export(export: Path, ledger: Ledger) -> list[ChainReport]:
 
 
 def query_named(name: str) -> Canned:
-    """A query by name."""
+    """Return the canned query of a name; raise `UsageError` if there is none."""
     if name not in BY_NAME:
         raise UsageError(f"there is no query called {name!r}", next_step="fairwitness ledger query --list")
     return BY_NAME[name]
 
 
 def query_list() -> list[dict[str, str]]:
-    """Every canned query: its name, what it wants, what it tells."""
+    """Return every canned query: its name, its parameter, and what it is about."""
     return [
         {"name": query.name, "wants": "".join(query.parameters), "about": query.about} for query in BY_NAME.values()
     ]
 
 
 def run_query(root: Path, query: Canned, value: str | None) -> list[dict[str, Any]]:
-    """The rows of a canned query by column; texts are made harmless to a terminal."""
+    """Return the rows of a canned query by column; texts are safe for a terminal."""
     ledger = open_ledger(root)
     try:
         values = [known_run(ledger, str(value)) if wanted == "run" else str(value) for wanted in query.parameters]
@@ -128,7 +128,7 @@ def _plain(value: Any) -> Any:
 
 
 def known_run(ledger: Ledger, wanted: str) -> str:
-    """The run a person means: its id, its spelling in refs, or `last`."""
+    """Return the id of a run given by its id, its spelling in refs, or `last`."""
     runs = ledger.runs()
     if wanted == "last" and runs:
         return max(runs)
@@ -139,7 +139,7 @@ def known_run(ledger: Ledger, wanted: str) -> str:
 
 
 def follow_events(ledger: Ledger, run_id: str, *, after: int = 0, keep_on: bool = False) -> Iterator[Envelope]:
-    """The events of a run; with `keep_on` also those that are still to come."""
+    """Yield the events of a run; with `keep_on`, wait for new ones."""
     while True:
         for event in ledger.events(run_id, after=after):
             after = event.seq
@@ -150,7 +150,7 @@ def follow_events(ledger: Ledger, run_id: str, *, after: int = 0, keep_on: bool 
 
 
 def event_line(event: Envelope) -> str:
-    """An event as one line for a terminal."""
+    """Return an event as one line for a terminal."""
     about = " ".join(f"{name} {value}" for name, value in (("task", event.task), ("attempt", event.attempt)) if value)
     data = json_text.render_line(event.data)
     return visible(f"{event.seq:>5}  {event.timestamp}  {event.type:<24} {about}{' ' if about else ''}{data}")

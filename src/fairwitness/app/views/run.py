@@ -1,7 +1,7 @@
-"""Runs as people look at them: where each stands, what works now, what waits, and how it ended.
+"""The view of a run: status, active nodes, what it waits for, and how it ended.
 
-It is read from the last events that still count and follows new ones one by one. No contract and no engine is loaded;
-what is shown here is what a fold of all events says, and a test holds the two equal.
+It is built from the last relevant events and applies new ones one by one, without loading a contract or the engine. A
+test compares it with the fold of all events.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ AUTOPILOT = "autopilot"
 NOT_STARTED, IN_PROGRESS, COMPLETED, FAILED = "not_started", "in_progress", "completed", "failed"
 DEFERRED, SKIPPED = "needs_human_verification", "skipped"
 ALREADY = "already_completed"
-"""Why a phase is skipped that an earlier run completed."""
+"""The reason of skipping a phase that an earlier run completed."""
 _WORDS = {DEFERRED: "waits for you", IN_PROGRESS: "in progress", NOT_STARTED: "not started"}
 
 
 def phase_status_text(status: str) -> str:
-    """A phase's status as a person reads it.
+    """Return the status of a phase in words.
 
     >>> [phase_status_text(status) for status in ("needs_human_verification", "completed")]
     ['waits for you', 'completed']
@@ -29,18 +29,18 @@ def phase_status_text(status: str) -> str:
 
 
 class PhaseStatuses:
-    """The phases of a run after the events it was told of."""
+    """The phases of an autopilot run and their statuses after the applied events."""
 
     def __init__(self) -> None:
         self.wanted: tuple[str, ...] = ()
-        """The phases that the run takes up."""
+        """The phases of this run."""
         self.statuses: dict[str, str] = {}
         self.needs: Mapping[str, Sequence[str]] = {}
-        """Which phases each rests on, if whoever looks knows; events do not tell it."""
+        """The dependencies of each phase, if the caller sets them; events do not contain them."""
         self._done_before: set[str] = set()
 
     def apply_event(self, event: Event) -> None:
-        """Goes one event on."""
+        """Apply one event."""
         if event.type == "run_started":
             self.wanted = tuple(map(str, event.data.get("phases") or ()))
             self.statuses = dict.fromkeys(self.wanted, NOT_STARTED)
@@ -67,12 +67,12 @@ class PhaseStatuses:
             self.statuses[phase] = DEFERRED
 
     def at(self, status: str) -> tuple[str, ...]:
-        """The phases in a status, in the order of the run; the parts of a split one after the others."""
+        """Return the phases in a status, in the order of the run; parts of split phases come last."""
         order = (*self.wanted, *(phase for phase in self.statuses if phase not in self.wanted))
         return tuple(phase for phase in order if self.statuses[phase] == status)
 
     def counts(self) -> dict[str, int]:
-        """How many of the wanted phases there are, are done, failed, and wait for a person."""
+        """Return how many phases of this run there are, are completed, failed, and deferred to a person."""
         of = [self.statuses[phase] for phase in self.wanted]
         return {
             "total": len(of),
@@ -83,7 +83,7 @@ class PhaseStatuses:
 
     @property
     def is_held(self) -> bool:
-        """Whether nothing can go on before a person has said something."""
+        """Whether no phase can continue before a verdict."""
         return bool(self.at(DEFERRED)) and not self.at(IN_PROGRESS) and not any(map(self._can_begin, self.wanted))
 
     def _can_begin(self, phase: str) -> bool:
@@ -116,10 +116,10 @@ _COUNTED = frozenset((*RUN_TYPES, *NODE_TYPES))
 _ENDS = frozenset({"run.completed", "run.failed", "run_finished", "run_completed", "run_halted"})
 _GOOD_ENDS = frozenset({"completed", "committed"})
 EVENT_VERSION = 1
-"""Of every event there is; held to what the folds read by a test."""
+"""The version of all events; a test compares it with the folds."""
 _ALIVE = frozenset({"RUNNING", "DONE", "MERGE_READY", "MERGED"})
 _OVER_BUDGET = ("over budget", "the budget")
-"""How the reason of a run begins that was stopped for its budget; no name and no agent's word can stand there."""
+"""How the reason of a run stopped by its budget begins; no text of an agent can begin a reason."""
 
 
 class WatchEnd(StrEnum):
@@ -129,58 +129,58 @@ class WatchEnd(StrEnum):
     FAILED = "failed"
     BUDGET = "budget"
     PERSON = "person"
-    """It waits for somebody."""
+    """The run waits for a person."""
 
 
 def status_text(status: str) -> str:
-    """A status as a person reads it; what is none, but the name of an event, stays as it is."""
+    """Return a status in words; the name of an event is returned unchanged."""
     return "plan review" if status == "plan_review" else status
 
 
 class RunSummary:
-    """A run as a whole, after the events it was told of."""
+    """The state of a run as a whole after the applied events."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.workflow = ""
         self.seq = 0
         self.status = "planning"
-        """As in run-state.json, for forge; the nearest word to it for the others."""
+        """As in run-state.json for forge runs; the closest equivalent for others."""
         self._unstarted = self.status
-        """Where it goes on if it failed before it was started."""
+        """The status after resuming a run that failed before it was started."""
         self.reason: str | None = None
         self.request = ""
         self.is_approved = False
         self.asks: frozenset[str] = frozenset()
-        """The questions that nobody has answered."""
+        """The open questions."""
         self._is_autonomous = self._decides_requests = False
-        """Whether nobody reviews the plan, and whether a person answers change requests."""
+        """Whether the plan is approved without a review, and whether a person decides change requests."""
         self.is_over = False
         self.phases = PhaseStatuses()
-        """Of an autopilot run; of others there are none."""
+        """The phases of an autopilot run; empty for other workflows."""
         self.tasks = 0
         self.began: str | None = None
         self.started: str | None = None
         self.last_time: str | None = None
 
     def apply_event(self, event: Event) -> None:
-        """Goes one event on."""
+        """Apply one event."""
         if event.version != EVENT_VERSION and event.type in _COUNTED:
             raise EventsBroken(
-                f"run {self.run_id}: event {event.seq} is of version {event.version}, this Fair Witness reads {EVENT_VERSION}",
-                next_step="use the Fair Witness that wrote it",
+                f"run {self.run_id}: event {event.seq} has version {event.version}, expected {EVENT_VERSION}",
+                next_step="use the version of Fair Witness that wrote it",
             )
         try:
             self._apply(event)
         except (KeyError, TypeError, ValueError):
             raise EventsBroken(
-                f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is not as it should be",
+                f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is malformed",
                 next_step="fairwitness ledger verify",
             ) from None
         self.advance_to(event)
 
     def advance_to(self, event: Event) -> None:
-        """Notes that everything up to this event is known, also what did not have to be looked at."""
+        """Record that everything up to this event is known, including events that need not be applied."""
         self.workflow, self.seq, self.last_time = event.workflow, event.seq, event.timestamp
         self.began = self.began or event.timestamp
 
@@ -223,7 +223,7 @@ class RunSummary:
             self._apply_to_phases(event)
 
     def _apply_to_phases(self, event: Event) -> None:
-        """A run of phases may be paused without being over, and waits for verdicts when nothing else is left to do."""
+        """Apply an event to the phases. A paused run is not over; a run waits when only verdicts are left."""
         self.phases.apply_event(event)
         if event.type == "run_started":
             self.request = f"phases {', '.join(self.phases.wanted)}" if self.phases.wanted else ""
@@ -235,16 +235,16 @@ class RunSummary:
 
     @property
     def word(self) -> str:
-        """Its status as a person reads it."""
+        """The status in words."""
         return status_text(self.status)
 
     @property
     def is_reviewed(self) -> bool:
-        """Whether a person has its plan before them."""
+        """Whether the plan waits for a person's review."""
         return self.status == "plan_review" and not self._is_autonomous
 
     def end(self, at_work: int) -> WatchEnd | None:
-        """Why there is nothing more to watch; None while it goes on. `at_work` counts nodes that are not at rest."""
+        """Return why there is nothing more to watch, or None; `at_work` is the number of running nodes."""
         if self.is_over:
             if self.status in _GOOD_ENDS:
                 return WatchEnd.COMPLETED
@@ -252,13 +252,13 @@ class RunSummary:
             return WatchEnd.BUDGET if is_budget else WatchEnd.FAILED
         if self.status == "waiting" or (self.is_reviewed and not self.is_approved):
             return WatchEnd.PERSON
-        if self.workflow == AUTOPILOT:  # what it asks holds nothing up as long as another phase can go on
+        if self.workflow == AUTOPILOT:  # a question blocks nothing while another phase can run
             return WatchEnd.PERSON if self.status == "paused" else None
         is_held = self.status == "paused" or (self.status == "executing" and bool(self.asks))
         return WatchEnd.PERSON if is_held and not at_work else None
 
     def waits_for(self, at_work: str) -> str:
-        """What it waits for, in words, which may be what is at work; empty if for nothing."""
+        """Return what the run waits for, which may be `at_work`; empty if it waits for nothing."""
         if self.is_over:
             return ""
         is_autopilot = self.workflow == AUTOPILOT
@@ -284,7 +284,7 @@ class RunSummary:
 
 
 class NodeStage(StrEnum):
-    """How far the current attempt of a node is; the words of the executor's own view, and `resting` for the rest."""
+    """The stage of a node's current attempt, in the words of the executor; `resting` is everything else."""
 
     WORKING = "working"
     QUEUED = "queued"
@@ -295,7 +295,7 @@ class NodeStage(StrEnum):
 
 
 class NodeView:
-    """One node that something happened to."""
+    """A node that at least one event mentions."""
 
     __slots__ = (
         *("agent", "attempt", "changed", "error", "helped", "is_exhausted", "most", "name", "since", "state"),
@@ -307,22 +307,22 @@ class NodeView:
         self.state = "PENDING"
         self.attempt = 1
         self.most: int | None = None
-        """How many attempts it has, if a person gave it more than the run gives to each."""
+        """The maximum number of attempts, if a person raised it for this node."""
         self.since = ""
         self.changed = self.verified = self.helped = 0
-        """Where in the events it last changed its state, was verified, and was given to a helper."""
+        """The sequence numbers of its last state change, verification and call of a helper."""
         self.error: str | None = None
         self.agent: str | None = None
         self.is_exhausted = False
 
     @property
     def last(self) -> int:
-        """Where in the events it last moved on."""
+        """The sequence number of its last progress."""
         return max(self.changed, self.verified, self.helped)
 
 
 class RunView(RunSummary):
-    """A run of a graph with its nodes."""
+    """The state of a run with the nodes of its graph."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(run_id)
@@ -339,7 +339,7 @@ class RunView(RunSummary):
                 node.state, node.since, node.changed = str(data["newStatus"]), event.timestamp, event.seq
                 node.attempt = int(data.get("attemptId") or node.attempt)
                 node.error = str(data["reason"]) if data.get("reason") else node.error
-                if node.state in _ALIVE:  # a later graph of the run took it up again
+                if node.state in _ALIVE:  # a later graph of the run started it again
                     node.is_exhausted = False
             case "task.started":
                 self._node(event).agent = str(data["agent"])
@@ -367,7 +367,7 @@ class RunView(RunSummary):
         return self.nodes.setdefault(name, NodeView(name))
 
     def stage(self, node: NodeView) -> NodeStage:
-        """How far a node's attempt is."""
+        """Return the stage of a node's attempt."""
         if node.state in ("DONE", "MERGE_READY"):
             return NodeStage.WAITING
         if node.state != "RUNNING":
@@ -379,20 +379,20 @@ class RunView(RunSummary):
         return NodeStage.QUEUED if node.last == node.verified else NodeStage.HELPING
 
     def tries(self, node: NodeView) -> str:
-        """Which attempt a node is at, and how many it has."""
+        """Return the attempt of a node and its maximum, such as `2/3`."""
         return f"{node.attempt}/{node.most or self.max_attempts or '?'}"
 
     def at(self, *stages: NodeStage) -> list[NodeView]:
-        """The nodes at these stages, those first that have been there longest."""
+        """Return the nodes at these stages, the longest first."""
         found = [node for node in self.nodes.values() if self.stage(node) in stages]
         return sorted(found, key=lambda node: node.last)
 
     def exhausted(self) -> list[NodeView]:
-        """The nodes that have no attempt left, in the order in which they failed for good."""
+        """Return the nodes without attempts left, in the order of their failure."""
         return sorted((node for node in self.nodes.values() if node.is_exhausted), key=lambda node: node.last)
 
     def counts(self) -> dict[str, int]:
-        """What run-state.json counts, and what is on its way."""
+        """Return the counts of run-state.json and the number of nodes per stage."""
         stages = [self.stage(node) for node in self.nodes.values()]
         return {
             "total": self.tasks,
@@ -403,11 +403,11 @@ class RunView(RunSummary):
         }
 
     def waits(self) -> str:
-        """What it waits for, in words; empty if for nothing."""
+        """Return what the run waits for in words; empty if it waits for nothing."""
         counts = self.counts()
         parts = ((counts["running"] - counts["queued"], "at work"), (counts["queued"], "to be merged"))
         return self.waits_for(", ".join(f"{count} {what}" for count, what in parts if count))
 
     def ended(self) -> WatchEnd | None:
-        """Why there is nothing more to watch; None while it goes on."""
+        """Return why there is nothing more to watch, or None."""
         return self.end(sum(node.state == "RUNNING" for node in self.nodes.values()))

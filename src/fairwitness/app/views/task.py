@@ -1,4 +1,4 @@
-"""One task of a forge run as a person looks at it: its document, its attempts, and what was said and seen of each."""
+"""The view of one task of a forge run: its document, attempts, walkthroughs and subtasks."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,25 +13,25 @@ from fairwitness.kit.text import visible
 
 @dataclass
 class AttemptView:
-    """One try."""
+    """An attempt at a task."""
 
     number: int
     branch: str = ""
     state: str = "RUNNING"
     reason: str | None = None
     walkthrough: str | None = None
-    """Where it stands."""
+    """The path of the walkthrough."""
     says: str | None = None
-    """What the worker says of it: completed, partial or failed."""
+    """The result that the worker claims: completed, partial or failed."""
     confidence: float | None = None
     disputed: list[str] = field(default_factory=list)
-    """In what the worker's words and the harness differ."""
+    """The differences between the worker's claims and what the harness saw."""
     helpers: list[str] = field(default_factory=list)
 
 
 @dataclass
 class TaskView:
-    """One task."""
+    """A task with its attempts."""
 
     run_id: str
     id: str
@@ -43,15 +43,15 @@ class TaskView:
     document: str
     attempts: list[AttemptView]
     subtasks: dict[str, str]
-    """By id, how far each is."""
+    """The status and title of each subtask by id."""
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the fields as plain values."""
         return {**vars(self), "attempts": [vars(each) for each in self.attempts]}
 
 
 def read_task(root: Path, run_id: str, task: str) -> TaskView:
-    """A task as it stands now."""
+    """Return the current state of a task."""
     with open_forge_run(root, run_id) as context:
         if not context.log.course().is_approved:
             raise UsageError(f"the plan of {run_id} is not approved yet", next_step=f"fairwitness plan show {run_id}")

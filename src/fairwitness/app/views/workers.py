@@ -1,4 +1,4 @@
-"""Who works on a run, read from the engine's own tables without loading the library behind it."""
+"""The workers of runs, read from the engine's tables without loading the engine's library."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ ENGINE = "engine.db"
 
 @dataclass(frozen=True, slots=True)
 class RunWorker:
-    """A living process that has a run."""
+    """A living process that executes a run."""
 
     executor: str
     host: str
@@ -25,13 +25,13 @@ class RunWorker:
 
 
 def has_engine(root: Path) -> bool:
-    """Whether anything was ever given to an engine here."""
+    """Return whether the repository has an engine database."""
     with _engine(root) as database:
         return database is not None
 
 
 def worker_on(root: Path, run_id: str) -> RunWorker | None:
-    """The living process that carries a run; None if nobody does."""
+    """Return the living process that executes a run, or None."""
     with _engine(root) as database:
         if database is None:
             return None
@@ -47,7 +47,7 @@ def worker_on(root: Path, run_id: str) -> RunWorker | None:
 
 
 def bodies_of(root: Path, run_id: str) -> frozenset[str]:
-    """The run and those of its children whose bodies have not left yet; those of dead processes do not count."""
+    """Return the ids of the run and its children whose bodies are still running in a living process."""
     with _engine(root) as database:
         if database is None:
             return frozenset()
@@ -64,7 +64,7 @@ def bodies_of(root: Path, run_id: str) -> frozenset[str]:
 
 @contextmanager
 def _engine(root: Path) -> Iterator["Database | None"]:
-    """The engine's database, to look at; None if there is none yet."""
+    """Open the engine's database for reading; yield None if there is none yet."""
     url = os.environ.get(URL)
     if url:
         from fairwitness.db.postgres import PostgresDatabase
